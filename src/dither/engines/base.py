@@ -1,0 +1,41 @@
+"""What every engine offers: the columns of a source, and the exact answer to a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from dither.plan.job import Answer, Job
+from dither.plan.kinds import Kind, Value
+from dither.plan.schema import Schema
+
+__all__ = ["Engine"]
+
+
+class Engine(Protocol):
+    """Runs the exact part of a plan. Only ``dither.query`` may call ``run``."""
+
+    def describe(self, table: str) -> Mapping[str, Kind | None]:
+        """The columns of a table and their kinds, from its schema and never from its values.
+
+        ``None``: a type that dither does not read.
+        """
+        ...
+
+    def public_values(self, table: str, column: str) -> tuple[Value | None, ...]:
+        """Every value of a column of a *public* table, in the order of its rows."""
+        ...
+
+    def run(self, job: Job, schema: Schema, key: bytes) -> Answer:
+        """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
+
+        Raises
+        ------
+        EngineError
+            Always with the same message, whatever went wrong.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back memory and files."""
+        ...

@@ -1,0 +1,277 @@
+"""Expressions over the columns of one row: small frozen nodes, all of them total.
+
+Every node is defined for every input, NULL included, and an engine must emit it in a form that
+cannot raise. A node knows only its shape; what its values can be is worked out in ``facts.py``.
+
+NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+
+from dither.plan.kinds import Value
+
+__all__ = [
+    "Absolute",
+    "And",
+    "Arithmetic",
+    "Between",
+    "Bin",
+    "Case",
+    "Ceil",
+    "Clamp",
+    "Coalesce",
+    "Column",
+    "Compare",
+    "DatePart",
+    "DateTruncate",
+    "Expression",
+    "Floor",
+    "Greatest",
+    "InList",
+    "IsNull",
+    "Least",
+    "Literal",
+    "Lower",
+    "Not",
+    "Or",
+    "Substring",
+    "Upper",
+    "columns",
+    "rewrite",
+    "walk",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """The root of all expressions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Expression):
+    """A column of a table, clamped to its declared bounds or values (outside values: NULL)."""
+
+    table: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    """A public constant; ``None`` is NULL."""
+
+    value: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Expression):
+    """``left op right`` with op one of ``+ - * / // %``.
+
+    ``/`` divides reals; ``//`` and ``%`` are of integers, with the quotient rounded towards zero.
+    A zero divisor gives NULL.
+    """
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Expression):
+    """``left op right`` with op one of ``= <> < <= > >=``."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expression):
+    """``low <= operand <= high``."""
+
+    operand: Expression
+    low: Expression
+    high: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expression):
+    """Whether the operand is one of the listed public values."""
+
+    operand: Expression
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expression):
+    """Whether the operand is NULL; never NULL itself."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expression):
+    """Conjunction in three-valued logic."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expression):
+    """Disjunction in three-valued logic."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    """Negation in three-valued logic."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """The value of the first branch whose condition is true, else ``otherwise``."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce(Expression):
+    """The first operand that is not NULL."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute(Expression):
+    """The absolute value."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Floor(Expression):
+    """The largest integer that is not larger."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Ceil(Expression):
+    """The smallest integer that is not smaller."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Least(Expression):
+    """The smallest of the operands that are not NULL; NULL where all are."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Greatest(Expression):
+    """The largest of the operands that are not NULL; NULL where all are."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp(Expression):
+    """The operand moved to the nearest of ``lower`` and ``upper`` where it lies outside."""
+
+    operand: Expression
+    lower: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Bin(Expression):
+    """The number i of the bin ``edges[i] <= operand < edges[i+1]``, the last one closed.
+
+    The operand is clamped to the first and last edge first.
+    """
+
+    operand: Expression
+    edges: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart(Expression):
+    """A part of a date or timestamp (in UTC) as an integer; ``part`` is a key of ``PARTS``."""
+
+    part: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class DateTruncate(Expression):
+    """The first day of the operand's ``part`` (year, quarter, month, week or day), a date."""
+
+    part: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Lower(Expression):
+    """Lower case."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Upper(Expression):
+    """Upper case."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Substring(Expression):
+    """``length`` characters from position ``start`` (1 is the first)."""
+
+    operand: Expression
+    start: int
+    length: int
+
+
+def _rebuild(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    changed: dict[str, object] = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Expression):
+            changed[field.name] = change(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
+            changed[field.name] = tuple(change(v) for v in value)
+        elif isinstance(node, Case) and field.name == "branches":
+            changed[field.name] = tuple((change(c), change(v)) for c, v in node.branches)
+    return replace(node, **changed) if changed else node
+
+
+def rewrite(node: Expression, rule: Callable[[Expression], Expression]) -> Expression:
+    """Apply ``rule`` to every node, leaves first."""
+    return rule(_rebuild(node, lambda child: rewrite(child, rule)))
+
+
+def walk(node: Expression) -> Iterator[Expression]:
+    """Every node of the tree, the root last."""
+    found: list[Expression] = []
+
+    def note(child: Expression) -> Expression:
+        found.append(child)
+        return child
+
+    rewrite(node, note)
+    return iter(found)
+
+
+def columns(node: Expression) -> tuple[Column, ...]:
+    """The columns that an expression reads, each once, in order of appearance."""
+    return tuple(dict.fromkeys(n for n in walk(node) if isinstance(n, Column)))

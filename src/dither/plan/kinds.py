@@ -1,0 +1,56 @@
+"""The kinds of value a column or an expression can have."""
+
+from __future__ import annotations
+
+import datetime as dt
+from enum import Enum
+from fractions import Fraction
+
+__all__ = ["Kind", "Value", "kind_of_value"]
+
+Value = int | Fraction | str | bool | dt.date | dt.datetime
+"""What a literal or a declared public value may be; reals are exact rationals."""
+
+
+class Kind(Enum):
+    """The kind of a value; NULL is possible in every kind."""
+
+    INTEGER = "integer"
+    REAL = "real"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether arithmetic is defined."""
+        return self in (Kind.INTEGER, Kind.REAL)
+
+    @property
+    def temporal(self) -> bool:
+        """Whether date parts and truncation are defined."""
+        return self in (Kind.DATE, Kind.TIMESTAMP)
+
+
+def kind_of_value(value: Value) -> Kind:
+    """The kind of a public value.
+
+    Examples
+    --------
+    >>> kind_of_value(3), kind_of_value("north")
+    (<Kind.INTEGER: 'integer'>, <Kind.TEXT: 'text'>)
+    """
+    match value:
+        case bool():
+            return Kind.BOOLEAN
+        case int():
+            return Kind.INTEGER
+        case Fraction():
+            return Kind.REAL
+        case str():
+            return Kind.TEXT
+        case dt.datetime():
+            return Kind.TIMESTAMP
+        case dt.date():
+            return Kind.DATE

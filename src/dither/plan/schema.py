@@ -1,0 +1,132 @@
+"""What is public about the tables: the facts that bounds, keys and sensitivities rest on."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+
+from dither.errors import PolicyError, UnknownNameError, nearest
+from dither.plan.kinds import Kind, Value
+
+__all__ = ["ColumnFacts", "Schema", "Table"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """The public facts of one column.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the source.
+    kind : Kind
+        What its values are read as; a value that cannot be read so counts as NULL.
+    lower, upper : Fraction or date or datetime, optional
+        Values outside are moved to the nearest bound.
+    step : Fraction, optional
+        The lattice of a real column: values are rounded to multiples of it before they are summed.
+    values : tuple, optional
+        The public list of values. Any other value counts as NULL.
+    edges : tuple of Fraction, optional
+        The bins into which ``GROUP BY`` cuts the column.
+    nullable : bool
+        Whether NULL occurs. Where it is declared not to, all means share one count, and a NULL
+        found all the same counts as the middle of the bounds.
+    unit : str, optional
+        The unit of measurement, for tables and axes.
+    """
+
+    name: str
+    kind: Kind
+    lower: Fraction | dt.date | dt.datetime | None = None
+    upper: Fraction | dt.date | dt.datetime | None = None
+    step: Fraction | None = None
+    values: tuple[Value, ...] | None = None
+    edges: tuple[Fraction, ...] | None = None
+    nullable: bool = True
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The public facts of one table.
+
+    Parameters
+    ----------
+    name : str
+        Its name in queries.
+    columns : mapping of str to ColumnFacts
+        Every column that may be named in a query.
+    private : bool
+        False for a public table: its rows protect nobody and may be read freely.
+    unit : str, optional
+        The column that says who is protected; ``None`` where a row is a person.
+    max_groups, max_rows : int
+        How many groups of a ``GROUP BY`` one unit may count in, and how many rows per group.
+        Both are 1 where a row is a person.
+    unique : frozenset of str
+        Public tables: columns in which no value occurs twice, so that a join cannot fan out.
+    max_join_rows : int, optional
+        Private tables: rows kept per unit before a join on the unit's key.
+    """
+
+    name: str
+    columns: Mapping[str, ColumnFacts]
+    private: bool = True
+    unit: str | None = None
+    max_groups: int = 1
+    max_rows: int = 1
+    unique: frozenset[str] = frozenset()
+    max_join_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        if self.unit is not None and self.unit not in self.columns:
+            raise PolicyError(
+                f"table {self.name!r}: unit {self.unit!r} is not a column of it"
+                + nearest(self.unit, self.columns)
+            )
+
+    def column(self, name: str) -> ColumnFacts:
+        """The facts of a column.
+
+        Raises
+        ------
+        UnknownNameError
+            Where there is none of that name; the nearest is offered.
+        """
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise UnknownNameError(
+                f"unknown column {name!r} in table {self.name!r}" + nearest(name, self.columns)
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """All tables that queries may name, and the neighbours that protect them."""
+
+    tables: Mapping[str, Table]
+    replace_one: bool = False
+    """Neighbours replace one unit (public size) instead of adding or removing one."""
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", MappingProxyType(dict(self.tables)))
+
+    def table(self, name: str) -> Table:
+        """The facts of a table.
+
+        Raises
+        ------
+        UnknownNameError
+            Where there is none of that name; the nearest is offered.
+        """
+        try:
+            return self.tables[name]
+        except KeyError:
+            raise UnknownNameError(f"unknown table {name!r}" + nearest(name, self.tables)) from None
