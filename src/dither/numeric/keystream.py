@@ -1,0 +1,206 @@
+"""Random words: the keystream of a cipher keyed by the operating system, and a simulated stand-in.
+
+`SecureWords` is the only source that may draw noise which protects people. `SimulatedWords` is
+another type, to be passed by name and only where nobody is protected: tests, power, coverage.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from dither.errors import ArgumentError
+
+__all__ = ["SecureWords", "SimulatedWords", "Words", "secure_words"]
+
+# Words served under one key: 1 GiB, so that counter mode's one deviation from ideal words (blocks
+# never repeat) is seen with probability below (2**26)**2 / 2**129 = 2**-77 a key.
+_WORDS_PER_KEY = 1 << 27
+_CHUNK = 1 << 17  # words a cipher call; larger calls are no faster
+_ZEROS = bytes(8 * _CHUNK)
+
+
+@runtime_checkable
+class Words(Protocol):
+    """A source of independent uniform 64-bit words."""
+
+    def words(self, n: int) -> npt.NDArray[np.uint64]:
+        """Return n fresh words in an array that belongs to the caller."""
+        ...
+
+    def bits(self, k: int) -> int:
+        """Return a uniform integer of k bits."""
+        ...
+
+    def below(self, n: int) -> int:
+        """Return a uniform integer in [0, n), exactly."""
+        ...
+
+
+class _Integers:
+    """Integers of any size from words."""
+
+    def words(self, n: int) -> npt.NDArray[np.uint64]:
+        raise NotImplementedError
+
+    def bits(self, k: int) -> int:
+        """Return a uniform integer of k bits, k ≥ 0."""
+        if k < 0:
+            raise ArgumentError("k must be at least 0")
+        count = -(-k // 64)
+        return int.from_bytes(self.words(count).tobytes(), "little") >> (64 * count - k)
+
+    def below(self, n: int) -> int:
+        """Return a uniform integer in [0, n), exactly: k bits, drawn again until below n."""
+        if n < 1:
+            raise ArgumentError("n must be at least 1")
+        k = (n - 1).bit_length()
+        while True:
+            value = self.bits(k)
+            if value < n:
+                return value
+
+
+class SecureWords(_Integers):
+    """The keystream of AES-256 in counter mode, keyed and started from ``os.urandom``.
+
+    Words are made for the caller and kept nowhere, so none is served twice. A forked child has
+    the parent's key in its memory; it draws a new one before its first word. An instance is for
+    one thread: use `secure_words`.
+
+    Notes
+    -----
+    Every statement on exactness in `dither.noise` is relative to ideal words. That these words
+    cannot be told from ideal ones is the standard assumption on AES-256; a key is replaced after
+    1 GiB.
+
+    Examples
+    --------
+    >>> source = SecureWords()
+    >>> source.words(3).shape, 0 <= source.below(6) < 6
+    ((3,), True)
+    """
+
+    def __init__(self) -> None:
+        self._pid = -1
+        self._left = 0
+        self._cipher: CipherContext | None = None
+
+    def _keyed(self, n: int) -> CipherContext:
+        pid = os.getpid()
+        if self._cipher is None or self._pid != pid or self._left < n:
+            algorithm = algorithms.AES(os.urandom(32))
+            self._cipher = Cipher(algorithm, modes.CTR(os.urandom(16))).encryptor()
+            self._pid = pid
+            self._left = _WORDS_PER_KEY
+        self._left -= n
+        return self._cipher
+
+    def words(self, n: int) -> npt.NDArray[np.uint64]:
+        """Return n fresh words.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 0.
+
+        Returns
+        -------
+        array of uint64, shape (n,)
+            Belongs to the caller; nothing else refers to its memory.
+
+        Raises
+        ------
+        ArgumentError
+            If n is below 0.
+        """
+        if n < 0:
+            raise ArgumentError("n must be at least 0")
+        # The cipher wants room for one block less a byte beyond its output.
+        out = np.empty(n + 2, dtype=np.uint64)
+        room = out.view(np.uint8).data
+        zeros = memoryview(_ZEROS)
+        for start in range(0, n, _CHUNK):
+            count = min(_CHUNK, n - start)
+            self._keyed(count).update_into(zeros[: 8 * count], room[8 * start :])
+        return out[:n]
+
+
+class SimulatedWords(_Integers):
+    """Reproducible words for simulation and tests. Noise drawn from them protects nobody.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same words, at least 0.
+
+    Examples
+    --------
+    >>> SimulatedWords(1).below(100) == SimulatedWords(1).below(100)
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        if seed < 0:
+            raise ArgumentError("seed must be at least 0")
+        self._generator = np.random.Generator(np.random.PCG64DXSM(seed))
+
+    def words(self, n: int) -> npt.NDArray[np.uint64]:
+        """Return the next n words of the simulation.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 0.
+
+        Returns
+        -------
+        array of uint64, shape (n,)
+            Belongs to the caller.
+
+        Raises
+        ------
+        ArgumentError
+            If n is below 0.
+        """
+        if n < 0:
+            raise ArgumentError("n must be at least 0")
+        return self._generator.integers(0, 2**64, size=n, dtype=np.uint64)
+
+
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        self.words = SecureWords()
+
+
+_per_thread = _PerThread()
+
+
+def secure_words() -> SecureWords:
+    """Return this thread's own source of secure words.
+
+    Returns
+    -------
+    SecureWords
+        The same object in one thread, another in every other thread and after a fork.
+
+    Examples
+    --------
+    >>> secure_words() is secure_words()
+    True
+    """
+    return _per_thread.words
+
+
+def _after_fork_in_child() -> None:
+    global _per_thread
+    _per_thread = _PerThread()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
