@@ -1,0 +1,71 @@
+"""By how much one unit can change a measurement.
+
+Let k be the number of groups and m the size of what one unit contributes to one group (``per_group``
+below), both enforced by the engine. A measurement is a vector over all groups, a sum over units of
+vectors with at most k entries that are not zero, each of size at most m.
+
+- *Add or remove one unit*: the difference is one such vector, so ‖·‖₁ <= k m and ‖·‖₂² <= k m².
+- *Replace one unit*: it is the difference u - v of two. ‖u - v‖₁ <= 2 k m. Where entries are never
+  negative, ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂² <= 2 k m²; where they have either sign,
+  ‖u - v‖₂² <= (‖u‖₂ + ‖v‖₂)² <= 4 k m².
+
+A histogram (``Leaves``) spreads m rows over the leaves of a group, so m is the ‖·‖₁ of a unit's
+leaves in it, and ‖·‖₂² <= m² is met when all rows fall into one leaf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
+
+__all__ = ["Sensitivity", "sensitivity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The sensitivity of one measurement, an integer vector over all groups.
+
+    ``per_group`` is the size of one unit's contribution to one group, in lattice units.
+    """
+
+    per_group: int
+    groups: int
+    l1: Fraction
+    l2_squared: Fraction
+
+
+def sensitivity(
+    measurement: Measurement, *, max_groups: int, max_rows: int, replace_one: bool
+) -> Sensitivity:
+    """The sensitivity of a measurement under the bounding that its docstring states.
+
+    Parameters
+    ----------
+    measurement : Measurement
+    max_groups, max_rows : int
+        As in the job; both 1 where a row is a unit.
+    replace_one : bool
+        Neighbours replace a unit instead of adding or removing it.
+
+    Examples
+    --------
+    >>> sensitivity(Rows(), max_groups=3, max_rows=5, replace_one=False).l2_squared
+    Fraction(75, 1)
+    """
+    signed = isinstance(measurement, Total)
+    match measurement:
+        case Units():
+            size = 1
+        case Rows() | Values() | Leaves():
+            size = max_rows
+        case Total():
+            size = max_rows * measurement.magnitude
+        case _:
+            raise TypeError(type(measurement).__name__)
+    l1 = Fraction(max_groups * size)
+    l2_squared = Fraction(max_groups * size * size)
+    if replace_one:
+        l1, l2_squared = 2 * l1, (4 if signed else 2) * l2_squared
+    return Sensitivity(size, max_groups, l1, l2_squared)
