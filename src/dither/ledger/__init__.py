@@ -1,0 +1,22 @@
+"""Durable accounts: what was spent, by whom, on what.
+
+A ledger is one SQLite file. An account has caps; a charge is checked and written in one
+transaction that is on the disk before an engine may run; entries are only ever added, each bound
+to the one before by its hash; the same request under the same token replays its stored answer.
+"""
+
+from dither.ledger.budgets import Filter, Remaining
+from dither.ledger.entries import UNIT, Entry
+from dither.ledger.ledger import Balance, Charged, Ledger
+from dither.ledger.verify import Verification
+
+__all__ = [
+    "UNIT",
+    "Balance",
+    "Charged",
+    "Entry",
+    "Filter",
+    "Ledger",
+    "Remaining",
+    "Verification",
+]

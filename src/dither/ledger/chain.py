@@ -1,0 +1,140 @@
+"""Reading and extending the chain inside a transaction, with the checks that cost O(1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, select, update
+
+from dither.errors import LedgerCorruptError
+from dither.ledger.budgets import Filter, read_budget
+from dither.ledger.entries import Amounts, Record, amounts_json, canonical, now
+from dither.ledger.schema import entries, head, touches
+from dither.privacy.charge import Charge
+
+__all__ = ["Account", "Head", "append", "read_account", "read_head", "read_record", "record_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the chain ends: how many entries there are, and the hash of the last."""
+
+    count: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The state of an account, as its last entries say it."""
+
+    name: str
+    budget_text: str
+    spent: Charge
+
+    @property
+    def budget(self) -> Filter:
+        """The caps in force."""
+        return read_budget(self.budget_text)
+
+
+_HEAD = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)
+_LAST = select(func.max(entries.c["number"]))
+_BY_NUMBER = select(entries).where(entries.c["number"] == bindparam("number"))
+_LAST_TOUCH = select(func.max(touches.c["entry"])).where(
+    touches.c["account"] == bindparam("account")
+)
+_LAST_BUDGET = _LAST_TOUCH.where(touches.c["sets_budget"].is_(True))
+_ADVANCE = update(head).where(head.c["id"] == 1)
+
+
+def record_of(row: Row[Any]) -> Record:
+    """The record of a row of ``entries``."""
+    return Record(**row._mapping)
+
+
+def read_head(connection: Connection) -> Head:
+    """The head, once it is seen to agree with the last entry.
+
+    Raises
+    ------
+    LedgerCorruptError
+        It does not: entries were removed, added or changed by something else than dither.
+    """
+    row = connection.execute(_HEAD).one_or_none()
+    last = connection.execute(_LAST).scalar_one()
+    if row is None or last is None or row.length != last + 1:
+        raise _broken("its head does not agree with its last entry")
+    if read_record(connection, last).hash != row.hash:
+        raise _broken("its head does not agree with its last entry")
+    return Head(row.length, row.hash)
+
+
+def read_record(connection: Connection, number: int) -> Record:
+    """An entry that must be there, once it is seen to agree with its own hash."""
+    row = connection.execute(_BY_NUMBER, {"number": number}).one_or_none()
+    if row is None:
+        raise _broken(f"entry {number} is gone")
+    record = record_of(row)
+    if not record.sound():
+        raise _broken(f"entry {number} was changed")
+    return record
+
+
+def read_account(connection: Connection, name: str) -> Account | None:
+    """The state of an account, or ``None`` where it was never opened."""
+    last = connection.execute(_LAST_TOUCH, {"account": name}).scalar_one()
+    if last is None:
+        return None
+    sets = connection.execute(_LAST_BUDGET, {"account": name}).scalar_one()
+    record = read_record(connection, last)
+    setter = record if sets == last else read_record(connection, -1 if sets is None else sets)
+    totals = record.totals_after()
+    if name not in totals or name not in setter.totals_after() or setter.budget is None:
+        raise _broken(f"the index of accounts does not agree with entry {last}")
+    return Account(name, setter.budget, totals[name].charge())
+
+
+def append(
+    connection: Connection,
+    at: Head,
+    kind: str,
+    *,
+    totals: Mapping[str, Charge],
+    note: Mapping[str, Any],
+    charge: Charge | None = None,
+    **columns: Any,
+) -> Record:
+    """Write the next entry, its index and the new head, all in the running transaction."""
+    spent = {name: Amounts.of(total) for name, total in totals.items()}
+    amounts = dict.fromkeys(("epsilon", "delta", "rho", "rho_delta"))
+    values: dict[str, Any] = {
+        "number": at.count,
+        "time": now(),
+        "kind": kind,
+        **dict.fromkeys(("token", "request", "budget", "answers", "answer", "answer_digest")),
+        **(amounts if charge is None else asdict(Amounts.of(charge))),
+        "totals": amounts_json(spent),
+        "note": canonical(note),
+        "previous": at.hash,
+        "hash": "",
+        **columns,
+    }
+    record = Record(**values).sealed()
+    connection.execute(entries.insert(), asdict(record))
+    if totals:
+        sets = record.budget is not None
+        connection.execute(
+            touches.insert(),
+            [{"account": a, "entry": at.count, "sets_budget": sets} for a in totals],
+        )
+    connection.execute(_ADVANCE, {"count": at.count + 1, "hash": record.hash})
+    return record
+
+
+def _broken(what: str) -> LedgerCorruptError:
+    return LedgerCorruptError(
+        f"the chain of the ledger does not hold: {what}; see `dither ledger verify`, "
+        "and restore the file from a copy"
+    )

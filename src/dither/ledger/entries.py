@@ -1,0 +1,256 @@
+"""What one entry of the ledger is, how it is written, and how its hash is made.
+
+An entry is one row. Its hash is SHA-256 over a canonical JSON text (sorted keys, no blanks, ASCII,
+no floating-point number) of every column, the hash of the entry before it included. Two columns
+stand outside: the hash itself, and the text of an answer, whose own digest is hashed instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from dither.errors import ArgumentError
+from dither.privacy.charge import Charge
+
+__all__ = ["FIRST", "UNIT", "Amounts", "Entry", "Record", "canonical", "digest", "now"]
+
+UNIT = Fraction(1, 10**18)
+"""The grain of the ledger: every amount is rounded up to a whole number of these."""
+
+FIRST = "0" * 64
+"""What stands for the hash before the first entry."""
+
+DOMAIN = b"dither ledger entry 1\n"
+"""Prefixed to what is hashed, so that no hash of an entry is the hash of anything else."""
+
+INFINITE = "infinite"
+_LARGEST = 10**1000
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """A charge as the ledger writes it: whole numbers of ``UNIT``, as decimal text."""
+
+    epsilon: str
+    delta: str
+    rho: str
+    rho_delta: str
+
+    @classmethod
+    def of(cls, charge: Charge) -> Amounts:
+        """Round a charge up to whole units and write it."""
+        up = charge.rounded_up(UNIT)
+        return cls(_units(up.epsilon), _units(up.delta), _units(up.rho), _units(up.rho_delta))
+
+    def charge(self) -> Charge:
+        """The charge that these amounts say.
+
+        Raises
+        ------
+        ValueError
+            A column holds something else than a whole number.
+        """
+        return Charge(
+            _amount(self.epsilon), _finite(self.delta), _amount(self.rho), _finite(self.rho_delta)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row of the table ``entries``, column by column, as it is stored."""
+
+    number: int
+    time: str
+    kind: str
+    token: str | None
+    request: str | None
+    epsilon: str | None
+    delta: str | None
+    rho: str | None
+    rho_delta: str | None
+    totals: str
+    budget: str | None
+    note: str
+    answers: int | None
+    answer: str | None
+    answer_digest: str | None
+    previous: str
+    hash: str
+
+    def computed_hash(self, number: int | None = None) -> str:
+        """The hash that the columns call for, at another place in the chain if one is given.
+
+        Raises
+        ------
+        ArgumentError
+            A column holds a kind of value that the ledger never writes.
+        """
+        body = {name: getattr(self, name) for name in _HASHED}
+        if number is not None:
+            body["number"] = number
+        return hashlib.sha256(DOMAIN + canonical(body).encode()).hexdigest()
+
+    def sound(self) -> bool:
+        """Whether the row is as it was when its hash was made, the answer's text included."""
+        try:
+            answer = None if self.answer is None else digest(self.answer)
+            return self.computed_hash() == self.hash and answer == self.answer_digest
+        except (ArgumentError, AttributeError, UnicodeEncodeError):
+            return False
+
+    def sealed(self) -> Record:
+        """The same record with its hash."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Record(**{**values, "hash": self.computed_hash()})
+
+    def amounts(self) -> Amounts | None:
+        """What the entry charges; ``None`` where it is no charge."""
+        if self.kind != "charge":
+            return None
+        return Amounts(str(self.epsilon), str(self.delta), str(self.rho), str(self.rho_delta))
+
+    def totals_after(self) -> dict[str, Amounts]:
+        """What each account that the entry touches has spent, this entry included."""
+        return {name: Amounts(**amounts) for name, amounts in json.loads(self.totals).items()}
+
+    def entry(self) -> Entry:
+        """The record as people read it."""
+        amounts = self.amounts()
+        return Entry(
+            number=self.number,
+            time=datetime.fromisoformat(self.time),
+            kind=self.kind,
+            accounts=tuple(json.loads(self.totals)),
+            charge=None if amounts is None else amounts.charge(),
+            note=json.loads(self.note),
+            token=self.token,
+            request=self.request,
+            budget=None if self.budget is None else json.loads(self.budget),
+            answers=self.answers,
+            answer=self.answer,
+            hash=self.hash,
+        )
+
+
+_HASHED = [f.name for f in fields(Record) if f.name not in ("hash", "answer")]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the ledger.
+
+    Parameters
+    ----------
+    number : int
+        Place in the chain, from 0.
+    time : datetime
+        When it was written, in UTC, by the clock of the machine that wrote it.
+    kind : str
+        ``"genesis"``, ``"account"``, ``"amend"``, ``"charge"`` or ``"answer"``.
+    accounts : tuple of str
+        The accounts that it touches.
+    charge : Charge or None
+        What it charges to each of them, rounded up to ``UNIT``.
+    note : mapping
+        What the writer noted.
+    token, request : str or None
+        The request's token and digest (of a charge).
+    budget : mapping or None
+        The caps that it sets (of an account and an amendment).
+    answers, answer : int or None, str or None
+        The number of the charge that it answers, and the answer.
+    hash : str
+        SHA-256 of the entry, chained to the one before.
+    """
+
+    number: int
+    time: datetime
+    kind: str
+    accounts: tuple[str, ...]
+    charge: Charge | None
+    note: Mapping[str, Any]
+    token: str | None
+    request: str | None
+    budget: Mapping[str, Any] | None
+    answers: int | None
+    answer: str | None
+    hash: str
+
+
+def now() -> str:
+    """The time in UTC, to the microsecond."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def canonical(value: object, name: str = "note") -> str:
+    """The one JSON text of a value.
+
+    Parameters
+    ----------
+    value : object
+        Mappings with text keys, sequences, text, whole numbers, fractions (written ``"p/q"``),
+        booleans and ``None``. No float: two programs may write the same one differently.
+    name : str
+        How an error names the value.
+
+    Raises
+    ------
+    ArgumentError
+        Something else is in it.
+
+    Examples
+    --------
+    >>> canonical({"b": [1, Fraction(1, 3)], "a": None})
+    '{"a":null,"b":[1,"1/3"]}'
+    """
+    return json.dumps(_plain(value, name), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def amounts_json(totals: Mapping[str, Amounts]) -> str:
+    """Totals of accounts as the column ``totals`` holds them."""
+    return canonical({name: asdict(amounts) for name, amounts in totals.items()})
+
+
+def _plain(value: object, name: str) -> object:
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ArgumentError(f"every key in {name} must be text")
+        return {key: _plain(item, f"{name}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return [_plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
+    raise ArgumentError(
+        f"{name} is of type {type(value).__name__}; the ledger keeps text, whole numbers, "
+        "fractions, booleans, None, and lists and mappings of them: give a number as text"
+    )
+
+
+def _units(amount: Fraction | None) -> str:
+    if amount is None:
+        return INFINITE
+    if amount > _LARGEST:
+        raise ArgumentError("an amount above 10^1000 cannot be written: claim None (infinite)")
+    return str(int(amount / UNIT))
+
+
+def _amount(text: str) -> Fraction | None:
+    return None if text == INFINITE else _finite(text)
+
+
+def _finite(text: str) -> Fraction:
+    return int(text) * UNIT

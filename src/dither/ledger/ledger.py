@@ -1,0 +1,420 @@
+"""The ledger: accounts with caps, charges that commit before any answer leaves, and a chain.
+
+Charge first: `Ledger.charge` checks every account and writes the entry in one transaction that
+is on the disk when it returns. Nothing is ever refunded. See `dither.ledger.store` for how a
+commit is made durable, and `dither.ledger.verify` for what the chain shows and what it cannot.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from dither.errors import ArgumentError, BudgetError, LedgerError, TokenError, nearest
+from dither.ledger import chain
+from dither.ledger.budgets import Filter, Remaining, say_budget
+from dither.ledger.entries import FIRST, UNIT, Entry, Record, canonical, digest
+from dither.ledger.schema import FORMAT, create, entries, touches
+from dither.ledger.store import Store, create_file
+from dither.ledger.verify import Verification, verify
+from dither.privacy.charge import Charge
+
+__all__ = ["Balance", "Charged", "Ledger"]
+
+_BY_TOKEN = select(entries.c["number"]).where(entries.c["token"] == bindparam("token"))
+_ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """The receipt of a charge.
+
+    Parameters
+    ----------
+    entry, hash : int, str
+        Number and hash of the charge's entry: what a certificate quotes.
+    replayed : bool
+        The same request was charged before under this token: ``answer`` is its answer, and
+        nothing was charged now.
+    answer : str or None
+        The stored answer of a replay.
+    """
+
+    entry: int
+    hash: str
+    replayed: bool
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The state of an account.
+
+    Parameters
+    ----------
+    name : str
+        The account.
+    caps : BudgetFilter
+        What it may spend in all.
+    spent : Charge
+        What it has spent, exact and rounded up to `UNIT` charge by charge.
+    remaining : object
+        What fits beside it; ``remaining.describe()`` says it.
+    """
+
+    name: str
+    caps: Filter
+    spent: Charge
+    remaining: Remaining
+
+
+class Ledger:
+    """A ledger file; open it with `Ledger.open`.
+
+    One object may be used by many threads and after a fork. Many processes may open one file.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from tempfile import mkdtemp
+    >>> from dither.accounting.filters import BudgetFilter
+    >>> ledger = Ledger.open(Path(mkdtemp()) / "visits.ledger")
+    >>> ledger.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)))
+    >>> half = Charge.pure(Fraction(1, 2))
+    >>> ledger.charge(["visits"], half, token="monday", request="ab" * 32, note={}).entry
+    2
+    >>> ledger.balance("visits").spent.epsilon
+    Fraction(1, 2)
+    """
+
+    def __init__(self, store: Store, ledger_id: str) -> None:
+        self._store = store
+        self.id = ledger_id
+        """The random identity that the first entry holds."""
+
+    @classmethod
+    def open(cls, path: str | Path, *, create: bool = True, timeout: float = 30.0) -> Ledger:
+        """Open a ledger, or begin one.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        create : bool
+            Begin a new ledger where there is no file.
+        timeout : float
+            Seconds to wait for another process that holds it.
+
+        Raises
+        ------
+        LedgerError
+            There is no such file or directory, or it may not be read.
+        LedgerVersionError
+            It was written by a newer version of dither.
+        LedgerCorruptError
+            It is empty, truncated, damaged or no ledger, or its last entry does not agree with
+            its head. The whole chain is checked by `verify`, not here.
+        LedgerLockedError
+            Another process holds it for longer than ``timeout``.
+        """
+        if not timeout > 0:
+            raise ArgumentError("timeout must be above 0 seconds")
+        file = Path(path).absolute()
+        if not file.parent.is_dir():
+            raise LedgerError(
+                f"there is no directory {str(file.parent)!r} for the ledger: make it first"
+            )
+        if file.is_dir():
+            raise LedgerError(f"{str(file)!r} is a directory: name a file in it")
+        if not file.exists():
+            if not create:
+                raise LedgerError(f"there is no ledger {str(file)!r}: see the path in the policy")
+            create_file(file, _first_entry)
+        store = Store(file, timeout)
+        with store.read() as connection:
+            chain.read_head(connection)
+            genesis = chain.read_record(connection, 0).entry()
+        return cls(store, str(genesis.note.get("ledger")))
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._store.path
+
+    def close(self) -> None:
+        """Close it; using it afterwards is an error. No file is kept open in between calls."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def ensure_account(self, name: str, budget: Filter) -> None:
+        """Open an account with these caps; nothing happens where it has them already.
+
+        Raises
+        ------
+        LedgerError
+            It has other caps.
+        """
+        _text("name", name)
+        text = canonical(budget.to_dict(), "budget")
+        with self._store.read() as connection:
+            if _same_caps(chain.read_account(connection, name), text):
+                return
+        with self._store.write() as connection:
+            at = self._head(connection)
+            if not _same_caps(chain.read_account(connection, name), text):
+                totals = {name: Charge()}
+                chain.append(connection, at, "account", totals=totals, note={}, budget=text)
+
+    def amend(self, name: str, budget: Filter, reason: str) -> None:
+        """Change the caps of an account from now on; what is spent stays spent.
+
+        Raises
+        ------
+        LedgerError
+            There is no such account.
+        """
+        _text("reason", reason, limit=10_000)
+        text = canonical(budget.to_dict(), "budget")
+        with self._store.write() as connection:
+            at = self._head(connection)
+            totals = {name: self._account(connection, name).spent}
+            note = {"reason": reason}
+            chain.append(connection, at, "amend", totals=totals, note=note, budget=text)
+
+    def charge(
+        self,
+        accounts: Sequence[str],
+        charge: Charge,
+        *,
+        token: str,
+        request: str,
+        note: Mapping[str, Any],
+    ) -> Charged:
+        """Charge every account or none, on the disk when this returns; then look at the data.
+
+        Parameters
+        ----------
+        accounts : sequence of str
+            Whom to charge, each the whole charge.
+        charge : Charge
+            What a release costs; rounded up to `UNIT`.
+        token : str
+            The caller's name of this request. Asking again with it is free.
+        request : str
+            Digest of everything that the answer depends on, in hexadecimal.
+        note : mapping
+            What to note beside it: text, whole numbers, fractions; no float.
+
+        Returns
+        -------
+        Charged
+            The receipt, or the stored answer of the same request under the same token.
+
+        Raises
+        ------
+        BudgetError
+            An account cannot bear it; nothing was charged to any.
+        TokenError
+            The token was used for something else, or its answer was never stored.
+        LedgerLockedError, LedgerCorruptError, LedgerError
+            Nothing was charged, unless the disk failed during the commit.
+        """
+        names = _accounts(accounts)
+        _text("token", token)
+        if not re.fullmatch(r"[0-9a-f]{16,128}", request):
+            raise ArgumentError("request must be a digest in lower-case hexadecimal")
+        charge = charge.rounded_up(UNIT)
+        canonical(note)
+        with self._store.write() as connection:
+            at = self._head(connection)
+            earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
+            if earlier is not None:
+                return _replay(connection, chain.read_record(connection, earlier), names, request)
+            totals = self._bear(connection, names, charge)
+            record = chain.append(
+                connection,
+                at,
+                "charge",
+                totals=totals,
+                note=note,
+                charge=charge,
+                token=token,
+                request=request,
+            )
+        return Charged(record.number, record.hash, False, None)
+
+    def store_answer(self, entry: int, answer: str) -> None:
+        """Keep the answer of a charge, so that asking again replays it. Once for each charge.
+
+        Raises
+        ------
+        LedgerError
+            The entry is no charge, or has its answer.
+        """
+        with self._store.write() as connection:
+            at = self._head(connection)
+            if not 0 <= entry < at.count:
+                raise LedgerError(f"there is no entry {entry}; the last is {at.count - 1}")
+            if chain.read_record(connection, entry).kind != "charge":
+                raise LedgerError(f"entry {entry} is no charge, so it has no answer")
+            if connection.execute(_ANSWER_TO, {"number": entry}).first() is not None:
+                raise LedgerError(f"entry {entry} has its answer already, and it cannot change")
+            chain.append(
+                connection,
+                at,
+                "answer",
+                totals={},
+                note={},
+                answers=entry,
+                answer=answer,
+                answer_digest=digest(answer),
+            )
+
+    def balance(self, name: str) -> Balance:
+        """Caps, spending and remainder of an account."""
+        with self._store.read() as connection:
+            self._head(connection)
+            account = self._account(connection, name)
+        caps = account.budget
+        return Balance(name, caps, account.spent, caps.remaining(account.spent))
+
+    def accounts(self) -> list[str]:
+        """The names of all accounts, in alphabetical order."""
+        with self._store.read() as connection:
+            return _names(connection)
+
+    def entries(self, account: str | None = None, limit: int | None = None) -> list[Entry]:
+        """The newest entries, oldest of them first.
+
+        Parameters
+        ----------
+        account : str, optional
+            Only those that touch this account, and the answers to them.
+        limit : int, optional
+            At most so many.
+        """
+        if limit is not None and limit < 0:
+            raise ArgumentError("limit must be at least 0")
+        query = select(entries).order_by(entries.c["number"].desc()).limit(limit)
+        with self._store.read() as connection:
+            if account is not None:
+                self._account(connection, account)
+                mine = select(touches.c["entry"]).where(touches.c["account"] == account)
+                query = query.where(entries.c["number"].in_(mine) | entries.c["answers"].in_(mine))
+            records = [chain.record_of(row) for row in connection.execute(query)]
+        return [record.entry() for record in reversed(records)]
+
+    def entry(self, number: int) -> Entry:
+        """One entry, seen to agree with its own hash.
+
+        Raises
+        ------
+        LedgerError
+            There is no such entry.
+        LedgerCorruptError
+            It was changed.
+        """
+        with self._store.read() as connection:
+            count = self._head(connection).count
+            if not 0 <= number < count:
+                raise LedgerError(f"there is no entry {number}; the last is {count - 1}")
+            return chain.read_record(connection, number).entry()
+
+    def verify(self) -> Verification:
+        """Check every hash, total and cap; others may go on charging meanwhile. Costs O(n)."""
+        return verify(self._store)
+
+    def _head(self, connection: Connection) -> chain.Head:
+        return chain.read_head(connection)
+
+    def _account(self, connection: Connection, name: str) -> chain.Account:
+        account = chain.read_account(connection, name)
+        if account is None:
+            raise LedgerError(f"no account {name!r}{nearest(name, _names(connection))}")
+        return account
+
+    def _bear(
+        self, connection: Connection, names: Sequence[str], charge: Charge
+    ) -> dict[str, Charge]:
+        """What each account has spent with this charge, if each of them can bear it."""
+        totals = {}
+        for name in names:
+            account = self._account(connection, name)
+            totals[name] = account.spent + charge
+            if not account.budget.admits(totals[name]):
+                remains = account.budget.remaining(account.spent).describe()
+                raise BudgetError(
+                    f"account {name!r} cannot bear this charge; nothing was spent. "
+                    f"What remains: {remains}"
+                )
+        return totals
+
+
+def _first_entry(connection: Connection) -> None:
+    create(connection, FIRST)
+    note = {"format": FORMAT, "ledger": secrets.token_hex(16)}
+    chain.append(connection, chain.Head(0, FIRST), "genesis", totals={}, note=note)
+
+
+def _same_caps(account: chain.Account | None, text: str) -> bool:
+    if account is None:
+        return False
+    if account.budget_text == text:
+        return True
+    raise LedgerError(
+        f"account {account.name!r} has the caps {say_budget(account.budget_text)}, and "
+        f"{say_budget(text)} was asked for: to change them, run `dither ledger amend`"
+    )
+
+
+def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:
+    if record.request != request or set(record.totals_after()) != set(names):
+        raise TokenError(
+            f"this token was used for another request (entry {record.number}): take a new one"
+        )
+    number = connection.execute(_ANSWER_TO, {"number": record.number}).scalar_one_or_none()
+    if number is None:
+        raise TokenError(
+            f"this request was charged before (entry {record.number}), and its answer was never "
+            "stored: data may have been touched, so it stays charged; ask anew with a new token"
+        )
+    answer = chain.read_record(connection, number).answer
+    return Charged(record.number, record.hash, True, answer)
+
+
+def _names(connection: Connection) -> list[str]:
+    query = select(func.distinct(touches.c["account"])).order_by(touches.c["account"])
+    return [row[0] for row in connection.execute(query)]
+
+
+def _accounts(accounts: Sequence[str]) -> list[str]:
+    if isinstance(accounts, str) or not accounts:
+        raise ArgumentError("accounts must be a list of at least one account's name")
+    names = list(accounts)
+    if len(set(names)) != len(names):
+        raise ArgumentError("accounts must name each account once")
+    return names
+
+
+def _text(name: str, value: str, limit: int = 200) -> None:
+    if not isinstance(value, str) or not value.strip() or len(value) > limit:
+        raise ArgumentError(f"{name} must be text of 1 to {limit} characters")
+    if not all(c.isprintable() or (c == "\n" and limit > 200) for c in value):
+        raise ArgumentError(f"{name} must be of printable characters")
