@@ -88,16 +88,24 @@ class Total(Measurement):
     null_as_centre: bool = False
 
     @property
-    def magnitude(self) -> int:
-        """The largest absolute value of one row's integer."""
+    def ends(self) -> tuple[int, int]:
+        """The smallest and the largest integer that one row can contribute."""
         low, high = self.lower - self.centre, self.upper - self.centre
         if not self.square:
-            return max(abs(low), abs(high))
-        squares = (
-            0 if low <= 0 <= high else min(low * low, high * high),
-            max(low * low, high * high),
-        )
-        return max(abs(s - self.square_centre) for s in squares)
+            return low, high
+        squares = (low * low, high * high)
+        least = 0 if low <= 0 <= high else min(squares)
+        return least - self.square_centre, max(squares) - self.square_centre
+
+    @property
+    def magnitude(self) -> int:
+        """The largest absolute value of one row's integer."""
+        return max(abs(end) for end in self.ends)
+
+    @property
+    def either_sign(self) -> bool:
+        """Whether one row's integer can be below and another's above 0."""
+        return self.ends[0] < 0 < self.ends[1]
 
 
 @dataclass(frozen=True, slots=True)

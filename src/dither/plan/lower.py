@@ -8,7 +8,7 @@ read one histogram.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
@@ -269,19 +269,7 @@ class _Build:
         facts, step, low, high = self._lattice(aggregate.operand, "VARIANCE", SQUARE_CELLS)
         plain = self._centred(aggregate.operand, facts, step, low, high)
         half = plain.magnitude
-        square = Total(
-            plain.operand,
-            step,
-            low,
-            high,
-            plain.centre,
-            True,
-            half * half // 2,
-            plain.null_as_centre and half * half // 2 == 0,
-        )
-        if plain.null_as_centre:
-            # A NULL would have to count as the middle of the squares, which is no value's square.
-            square = Total(plain.operand, step, low, high, plain.centre, True, half * half // 2)
+        square = replace(plain, square=True, square_centre=half * half // 2)
         return VarianceRecipe(
             total=self.measure(plain, weight / 3),
             square=self.measure(square, weight / 3),

@@ -1,16 +1,18 @@
 """By how much one unit can change a measurement.
 
-Let k be the number of groups and m the size of what one unit contributes to one group (``per_group``
-below), both enforced by the engine. A measurement is a vector over all groups, a sum over units of
-vectors with at most k entries that are not zero, each of size at most m.
+Let k be the number of groups a unit may count in and m the size of what it contributes to one group
+(``per_group`` below), both enforced by the engine. A measurement is a vector over all groups, a sum
+over units of vectors with at most k entries that are not zero, each of size at most m.
 
 - *Add or remove one unit*: the difference is one such vector, so ‖·‖₁ <= k m and ‖·‖₂² <= k m².
-- *Replace one unit*: it is the difference u - v of two. ‖u - v‖₁ <= 2 k m. Where entries are never
-  negative, ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂² <= 2 k m²; where they have either sign,
-  ‖u - v‖₂² <= (‖u‖₂ + ‖v‖₂)² <= 4 k m².
+- *Replace one unit*: it is the difference u - v of two, so ‖u - v‖₁ <= 2 k m. Where all entries have
+  one sign, ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂² <= 2 k m²; where they have either,
+  ‖u - v‖₂² <= (‖u‖₂ + ‖v‖₂)² <= 4 k m². In a query with a single group and one sign, u and v are
+  two numbers between 0 and m (or -m and 0), so both norms are at most m.
 
 A histogram (``Leaves``) spreads m rows over the leaves of a group, so m is the ‖·‖₁ of a unit's
-leaves in it, and ‖·‖₂² <= m² is met when all rows fall into one leaf.
+leaves in it, and ‖·‖₂² <= m² is met when all rows fall into one leaf. It is a vector over leaves even
+where there is a single group.
 """
 
 from __future__ import annotations
@@ -37,7 +39,12 @@ class Sensitivity:
 
 
 def sensitivity(
-    measurement: Measurement, *, max_groups: int, max_rows: int, replace_one: bool
+    measurement: Measurement,
+    *,
+    max_groups: int,
+    max_rows: int,
+    replace_one: bool,
+    one_group: bool = False,
 ) -> Sensitivity:
     """The sensitivity of a measurement under the bounding that its docstring states.
 
@@ -48,13 +55,15 @@ def sensitivity(
         As in the job; both 1 where a row is a unit.
     replace_one : bool
         Neighbours replace a unit instead of adding or removing it.
+    one_group : bool
+        The query has no keys, or a single public one.
 
     Examples
     --------
     >>> sensitivity(Rows(), max_groups=3, max_rows=5, replace_one=False).l2_squared
     Fraction(75, 1)
     """
-    signed = isinstance(measurement, Total)
+    one_sign = True
     match measurement:
         case Units():
             size = 1
@@ -62,10 +71,12 @@ def sensitivity(
             size = max_rows
         case Total():
             size = max_rows * measurement.magnitude
+            one_sign = not measurement.either_sign
         case _:
             raise TypeError(type(measurement).__name__)
     l1 = Fraction(max_groups * size)
     l2_squared = Fraction(max_groups * size * size)
-    if replace_one:
-        l1, l2_squared = 2 * l1, (4 if signed else 2) * l2_squared
+    scalar = one_group and not isinstance(measurement, Leaves)
+    if replace_one and not (scalar and one_sign):
+        l1, l2_squared = 2 * l1, (2 if one_sign else 4) * l2_squared
     return Sensitivity(size, max_groups, l1, l2_squared)
