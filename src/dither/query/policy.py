@@ -1,0 +1,265 @@
+"""The policy: the data owner's one document, read and checked.
+
+``read_policy`` turns TOML (or a dictionary of the same shape) into a ``Policy``. Nothing here opens
+a source: which columns a table really has, and of which kind, is joined in by ``schema_of``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dither.accounting.filters import BudgetFilter
+from dither.errors import ArgumentError, PolicyError
+from dither.numeric.rational import exact
+from dither.plan.kinds import Kind
+from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.query.declared import DeclaredColumn, read_column, resolve
+from dither.query.reading import Reader
+
+__all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
+
+NEIGHBOURS = ("add_remove", "replace_one")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    """What a policy says of one table; see ``docs/policy.md`` for every field."""
+
+    name: str
+    source: str | None
+    format: str | None
+    source_table: str | None
+    private: bool
+    unit: str | None
+    max_groups: int
+    max_rows: int
+    max_join_rows: int | None
+    unique: tuple[str, ...]
+    columns: Mapping[str, DeclaredColumn]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A whole policy.
+
+    Parameters
+    ----------
+    budget : BudgetFilter
+        What all releases together may cost.
+    release_delta : Fraction
+        The delta that one release may use unless it says otherwise.
+    analysts : mapping of str to BudgetFilter
+        Caps of single analysts. Where there are any, an analyst must be named.
+    ledger : Path
+    replace_one : bool
+        Neighbours replace a unit, instead of adding or removing one.
+    tables : mapping of str to DeclaredTable
+    engine : mapping
+        ``memory``, ``threads`` and ``temp`` of the engine.
+    folder : Path
+        What relative paths start from.
+    digest : str
+        SHA-256 of the policy's content.
+    """
+
+    budget: BudgetFilter
+    release_delta: Fraction
+    analysts: Mapping[str, BudgetFilter]
+    ledger: Path
+    replace_one: bool
+    tables: Mapping[str, DeclaredTable]
+    engine: Mapping[str, Any]
+    folder: Path
+    digest: str
+
+
+def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
+    """Read and check a policy.
+
+    Parameters
+    ----------
+    policy : path or mapping
+        A TOML file, or a dictionary of the same shape (paths then start from the current folder).
+
+    Raises
+    ------
+    PolicyError
+        Where the policy is missing, malformed, contradictory or incomplete; names the field.
+    """
+    if isinstance(policy, Mapping):
+        document, folder = dict(policy), Path.cwd()
+    else:
+        document, folder = _load(Path(policy))
+    top = Reader(document, "the policy")
+    tables = {
+        name: _table(name, Reader(body, f"tables.{name}"))
+        for name, body in top.section("tables", required=True).items()
+    }
+    if not any(t.private for t in tables.values()):
+        raise PolicyError("the policy has no private table: there is nothing to protect")
+    spending = Reader(top.section("budget", required=True), "budget")
+    budget = _budget(spending, None)
+    release_delta = spending.number("release_delta", budget.delta / 16)
+    if not 0 <= release_delta <= budget.delta:
+        raise PolicyError("budget.release_delta must lie in [0, delta]")
+    neighbours = spending.choice("neighbours", NEIGHBOURS, "add_remove")
+    ledger = spending.required_text("ledger")
+    spending.finish()
+    analysts = {}
+    for name, body in top.section("analysts").items():
+        part = Reader(body, f"analysts.{name}")
+        cap = _budget(part, budget)
+        part.finish()
+        if cap.epsilon > budget.epsilon or cap.delta > budget.delta:
+            raise PolicyError(
+                f"analysts.{name}: the cap is above the whole budget; lower it, or raise [budget]"
+            )
+        analysts[name] = cap
+    engine = Reader(top.section("engine"), "engine")
+    options = {
+        "memory": engine.text("memory"),
+        "threads": engine.whole("threads"),
+        "temp": engine.text("temp"),
+    }
+    engine.finish()
+    top.finish()
+    return Policy(
+        budget=budget,
+        release_delta=release_delta,
+        analysts=analysts,
+        ledger=folder / ledger,
+        replace_one=neighbours == "replace_one",
+        tables=tables,
+        engine=options,
+        folder=folder,
+        digest=hashlib.sha256(_canonical(document)).hexdigest(),
+    )
+
+
+def schema_of(
+    policy: Policy, found: Mapping[str, Mapping[str, Kind | None]], notes: tuple[str, ...] = ()
+) -> Schema:
+    """Join what the policy declares with the columns that the sources have.
+
+    Parameters
+    ----------
+    policy : Policy
+    found : mapping
+        By table: the columns of its source and their kinds, ``None`` where the type is not read.
+
+    Raises
+    ------
+    PolicyError
+        Where a declared column is not in the source, or its kind cannot be what is declared.
+    """
+    tables = {}
+    for name, declared in policy.tables.items():
+        kinds = found[name]
+        columns: dict[str, ColumnFacts] = {
+            column: ColumnFacts(column, kind)
+            for column, kind in kinds.items()
+            if kind is not None and column not in declared.columns
+        }
+        for column, facts in declared.columns.items():
+            columns[column] = resolve(facts, kinds, f"tables.{name}.columns.{column}")
+        tables[name] = Table(
+            name=name,
+            columns=columns,
+            private=declared.private,
+            unit=declared.unit,
+            max_groups=declared.max_groups,
+            max_rows=declared.max_rows,
+            unique=frozenset(declared.unique),
+            max_join_rows=declared.max_join_rows,
+        )
+        for column in declared.unique:
+            tables[name].column(column)
+    return Schema(tables, policy.replace_one, notes)
+
+
+def _load(path: Path) -> tuple[dict[str, Any], Path]:
+    if not path.is_file():
+        raise PolicyError(
+            f"no policy at {str(path)!r}; draft one with: dither init SOURCE --out {path.name}"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text, parse_float=Decimal), path.resolve().parent
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
+        raise PolicyError(f"{path.name} is not valid TOML: {where}") from None
+
+
+def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
+    epsilon = part.number("epsilon")
+    delta = part.number("delta", whole.delta if whole else Fraction(0))
+    if epsilon is None:
+        raise PolicyError(f"{part.where}.epsilon is missing: without a cap nothing is protected")
+    try:
+        return BudgetFilter(epsilon, delta)
+    except ArgumentError as error:
+        raise PolicyError(f"{part.where}: {error}") from None
+
+
+def _table(name: str, body: Reader) -> DeclaredTable:
+    public = body.flag("public", False)
+    unit = body.text("unit")
+    caps = {field: body.whole(field) for field in ("max_groups", "max_rows", "max_join_rows")}
+    unique = body.names("unique")
+    columns = {
+        column: read_column(column, Reader(fields, f"{body.where}.columns.{column}"))
+        for column, fields in body.section("columns").items()
+    }
+    declared = DeclaredTable(
+        name=name,
+        source=body.text("source"),
+        format=body.text("format"),
+        source_table=body.text("table"),
+        private=not public,
+        unit=unit,
+        max_groups=caps["max_groups"] or 1,
+        max_rows=caps["max_rows"] or 1,
+        max_join_rows=caps["max_join_rows"],
+        unique=unique,
+        columns=columns,
+    )
+    body.finish()
+    given = [field for field, value in caps.items() if value is not None]
+    if public and (unit or given):
+        raise PolicyError(f"{body.where}: a public table has no unit, and no {', '.join(given)}")
+    if not public and unique:
+        raise PolicyError(f"{body.where}.unique is for public tables")
+    if unit is None and given:
+        raise PolicyError(
+            f"{body.where}: {given[0]} has no meaning where a row is a person; declare unit = "
+            f"the column that says who is protected, or leave {given[0]} out"
+        )
+    for field in ("max_groups", "max_rows"):
+        if unit is not None and caps[field] is None:
+            raise PolicyError(
+                f"{body.where}.{field} is missing: with unit = {unit!r} one person may have many "
+                f"rows, so say how many {'groups' if field == 'max_groups' else 'rows per group'} "
+                f"count"
+            )
+    return declared
+
+
+def _canonical(document: Mapping[str, Any]) -> bytes:
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(k): plain(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(v) for v in value]
+        if isinstance(value, float | Decimal):
+            return str(exact(value, "value"))
+        return value if isinstance(value, int | str) or value is None else str(value)
+
+    return json.dumps(plain(document), sort_keys=True).encode()
