@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -13,7 +14,16 @@ __all__ = ["Filter", "Remaining", "read_budget", "say_budget"]
 
 
 class Remaining(Protocol):
-    """What an account can still bear."""
+    """What an account can still bear, by either rule; ``None`` where a rule is closed."""
+
+    @property
+    def epsilon(self) -> Fraction | None: ...
+    @property
+    def delta(self) -> Fraction | None: ...
+    @property
+    def rho(self) -> Fraction | None: ...
+    @property
+    def rho_delta(self) -> Fraction | None: ...
 
     def describe(self) -> str:
         """The same in words."""

@@ -14,7 +14,16 @@ from dither.ledger.entries import Amounts, Record, amounts_json, canonical, now
 from dither.ledger.schema import entries, head, touches
 from dither.privacy.charge import Charge
 
-__all__ = ["Account", "Head", "append", "read_account", "read_head", "read_record", "record_of"]
+__all__ = [
+    "Account",
+    "Head",
+    "append",
+    "checked",
+    "read_account",
+    "read_head",
+    "read_record",
+    "record_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,14 @@ def record_of(row: Row[Any]) -> Record:
     return Record(**row._mapping)
 
 
+def checked(row: Row[Any]) -> Record:
+    """The record of a row, once it is seen to agree with its own hash."""
+    record = record_of(row)
+    if not record.sound():
+        raise _broken(f"entry {record.number} was changed")
+    return record
+
+
 def read_head(connection: Connection) -> Head:
     """The head, once it is seen to agree with the last entry.
 
@@ -76,10 +93,7 @@ def read_record(connection: Connection, number: int) -> Record:
     row = connection.execute(_BY_NUMBER, {"number": number}).one_or_none()
     if row is None:
         raise _broken(f"entry {number} is gone")
-    record = record_of(row)
-    if not record.sound():
-        raise _broken(f"entry {number} was changed")
-    return record
+    return checked(row)
 
 
 def read_account(connection: Connection, name: str) -> Account | None:

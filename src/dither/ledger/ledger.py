@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,7 @@ from dither.errors import ArgumentError, BudgetError, LedgerError, TokenError, n
 from dither.ledger import chain
 from dither.ledger.budgets import Filter, Remaining, say_budget
 from dither.ledger.entries import FIRST, UNIT, Entry, Record, canonical, digest
-from dither.ledger.schema import FORMAT, create, entries, touches
+from dither.ledger.schema import FORMAT, create, entries, head, touches
 from dither.ledger.store import Store, create_file
 from dither.ledger.verify import Verification, verify
 from dither.privacy.charge import Charge
@@ -94,10 +94,8 @@ class Ledger:
     Fraction(1, 2)
     """
 
-    def __init__(self, store: Store, ledger_id: str) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self.id = ledger_id
-        """The random identity that the first entry holds."""
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = True, timeout: float = 30.0) -> Ledger:
@@ -119,8 +117,8 @@ class Ledger:
         LedgerVersionError
             It was written by a newer version of dither.
         LedgerCorruptError
-            It is empty, truncated, damaged or no ledger, or its last entry does not agree with
-            its head. The whole chain is checked by `verify`, not here.
+            It is empty, truncated, damaged or no ledger. Whether the newest entries agree is
+            checked with every charge, and the whole chain by `verify`.
         LedgerLockedError
             Another process holds it for longer than ``timeout``.
         """
@@ -139,14 +137,19 @@ class Ledger:
             create_file(file, _first_entry)
         store = Store(file, timeout)
         with store.read() as connection:
-            chain.read_head(connection)
-            genesis = chain.read_record(connection, 0).entry()
-        return cls(store, str(genesis.note.get("ledger")))
+            for table in (head, entries):
+                connection.execute(select(table).limit(1))
+        return cls(store)
 
     @property
     def path(self) -> Path:
         """The file."""
         return self._store.path
+
+    @property
+    def id(self) -> str:
+        """The random identity that the first entry holds."""
+        return str(self.entry(0).note["ledger"])
 
     def close(self) -> None:
         """Close it; using it afterwards is an error. No file is kept open in between calls."""
@@ -177,7 +180,7 @@ class Ledger:
             if _same_caps(chain.read_account(connection, name), text):
                 return
         with self._store.write() as connection:
-            at = self._head(connection)
+            at = chain.read_head(connection)
             if not _same_caps(chain.read_account(connection, name), text):
                 totals = {name: Charge()}
                 chain.append(connection, at, "account", totals=totals, note={}, budget=text)
@@ -193,7 +196,7 @@ class Ledger:
         _text("reason", reason, limit=10_000)
         text = canonical(budget.to_dict(), "budget")
         with self._store.write() as connection:
-            at = self._head(connection)
+            at = chain.read_head(connection)
             totals = {name: self._account(connection, name).spent}
             note = {"reason": reason}
             chain.append(connection, at, "amend", totals=totals, note=note, budget=text)
@@ -243,7 +246,7 @@ class Ledger:
         charge = charge.rounded_up(UNIT)
         canonical(note)
         with self._store.write() as connection:
-            at = self._head(connection)
+            at = chain.read_head(connection)
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             if earlier is not None:
                 return _replay(connection, chain.read_record(connection, earlier), names, request)
@@ -268,8 +271,12 @@ class Ledger:
         LedgerError
             The entry is no charge, or has its answer.
         """
+        try:
+            sum_of_answer = digest(answer)
+        except (AttributeError, UnicodeEncodeError) as error:
+            raise ArgumentError("answer must be text that UTF-8 can write") from error
         with self._store.write() as connection:
-            at = self._head(connection)
+            at = chain.read_head(connection)
             if not 0 <= entry < at.count:
                 raise LedgerError(f"there is no entry {entry}; the last is {at.count - 1}")
             if chain.read_record(connection, entry).kind != "charge":
@@ -284,13 +291,13 @@ class Ledger:
                 note={},
                 answers=entry,
                 answer=answer,
-                answer_digest=digest(answer),
+                answer_digest=sum_of_answer,
             )
 
     def balance(self, name: str) -> Balance:
         """Caps, spending and remainder of an account."""
         with self._store.read() as connection:
-            self._head(connection)
+            chain.read_head(connection)
             account = self._account(connection, name)
         caps = account.budget
         return Balance(name, caps, account.spent, caps.remaining(account.spent))
@@ -298,6 +305,7 @@ class Ledger:
     def accounts(self) -> list[str]:
         """The names of all accounts, in alphabetical order."""
         with self._store.read() as connection:
+            chain.read_head(connection)
             return _names(connection)
 
     def entries(self, account: str | None = None, limit: int | None = None) -> list[Entry]:
@@ -314,11 +322,12 @@ class Ledger:
             raise ArgumentError("limit must be at least 0")
         query = select(entries).order_by(entries.c["number"].desc()).limit(limit)
         with self._store.read() as connection:
+            chain.read_head(connection)
             if account is not None:
                 self._account(connection, account)
                 mine = select(touches.c["entry"]).where(touches.c["account"] == account)
                 query = query.where(entries.c["number"].in_(mine) | entries.c["answers"].in_(mine))
-            records = [chain.record_of(row) for row in connection.execute(query)]
+            records = [chain.checked(row) for row in connection.execute(query)]
         return [record.entry() for record in reversed(records)]
 
     def entry(self, number: int) -> Entry:
@@ -332,17 +341,20 @@ class Ledger:
             It was changed.
         """
         with self._store.read() as connection:
-            count = self._head(connection).count
+            count = chain.read_head(connection).count
             if not 0 <= number < count:
                 raise LedgerError(f"there is no entry {number}; the last is {count - 1}")
             return chain.read_record(connection, number).entry()
 
-    def verify(self) -> Verification:
-        """Check every hash, total and cap; others may go on charging meanwhile. Costs O(n)."""
-        return verify(self._store)
+    def verify(self, progress: Callable[[int, int], None] | None = None) -> Verification:
+        """Check every hash, total and cap; others may go on charging meanwhile. Costs O(n).
 
-    def _head(self, connection: Connection) -> chain.Head:
-        return chain.read_head(connection)
+        Parameters
+        ----------
+        progress : callable, optional
+            Told from time to time how many entries are checked, and how many there are.
+        """
+        return verify(self._store, progress)
 
     def _account(self, connection: Connection, name: str) -> chain.Account:
         account = chain.read_account(connection, name)

@@ -14,8 +14,8 @@ memory, which network file systems do not give.
 No connection outlives a call
 -----------------------------
 Each call opens the file and closes it again. A process may therefore fork at any time (a fork
-waits for a call that another thread is in), threads share one object behind a lock, and a ledger
-that is replaced under our feet is noticed. It costs about 0.2 ms, less than the sync beside it.
+waits for a call that another thread is in), threads share one object behind a lock, and a file
+that was moved away is missed at once. It costs about 0.2 ms, less than the sync beside it.
 """
 
 from __future__ import annotations
@@ -140,9 +140,14 @@ def create_file(path: Path, fill: Callable[[Connection], None]) -> None:
             with connection.begin():
                 fill(connection)
         _name(draft, path)
-    finally:
         draft.unlink(missing_ok=True)
         _sync_directory(path.parent)
+    except OSError as error:
+        raise LedgerError(
+            f"no file can be made in {str(path.parent)!r}: see that you may write there"
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _name(draft: Path, path: Path) -> None:

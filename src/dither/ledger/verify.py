@@ -12,12 +12,12 @@ hash of its ledger entry, and a chain without that entry is not the chain that i
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, select
 
-from dither.errors import DitherError
+from dither.errors import DitherError, LedgerCorruptError
 from dither.ledger.budgets import read_budget
 from dither.ledger.chain import Head, record_of
 from dither.ledger.entries import FIRST, Amounts, Record
@@ -78,7 +78,7 @@ class _Walk:
         self.budgets: dict[str, str] = {}
         self.charged: dict[str, int] = {}
 
-    def step(self, record: Record, connection: Connection) -> None:
+    def step(self, record: Record, index: Mapping[str, bool], connection: Connection) -> None:
         if record.number != self.count:
             raise _Bad(self.count, "removed")
         if not record.sound():
@@ -90,6 +90,8 @@ class _Walk:
             self._meaning(record)
         except (DitherError, ValueError, TypeError, KeyError) as error:
             raise _Bad(self.count, "its columns cannot be read") from error
+        if index != dict.fromkeys(record.totals_after(), record.budget is not None):
+            raise _Bad(self.count, "the index of accounts does not agree with it")
         self.count += 1
         self.hash = record.hash
 
@@ -102,6 +104,7 @@ class _Walk:
         for name, total in record.totals_after().items():
             if record.budget is not None:
                 self.within_caps(name)
+                read_budget(record.budget)
                 self.budgets[name] = record.budget
             spent = self.spent.get(name, Charge())
             if amounts is not None:
@@ -120,7 +123,7 @@ class _Walk:
             raise _Bad(number, f"it charges more to account {name!r} than its caps bear")
 
 
-def verify(store: Store) -> Verification:
+def verify(store: Store, progress: Callable[[int, int], None] | None = None) -> Verification:
     """Check the whole ledger; other processes may go on charging meanwhile."""
     walk = _Walk()
     try:
@@ -130,12 +133,17 @@ def verify(store: Store) -> Verification:
         while walk.count < end.count:
             with store.read() as connection:
                 _batch(walk, end, connection)
+            if progress is not None:
+                progress(walk.count, end.count)
         if walk.hash != end.hash:
             raise _Bad(max(end.count - 1, 0), "changed: the head of the ledger knows another hash")
         for name in list(walk.charged):
             walk.within_caps(name)
     except _Bad as bad:
         return Verification(False, walk.count, bad.number, bad.problem, walk.hash)
+    except LedgerCorruptError:
+        problem = "the file cannot be read here"
+        return Verification(False, walk.count, walk.count, problem, walk.hash)
     return Verification(True, walk.count, None, None, walk.hash)
 
 
@@ -151,6 +159,9 @@ def _head(connection: Connection) -> Head:
     ).scalar_one_or_none()
     if beyond is not None:
         raise _Bad(beyond, "added by something else than the ledger")
+    strays = (touches.c["entry"] >= row.length) | (touches.c["entry"] < 0)
+    if connection.execute(select(touches.c["entry"]).where(strays).limit(1)).first() is not None:
+        raise _Bad(None, "the index of accounts names entries that are gone")
     return Head(row.length, row.hash)
 
 
@@ -170,15 +181,12 @@ def _batch(walk: _Walk, end: Head, connection: Connection) -> None:
         record_of(r)
         for r in connection.execute(select(entries).where(span).order_by(entries.c["number"]))
     ]
-    index: dict[int, dict[str, Any]] = {}
+    index: dict[int, dict[str, bool]] = {}
     inside = (touches.c["entry"] >= first) & (touches.c["entry"] < last)
     for row in connection.execute(select(touches).where(inside)):
         index.setdefault(row.entry, {})[row.account] = row.sets_budget
     for record in records:
-        walk.step(record, connection)
-        sets = record.budget is not None
-        if index.get(record.number, {}) != dict.fromkeys(record.totals_after(), sets):
-            raise _Bad(record.number, "the index of accounts does not agree with it")
+        walk.step(record, index.get(record.number, {}), connection)
     if walk.count < last:
         rest = connection.execute(
             select(entries.c["number"]).where(entries.c["number"] > walk.count).limit(1)

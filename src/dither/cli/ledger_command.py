@@ -1,0 +1,303 @@
+"""The command ``dither ledger``: what was spent, by whom, on what; is the chain whole."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dither.errors import DitherError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from dither.ledger import Balance, Entry, Ledger
+    from dither.privacy import Charge
+
+__all__ = ["ledger"]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+COLOURS = {"account": "cyan", "amend": "magenta", "charge": "yellow", "answer": "dim green"}
+
+
+@click.group(epilog="Example: dither ledger show visits.ledger")
+def ledger() -> None:
+    """See what was spent, and whether the ledger is whole."""
+
+
+@ledger.command(
+    epilog="Examples: dither ledger show visits.ledger; "
+    "dither ledger show --policy dither.toml --account visits --json"
+)
+@click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
+@click.option(
+    "--policy", type=FILE, help="The policy that names the ledger  [default: dither.toml]"
+)
+@click.option("--account", help="Only this account and its entries.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=20, show_default=True, help="Newest entries."
+)
+@click.option("--json", "as_json", is_flag=True, help="Exact amounts, for programs.")
+def show(
+    path: Path | None, policy: Path | None, account: str | None, limit: int, as_json: bool
+) -> None:
+    """Show accounts and the newest entries of LEDGER."""
+    with _opened(path, policy) as book:
+        names = book.accounts() if account is None else [account]
+        balances = [book.balance(name) for name in names]
+        entries = book.entries(account, limit)
+        if as_json:
+            click.echo(json.dumps(_as_json(book, balances, entries), indent=2))
+        else:
+            _print(book, balances, entries, whole=account is None)
+
+
+@ledger.command(epilog="Example: dither ledger verify visits.ledger")
+@click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
+@click.option(
+    "--policy", type=FILE, help="The policy that names the ledger  [default: dither.toml]"
+)
+def verify(path: Path | None, policy: Path | None) -> None:
+    """Check every hash, total and cap of LEDGER; exit with 1 where something is wrong.
+
+    A chain cannot show that the whole file was replaced: hold your certificates against it with
+    `dither verify`.
+    """
+    with _opened(path, policy) as book, _progress() as progress:
+        found = book.verify(progress)
+    click.echo(f"{book.path.name}: {found.describe()}")
+    if not found.ok:
+        sys.exit(1)
+
+
+@ledger.command(
+    epilog="Example: dither ledger amend visits.ledger --account visits --epsilon 3 --delta 1e-6 "
+    '--reason "board decision 12"'
+)
+@click.argument("path", metavar="LEDGER", type=FILE)
+@click.option("--account", required=True, help="Whose caps to change.")
+@click.option("--epsilon", required=True, help="The new cap, such as 2.5 or 5/2.")
+@click.option("--delta", default="0", show_default=True, help="The new cap, such as 1e-6.")
+@click.option("--reason", required=True, help="Kept in the ledger for good.")
+def amend(path: Path, account: str, epsilon: str, delta: str, reason: str) -> None:
+    """Change the caps of an account of LEDGER. What is spent stays spent."""
+    from dither.accounting import BudgetFilter
+
+    caps = (_number("--epsilon", epsilon), _number("--delta", delta))
+    with _opened(path, None) as book:
+        before = _caps(book.balance(account))
+        book.amend(account, BudgetFilter(*caps), reason)
+        balance = book.balance(account)
+    click.echo(
+        f"{account}: {before} -> {_caps(balance)}; remains {_remains(balance)}".replace("\n", " ")
+    )
+
+
+@contextmanager
+def _opened(path: Path | None, policy: Path | None) -> Iterator[Ledger]:
+    from dither.ledger import Ledger
+
+    try:
+        with Ledger.open(path or _named_by(policy), create=False) as book:
+            yield book
+    except DitherError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _named_by(policy: Path | None) -> Path:
+    """The ledger that a policy names, relative to the policy's own place."""
+    file = policy or Path("dither.toml")
+    try:
+        text = file.read_text(encoding="utf-8")
+        return file.parent / str(tomllib.loads(text)["budget"]["ledger"])
+    except FileNotFoundError as error:
+        what = f"there is no policy {str(file)!r}"
+        raise click.UsageError(f"{what}; name a LEDGER or a --policy") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise click.UsageError(
+            f"{str(file)!r} names no ledger: under [budget], write ledger = 'FILE'"
+        ) from error
+
+
+def _number(option: str, text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError) as error:
+        raise click.BadParameter(
+            "give a number such as 0.5, 1/2 or 1e-6", param_hint=option
+        ) from error
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("checking")
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: bool) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(book.path.name, "bold").append(f"  {book.id[:8]}", "dim"))
+    console.print()
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("account", overflow="fold", style="cyan")
+    table.add_column("caps", no_wrap=True)
+    table.add_column("spent", no_wrap=True)
+    table.add_column("used", no_wrap=True)
+    table.add_column("remains", overflow="fold")
+    for balance in balances:
+        spent = _amounts(balance.spent)
+        table.add_row(Text(balance.name), _caps(balance), spent, _bar(balance), _remains(balance))
+    console.print(table if balances else "No account yet.")
+    console.print()
+
+    _print_entries(console, entries)
+    if entries and entries[0].number > 0 and whole:
+        console.print(f"{entries[0].number} older entries: --limit shows more", style="dim")
+
+
+def _print_entries(console: Console, entries: list[Entry]) -> None:
+    """Two lines an entry: what it did to whom, and below it why."""
+    from rich.text import Text
+
+    width = len(str(entries[-1].number)) if entries else 1
+    amounts = [_effect(entry) for entry in entries]
+    broad = max(map(len, amounts), default=0)
+    for entry, amount in zip(entries, amounts, strict=True):
+        line = Text(f"{entry.number:>{width}}  {entry.time:%Y-%m-%d %H:%M}Z  ", "dim")
+        line.append(f"{entry.kind:<7}", COLOURS.get(entry.kind, "dim"))
+        line.append(f"  {amount:<{broad}}", "not dim")
+        line.append("  " + ", ".join(entry.accounts), "not dim cyan")
+        console.print(line, no_wrap=True, overflow="ellipsis")
+        if note := _note(entry):
+            console.print(Text(" " * (width + 2) + note), no_wrap=True, overflow="ellipsis")
+
+
+def _effect(entry: Entry) -> str:
+    """What an entry charges, sets or answers."""
+    if entry.charge is not None:
+        return _amounts(entry.charge)
+    if entry.budget is not None:
+        return _say_caps(entry.budget)
+    return "" if entry.answers is None else f"to {entry.answers}"
+
+
+def _amounts(charge: Charge) -> str:
+    name, amount, delta = "ε", charge.epsilon, charge.delta
+    if amount is None and charge.rho is not None:
+        name, amount, delta = "ρ", charge.rho, charge.rho_delta
+    return f"{name} {_rounded(amount)}" + (f", δ {_rounded(delta)}" if delta else "")
+
+
+def _caps(balance: Balance) -> str:
+    return _say_caps(balance.caps.to_dict())
+
+
+def _say_caps(caps: Mapping[str, Any]) -> str:
+    # Caps are a promise, so they are rounded up where they are longer than four digits.
+    return f"ε {_rounded(Fraction(caps['epsilon']))}, δ {_rounded(Fraction(caps['delta']))}"
+
+
+def _remains(balance: Balance) -> str:
+    left = balance.remaining
+    parts = []
+    for name, amount, delta in (
+        ("ε", left.epsilon, left.delta),
+        ("ρ", left.rho, left.rho_delta),
+    ):
+        if amount is not None and delta is not None:
+            text = f"{name} {_rounded(amount, ROUND_FLOOR)}"
+            parts.append(text + (f", δ {_rounded(delta, ROUND_FLOOR)}" if delta else ""))
+    return "\nor ".join(parts) or "nothing"
+
+
+def _bar(balance: Balance) -> Text:
+    """How much of the account is used, by the rule that leaves it more room."""
+    from rich.text import Text
+
+    spent, left = balance.spent, balance.remaining
+    shares = [
+        Fraction(used, used + rest) if used + rest else Fraction(0)
+        for used, rest in ((spent.epsilon, left.epsilon), (spent.rho, left.rho))
+        if used is not None and rest is not None
+    ]
+    share = min(shares, default=Fraction(1))
+    filled = -(-8 * share.numerator // share.denominator)
+    percent = -(-100 * share.numerator // share.denominator)
+    colour = "red" if percent >= 90 else "yellow" if percent >= 60 else "green"
+    return Text("█" * filled, colour).append("░" * (8 - filled), "dim").append(f" {percent}%")
+
+
+def _rounded(amount: Fraction | None, rounding: str = ROUND_CEILING) -> str:
+    """Four digits; what is spent is rounded up and what remains down, so that neither flatters."""
+    if amount is None:
+        return "∞"
+    context = Context(prec=4, rounding=rounding)
+    value = context.divide(Decimal(amount.numerator), Decimal(amount.denominator)).normalize()
+    if not value:
+        return "0"
+    return f"{value:f}" if -4 <= value.adjusted() <= 6 else f"{value:e}".replace("e+", "e")
+
+
+def _note(entry: Entry) -> str:
+    """The note of a charge or the reason of an amendment, in one line."""
+    note = {} if entry.kind == "genesis" else entry.note
+    # A question comes first and without its name; line breaks would tear the list.
+    parts = [str(note[name]) for name in ("query", "reason") if name in note]
+    parts += [f"{name} {value}" for name, value in note.items() if name not in ("query", "reason")]
+    return " ".join("; ".join(parts).split())
+
+
+def _as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dict[str, Any]:
+    return {
+        "ledger": book.path.name,
+        "id": book.id,
+        "accounts": [
+            {
+                "name": balance.name,
+                "caps": dict(balance.caps.to_dict()),
+                "spent": _exact(balance.spent),
+                "remaining": _exact(balance.remaining),
+            }
+            for balance in balances
+        ],
+        "entries": [
+            {
+                "number": entry.number,
+                "time": entry.time.isoformat(),
+                "kind": entry.kind,
+                "accounts": list(entry.accounts),
+                "charge": None if entry.charge is None else _exact(entry.charge),
+                "note": entry.note,
+                "budget": entry.budget,
+                "request": entry.request,
+                "answers": entry.answers,
+                "hash": entry.hash,
+            }
+            for entry in entries
+        ],
+    }
+
+
+def _exact(amounts: Any) -> dict[str, str | None]:
+    names = ("epsilon", "delta", "rho", "rho_delta")
+    values = {name: getattr(amounts, name) for name in names}
+    return {name: None if value is None else str(value) for name, value in values.items()}
