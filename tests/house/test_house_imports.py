@@ -1,0 +1,131 @@
+"""What import contracts cannot say: randomness by attribute, late pictures, a light front door."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dither
+
+ROOT = Path(dither.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+HEAVY = {
+    "cryptography",
+    "duckdb",
+    "matplotlib",
+    "mpmath",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "sqlalchemy",
+    "sqlglot",
+}
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _imports(node: ast.AST) -> Iterator[str]:
+    """The dotted names that an import statement brings in."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _library_randomness(tree: ast.AST) -> list[int]:
+    """Lines that reach ``random`` or ``numpy.random``, outside of classes named ``Simulated...``."""
+    lines = []
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Simulated"):
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
+        names = list(_imports(node))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names = [f"{node.value.id}.{node.attr}".replace("np.", "numpy.", 1)]
+        if any(n == "random" or n.startswith(("random.", "numpy.random")) for n in names):
+            lines.append(getattr(node, "lineno", 0))
+    return lines
+
+
+def _early_imports(tree: ast.Module) -> Iterator[str]:
+    """Names imported when the module loads: not in functions, not for type checkers alone."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        yield from _imports(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting.extend(node.orelse)
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_no_library_randomness(path: Path) -> None:
+    """Noise comes from ``dither.numeric`` alone; what simulates has a type that says so."""
+    assert _library_randomness(ast.parse(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import random",
+        "from random import choice",
+        "import numpy.random",
+        "from numpy import random",
+        "from numpy.random import default_rng",
+        "import numpy as np\nnp.random.default_rng(1)",
+        "def f():\n    import random",
+        "class Sampler:\n    r = np.random.PCG64",
+    ],
+)
+def test_library_randomness_is_found(source: str) -> None:
+    """The finder above finds every way of writing it."""
+    assert _library_randomness(ast.parse(source))
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if "plots" not in p.parts], ids=_name)
+def test_pictures_are_imported_late(path: Path) -> None:
+    """Matplotlib and ``dither.plots`` load when a picture is asked for, never before."""
+    early = [
+        name
+        for name in _early_imports(ast.parse(path.read_text()))
+        if name.split(".")[0] in {"matplotlib", "seaborn"} or name.startswith("dither.plots")
+    ]
+    assert early == []
+
+
+def test_front_door_is_light() -> None:
+    """A bare ``import dither`` loads no heavy library, so that it takes no time worth naming."""
+    code = "import sys, dither; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert HEAVY.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "name", ["dither", *(m.name for m in pkgutil.walk_packages([str(ROOT)], "dither."))]
+)
+def test_every_public_name_exists(name: str) -> None:
+    """A module imports, and has everything that its ``__all__`` promises, once each."""
+    if name.endswith("__main__"):
+        pytest.skip("runs the command line when imported")
+    module = importlib.import_module(name)
+    promised = list(getattr(module, "__all__", []))
+    assert len(promised) == len(set(promised))
+    assert [n for n in promised if not hasattr(module, n)] == []
