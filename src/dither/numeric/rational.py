@@ -15,7 +15,7 @@ __all__ = ["exact", "positive"]
 
 # "1e999999999" would be a gigabyte of digits; nothing that carries privacy is near this.
 _MAX_EXPONENT = 4096
-_EXPONENT = re.compile(r"[eE]([+-]?\d+)\s*$")
+_EXPONENT = re.compile(r"[eE]([+-]?[\d_]+)\s*$")
 
 _WANTED = 'a finite number: int, Fraction, Decimal, float, or a text such as "0.1" or "1/3"'
 

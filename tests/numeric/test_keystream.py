@@ -1,0 +1,172 @@
+"""Random words: a cipher's keystream, served once, rekeyed in children, one source a thread."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from dither.errors import ArgumentError
+from dither.numeric import SecureWords, SimulatedWords, Words, keystream, secure_words
+
+
+class Counted(SimulatedWords):
+    """Words 0, 1, 2, … in the top bits that `bits(k)` keeps."""
+
+    def __init__(self, k: int) -> None:
+        super().__init__(0)
+        self.k, self.next = k, 0
+
+    def words(self, n):
+        assert n == 1
+        self.next += 1
+        return np.array([(self.next - 1) << (64 - self.k)], dtype=np.uint64)
+
+
+def keystream_of(key: bytes, start: bytes, count: int) -> np.ndarray:
+    """The first words of AES-256 in counter mode."""
+    cipher = Cipher(algorithms.AES(key), modes.CTR(start)).encryptor()
+    return np.frombuffer(cipher.update(bytes(8 * count)), dtype=np.uint64)
+
+
+def test_words_are_the_keystream_each_once(monkeypatch):
+    """Calls of any size, across chunks, serve consecutive parts of one AES-256-CTR keystream."""
+    monkeypatch.setattr(os, "urandom", lambda n: bytes(range(n)))
+    source = SecureWords()
+    sizes = [1, 0, 3, keystream._CHUNK + 5, 2]
+    served = np.concatenate([source.words(n) for n in sizes])
+    assert np.array_equal(served, keystream_of(bytes(range(32)), bytes(range(16)), sum(sizes)))
+
+
+def test_a_key_is_replaced_after_its_share(monkeypatch):
+    """When a key has served its share, fresh bytes are drawn from the system."""
+    drawn = []
+    monkeypatch.setattr(keystream, "_WORDS_PER_KEY", 100)
+    monkeypatch.setattr(os, "urandom", lambda n: drawn.append(n) or bytes([len(drawn)] * n))
+    source = SecureWords()
+    parts = [source.words(60) for _ in range(3)]
+    assert drawn == [32, 16] * 3
+    assert len({part.tobytes() for part in parts}) == 3
+
+
+def test_no_word_comes_twice():
+    """A million words are distinct (false alarm: 2**40 / 2**65 < 1e-7)."""
+    source = secure_words()
+    served = np.concatenate([source.words(n) for n in (500_000, 1, 500_000)])
+    assert np.unique(served).size == served.size
+
+
+def test_arrays_belong_to_the_caller():
+    """An earlier array is untouched by later calls and by writing to them."""
+    source = SecureWords()
+    first = source.words(1000)
+    kept = first.copy()
+    second = source.words(1000)
+    second[:] = 0
+    assert np.array_equal(first, kept)
+    assert first.base is not second.base
+
+
+def test_each_thread_has_its_own_source():
+    """Two threads hold two sources, with unrelated words."""
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append((secure_words(), secure_words().words(4))))
+    thread.start()
+    thread.join()
+    other, words = seen[0]
+    assert other is not secure_words()
+    assert not np.array_equal(words, secure_words().words(4))
+
+
+FORK = """
+import os, sys
+from dither.numeric import secure_words
+source = secure_words()
+source.words(8)
+if sys.argv[1] == "hidden":
+    pid = os.getpid()
+    os.getpid = lambda: pid
+read, write = os.pipe()
+if os.fork() == 0:
+    os.write(write, source.words(4).tobytes() + secure_words().words(4).tobytes())
+    os._exit(0)
+os.wait()
+child = os.read(read, 64)
+print(source.words(4).tobytes().hex(), child[:32].hex(), child[32:].hex())
+"""
+
+
+def fork(process_number: str) -> list[str]:
+    """The next words of a parent, of the same source in its child, and of the child's own."""
+    command = [sys.executable, "-W", "ignore", "-c", FORK, process_number]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_draws_other_words():
+    """Neither the inherited source nor the child's own serves the parent's next words."""
+    assert len(set(fork("seen"))) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_the_fork_test_catches_a_source_that_does_not_look():
+    """With the process number hidden, the inherited source repeats the parent; its own does not."""
+    parent, inherited, own = fork("hidden")
+    assert parent == inherited != own
+
+
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_bits_are_uniform(k):
+    """Every integer of k bits comes from equally many words."""
+    source = Counted(k)
+    assert sorted(source.bits(k) for _ in range(1 << k)) == list(range(1 << k))
+
+
+@pytest.mark.parametrize("n", [1, 5, 6, 8, 200])
+def test_below_is_uniform(n):
+    """Over all words of the least bits that hold n − 1, each value below n comes once."""
+    k = (n - 1).bit_length()
+    source = Counted(k) if k else SimulatedWords(0)
+    assert sorted(source.below(n) for _ in range(n)) == list(range(n))
+
+
+def test_large_integers():
+    """Widths and bounds beyond a word are served in full."""
+    source = SimulatedWords(3)
+    assert max(source.bits(200) for _ in range(64)).bit_length() > 190
+    assert all(0 <= source.below(10**40) < 10**40 for _ in range(64))
+    assert source.bits(0) == 0
+    assert len({source.bits(65) & 1 for _ in range(64)}) == 2
+
+
+def test_simulation_is_another_type():
+    """Both serve words; neither is the other, and a simulation repeats itself."""
+    assert isinstance(SecureWords(), Words)
+    assert isinstance(SimulatedWords(1), Words)
+    assert not issubclass(SimulatedWords, SecureWords)
+    assert not issubclass(SecureWords, SimulatedWords)
+    assert np.array_equal(SimulatedWords(5).words(9), SimulatedWords(5).words(9))
+    assert not np.array_equal(SimulatedWords(5).words(9), SimulatedWords(6).words(9))
+
+
+@pytest.mark.parametrize("source", [SecureWords(), SimulatedWords(0)], ids=["secure", "simulated"])
+def test_arguments(source):
+    """Negative sizes and empty ranges are refused by name."""
+    with pytest.raises(ArgumentError, match=r"^n must"):
+        source.words(-1)
+    with pytest.raises(ArgumentError, match=r"^n must"):
+        source.below(0)
+    with pytest.raises(ArgumentError, match=r"^k must"):
+        source.bits(-1)
+    with pytest.raises(ArgumentError, match=r"^seed must"):
+        SimulatedWords(-1)
+
+
+def test_bytes_of_secure_words_are_uniform():
+    """Chi-square of 8 million bytes over 256 values (false alarm 1e-9)."""
+    counts = np.bincount(secure_words().words(1_000_000).view(np.uint8), minlength=256)
+    statistic = float(((counts - counts.sum() / 256) ** 2).sum() / (counts.sum() / 256))
+    assert statistic < 415  # exceeded with probability 1e-9 at 255 degrees of freedom
