@@ -1,0 +1,286 @@
+"""Sharing one release's budget among its measurements, with the mechanism of least error for each.
+
+Every measurement is an integer vector (all groups together) with sensitivities l1 and l2_squared,
+and a weight w (the weights are scaled to sum to 1). A set G of measurements gets discrete Gaussian
+noise, the others discrete Laplace noise:
+
+* Laplace: epsilon_i = w_i·epsilon, scale_i = l1/epsilon_i.
+* Gaussian, together: epsilon_G = Σ_G w_i·epsilon, rho_G = ``rho_of_epsilon(epsilon_G, delta_c)``;
+  each rho_i = rho_G·w_i/Σ_G w_j and sigma2_i = l2_squared/(2·rho_i).
+
+Cost. The Gaussian measurements are rho_G-zCDP together, hence (epsilon_G, delta_c)-DP; with the
+Laplace ones (epsilon, delta_c)-DP by basic composition. A threshold on keys adds delta_k (see
+``key_threshold``). In the other currency: rho = Σ epsilon_i²/2 + rho_G, and rho_delta = delta_k.
+delta_c + delta_k is the delta asked for; with both in use each gets half.
+
+Choice of G. Exchanging i's Laplace for Gaussian noise gains in proportion to
+l1²/(l2_squared·w_i), whatever else is in G. So G is a prefix of the measurements in that order;
+each prefix is tried and the least Σ w_i·log(Var_i) wins. With delta = 0, G is empty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dither.accounting import rho_of_epsilon
+from dither.errors import ArgumentError, nearest
+from dither.mechanisms.additive import check_amount
+from dither.mechanisms.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.key_threshold import KeyThreshold
+from dither.privacy import Charge
+
+__all__ = [
+    "Allocation",
+    "KeyDiscovery",
+    "Need",
+    "Share",
+    "allocate",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One measurement that wants noise.
+
+    Parameters
+    ----------
+    name : str
+        Unique within the release.
+    l1, l2_squared : Fraction
+        Sensitivities of the integer vector over all groups, in lattice units; above 0.
+    weight : Fraction
+        Its share of the budget relative to the others; above 0.
+    """
+
+    name: str
+    l1: Fraction
+    l2_squared: Fraction
+    weight: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        for field in ("l1", "l2_squared", "weight"):
+            object.__setattr__(self, field, check_amount(field, getattr(self, field)))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDiscovery:
+    """Ask for a threshold on keys: ``need`` names the count of distinct units."""
+
+    need: str
+    max_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one measurement gets.
+
+    Parameters
+    ----------
+    need : Need
+        What was asked.
+    mechanism : DiscreteLaplace or DiscreteGaussian
+        The noise, bound to its exact parameter.
+    loss : Charge
+        What this measurement costs by itself, computed from the mechanism's own parameter. A
+        Gaussian share claims a rho and no epsilon of its own.
+    epsilon : Fraction
+        w_i·epsilon: its share of the epsilon asked for (for Gaussian shares, of epsilon_G).
+    reason : str
+        One sentence for people.
+    """
+
+    need: Need
+    mechanism: DiscreteLaplace | DiscreteGaussian
+    loss: Charge
+    epsilon: Fraction
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """One release's noise and its whole cost.
+
+    Parameters
+    ----------
+    shares : tuple of Share
+        In the order of the needs.
+    keys : KeyThreshold or None
+        The rule for discovered keys.
+    charge : Charge
+        The cost of everything together, exact, in both currencies.
+    delta_conversion, delta_keys : Fraction
+        How delta is used; they sum to ``charge.delta``.
+    """
+
+    shares: tuple[Share, ...]
+    keys: KeyThreshold | None
+    charge: Charge
+    delta_conversion: Fraction
+    delta_keys: Fraction
+
+    def __getitem__(self, name: str) -> Share:
+        for share in self.shares:
+            if share.need.name == name:
+                return share
+        raise KeyError(name)
+
+
+def allocate(
+    needs: Sequence[Need],
+    epsilon: Fraction,
+    delta: Fraction,
+    *,
+    keys: KeyDiscovery | None = None,
+) -> Allocation:
+    """Choose mechanisms and split (epsilon, delta) among them.
+
+    Parameters
+    ----------
+    needs : sequence of Need
+        At least one, with distinct names.
+    epsilon : Fraction
+        Above 0.
+    delta : Fraction
+        In [0, 1); 0 asks for a pure release.
+    keys : KeyDiscovery, optional
+        The keys are not public: show only groups whose noisy count passes a threshold.
+
+    Returns
+    -------
+    Allocation
+        Its charge has epsilon exactly as asked and delta at most as asked. The neighbour relation
+        is the one that the sensitivities were computed for.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is out of range, or keys are to be discovered with delta = 0.
+
+    Examples
+    --------
+    >>> count = Need("n", l1=Fraction(3), l2_squared=Fraction(3))
+    >>> total = Need("cost", l1=Fraction(1500), l2_squared=Fraction(750_000))
+    >>> plan = allocate([count, total], Fraction(1), Fraction(0))
+    >>> plan["n"].mechanism, plan.charge.epsilon
+    (DiscreteLaplace(scale=Fraction(6, 1)), Fraction(1, 1))
+    >>> [type(s.mechanism).__name__ for s in
+    ...  allocate([Need("histogram", Fraction(40), Fraction(40))], Fraction(1),
+    ...           Fraction(1, 10**6)).shares]
+    ['DiscreteGaussian']
+    """
+    epsilon = check_amount("epsilon", epsilon)
+    delta = check_amount("delta", delta, zero=True)
+    if delta >= 1:
+        raise ArgumentError("delta must be in [0, 1)")
+    _check_needs(needs, delta, keys)
+    whole = sum((n.weight for n in needs), Fraction(0))
+    weights = [n.weight / whole for n in needs]
+    order = sorted(
+        range(len(needs)),
+        key=lambda i: needs[i].l1 ** 2 / (needs[i].l2_squared * weights[i]),
+        reverse=True,
+    )
+    split = _Split(tuple(needs), tuple(weights), epsilon, delta, keys)
+    sizes = range(len(needs) + 1 if delta else 1)
+    # At equal error the smaller prefix wins: the pure mechanism is the simpler promise.
+    _, gaussians = min(
+        ((split.error(frozenset(order[:size])), frozenset(order[:size])) for size in sizes),
+        key=lambda found: found[0],
+    )
+    return split.allocation(gaussians)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """The budget and its claimants, before it is known who gets Gaussian noise."""
+
+    needs: tuple[Need, ...]
+    weights: tuple[Fraction, ...]
+    epsilon: Fraction
+    delta: Fraction
+    keys: KeyDiscovery | None
+
+    def deltas(self, gaussians: frozenset[int]) -> tuple[Fraction, Fraction]:
+        """(delta_conversion, delta_keys)."""
+        if not gaussians:
+            return Fraction(0), self.delta if self.keys else Fraction(0)
+        return (self.delta / 2, self.delta / 2) if self.keys else (self.delta, Fraction(0))
+
+    def gaussian_weight(self, gaussians: frozenset[int]) -> Fraction:
+        return sum((self.weights[i] for i in gaussians), Fraction(0))
+
+    def mechanism(self, i: int, gaussians: frozenset[int]) -> DiscreteLaplace | DiscreteGaussian:
+        need = self.needs[i]
+        if i not in gaussians:
+            return DiscreteLaplace.for_loss(self.weights[i] * self.epsilon, l1=need.l1)
+        weight = self.gaussian_weight(gaussians)
+        rho = rho_of_epsilon(weight * self.epsilon, self.deltas(gaussians)[0])
+        return DiscreteGaussian.for_loss(rho * self.weights[i] / weight, l2_squared=need.l2_squared)
+
+    def error(self, gaussians: frozenset[int]) -> float:
+        """Σ w_i·log(Var_i)."""
+        return sum(
+            float(weight) * _log_variance(self.mechanism(i, gaussians))
+            for i, weight in enumerate(self.weights)
+        )
+
+    def share(self, i: int, gaussians: frozenset[int]) -> Share:
+        mechanism, need = self.mechanism(i, gaussians), self.needs[i]
+        loss = (
+            mechanism.loss(l1=need.l1)
+            if isinstance(mechanism, DiscreteLaplace)
+            else mechanism.loss(l2_squared=need.l2_squared)
+        )
+        reason = "discrete Laplace: delta is 0, so only pure noise will do"
+        if self.delta:
+            other = self.mechanism(i, gaussians ^ {i})
+            chosen, rejected = (
+                ("Gaussian", "Laplace") if i in gaussians else ("Laplace", "Gaussian")
+            )
+            reason = (
+                f"discrete {chosen}: standard deviation {math.sqrt(mechanism.variance):.4g}; "
+                f"discrete {rejected} in its place, {math.sqrt(other.variance):.4g}"
+            )
+        return Share(need, mechanism, loss, self.weights[i] * self.epsilon, reason)
+
+    def allocation(self, gaussians: frozenset[int]) -> Allocation:
+        shares = tuple(self.share(i, gaussians) for i in range(len(self.needs)))
+        delta_conversion, delta_keys = self.deltas(gaussians)
+        weight = self.gaussian_weight(gaussians)
+        charge = Charge(delta=delta_keys, rho_delta=delta_keys)
+        for i, share in enumerate(shares):
+            if i not in gaussians:
+                charge += share.loss
+        if gaussians:
+            rho = sum((shares[i].loss.rho or Fraction(0) for i in gaussians), Fraction(0))
+            charge += Charge(epsilon=weight * self.epsilon, delta=delta_conversion, rho=rho)
+        rule = None
+        if self.keys is not None:
+            counted = next(s for s in shares if s.need.name == self.keys.need)
+            rule = KeyThreshold(counted.mechanism, self.keys.max_groups, delta_keys)
+        return Allocation(shares, rule, charge, delta_conversion, delta_keys)
+
+
+def _log_variance(mechanism: DiscreteLaplace | DiscreteGaussian) -> float:
+    """log Var Z; noise of a variance below 1e-260 counts as none."""
+    variance = mechanism.variance
+    return math.log(variance) if variance > 1e-260 else -600.0
+
+
+def _check_needs(needs: Sequence[Need], delta: Fraction, keys: KeyDiscovery | None) -> None:
+    names = [n.name for n in needs]
+    if not names or len(set(names)) < len(names):
+        raise ArgumentError("needs must hold at least one measurement, each with a name of its own")
+    if keys is None:
+        return
+    if keys.need not in names:
+        raise ArgumentError(f"keys must name one of the needs{nearest(keys.need, names)}")
+    if delta == 0:
+        raise ArgumentError(
+            "delta must be above 0 to discover keys: give the release a delta such as 1e-6, "
+            "or declare the keys public in the policy"
+        )

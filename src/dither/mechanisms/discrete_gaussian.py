@@ -1,0 +1,216 @@
+"""The discrete Gaussian mechanism: concentrated privacy for integer vectors of bounded L2 norm.
+
+Law, with sigma2 = σ² its one parameter (the variance is at most σ², and nearly equal from σ = 1)::
+
+    Pr[Z = z] = exp(-z²/(2σ²)) / N,   N = Σ_z exp(-z²/(2σ²)),   z an integer
+
+Release of q(D) + (Z_1, ..., Z_d) for an integer vector q, coordinates drawn independently.
+
+Assumption. q is integer-valued and l2_squared bounds Σ(q_i(D) - q_i(D'))² for all neighbouring
+D, D'.
+
+Guarantee. rho-zCDP with rho = l2_squared/(2σ²) exactly, for the neighbours that l2_squared was
+computed for.
+
+Proof. For an integer shift m the Rényi divergence of order alpha between Z + m and Z is
+
+    log( Σ_z exp(-(alpha(z-m)² + (1-alpha)z²)/(2σ²)) / N ) / (alpha - 1)
+      = alpha·m²/(2σ²) + log( Σ_z exp(-(z - alpha·m)²/(2σ²)) / N ) / (alpha - 1),
+
+and a Gaussian sum over a shifted lattice is largest at shift 0 (Poisson summation has positive
+terms), so the last logarithm is at most 0. Divergences of independent coordinates add.
+
+Source. Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020,
+theorem 4; tails as in its section 3, sharpened below.
+
+Tails. N >= σ√(2π), again by Poisson summation. The density f(x) = exp(-x²/(2σ²)) is convex for
+x >= σ, so there f(z) is at most its integral over [z - 1/2, z + 1/2] (Hermite and Hadamard), and ::
+
+    Pr[Z >= t] <= Pr[normal(0, σ²) >= t - 1/2]      for t - 1/2 >= σ,
+
+For other t >= 1, f falls on [t - 1, ∞), and the same holds with t - 1. The normal tail is bounded
+by a convergent of Laplace's continued fraction. For σ <= 64 the sum itself is taken, term by term,
+rounded upwards, with a geometric bound of what follows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+
+from dither import noise
+from dither.errors import ArgumentError
+from dither.mechanisms.additive import (
+    Integers,
+    check_amount,
+    check_confidence,
+    shape_of,
+    smallest_half_width,
+)
+from dither.numeric import directed
+from dither.privacy import Charge
+
+__all__ = ["DiscreteGaussian"]
+
+_SUMMED = 4096
+"""Up to this sigma2 tails are summed term by term."""
+
+_TWO_PI_BELOW = Fraction(6_283_185_307_179_586, 10**15)
+"""2π = 6.283185307179586476..., cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """Discrete Gaussian noise, bound to its exact parameter σ².
+
+    Parameters
+    ----------
+    sigma2 : Fraction
+        σ² above 0, in squared units of the integers it is added to.
+
+    Raises
+    ------
+    ArgumentError
+        σ² is not an exact positive number, or beyond the sampler's reach.
+
+    Examples
+    --------
+    >>> mechanism = DiscreteGaussian.for_loss(Fraction(1, 50), l2_squared=4)
+    >>> mechanism.sigma2, mechanism.loss(l2_squared=4).rho
+    (Fraction(100, 1), Fraction(1, 50))
+    >>> mechanism.half_width(0.95)
+    20
+    """
+
+    sigma2: Fraction
+
+    def __post_init__(self) -> None:
+        exact = check_amount("sigma2", self.sigma2)
+        if exact > noise.MAX_SIGMA2:
+            raise ArgumentError(
+                "sigma2 must be at most 2**104: ask for a larger epsilon or a coarser lattice"
+            )
+        object.__setattr__(self, "sigma2", exact)
+
+    @classmethod
+    def for_loss(cls, rho: Fraction, *, l2_squared: Fraction | int) -> DiscreteGaussian:
+        """The mechanism that costs exactly rho at squared L2 sensitivity ``l2_squared``."""
+        return cls(check_amount("l2_squared", l2_squared) / (2 * check_amount("rho", rho)))
+
+    def loss(self, *, l2_squared: Fraction | int) -> Charge:
+        """What a release costs: rho = l2_squared/(2σ²), and no finite epsilon at delta 0."""
+        rho = check_amount("l2_squared", l2_squared, zero=True) / (2 * self.sigma2)
+        return Charge(epsilon=None, rho=rho) if rho else Charge()
+
+    def draw(self, size: int | tuple[int, ...]) -> Integers:
+        """Draw independent noise, int64, of the given shape."""
+        return noise.discrete_gaussian(self.sigma2, math.prod(shape_of(size))).reshape(size)
+
+    @property
+    def variance(self) -> float:
+        """Σ z² exp(-z²/(2σ²)) / N; σ² itself once σ² >= 16, where they agree to 1e-130."""
+        s2 = float(self.sigma2)
+        if s2 >= 16:
+            return s2
+        weights = [(z, math.exp(-z * z / (2 * s2))) for z in range(1, 160)]
+        return 2 * sum(z * z * w for z, w in weights) / (1 + 2 * sum(w for _, w in weights))
+
+    def upper_tail(self, t: int) -> Fraction:
+        """A proven upper bound of Pr[Z >= t]; for t <= 0 it is 1, which serves no guarantee."""
+        return _upper_tail(self.sigma2, t) if t >= 1 else Fraction(1)
+
+    def tail(self, t: int) -> Fraction:
+        """A proven upper bound of Pr[|Z| >= t]."""
+        return min(Fraction(1), 2 * self.upper_tail(t)) if t >= 1 else Fraction(1)
+
+    def survival(self, t: int) -> float:
+        """Pr[Z >= t] in floating point."""
+        return _survival(float(self.sigma2), t) if t >= 1 else 1.0 - self.survival(1 - t)
+
+    def half_width(self, confidence: float) -> int:
+        """The smallest integer w with Pr[|Z| <= w] >= confidence."""
+        outside = 1 - check_confidence(confidence)
+        guess = -NormalDist().inv_cdf(outside / 2) * math.sqrt(float(self.sigma2))
+        return smallest_half_width(self, confidence, math.ceil(guess))
+
+    def parameters(self) -> dict[str, str]:
+        """The law and its exact parameter as text, for certificates."""
+        return {"mechanism": "discrete Gaussian", "sigma2": str(self.sigma2)}
+
+
+@lru_cache(maxsize=1024)
+def _upper_tail(sigma2: Fraction, t: int) -> Fraction:
+    if sigma2 <= _SUMMED:
+        bound = _summed_tail(sigma2, t)
+    else:
+        half = Fraction(2 * t - 1, 2)
+        start = half if half * half >= sigma2 else Fraction(t - 1)
+        bound = _normal_tail(start * start / sigma2)
+    return min(Fraction(1), bound)
+
+
+def _summed_tail(sigma2: Fraction, t: int) -> Fraction:
+    """Σ_{z>=t} f(z) / N with f(z) = f(t)·term_j, z = t + j; fixed point, rounded upwards."""
+    bits = 96
+    one = 1 << bits
+    # term_{j+1} = term_j·ratio_j with ratio_j = exp(-(2(t+j)+1)/(2σ²)) falling in j.
+    ratio = _scaled_up(directed.exp_upper(-Fraction(2 * t + 1) / (2 * sigma2)), one)
+    step = _scaled_up(directed.exp_upper(-1 / sigma2), one)
+    term, total = one, 0
+    while term > 1 << (bits - 64) or ratio >= one:
+        total += term
+        term = -((-term * ratio) >> bits)
+        ratio = -((-ratio * step) >> bits)
+    total += -(-term * one // (one - ratio))
+    first = directed.exp_upper(-Fraction(t * t) / (2 * sigma2))
+    return first * Fraction(total, one) / _mass_below(sigma2)
+
+
+def _mass_below(sigma2: Fraction) -> Fraction:
+    """A lower bound of N: its middle terms for small σ, σ√(2π) for large."""
+    if sigma2 >= 4:
+        return directed.sqrt_lower(sigma2 * _TWO_PI_BELOW)
+    middle = (directed.exp_lower(-Fraction(z * z) / (2 * sigma2)) for z in range(1, 20))
+    return 1 + 2 * sum(middle, Fraction(0))
+
+
+def _normal_tail(x2: Fraction) -> Fraction:
+    """An upper bound of Pr[normal >= x] for x = sqrt(x2).
+
+    exp(-x²/2)/√(2π) times 1/(x + 1/(x + 2/(x + 3/(x + ...)))). Cut after an even number of inner
+    fractions the continued fraction lies above its limit; it falls in x, so a lower bound of x may
+    stand for x. Below x = 1, where it is slow, exp(-x²/2)/2 bounds the tail.
+    """
+    density = directed.exp_upper(-x2 / 2)
+    if x2 < 1:
+        return density / 2
+    x = Fraction(math.floor(directed.sqrt_lower(x2) * 2**40), 2**40)
+    inner = x
+    for k in range(80, 0, -1):
+        inner = x + k / inner
+        # Short numbers, rounded so that the outermost level (k = 1), a divisor, errs downwards:
+        # each level in is a divisor of the one before, so the direction alternates.
+        scaled = inner * 2**64
+        inner = Fraction(math.floor(scaled) if k % 2 else math.ceil(scaled), 2**64)
+    return density / (inner * directed.sqrt_lower(_TWO_PI_BELOW))
+
+
+def _scaled_up(value: Fraction, one: int) -> int:
+    return math.ceil(value * one)
+
+
+@lru_cache(maxsize=1024)
+def _survival(s2: float, t: int) -> float:
+    if s2 <= _SUMMED:
+        last = t + 64 + int(14 * math.sqrt(s2))
+        above = math.fsum(math.exp(-z * z / (2 * s2)) for z in range(t, last))
+        if s2 >= 4:
+            return above / math.sqrt(2 * math.pi * s2)
+        return above / (1 + 2 * math.fsum(math.exp(-z * z / (2 * s2)) for z in range(1, 40)))
+    # Midpoint rule with its first correction, f'(t - 1/2)/24: relative error O(σ^-4).
+    x = (t - 0.5) / math.sqrt(s2)
+    density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    return 0.5 * math.erfc(x / math.sqrt(2)) - x * density / (24 * s2)
