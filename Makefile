@@ -1,22 +1,32 @@
 # Everything a newcomer needs: `make demo`, `make test`.
 # PYTHON chooses the interpreter (3.11 or newer); VENV the place of the environment.
-PYTHON ?= python3
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help setup demo test lint types imports docs check bench clean
 
 help: ## show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
+# An environment that was begun and not finished has no pip that works; it is made afresh.
 $(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "dither needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
-	  { rm -rf $(VENV); $(PYTHON) -m virtualenv $(VENV); } || \
-	  { echo "No virtual environment could be made; on Debian: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "dither needs Python 3.11 or newer. Name yours: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
+	  exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	  echo "Making the environment $(VENV) (the first time takes a minute or two) ..."; \
+	  rm -rf $(VENV); \
+	  $(PYTHON) -m venv $(VENV) >/dev/null 2>&1 \
+	    || { rm -rf $(VENV); $(PYTHON) -m virtualenv --quiet $(VENV) 2>/dev/null; } \
+	    || { rm -rf $(VENV); \
+	         echo "No environment could be made: $(PYTHON) lacks venv." >&2; \
+	         echo "On Debian or Ubuntu: apt-get install python3-venv" >&2; \
+	         exit 1; }; }
+	$(PIP) --editable '.[dev]'
 	@touch $@
 
 setup: $(STAMP) ## make the environment
@@ -43,8 +53,8 @@ docs: $(STAMP) ## run every code block of README and docs
 check: lint types imports docs test ## all of the above
 
 bench: $(STAMP) ## the headline figures, each beside its peer
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(PIP) --editable '.[bench]'
 	$(BIN)/python -m benchmarks
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis out
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis out

@@ -44,7 +44,7 @@ def _imports(node: ast.AST) -> Iterator[str]:
 
 
 def _library_randomness(tree: ast.AST) -> list[int]:
-    """Lines that reach ``random`` or ``numpy.random``, outside of classes named ``Simulated...``."""
+    """Lines that reach ``random`` or ``numpy.random``, except in ``Simulated...`` classes."""
     lines = []
     waiting = [tree]
     while waiting:
