@@ -30,7 +30,7 @@ def test_integers_are_read(value):
 @pytest.mark.parametrize(
     "value",
     [
-        *(True, False, np.bool_(True), None, "", "abc", "nan", "1/0"),
+        *(True, False, np.bool_(True), None, "", "abc", "nan", "1/0", "1e_", "1e"),
         *(float("nan"), float("inf"), -float("inf"), Decimal("NaN"), Decimal("Infinity")),
         *(1j, b"1", [1], np.array([1.0, 2.0])),
     ],

@@ -192,26 +192,26 @@ class Staircase:
     ) -> npt.NDArray[np.int64]:
         """Return the places, of those where a wedge proposes out, at which it is rejected."""
         x = out[places]
-        step, part = self._split(x)
         u = words.words(x.size)
-        height = self.law.gap(step, part, 1 << self.shift)
-        np.expm1(height, out=height)
-        height /= np.expm1(self.law.gap(step, np.zeros_like(part), 1 << self.shift))
+        height = self.acceptance(x)
         height -= (u >> np.uint64(11)).astype(np.float64) * 2.0**-53
         accepted = height > 0
         for i in np.flatnonzero(np.abs(height) < _MARGIN):
             accepted[i] = self.accept(int(x[i]), int(u[i]), 64, words)
         return places[~accepted]
 
-    def _split(
-        self, x: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        # |x| = (step + part)·w with part in [0, 1) above zero and (0, 1] below; both are exact.
+    def acceptance(self, x: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the share of their wedges that accept given values, in doubles, within 2**-45."""
         high = x >> self.shift
-        low = x & ((1 << self.shift) - 1)
-        step = np.where(high < 0, ~high, high).astype(np.float64)
-        part = low.astype(np.float64) * 2.0**-self.shift
-        return step, np.where(high < 0, 1.0 - part, part)
+        below_zero = high < 0
+        step = np.where(below_zero, ~high, high).astype(np.float64)
+        part = (x & ((1 << self.shift) - 1)).astype(np.float64) * 2.0**-self.shift
+        # |x| = (step + part)·w with part in [0, 1), or in (0, 1] below zero; both are exact.
+        part = np.where(below_zero, 1.0 - part, part)
+        width = 1 << self.shift
+        share = np.expm1(self.law.gap(step, part, width))
+        share /= np.expm1(self.law.gap(step, np.zeros_like(part), width))
+        return share
 
     def accept(self, x: int, u: int, bits: int, words: Words) -> bool:
         """Return whether V, in the part [u, u+1)/2**bits of [b, t), is below 2**256·e(x)."""

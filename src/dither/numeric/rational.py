@@ -15,7 +15,7 @@ __all__ = ["exact", "positive"]
 
 # "1e999999999" would be a gigabyte of digits; nothing that carries privacy is near this.
 _MAX_EXPONENT = 4096
-_EXPONENT = re.compile(r"[eE]([+-]?[\d_]+)\s*$")
+_EXPONENT = re.compile(r"[eE][+-]?([\d_]+)\s*$")
 
 _WANTED = 'a finite number: int, Fraction, Decimal, float, or a text such as "0.1" or "1/3"'
 
@@ -117,7 +117,7 @@ def _exponent(value: Decimal) -> int:
 
 def _parse(text: str, name: str) -> Fraction:
     exponent = _EXPONENT.search(text)
-    if exponent and (len(exponent[1]) > 6 or abs(int(exponent[1])) > _MAX_EXPONENT):
+    if exponent and int(exponent[1].replace("_", "")[:6] or "0") > _MAX_EXPONENT:
         raise ArgumentError(f"{name} must have an exponent within ±{_MAX_EXPONENT}")
     try:
         return Fraction(text)
