@@ -202,7 +202,7 @@ def _diagnosis(record: Record, connection: Connection) -> str:
             moved = record.computed_hash(number) == record.hash
         except DitherError:
             return "changed"
-        if moved:
+        if moved and number != record.number:
             if record.previous in hashes:
                 return f"reordered: what stands here was entry {number}"
             return f"removed: what stands here was entry {number}"

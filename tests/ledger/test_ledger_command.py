@@ -1,0 +1,154 @@
+"""The command `dither ledger`: readable at 80 columns, exact as JSON, honest exit codes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dither.accounting import BudgetFilter
+from dither.cli.ledger_command import _rounded, ledger
+from dither.ledger import Ledger
+from dither.privacy import Charge
+
+
+def run(*arguments: object, columns: int = 80) -> Result:
+    """Run the command in a terminal of some width."""
+    return CliRunner().invoke(ledger, [str(a) for a in arguments], env={"COLUMNS": str(columns)})
+
+
+def test_show_fits_80_columns_and_says_everything(full: Ledger) -> None:
+    """Each account with caps, spending and remainder; each entry; nothing wider than 80."""
+    query = "SELECT region, COUNT(*) AS n,\n AVG(cost) AS cost FROM visits GROUP BY region, sex"
+    gaussian = Charge(None, Fraction(0), Fraction(1, 1000), Fraction(1, 10**8))
+    full.ensure_account("[bold]zcdp[/bold]", BudgetFilter(Fraction(2), Fraction(1, 10**6)))
+    full.charge(
+        ["[bold]zcdp[/bold]"], gaussian, token="z", request="ee" * 32, note={"query": query, "n": 1}
+    )
+    result = run("show", full.path)
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(result.output.split())
+    assert "visits ε 1, δ 0 ε 0.3 ███░░░░░ 30% ε 0.7" in text
+    assert "ann ε 2, δ 0 ε 0.2 █░░░░░░░ 10% ε 1.8" in text
+    assert "[bold]zcdp[/bold]" in text
+    assert "ρ 0.001, δ 1e-8" in text
+    assert "charge ε 0.1 ann, visits one" in text
+    assert "SELECT region, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY" in text
+    assert "amend ε 2, δ 0 ann agreed" in text
+
+
+def test_show_can_be_narrowed(full: Ledger) -> None:
+    """To one account, and to the newest entries; the rest is counted."""
+    only = run("show", full.path, "--account", "ann").output
+    assert "ann" in only
+    assert "two" not in only
+    newest = run("show", full.path, "--limit", 2).output
+    assert "7 older entries" in newest
+    assert "three" in newest
+    assert "two" not in newest
+
+
+def test_json_is_exact(full: Ledger) -> None:
+    """Fractions as text, hashes, requests: everything that another program needs."""
+    shown = json.loads(run("show", full.path, "--json").output)
+    assert shown["id"] == full.id
+    visits = shown["accounts"][1]
+    assert visits["name"] == "visits"
+    assert visits["caps"] == {"epsilon": "1", "delta": "0"}
+    assert visits["spent"]["epsilon"] == "3/10"
+    assert visits["remaining"]["epsilon"] == "7/10"
+    assert [entry["hash"] for entry in shown["entries"]] == [e.hash for e in full.entries()]
+    assert shown["entries"][3]["charge"]["rho"] == "1/200"
+    assert shown["entries"][5]["answers"] == 3
+
+
+def test_verify_says_one_line_and_an_exit_code(full: Ledger) -> None:
+    """0 where the chain is whole; 1 with the first bad entry where it is not."""
+    good = run("verify", full.path)
+    assert good.exit_code == 0
+    assert good.stdout.startswith("visits.ledger: 9 entries, chain whole")
+    assert len(good.stdout.splitlines()) == 1
+    raw = sqlite3.connect(full.path)
+    raw.executescript(
+        "DROP TRIGGER entries_update; UPDATE entries SET note = '{}' WHERE number = 4"
+    )
+    sql = "CREATE TRIGGER entries_update BEFORE UPDATE ON entries "
+    raw.execute(sql + "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END")
+    raw.commit()
+    raw.close()
+    bad = run("verify", full.path)
+    assert bad.exit_code == 1
+    assert bad.stdout == "visits.ledger: entry 4: changed (4 entries before it are good)\n"
+    full.path.write_bytes(b"nothing of the kind")
+    broken = run("verify", full.path)
+    assert broken.exit_code == 1
+    assert "no ledger" in broken.output
+
+
+def test_amend_changes_caps_and_keeps_the_reason(full: Ledger) -> None:
+    """Exact decimals in, what changed out; a wrong number or name is refused."""
+    arguments = ["amend", full.path, "--account", "visits", "--reason", "board decision"]
+    result = run(*arguments, "--epsilon", "2.5", "--delta", "1e-6")
+    assert result.exit_code == 0
+    assert result.output.startswith("visits: ε 1, δ 0 -> ε 2.5, δ 1e-6; remains ε 2.2, δ 5e-7")
+    assert full.balance("visits").caps == BudgetFilter(Fraction(5, 2), Fraction(1, 10**6))
+    assert full.entries()[-1].note == {"reason": "board decision"}
+    for epsilon in ("much", "1/0", "-1", "0", "nan"):
+        assert run(*arguments, "--epsilon", epsilon).exit_code != 0
+    wrong = run("amend", full.path, "--account", "visit", "--epsilon", "1", "--reason", "x")
+    assert wrong.exit_code == 1
+    assert "did you mean 'visits'" in wrong.output
+
+
+def test_a_policy_names_the_ledger(full: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By --policy, or by dither.toml in this directory; relative to the policy."""
+    policy = full.path.with_name("dither.toml")
+    policy.write_text('[budget]\nledger = "visits.ledger"\n', encoding="utf-8")
+    assert run("show", "--policy", policy).exit_code == 0
+    monkeypatch.chdir(policy.parent)
+    assert run("verify").exit_code == 0
+    policy.write_text("[budget]\n", encoding="utf-8")
+    assert "under [budget], write ledger" in run("show").output
+    policy.unlink()
+    missing = run("show")
+    assert missing.exit_code == 2
+    assert "name a LEDGER or a --policy" in missing.output
+
+
+def test_a_missing_ledger_is_not_made(tmp_path: Path) -> None:
+    """Looking never creates."""
+    result = run("show", tmp_path / "no.ledger")
+    assert result.exit_code == 1
+    assert "there is no ledger" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_ledger_shows(tmp_path: Path) -> None:
+    """No account yet, one entry."""
+    book = Ledger.open(tmp_path / "x.ledger")
+    result = run("show", book.path)
+    assert "No account yet" in result.output
+    assert "genesis" in result.output
+
+
+@pytest.mark.parametrize(
+    ("amount", "up", "down"),
+    [
+        (Fraction(1, 3), "0.3334", "0.3333"),
+        (Fraction(0), "0", "0"),
+        (Fraction(12), "12", "12"),
+        (Fraction(1, 10**6), "1e-6", "1e-6"),
+        (Fraction(123456), "123500", "123400"),
+        (Fraction(10**9), "1e9", "1e9"),
+        (None, "∞", "∞"),
+    ],
+)
+def test_amounts_are_never_flattered(amount: Fraction | None, up: str, down: str) -> None:
+    """What is spent is rounded up and what remains down."""
+    assert (_rounded(amount), _rounded(amount, "ROUND_FLOOR")) == (up, down)

@@ -1,0 +1,107 @@
+"""How an entry is written: one canonical text, amounts exact, hashes that cover every column."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields, replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dither.errors import ArgumentError
+from dither.ledger.entries import FIRST, UNIT, Amounts, Record, canonical, digest
+from dither.privacy import Charge
+
+RECORD = Record(
+    number=4,
+    time="2026-05-12T10:00:00.000000+00:00",
+    kind="charge",
+    token="t",
+    request="ab" * 32,
+    epsilon="5",
+    delta="0",
+    rho="infinite",
+    rho_delta="0",
+    totals='{"a":{"delta":"0","epsilon":"5","rho":"infinite","rho_delta":"0"}}',
+    budget=None,
+    note="{}",
+    answers=None,
+    answer=None,
+    answer_digest=None,
+    previous=FIRST,
+    hash="",
+).sealed()
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(json_values)
+def test_canonical_text_reads_back(value: object) -> None:
+    """Nothing is lost, and the text does not depend on the order of keys."""
+    text = canonical(value)
+    assert json.loads(text) == value
+    assert text.isascii()
+    if isinstance(value, dict):
+        assert canonical(dict(reversed(value.items()))) == text
+
+
+@pytest.mark.parametrize("value", [0.5, float("nan"), b"x", {1}, object(), {"a": 1.0}])
+def test_canonical_text_has_no_floats_nor_strangers(value: object) -> None:
+    """What two programs could write differently is refused."""
+    with pytest.raises(ArgumentError, match="is of type"):
+        canonical(value)
+
+
+@given(st.fractions(min_value=0), st.fractions(min_value=0, max_value=1))
+def test_amounts_are_rounded_up_by_less_than_a_unit(epsilon: Fraction, delta: Fraction) -> None:
+    """Written and read back, an amount is at least what it was, and a whole number of units."""
+    back = Amounts.of(Charge(epsilon=epsilon, delta=delta, rho=None)).charge()
+    assert back.epsilon is not None
+    assert 0 <= back.epsilon - epsilon < UNIT
+    assert 0 <= back.delta - delta < UNIT
+    assert (back.epsilon / UNIT).denominator == 1
+    assert back.rho is None
+
+
+def test_an_amount_beyond_all_reason_is_refused() -> None:
+    """What could not be read back as a whole number is not written."""
+    with pytest.raises(ArgumentError, match="cannot be written"):
+        Amounts.of(Charge(epsilon=Fraction(10**1001)))
+
+
+def test_the_hash_is_what_the_docstring_says() -> None:
+    """SHA-256 over the canonical JSON of every column, without the library's own code."""
+    body = {f.name: getattr(RECORD, f.name) for f in fields(Record)}
+    del body["hash"], body["answer"]
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    expected = hashlib.sha256(b"dither ledger entry 1\n" + text.encode()).hexdigest()
+    assert RECORD.hash == expected
+    assert RECORD.sound()
+
+
+@given(st.sampled_from([f.name for f in fields(Record)]), st.one_of(st.text(), st.integers()))
+def test_every_column_is_covered(name: str, value: object) -> None:
+    """A change of any column, to anything, is seen."""
+    changed = replace(RECORD, **{name: value})
+    assert changed.sound() == (getattr(RECORD, name) == value)
+
+
+def test_columns_do_not_run_into_each_other() -> None:
+    """Moving text from one column to its neighbour changes the hash."""
+    assert replace(RECORD, epsilon="50", delta="").computed_hash() != RECORD.hash
+    assert replace(RECORD, token=None, request="t").computed_hash() != RECORD.hash
+
+
+def test_an_answer_is_held_by_its_digest() -> None:
+    """The text may be as long as it likes; its digest is in the hash."""
+    answered = replace(RECORD, answer="x", answer_digest=digest("x")).sealed()
+    assert answered.sound()
+    assert not replace(answered, answer="y").sound()
+    assert not replace(answered, answer="y", answer_digest=digest("y")).sound()
+    assert not replace(answered, answer=None).sound()
