@@ -1,0 +1,34 @@
+"""SQL text to plan, and plan to SQL.
+
+What is read is an allow-list: every part of a query that is not understood is refused by name, and
+nothing is ever passed through to an engine.
+
+- ``select``, ``expressions``, ``aggregates``, ``sources``: one clause each, from sqlglot's tree.
+- ``reading``, ``refusal``: text to that tree, and how the rest of SQL is refused.
+- ``names``, ``joins``, ``keys``, ``dates``: what SQL and the Python builder share; free of sqlglot.
+- ``write``: a plan as SQL that people read.
+- ``emit``: a job as SQL that an engine runs.
+
+The names below load sqlglot when they are first used, so that importing this room stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dither.sql.names import Names
+
+if TYPE_CHECKING:
+    from dither.sql.select import parse_expression, parse_query
+    from dither.sql.write import to_sql
+
+__all__ = ["Names", "parse_expression", "parse_query", "to_sql"]
+
+_HOMES = {"parse_expression": "select", "parse_query": "select", "to_sql": "write"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,198 @@
+"""What is asked of a group: sqlglot's tree to aggregates of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from dither.errors import QueryError, UnsupportedError
+from dither.plan import aggregates as ag
+from dither.plan import expressions as ex
+from dither.plan.relations import scans
+from dither.sql.expressions import Place, expression, number, plain
+from dither.sql.refusal import AGGREGATES, refuse, take, title
+
+__all__ = ["aggregate", "aggregates_in"]
+
+LOWEST = Fraction(1, 200)
+"""The quantile that stands for MIN; MAX is as far from the other end."""
+
+_AFTER = (
+    "release the aggregates by themselves and calculate on the released frame, which is free, or "
+    "put the arithmetic inside, as SUM(100 * x)"
+)
+_DIVISIBLE = (ag.Count, ag.CountValues, ag.CountUnits, ag.Sum)
+
+
+def aggregates_in(node: exp.Expr) -> bool:
+    """Whether any aggregate stands in a node, known or not."""
+    return any(
+        isinstance(n, exp.AggFunc | exp.Window | exp.Filter | exp.WithinGroup)
+        or (isinstance(n, exp.Anonymous) and n.name.upper() in AGGREGATES)
+        for n in node.walk()
+    )
+
+
+def aggregate(node: exp.Expr, place: Place) -> ag.Aggregate:
+    """Read one aggregate, or the ratio of two.
+
+    Raises
+    ------
+    QueryError
+        Naming the part that cannot be asked.
+    """
+    node = plain(node)
+    if isinstance(node, exp.Div):
+        return _ratio(node, place)
+    rule = _RULES.get(type(node))
+    if rule is not None:
+        return rule(node, place)
+    if isinstance(node, exp.AggFunc | exp.Window | exp.Filter | exp.IgnoreNulls | exp.Subquery):
+        refuse(node, place.where)
+    raise UnsupportedError(f"{place.where}: {title(node)} of an aggregate is not offered; {_AFTER}")
+
+
+def _ratio(node: exp.Div, place: Place) -> ag.Aggregate:
+    top, bottom = (plain(x) for x in take(node, place.where, "this", "expression"))
+    if isinstance(bottom, exp.Nullif):
+        # SUM(x) / NULLIF(COUNT(*), 0): the guard is not needed here, and people are used to it.
+        inner, guard = take(bottom, place.where, "this", "expression")
+        if isinstance(guard, exp.Literal) and guard.this == "0":
+            bottom = plain(inner)
+    if not (aggregates_in(top) and aggregates_in(bottom)):
+        raise UnsupportedError(
+            f"{place.where}: arithmetic on an aggregate is not offered; {_AFTER}"
+        )
+    parts = aggregate(top, place), aggregate(bottom, place)
+    if not all(isinstance(p, _DIVISIBLE) for p in parts):
+        raise UnsupportedError(
+            f"{place.where}: a ratio is of counts and sums; write SUM(x) / COUNT(*) and the like"
+        )
+    return ag.Ratio(*parts)
+
+
+def _operand(node: Any, place: Place, name: str) -> ex.Expression:
+    inside = replace(place, where=f"{place.where}, in {name}")
+    if node is None:
+        raise QueryError(f"{place.where}: {name} needs a column or an expression")
+    if isinstance(node, exp.Distinct):
+        refuse(node, inside.where, "only COUNT(DISTINCT unit) counts distinct values")
+    if isinstance(node, exp.Order):
+        refuse(node, inside.where, "the order of rows does not matter here")
+    return expression(node, inside)
+
+
+def _simple(
+    name: str, make: Callable[[ex.Expression], ag.Aggregate]
+) -> Callable[[exp.Expr, Place], ag.Aggregate]:
+    def rule(node: exp.Expr, place: Place) -> ag.Aggregate:
+        (this,) = take(node, place.where, "this")
+        return make(_operand(this, place, name))
+
+    return rule
+
+
+def _count(node: exp.Count, place: Place) -> ag.Aggregate:
+    (this,) = take(node, place.where, "this", ignored=("big_int",))
+    if this is None:
+        return ag.Count()
+    if isinstance(this, exp.Star):
+        take(this, place.where)
+        return ag.Count()
+    if isinstance(this, exp.Distinct):
+        return _count_distinct(this, place)
+    operand = _operand(this, place, "COUNT")
+    if isinstance(operand, ex.Literal):
+        if operand.value is None:
+            raise QueryError(f"{place.where}: COUNT(NULL) is always 0; write COUNT(*)")
+        return ag.Count()
+    return ag.CountValues(operand)
+
+
+def _count_distinct(node: exp.Distinct, place: Place) -> ag.Aggregate:
+    where = f"{place.where}, in COUNT(DISTINCT ...)"
+    (listed,) = take(node, where, "expressions")
+    if len(listed) != 1:
+        raise UnsupportedError(f"{where}: several columns are not offered; name the unit alone")
+    operand = expression(listed[0], replace(place, where=where))
+    names = place.names
+    if isinstance(operand, ex.Column) and names.is_unit(operand):
+        return ag.CountUnits()
+    units = [
+        f"{scan.alias}.{unit}" if len(names.scans) > 1 else unit
+        for scan in scans(names.relation)
+        if (unit := names.schema.table(scan.table).unit) is not None
+        and names.schema.table(scan.table).private
+    ]
+    fix = f"COUNT(DISTINCT {units[0]})" if units else "COUNT(*), since a row is a person here"
+    raise UnsupportedError(
+        f"{where}: only the protected unit can be counted so, because the number of distinct "
+        f"values of another column has no bound per person; write {fix}"
+    )
+
+
+def _quantile(node: exp.Expr, place: Place) -> ag.Aggregate:
+    this, q, other = take(node, place.where, "this", "quantile", "expression")
+    share = q if q is not None else other
+    if share is None:
+        raise QueryError(f"{place.where}: a quantile is written QUANTILE_CONT(x, 0.9)")
+    return ag.Quantile(_operand(this, place, "QUANTILE_CONT"), _share(share, place))
+
+
+def _within(node: exp.WithinGroup, place: Place) -> ag.Aggregate:
+    inner, order = take(node, place.where, "this", "expression")
+    if type(inner) is not exp.PercentileCont:
+        refuse(inner if type(inner).__name__ == "PercentileDisc" else node, place.where)
+    where = f"{place.where}, in WITHIN GROUP"
+    (share,) = take(inner, where, "this")
+    (listed,) = take(order, where, "expressions")
+    if len(listed) != 1:
+        raise UnsupportedError(f"{where}: ORDER BY of several columns is not offered; name one")
+    this, falling = take(listed[0], where, "this", "desc", ignored=("nulls_first",))
+    q = _share(share, place)
+    return ag.Quantile(_operand(this, place, "WITHIN GROUP"), 1 - q if falling else q)
+
+
+def _share(node: exp.Expr, place: Place) -> Fraction:
+    q = Fraction(number(node, place, "the share of a quantile"))
+    if not 0 < q < 1:
+        raise QueryError(
+            f"{place.where}: the share of a quantile lies between 0 and 1; write MIN(x) or MAX(x) "
+            "for the ends"
+        )
+    return q
+
+
+_RULES: Mapping[type[exp.Expr], Callable[[Any, Place], ag.Aggregate]] = {
+    exp.Count: _count,
+    exp.Sum: _simple("SUM", ag.Sum),
+    exp.Avg: _simple("AVG", ag.Mean),
+    exp.Variance: _simple("VARIANCE", ag.Variance),
+    exp.VariancePop: _simple("VAR_POP", lambda x: ag.Variance(x, sample=False)),
+    exp.Stddev: _simple("STDDEV", lambda x: ag.Variance(x, root=True)),
+    exp.StddevSamp: _simple("STDDEV_SAMP", lambda x: ag.Variance(x, root=True)),
+    exp.StddevPop: _simple("STDDEV_POP", lambda x: ag.Variance(x, sample=False, root=True)),
+    exp.Median: _simple("MEDIAN", lambda x: ag.Quantile(x, Fraction(1, 2), "median")),
+    exp.Min: _simple("MIN", lambda x: ag.Quantile(x, LOWEST, "min")),
+    exp.Max: _simple("MAX", lambda x: ag.Quantile(x, 1 - LOWEST, "max")),
+    exp.Quantile: _quantile,
+    exp.PercentileCont: _quantile,
+    exp.WithinGroup: _within,
+    exp.Anonymous: lambda node, place: _named(node, place),
+}
+
+
+def _named(node: exp.Anonymous, place: Place) -> ag.Aggregate:
+    if node.name.upper() != "MEAN":
+        raise UnsupportedError(
+            f"{place.where}: the function {node.name.upper()} of an aggregate is not offered; "
+            f"{_AFTER}"
+        )
+    take(node, place.where, "this", "expressions")
+    if len(node.expressions) != 1:
+        raise QueryError(f"{place.where}: MEAN needs one column or expression")
+    return ag.Mean(_operand(node.expressions[0], place, "MEAN"))

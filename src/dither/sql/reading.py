@@ -1,0 +1,180 @@
+"""Text to sqlglot's tree, with limits on what is parsed at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError
+
+from dither.errors import QueryError, UnsupportedError
+
+__all__ = ["read_condition", "read_statement"]
+
+LONGEST_TEXT = 100_000
+"""Characters of a query."""
+DEEPEST_BRACKETS = 25
+"""Brackets and CASEs inside one another; sqlglot's parser recurses some 25 frames for each."""
+DEEPEST_TREE = 80
+"""Nodes inside one another, where a chain of ANDs or of ORs counts as one."""
+
+_OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
+_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN, TokenType.VALUES}
+_WRITE = "write one SELECT ... FROM ... GROUP BY ..."
+# Words that sqlglot's tokenizer leaves as names and its parser takes as part of the grammar.
+_GRAMMAR = {"nulls", "last", "within", "group", "zone"}
+
+
+def read_statement(text: str) -> exp.Expr:
+    """The one statement of a text.
+
+    Raises
+    ------
+    QueryError
+        Where it is empty, too long, too deep, more than one statement, or not SQL.
+    UnsupportedError
+        Where it is not a query.
+    """
+    tokens = _tokens(text, "the query")
+    first = tokens[0]
+    if first.token_type not in _STARTS:
+        raise UnsupportedError(f"a query cannot start with {_shown(first.text)}; {_WRITE}")
+    return _tree(text, tokens, None)
+
+
+def read_condition(text: str) -> exp.Expr:
+    """The one expression of a text, with the errors of ``read_statement``."""
+    tokens = _tokens(text, "the expression")
+    if tokens[0].token_type in _STARTS - {TokenType.L_PAREN}:
+        raise UnsupportedError(
+            f"an expression cannot start with {_shown(tokens[0].text)}; write one such as age >= 18"
+        )
+    return _tree(text, tokens, exp.Condition)
+
+
+def _tokens(text: str, what: str) -> list[Token]:
+    if len(text) > LONGEST_TEXT:
+        raise QueryError(f"{what} is longer than {LONGEST_TEXT} characters; shorten it")
+    try:
+        tokens = list(Dialect.get_or_raise("duckdb").tokenize(text))
+    except Exception:
+        # Whatever the tokenizer trips over, the reason is the text, and its own message is cut.
+        raise QueryError(
+            f"{what} cannot be read: a quotation mark or a comment is not closed"
+        ) from None
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise QueryError(f"{what} is empty; write it out")
+    if any(token.token_type is TokenType.SEMICOLON for token in tokens):
+        raise UnsupportedError(f"{what} holds several statements; send them one at a time")
+    depth = run = 0
+    for token in tokens:
+        kind = token.token_type
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+        run = run + 1 if kind in _PREFIX else 0
+        if max(depth, run) > DEEPEST_BRACKETS:
+            raise _too_deep(what)
+    return tokens
+
+
+def _tree(text: str, tokens: list[Token], into: type[exp.Expr] | None) -> exp.Expr:
+    what = "the query" if into is None else "the expression"
+    parser = Dialect.get_or_raise("duckdb").parser()
+    try:
+        found = parser.parse_into(into, tokens, text) if into else parser.parse(tokens, text)
+    except ParseError as error:
+        raise QueryError(_syntax(what, error)) from None
+    except RecursionError:
+        raise _too_deep(what) from None
+    except Exception:
+        # A parser that fails in any other way has not understood the text either.
+        raise QueryError(f"{what} cannot be read; check its syntax") from None
+    if len(found) != 1 or not isinstance(found[0], exp.Expr):
+        raise QueryError(f"{what} cannot be read; {_WRITE}")
+    tree = found[0]
+    if _depth(tree) > DEEPEST_TREE:
+        raise _too_deep(what)
+    _conserved(tokens, tree, what)
+    return tree
+
+
+def _too_deep(what: str) -> QueryError:
+    return QueryError(f"{what} is nested too deeply; derive a column in the data instead")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def _syntax(what: str, error: ParseError) -> str:
+    place = error.errors[0] if error.errors else {}
+    near = str(place.get("highlight") or "").strip()
+    line, column = place.get("line"), place.get("col")
+    text = str(place.get("description") or "")
+    told = "this is unexpected"
+    if text.startswith("Expecting ") and len(text) < 30:
+        told = f"expected {text.removeprefix('Expecting ')}"
+    elif text.startswith("Required"):
+        told = "something is missing"
+    if not isinstance(line, int) or not isinstance(column, int):
+        return f"{what} cannot be read: {told}"
+    at = f" at {_shown(near)}" if near else ""
+    first = max(1, column - len(near) + 1)
+    return f"{what} cannot be read: {told}{at} (line {line}, column {first})"
+
+
+def _depth(tree: exp.Expr) -> int:
+    deepest = 0
+    stack: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        for child in _children(node):
+            chained = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
+            stack.append((child, depth if chained else depth + 1))
+    return deepest
+
+
+def _children(node: exp.Expr) -> Iterator[exp.Expr]:
+    for value in node.args.values():
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, exp.Expr):
+                yield child
+
+
+def _conserved(tokens: Sequence[Token], tree: exp.Expr, what: str) -> None:
+    """Refuse a text of which the parser has dropped a constant or a name.
+
+    sqlglot does so in places: it reads ``DATE_TRUNC('month', x, 'UTC')`` without the zone.
+    """
+    left = Counter[str]()
+    stack: list[exp.Expr] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Literal | exp.Identifier | exp.Var | exp.Anonymous | exp.Interval):
+            left[_plain(str(node.this))] += 1
+        stack.extend(_children(node))
+    for i, token in enumerate(tokens):
+        kind, text = token.token_type, _plain(token.text)
+        following = tokens[i + 1].token_type if i + 1 < len(tokens) else None
+        constant = kind in (TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER)
+        name = kind is TokenType.VAR and following is not TokenType.L_PAREN
+        if not (constant or (name and text not in _GRAMMAR)):
+            continue
+        fraction = f"0.{text}" if i and tokens[i - 1].token_type is TokenType.DOT else text
+        spelling = text if left[text] > 0 else fraction
+        if left[spelling] <= 0:
+            raise UnsupportedError(
+                f"{what}: {_shown(token.text)} is not understood where it stands "
+                f"(line {token.line}); leave it out"
+            )
+        left[spelling] -= 1
+
+
+def _plain(text: str) -> str:
+    return text.casefold()

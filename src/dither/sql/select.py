@@ -1,0 +1,285 @@
+"""A whole query, or one expression: SQL text to plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from dither.errors import QueryError, UnknownNameError, UnsupportedError, nearest
+from dither.plan import expressions as ex
+from dither.plan.aggregates import Key, Output, Query
+from dither.plan.relations import Filter
+from dither.plan.schema import Schema
+from dither.sql.aggregates import aggregate, aggregates_in
+from dither.sql.expressions import Place, expression, plain
+from dither.sql.keys import default_key_name, default_name, free_name, key_expression
+from dither.sql.names import Names, find
+from dither.sql.reading import read_condition, read_statement
+from dither.sql.refusal import refuse, take
+from dither.sql.sources import relation
+
+__all__ = ["parse_expression", "parse_query"]
+
+
+def parse_expression(text: str, names: Names) -> ex.Expression:
+    """Read one expression over the columns of a relation.
+
+    Parameters
+    ----------
+    text : str
+        SQL, such as ``"age >= 18"`` or ``"cost / 100"``.
+    names : Names
+        The columns it may name.
+
+    Returns
+    -------
+    Expression
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown column or function; the nearest is offered.
+    UnsupportedError
+        For anything in the text that is not offered, by name.
+    QueryError
+        Where the text cannot be read.
+
+    Examples
+    --------
+    >>> from dither.plan.kinds import Kind
+    >>> from dither.plan.relations import Scan
+    >>> from dither.plan.schema import ColumnFacts, Table
+    >>> visits = Table("visits", {"age": ColumnFacts("age", Kind.INTEGER)})
+    >>> parse_expression("age >= 18", Names(Scan("visits", "visits"), Schema({"visits": visits})))
+    Compare(op='>=', left=Column(table='visits', name='age'), right=Literal(value=18))
+    """
+    return expression(read_condition(text), Place("the expression", names))
+
+
+def parse_query(text: str, schema: Schema) -> Query:
+    """Read a query; nothing in it is passed through unread.
+
+    Parameters
+    ----------
+    text : str
+        One SELECT, in the SQL of DuckDB.
+    schema : Schema
+        The tables it may name.
+
+    Returns
+    -------
+    Query
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown table, column or function; the nearest is offered.
+    UnsupportedError
+        For anything in the text that is not offered, by name.
+    QueryError
+        Where the text cannot be read, or asks for raw rows.
+
+    Examples
+    --------
+    >>> from dither.plan.kinds import Kind
+    >>> from dither.plan.schema import ColumnFacts, Table
+    >>> visits = Table("visits", {"region": ColumnFacts("region", Kind.TEXT)})
+    >>> query = parse_query(
+    ...     "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", Schema({"visits": visits})
+    ... )
+    >>> query.outputs
+    (Output(name='n', aggregate=Count(), weight=Fraction(1, 1)),)
+    """
+    tree = read_statement(text)
+    if not isinstance(tree, exp.Select):
+        refuse(tree, "the query")
+    items, source, joins, where, group, order, limit = take(
+        tree, "the query", "expressions", "from", "joins", "where", "group", "order", "limit"
+    )
+    if not items:
+        raise QueryError("SELECT names nothing; name keys and aggregates, such as COUNT(*)")
+    rows = relation(source, joins or (), schema)
+    names = Names(rows, schema)
+    if where is not None:
+        (condition,) = take(where, "WHERE", "this")
+        rows = Filter(rows, expression(condition, Place("WHERE", names)))
+    chosen = [_item(node) for node in items]
+    grouped = _grouping(group, chosen, names)
+    keys, outputs, columns = _outputs(chosen, grouped, names)
+    return Query(rows, tuple(keys), tuple(outputs), _order(order, chosen, columns), _limit(limit))
+
+
+Item = tuple[exp.Expr, str | None]
+"""What a SELECT asks for, and the name given to it."""
+
+
+def _item(node: exp.Expr) -> Item:
+    name = None
+    if isinstance(node, exp.Alias):
+        this, alias = take(node, "SELECT", "this", "alias")
+        if not isinstance(alias, exp.Identifier) or not alias.name:
+            refuse(node, "SELECT")
+        node, name = this, alias.name
+    bare = plain(node)
+    if isinstance(bare, exp.Star) or (
+        isinstance(bare, exp.Column) and isinstance(bare.this, exp.Star)
+    ):
+        raise QueryError(
+            "SELECT *: raw columns cannot be released; name GROUP BY keys and aggregates, such as "
+            "COUNT(*)"
+        )
+    return node, name
+
+
+def _key(node: exp.Expr, where: str, names: Names) -> ex.Expression:
+    return key_expression(expression(node, Place(where, names)), names)
+
+
+def _grouping(group: exp.Expr | None, chosen: Sequence[Item], names: Names) -> list[ex.Expression]:
+    if group is None:
+        return []
+    listed, everything = take(group, "GROUP BY", "expressions", "all")
+    if everything:
+        nodes = [node for node, _ in chosen if not aggregates_in(node)]
+    else:
+        nodes = [_chosen_key(node, chosen, names) for node in listed or ()]
+    found = [_key(node, "GROUP BY", names) for node in nodes]
+    return list(dict.fromkeys(found))
+
+
+def _chosen_key(node: exp.Expr, chosen: Sequence[Item], names: Names) -> exp.Expr:
+    """What an ordinal or an alias in GROUP BY stands for; anything else stands for itself."""
+    bare = plain(node)
+    if isinstance(bare, exp.Literal) and not bare.is_string:
+        found = chosen[_ordinal(bare, "GROUP BY", len(chosen))][0]
+    elif isinstance(bare, exp.Column) and isinstance(bare.this, exp.Identifier):
+        exact = bool(bare.this.args.get("quoted"))
+        aliases = {alias: item for item, alias in chosen if alias is not None}
+        meant = find(bare.name, aliases, exact=exact)
+        if bare.table or not meant or _is_column(bare.name, exact, names):
+            return node
+        found = aliases[meant[0]]
+    else:
+        return node
+    if aggregates_in(found):
+        raise QueryError("GROUP BY: an aggregate cannot be a key; group by a column")
+    return found
+
+
+def _is_column(name: str, exact: bool, names: Names) -> bool:
+    try:
+        names.column(name, exact=exact)
+    except UnknownNameError:
+        return False
+    except QueryError:
+        pass
+    return True
+
+
+def _ordinal(node: exp.Literal, where: str, count: int) -> int:
+    text = str(node.this)
+    position = int(text) if text.isdecimal() and len(text) < 6 else 0
+    if not 1 <= position <= count:
+        raise QueryError(f"{where} {text[:20]}: SELECT has positions 1 to {count}")
+    return position - 1
+
+
+def _outputs(
+    chosen: Sequence[Item], grouped: Sequence[ex.Expression], names: Names
+) -> tuple[list[Key], list[Output], list[str]]:
+    """Keys, outputs, and the names of all columns in the order of SELECT."""
+    given = [name for _, name in chosen if name is not None]
+    taken: list[str] = []
+    keys: list[Key] = []
+    outputs: list[Output] = []
+    for node, alias in chosen:
+        if aggregates_in(node):
+            found = aggregate(node, Place("SELECT", names))
+            name = _name(alias, default_name(found), taken, given)
+            outputs.append(Output(name, found))
+        else:
+            key = _selected_key(node, grouped, names)
+            if any(key == k.expression for k in keys):
+                raise QueryError("SELECT: the same key is named twice; name it once")
+            name = _name(alias, default_key_name(key), taken, given)
+            keys.append(Key(name, key))
+        taken.append(name)
+    if len(keys) < len(grouped):
+        raise QueryError(
+            "GROUP BY: a key is missing from SELECT, so groups could not be told apart; add it to "
+            "SELECT"
+        )
+    if not outputs:
+        raise QueryError(
+            "SELECT has no aggregate, and the keys alone would be raw values; add COUNT(*)"
+        )
+    return keys, outputs, taken
+
+
+def _selected_key(node: exp.Expr, grouped: Sequence[ex.Expression], names: Names) -> ex.Expression:
+    value = expression(node, Place("SELECT", names))
+    if not ex.columns(value):
+        raise UnsupportedError("SELECT: a constant is not offered; add it to the released frame")
+    found = names.facts(value).edges if isinstance(value, ex.Column) else None
+    key = ex.Bin(value, found) if found is not None else value
+    if key not in grouped:
+        used = ", ".join(dict.fromkeys(repr(c.name) for c in ex.columns(value)))
+        raise QueryError(
+            f"SELECT: raw columns cannot be released ({used}); put the expression into GROUP BY, "
+            "or into an aggregate such as AVG"
+        )
+    return key
+
+
+def _name(alias: str | None, default: str, taken: Sequence[str], given: Sequence[str]) -> str:
+    if alias is None:
+        return free_name(default, [*taken, *given])
+    if find(alias, taken):
+        raise QueryError(f"SELECT: two columns are named {alias!r}; give one another name with AS")
+    return alias
+
+
+def _order(
+    order: exp.Expr | None, chosen: Sequence[Item], columns: Sequence[str]
+) -> tuple[tuple[str, bool], ...]:
+    if order is None:
+        return ()
+    (listed,) = take(order, "ORDER BY", "expressions")
+    found: list[tuple[str, bool]] = []
+    for node in listed:
+        this, falling = take(node, "ORDER BY", "this", "desc")
+        found.append((_ordered(plain(this), chosen, columns), bool(falling)))
+    return tuple(found)
+
+
+def _ordered(node: exp.Expr, chosen: Sequence[Item], columns: Sequence[str]) -> str:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return columns[_ordinal(node, "ORDER BY", len(columns))]
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and not node.table:
+        named = find(node.name, columns, exact=bool(node.this.args.get("quoted")))
+        if len(named) == 1:
+            return named[0]
+    for (item, _), column in zip(chosen, columns, strict=True):
+        if plain(item) == node:
+            return column
+    if isinstance(node, exp.Column):
+        raise UnknownNameError(
+            f"ORDER BY: no released column is named {node.name!r}{nearest(node.name, columns)}"
+        )
+    raise UnsupportedError(
+        "ORDER BY: only what SELECT names can be sorted by; write its name or its position"
+    )
+
+
+def _limit(node: exp.Expr | None) -> int | None:
+    if node is None:
+        return None
+    if not isinstance(node, exp.Limit):
+        raise UnsupportedError("FETCH FIRST is not offered; write LIMIT and a whole number")
+    (value,) = take(node, "LIMIT", "expression")
+    text: Any = value.this if isinstance(value, exp.Literal) and not value.is_string else ""
+    if not str(text).isdecimal() or len(str(text)) > 12:
+        raise QueryError("LIMIT takes a whole number")
+    return int(str(text))
