@@ -1,0 +1,120 @@
+"""Single draws come from a stock: each value is served once, to one thread of one process."""
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dither.errors import ArgumentError
+from dither.noise import block, discrete_gaussian_one, discrete_laplace_one
+
+
+class Numbered:
+    """A sampler whose draws are 0, 1, 2, …, so that a value served twice shows."""
+
+    def __init__(self) -> None:
+        self.next = itertools.count()
+
+    def draw(self, size, words):
+        return np.array([next(self.next) for _ in range(size)])
+
+
+def test_each_value_is_served_once():
+    """Two samplers drawn by turns serve every number of theirs at most once."""
+    first, second = Numbered(), Numbered()
+    served = [(block.one(first), block.one(second)) for _ in range(3 * block._STOCK)]
+    assert len({a for a, _ in served}) == len({b for _, b in served}) == len(served)
+
+
+def test_threads_share_no_value():
+    """Four threads that draw from one sampler together serve distinct values."""
+    sampler, served = Numbered(), [[] for _ in range(4)]
+    start = threading.Barrier(4)
+
+    def work(mine):
+        start.wait()
+        mine.extend(block.one(sampler) for _ in range(5 * block._STOCK))
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in served]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set().union(*served)) == 4 * 5 * block._STOCK
+
+
+def test_stocks_are_few():
+    """Drawing from many samplers keeps a bounded number of stocks, and serves none again."""
+    samplers = [Numbered() for _ in range(3 * block._SAMPLERS)]
+    served = [[block.one(s) for s in samplers] for _ in range(3)]
+    assert len(block._stocks.by_sampler) <= block._SAMPLERS
+    assert all(len({row[i] for row in served}) == 3 for i in range(len(samplers)))
+
+
+FORK = """
+import os, sys
+from fractions import Fraction
+from dither.noise import block, discrete_laplace_one
+def draw():
+    return " ".join(str(discrete_laplace_one(Fraction(2**50))) for _ in range(4))
+draw()
+if sys.argv[1] == "hidden":
+    stocks, pid = block._stocks, os.getpid()
+    os.getpid = lambda: pid
+read, write = os.pipe()
+if os.fork() == 0:
+    if sys.argv[1] == "hidden":
+        block._stocks = stocks
+    os.write(write, draw().encode())
+    os._exit(0)
+os.wait()
+print(draw())
+print(os.read(read, 1000).decode())
+"""
+
+
+def fork(kind: str) -> tuple[list[str], list[str]]:
+    """Four draws of a parent and of its forked child."""
+    command = [sys.executable, "-W", "ignore", "-c", FORK, kind]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return lines[0].split(), lines[1].split()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_serves_other_values():
+    """After a fork, parent and child draw different noise."""
+    parent, child = fork("seen")
+    assert len({*parent, *child}) == 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_the_fork_test_catches_a_stock_that_survives():
+    """With the stock carried over, the child repeats the parent."""
+    parent, child = fork("hidden")
+    assert parent == child
+
+
+@pytest.mark.parametrize("draw", [discrete_laplace_one, discrete_gaussian_one])
+def test_single_draws_have_the_law(draw):
+    """Signs and zeros of 20,000 single draws fit (false alarm 1e-9)."""
+    drawn = np.array([draw(Fraction(3)) for _ in range(20_000)])
+    mass = np.exp(-np.abs(np.arange(-60, 61)) / 3.0)
+    if draw is discrete_gaussian_one:
+        mass = np.exp(-(np.arange(-60, 61) ** 2) / 6.0)
+    mass /= mass.sum()
+    bins = np.clip(drawn, -4, 4) + 4
+    expected = np.array([mass[:57].sum(), *mass[57:64], mass[64:].sum()]) * drawn.size
+    assert stats.chisquare(np.bincount(bins, minlength=9), expected).pvalue > 1e-9
+
+
+@pytest.mark.parametrize("draw", [discrete_laplace_one, discrete_gaussian_one])
+def test_single_draws_check_their_parameter(draw):
+    """Single draws refuse what the vectors refuse."""
+    with pytest.raises(ArgumentError, match=r"^(scale|sigma2) must be"):
+        draw(0.5)
