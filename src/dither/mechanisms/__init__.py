@@ -11,9 +11,11 @@ from dither.mechanisms.allocate import (
     Share,
     allocate,
 )
+from dither.mechanisms.combination import half_width, linear_interval
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
+from dither.mechanisms.ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.search import largest_epsilon, smallest_epsilon
 
 __all__ = [
@@ -26,6 +28,11 @@ __all__ = [
     "Need",
     "Share",
     "allocate",
+    "half_width",
     "largest_epsilon",
+    "linear_interval",
+    "ratio_interval",
+    "shared_ratio_interval",
     "smallest_epsilon",
+    "variance_interval",
 ]

@@ -1,0 +1,217 @@
+"""Intervals for ratios of noisy measurements, by Fieller's pivot.
+
+Numerator N = Σ α_i·m_i and denominator D = Σ β_i·m_i of true measurements m_i that were released
+as m_i + Z_i. For the true ratio theta = N/D the quantity N~ - theta·D~ = Σ (α_i - theta·β_i)·Z_i is
+noise alone. So the set of all theta with ::
+
+    |N~ - theta·D~| <= q(theta),   q(theta) the half-width of Σ (α_i - theta·β_i)·Z_i
+
+holds the true ratio with the stated confidence, whatever N and D > 0 are: no normal approximation,
+no condition that D be large. Where D~ is small against its own noise the set is unbounded; then
+-inf and inf are returned, and the caller cuts them at what is publicly known.
+
+Source. Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society B,
+1954; here with the noises' own laws in place of Student's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.mechanisms.additive import AdditiveNoise, check_confidence
+from dither.mechanisms.combination import Floats, Term, half_width
+
+__all__ = ["RatioTerm", "ratio_interval", "shared_ratio_interval", "variance_interval"]
+
+RatioTerm = tuple[float, float, AdditiveNoise]
+"""(α, β, noise): what a measurement's noise is multiplied by above and below the line."""
+
+_Mask = npt.NDArray[np.bool_]
+_Width = Callable[[Floats], Floats]
+
+
+def ratio_interval(
+    numerator: npt.ArrayLike,
+    denominator: npt.ArrayLike,
+    noise_num: AdditiveNoise,
+    noise_den: AdditiveNoise,
+    confidence: float,
+) -> tuple[Floats, Floats]:
+    """The interval for a ratio of two measurements with independent noise, such as a mean.
+
+    Parameters
+    ----------
+    numerator, denominator : arrays of one shape
+        Noisy measurements, in the units of their noises. The true denominator is above 0.
+    noise_num, noise_den : AdditiveNoise
+        Their noises.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    lower, upper : arrays of float
+        -inf and inf where the denominator is too small against its noise.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dither.mechanisms import DiscreteLaplace
+    >>> low, high = ratio_interval([5000.0, 10.0], [100.0, 1.0], DiscreteLaplace(Fraction(100)),
+    ...                            DiscreteLaplace(Fraction(2)), 0.95)
+    >>> low.round(1), high.round(1)
+    (array([ 46., -inf]), array([54.6,  inf]))
+    """
+    terms = [(1.0, 0.0, noise_num), (0.0, 1.0, noise_den)]
+    return shared_ratio_interval(numerator, denominator, terms, confidence)
+
+
+def shared_ratio_interval(
+    numerator: npt.ArrayLike,
+    denominator: npt.ArrayLike,
+    terms: Sequence[RatioTerm],
+    confidence: float,
+) -> tuple[Floats, Floats]:
+    """The interval for a ratio whose two sides may share measurements.
+
+    Parameters
+    ----------
+    numerator, denominator : arrays of one shape
+        Σ α_i·(m_i + Z_i) and Σ β_i·(m_i + Z_i). The true denominator is above 0.
+    terms : sequence of (α, β, noise)
+        Each measurement once.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    lower, upper : arrays of float
+        -inf and inf where the denominator is too small against its noise.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dither.mechanisms import DiscreteLaplace
+    >>> noise = DiscreteLaplace(Fraction(2))
+    >>> low, high = shared_ratio_interval(  # the share of one group among two
+    ...     30.0, 100.0, [(1.0, 1.0, noise), (0.0, 1.0, noise)], 0.95)
+    >>> round(float(low), 2), round(float(high), 2)
+    (0.25, 0.35)
+    """
+    top, bottom = np.broadcast_arrays(
+        np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
+    )
+    confidence = check_confidence(confidence)
+
+    def width(theta: Floats) -> Floats:
+        return half_width([(a - theta * b, noise) for a, b, noise in terms], confidence)
+
+    below: list[Term] = [(b, noise) for _, b, noise in terms if b]
+    return _fieller(top, bottom, width, half_width(below, confidence))
+
+
+def variance_interval(
+    count: npt.ArrayLike,
+    total: npt.ArrayLike,
+    squares: npt.ArrayLike,
+    noises: tuple[AdditiveNoise, AdditiveNoise, AdditiveNoise],
+    confidence: float,
+    *,
+    mean_bounds: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """The interval for squares/count - (total/count)², the population variance of a group.
+
+    Parameters
+    ----------
+    count, total, squares : arrays of one shape
+        Noisy count, sum and sum of squares, in the units of their noises.
+    noises : three AdditiveNoise
+        Of count, total and squares.
+    confidence : float
+        In (0, 1).
+    mean_bounds : (float, float)
+        Public bounds of the mean, in the units of ``total``.
+
+    Returns
+    -------
+    lower, upper : arrays of float
+        The lower end is at least 0; the upper end at most the square of half the bounds' range
+        (no values within the bounds have a larger variance).
+
+    Notes
+    -----
+    For every m, (squares - 2m·total + m²·count)/count = variance + (mean - m)². At the true mean
+    that is a ratio with an exact pivot. So half of the allowed error goes to an interval for the
+    mean and half to that pivot, and the interval is the union over all m in the first. Its upper
+    end is taken at the ends of the m-interval, its lower end along a grid of 17.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dither.mechanisms import DiscreteLaplace
+    >>> one, ten = DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(10))
+    >>> low, high = variance_interval(1000.0, 5000.0, 29000.0, (one, ten, ten), 0.95,
+    ...                               mean_bounds=(0.0, 10.0))
+    >>> round(float(low), 2), round(float(high), 2)
+    (3.62, 4.39)
+    """
+    n, s, t = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (count, total, squares)))
+    each = (1 + check_confidence(confidence)) / 2
+    low, high = ratio_interval(s, n, noises[1], noises[0], each)
+    low, high = (np.clip(end, *mean_bounds) for end in (low, high))
+    lower, upper = np.full(n.shape, np.inf), np.full(n.shape, -np.inf)
+    q_below = half_width([(1.0, noises[0])], each)
+    for at in np.linspace(0.0, 1.0, 17):
+        m = low + at * (high - low)
+
+        def width(theta: Floats, m: Floats = m) -> Floats:
+            terms: list[Term] = [(m**2 - theta, noises[0]), (2 * m, noises[1]), (1.0, noises[2])]
+            return half_width(terms, each)
+
+        ends = _fieller(t - 2 * m * s + m**2 * n, n, width, q_below)
+        lower, upper = np.minimum(lower, ends[0]), np.maximum(upper, ends[1])
+    largest = ((mean_bounds[1] - mean_bounds[0]) / 2) ** 2
+    return np.asarray(np.clip(lower, 0.0, largest)), np.asarray(np.clip(upper, 0.0, largest))
+
+
+def _fieller(top: Floats, bottom: Floats, width: _Width, below: Floats) -> tuple[Floats, Floats]:
+    """Both ends of {theta : |top - theta·bottom| <= width(theta)}, infinite where it is unbounded.
+
+    The set holds top/bottom. It is bounded iff bottom exceeds ``below``, the half-width of its own
+    noise: for large |theta|, width(theta) grows like |theta|·below.
+    """
+    bounded: _Mask = bottom > below * (1 + 1e-9)
+    safe = np.where(bounded, bottom, 1.0)
+    centre = np.where(bounded, top / safe, 0.0)
+    lower = _end(centre, top, safe, width, bounded, -1.0)
+    upper = _end(centre, top, safe, width, bounded, 1.0)
+    return np.asarray(np.where(bounded, lower, -np.inf)), np.asarray(
+        np.where(bounded, upper, np.inf)
+    )
+
+
+def _end(
+    centre: Floats, top: Floats, bottom: Floats, width: _Width, bounded: _Mask, sign: float
+) -> Floats:
+    """Step outwards until outside the set, doubling; then bisect. The outer end is kept."""
+
+    def outside(distance: Floats) -> _Mask:
+        theta = centre + sign * distance
+        far_off: _Mask = np.abs(top - theta * bottom) > width(theta)
+        return np.logical_or(far_off, ~bounded)
+
+    near = np.zeros(centre.shape)
+    far = np.asarray(width(centre) / bottom) + 1e-300
+    for _ in range(200):
+        out = outside(far)
+        if out.all():
+            break
+        near, far = np.where(out, near, far), np.where(out, far, 2 * far)
+    for _ in range(44):
+        middle = (near + far) / 2
+        out = outside(middle)
+        near, far = np.where(out, near, middle), np.where(out, middle, far)
+    return np.asarray(centre + sign * far)
