@@ -1,0 +1,1 @@
+"""Headline figures, each with its peer in the same run."""
