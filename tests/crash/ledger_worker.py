@@ -1,0 +1,219 @@
+"""The processes that the crash tests start: run as a script, never imported by dither.
+
+``spend``: charge one account until it is empty, and print every entry acknowledged.
+``split``: the same through a ledger with a planted bug: it checks, then writes.
+``kill``: fork writers one after the other and kill each at a random instant.
+``early``: the same with a planted bug: writers acknowledge before they charge.
+``fork``: fork while another thread charges through the same object.
+Every mode stops by itself, at the latest when the alarm rings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dither.accounting import BudgetFilter
+from dither.errors import BudgetError
+from dither.ledger import Charged, Ledger
+from dither.ledger import chain as ledger_chain
+from dither.privacy import Charge
+
+ACCOUNT = "visits"
+REQUEST = "ab" * 32
+BUDGET = BudgetFilter(Fraction(10**6), Fraction(0))
+CHARGE = Charge.pure(Fraction(1, 300))
+"""No whole number of units, so that every charge is rounded up."""
+
+
+class SplitLedger(Ledger):
+    """The bug that the hammer must see: the check and the write are two transactions."""
+
+    def charge(
+        self,
+        accounts: Sequence[str],
+        charge: Charge,
+        *,
+        token: str,
+        request: str,
+        note: Mapping[str, Any],
+    ) -> Charged:
+        with self._store.read() as connection:
+            self._bear(connection, accounts, charge)
+        time.sleep(0.03)
+        with self._store.write() as connection:
+            at = ledger_chain.read_head(connection)
+            spent = {name: self._account(connection, name).spent + charge for name in accounts}
+            record = ledger_chain.append(
+                connection,
+                at,
+                "charge",
+                totals=spent,
+                note=note,
+                charge=charge,
+                token=token,
+                request=request,
+            )
+        return Charged(record.number, record.hash, False, None)
+
+
+def spend(path: Path, kind: type[Ledger]) -> None:
+    """Charge until refused; print the number of each acknowledged entry."""
+    ledger = kind.open(path)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    while True:
+        token = f"{os.getpid()}-{time.monotonic_ns()}"
+        try:
+            receipt = ledger.charge([ACCOUNT], CHARGE, token=token, request=REQUEST, note={})
+        except BudgetError:
+            return
+        print(receipt.entry, flush=True)
+        time.sleep(0.001)  # let the others have their turn
+
+
+def write_until_killed(path: Path, pipe: int, early: bool) -> None:
+    """Open, charge and answer for ever; acknowledge each step only once it returned."""
+    ledger = Ledger.open(path)
+    ledger.ensure_account(ACCOUNT, BUDGET)
+    while True:
+        token = f"{os.getpid()}-{time.monotonic_ns()}"
+        if early:
+            os.write(pipe, f"charge {token}\n".encode())
+        receipt = ledger.charge([ACCOUNT], CHARGE, token=token, request=REQUEST, note={})
+        if not early:
+            os.write(pipe, f"charge {token}\n".encode())
+        if receipt.entry % 2:
+            ledger.store_answer(receipt.entry, token)
+            os.write(pipe, f"answer {token}\n".encode())
+
+
+def kill_one(path: Path, after: float, early: bool, making: bool) -> list[str]:
+    """Start a writer, kill it, and give back what it had acknowledged.
+
+    The time to its death counts from its start while it makes a ledger, else from its first
+    acknowledgement, so that a slow machine sees as many of them.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os.close(reading)
+        write_until_killed(path, writing, early)
+        os._exit(1)
+    os.close(writing)
+    text = b"" if making else os.read(reading, 65536)
+    end = time.monotonic() + after
+    while (left := end - time.monotonic()) > 0:
+        if select.select([reading], [], [], left)[0]:
+            text += os.read(reading, 65536)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    while more := os.read(reading, 65536):
+        text += more
+    os.close(reading)
+    # A line without its end was never acknowledged.
+    return text.decode().split("\n")[:-1]
+
+
+def kill(path: Path, rounds: int, early: bool) -> None:
+    """Kill writers at random instants; after each, open the ledger and look for what was said."""
+    instants = random.Random(20260512)
+    lost, unfinished, acknowledged, charges = 0, 0, 0, 0
+    for number in range(rounds):
+        # Every fourth writer is killed while it makes a new ledger.
+        making = number % 4 == 3
+        target = path.with_name(f"made-{number}.ledger") if making else path
+        said = kill_one(target, instants.uniform(0.0, 0.03), early, making)
+        unfinished += target.with_name(target.name + "-journal").exists()
+        ledger = Ledger.open(target)
+        entries = ledger.entries()
+        tokens = {entry.token: entry.number for entry in entries if entry.kind == "charge"}
+        answers = {entry.answer for entry in entries if entry.kind == "answer"}
+        for line in said:
+            what, token = line.split()
+            lost += token not in (tokens if what == "charge" else answers)
+        found = ledger.verify()
+        assert found.ok, found.describe()
+        # The next writer finishes what the dead one left behind.
+        ledger.ensure_account(ACCOUNT, BUDGET)
+        ledger.charge([ACCOUNT], CHARGE, token=f"after-{number}", request=REQUEST, note={})
+        if not making:
+            acknowledged += sum(line.startswith("charge") for line in said)
+            charges = sum(not str(token).startswith("after-") for token in tokens)
+    print(
+        json.dumps(
+            {
+                "lost": lost,
+                "unfinished": unfinished,
+                "acknowledged": acknowledged,
+                "charges": charges,
+            }
+        )
+    )
+
+
+def fork(path: Path) -> None:
+    """Threads charge through one object while children are forked that charge through it too."""
+    ledger = Ledger.open(path, timeout=10.0)
+    ledger.ensure_account(ACCOUNT, BUDGET)
+    done = threading.Event()
+    mine = [0, 0]
+
+    def charge(who: str) -> None:
+        token = f"{who}-{os.getpid()}-{time.monotonic_ns()}"
+        ledger.charge([ACCOUNT], CHARGE, token=token, request=REQUEST, note={})
+
+    def work(slot: int) -> None:
+        while not done.is_set():
+            charge(f"thread-{slot}")
+            mine[slot] += 1
+
+    threads = [threading.Thread(target=work, args=(slot,)) for slot in range(2)]
+    for thread in threads:
+        thread.start()
+    children = 20
+    failed = 0
+    for _ in range(children):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            code = 1
+            try:
+                charge("child")
+                code = 0
+            finally:
+                os._exit(code)
+        failed += os.waitpid(child, 0)[1] != 0
+    done.set()
+    for thread in threads:
+        thread.join()
+    found = ledger.verify()
+    charges = sum(entry.kind == "charge" for entry in ledger.entries())
+    print(json.dumps({"failed": failed, "ok": found.ok, "missing": sum(mine) + children - charges}))
+
+
+def main() -> None:
+    """Run the mode that the first argument names on the ledger that the second names."""
+    signal.alarm(60)
+    mode, path = sys.argv[1], Path(sys.argv[2])
+    if mode in ("spend", "split"):
+        spend(path, Ledger if mode == "spend" else SplitLedger)
+    elif mode in ("kill", "early"):
+        kill(path, int(sys.argv[3]), mode == "early")
+    else:
+        fork(path)
+
+
+if __name__ == "__main__":
+    main()
