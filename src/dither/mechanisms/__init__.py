@@ -15,6 +15,7 @@ from dither.mechanisms.combination import half_width, linear_interval
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
+from dither.mechanisms.quantile_tree import Quantiles, QuantileTree
 from dither.mechanisms.ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.search import largest_epsilon, smallest_epsilon
 
@@ -26,6 +27,8 @@ __all__ = [
     "KeyDiscovery",
     "KeyThreshold",
     "Need",
+    "QuantileTree",
+    "Quantiles",
     "Share",
     "allocate",
     "half_width",

@@ -36,7 +36,14 @@ from dither.mechanisms.additive import AdditiveNoise, check_confidence
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 
-__all__ = ["Floats", "Term", "half_width", "laplace_normal_factor", "linear_interval"]
+__all__ = [
+    "Floats",
+    "Term",
+    "continuous_deviation",
+    "half_width",
+    "laplace_normal_factor",
+    "linear_interval",
+]
 
 Floats = npt.NDArray[np.float64]
 Term = tuple[npt.ArrayLike, AdditiveNoise]
@@ -85,7 +92,7 @@ def half_width(terms: Sequence[Term], confidence: float) -> Floats:
     largest = np.zeros(coefficients[0].shape)
     step = np.zeros(coefficients[0].shape)
     for c, noise in zip(coefficients, noises, strict=True):
-        spread = c * _deviation(noise)
+        spread = c * continuous_deviation(noise)
         step = np.where(spread > largest, c, step)
         largest = np.maximum(largest, spread)
         if isinstance(noise, DiscreteLaplace):
@@ -157,7 +164,7 @@ def _continuous(laplaces: list[Floats], normal_variance: Floats, confidence: flo
     return laplace_normal_factor(np.minimum(share, 1.0), confidence) * np.sqrt(variance)
 
 
-def _deviation(noise: AdditiveNoise) -> float:
+def continuous_deviation(noise: AdditiveNoise) -> float:
     """The standard deviation of the continuous law that stands for the noise."""
     if isinstance(noise, DiscreteLaplace):
         return math.sqrt(2) * float(noise.scale)

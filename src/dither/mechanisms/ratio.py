@@ -121,6 +121,7 @@ def variance_interval(
     confidence: float,
     *,
     mean_bounds: tuple[float, float],
+    square_centre: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """The interval for squares/count - (total/count)², the population variance of a group.
 
@@ -134,6 +135,8 @@ def variance_interval(
         In (0, 1).
     mean_bounds : (float, float)
         Public bounds of the mean, in the units of ``total``.
+    square_centre : float
+        What was taken off each square before it was summed, to halve the sensitivity.
 
     Returns
     -------
@@ -173,6 +176,8 @@ def variance_interval(
 
         ends = _fieller(t - 2 * m * s + m**2 * n, n, width, q_below)
         lower, upper = np.minimum(lower, ends[0]), np.maximum(upper, ends[1])
+    # Squares less a constant shift every ratio, and so the variance, by that constant.
+    lower, upper = lower + square_centre, upper + square_centre
     largest = ((mean_bounds[1] - mean_bounds[0]) / 2) ** 2
     return np.asarray(np.clip(lower, 0.0, largest)), np.asarray(np.clip(upper, 0.0, largest))
 

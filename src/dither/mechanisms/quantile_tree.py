@@ -1,0 +1,323 @@
+"""Quantiles of every group from noisy counts on a tree of bins.
+
+Layout. A public grid of ``bins`` leaves, numbered 0 to bins - 1, is the bottom of a tree in which
+every node has ``branching`` children and there are ``levels`` levels below the root; padding leaves
+beyond the grid are empty. Level l has branching^l counts. The root is not measured: it is the sum
+of its children.
+
+Mechanism. Independent integer noise is added to every count of every level of every group.
+
+Sensitivity (integer vector of all counts of all groups). A unit has at most r = ``max_rows`` rows
+in each of at most k = ``max_groups`` groups. Under ADD_REMOVE a level of a group changes by a
+vector of L1 norm at most r, so of squared L2 norm at most r²; in all ::
+
+    l1 = levels·r·k,    l2_squared = levels·r²·k.
+
+Under REPLACE the old rows go and the new ones come: l1 doubles, and since a difference of two
+vectors with non-negative entries of sum at most r has squared norm at most 2r² (and the two
+units may be in 2k different groups) l2_squared doubles too. Proof of the last: the cross term
+-2·<a, b> is at most 0.
+
+Estimate. Least squares makes the tree consistent in two passes (Hay, Rastogi, Miklau and Suciu,
+"Boosting the accuracy of differentially private histograms through consistency", VLDB 2010). With
+all noise of one variance and v_l the variance (in that unit) of a level's estimate from below,
+
+    v_L = 1,    v_l = b·v_{l+1}/(b·v_{l+1} + 1),
+    up:    z = v_l·y + (1 - v_l)·Σ children's z,
+    down:  x = z + (x_parent - Σ siblings' z)/b,    x_root = Σ z.
+
+Interval. Let F(e) be the number of rows in leaves below e, and n = F(bins). A bin j holds the
+q-quantile iff F(j) <= q·n <= F(j + 1). Both F~(e) - q·n~ are fixed linear combinations of the
+noises, so with h(e) the half-width of that combination at the stated confidence, the true bin fails
+F~(j) - q·n~ <= h(j) with probability at most half the allowed error, and F~(j+1) - q·n~ >=
+-h(j+1) likewise. The interval spans all bins that pass both; its ends are bin edges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.mechanisms.additive import AdditiveNoise, Integers, check_confidence
+from dither.mechanisms.combination import Floats, continuous_deviation, laplace_normal_factor
+from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.privacy import Neighbours
+
+__all__ = ["QuantileTree", "Quantiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """Estimates in bin coordinates: 2.5 is the middle of bin 2.
+
+    Parameters
+    ----------
+    value, lower, upper : arrays of float, shape (groups, quantiles)
+        0 <= lower <= value <= upper <= bins. ``lower`` and ``upper`` are bin edges.
+    """
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileTree:
+    """A layout, fixed by public facts alone.
+
+    Parameters
+    ----------
+    bins : int
+        Leaves of the public grid, at least 1.
+    branching : int
+        Children of a node, at least 2.
+    levels : int
+        Levels below the root, with branching^levels >= bins.
+
+    Raises
+    ------
+    ArgumentError
+        The levels do not hold the bins.
+
+    Examples
+    --------
+    >>> tree = QuantileTree.choose(1000, "laplace")
+    >>> tree.branching, tree.levels, tree.nodes
+    (10, 3, 1110)
+    >>> tree.sensitivity(max_rows=2, max_groups=3)
+    (Fraction(18, 1), Fraction(36, 1))
+    """
+
+    bins: int
+    branching: int
+    levels: int
+
+    def __post_init__(self) -> None:
+        if self.bins < 1 or self.branching < 2 or self.levels < 1:
+            raise ArgumentError("bins and levels must be at least 1, branching at least 2")
+        if self.branching**self.levels < self.bins:
+            raise ArgumentError("levels must be enough for branching**levels to reach bins")
+
+    @classmethod
+    def choose(cls, bins: int, family: Literal["laplace", "gaussian"]) -> QuantileTree:
+        """The layout of least mean variance of F~(e) - n~/2 over the grid, at a given budget.
+
+        The noise's variance grows with levels² for Laplace and with levels for Gaussian noise.
+        """
+        if bins < 1:
+            raise ArgumentError("bins must be at least 1")
+        return _choose(bins, family)
+
+    @property
+    def nodes(self) -> int:
+        """Noisy counts for each group."""
+        return sum(self.branching**level for level in range(1, self.levels + 1))
+
+    def sensitivity(
+        self,
+        *,
+        max_rows: int,
+        max_groups: int,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> tuple[Fraction, Fraction]:
+        """(l1, l2_squared) of all counts of all groups together."""
+        if max_rows < 1 or max_groups < 1:
+            raise ArgumentError("max_rows and max_groups must be at least 1")
+        factor = 2 if neighbours is Neighbours.REPLACE else 1
+        l1 = factor * self.levels * max_rows * max_groups
+        return Fraction(l1), Fraction(l1 * max_rows)
+
+    def counts(self, leaves: Integers) -> list[Integers]:
+        """Exact counts of each level, root's children first; leaves of shape (groups, bins)."""
+        leaves = np.asarray(leaves)
+        if leaves.ndim != 2 or leaves.shape[1] != self.bins:
+            raise ArgumentError(f"leaves must have shape (groups, {self.bins})")
+        size = self.branching**self.levels
+        level = np.zeros((leaves.shape[0], size), dtype=np.int64)
+        level[:, : self.bins] = leaves
+        levels = [level]
+        while level.shape[1] > self.branching:
+            level = level.reshape(level.shape[0], -1, self.branching).sum(axis=2)
+            levels.append(level)
+        return levels[::-1]
+
+    def measure(self, leaves: Integers, noise: AdditiveNoise) -> list[Integers]:
+        """Release noisy counts of every level: the only step that sees exact counts.
+
+        Its loss is the noise's at this layout's :meth:`sensitivity`.
+        """
+        return [level + noise.draw(level.shape) for level in self.counts(leaves)]
+
+    def quantiles(
+        self,
+        noisy: Sequence[npt.ArrayLike],
+        qs: Sequence[float],
+        noise: AdditiveNoise,
+        confidence: float,
+    ) -> Quantiles:
+        """Estimate quantiles from what :meth:`measure` released.
+
+        Parameters
+        ----------
+        noisy : sequence of arrays, shape (groups, branching^level)
+            All levels.
+        qs : sequence of float
+            In [0, 1].
+        noise : AdditiveNoise
+            The noise that was drawn.
+        confidence : float
+            In (0, 1), for each quantile of each group by itself.
+
+        Returns
+        -------
+        Quantiles
+            The intervals account for noise and bin width. The q-quantile is any x with at most a
+            share q of the group's rows below it and at most 1 - q above.
+        """
+        if any(not 0 <= q <= 1 for q in qs) or not len(qs):
+            raise ArgumentError("qs must hold at least one number in [0, 1]")
+        below = self._cumulative(noisy)
+        rank = np.asarray(qs, dtype=float)[None, :] * below[:, -1:]
+        width = self.half_widths(qs, noise, confidence)
+        groups = below.shape[0]
+        value, lower, upper = (np.empty((groups, len(qs))) for _ in range(3))
+        # The better of the two monotone envelopes on either side: their mean.
+        rising = np.maximum.accumulate(below, axis=1)
+        falling = np.minimum.accumulate(below[:, ::-1], axis=1)[:, ::-1]
+        smooth = (rising + falling) / 2
+        for i in range(len(qs)):
+            gap = below - rank[:, i : i + 1]
+            passes = (gap[:, :-1] <= width[i, :-1]) & (gap[:, 1:] >= -width[i, 1:])
+            found = passes.any(axis=1)
+            first = np.argmax(passes, axis=1)
+            last = self.bins - np.argmax(passes[:, ::-1], axis=1)
+            middle = self._crossing(smooth, rank[:, i])
+            lower[:, i] = np.where(found, first, np.floor(middle))
+            upper[:, i] = np.where(found, last, np.minimum(self.bins, np.floor(middle) + 1))
+            value[:, i] = np.clip(middle, lower[:, i], upper[:, i])
+        return Quantiles(value, lower, upper)
+
+    def half_widths(self, qs: Sequence[float], noise: AdditiveNoise, confidence: float) -> Floats:
+        """h(e) for each q and each edge e = 0..bins; infinite at both ends, where F is known.
+
+        Shape (quantiles, bins + 1), in rows. Says before any release how well ranks will be known.
+        """
+        confidence = check_confidence(confidence)
+        squares, cubes, largest = _weights(self, tuple(float(q) for q in qs))
+        if isinstance(noise, DiscreteLaplace):
+            share = np.divide(
+                cubes ** (2 / 3), squares, out=np.ones_like(squares), where=squares > 0
+            )
+            factor = laplace_normal_factor(np.minimum(share, 1.0), confidence)
+        else:
+            factor = np.asarray(NormalDist().inv_cdf((1 + confidence) / 2))
+        width = factor * continuous_deviation(noise) * np.sqrt(squares) + largest / 2
+        width[:, [0, -1]] = np.inf
+        return np.asarray(width)
+
+    def _cumulative(self, noisy: Sequence[npt.ArrayLike]) -> Floats:
+        """Least-squares F~ at the edges 0..bins, shape (groups, bins + 1)."""
+        levels = [np.asarray(level, dtype=float) for level in noisy]
+        b = self.branching
+        if [level.shape[-1] for level in levels] != [b ** (i + 1) for i in range(self.levels)]:
+            raise ArgumentError("noisy must hold every level of this layout")
+        variances = _variances(self)
+        for i in range(self.levels - 2, -1, -1):
+            summed = levels[i + 1].reshape((*levels[i].shape, b)).sum(axis=2)
+            levels[i] = variances[i] * levels[i] + (1 - variances[i]) * summed
+        for i in range(1, self.levels):
+            children = levels[i].reshape((*levels[i - 1].shape, b))
+            excess = (levels[i - 1] - children.sum(axis=2)) / b
+            levels[i] = (children + excess[:, :, None]).reshape(levels[i].shape)
+        total = levels[0].sum(axis=1, keepdims=True)
+        inner = np.cumsum(levels[-1], axis=1)[:, : self.bins - 1]
+        return np.concatenate((np.zeros_like(total), inner, total), axis=1)
+
+    def _crossing(self, smooth: Floats, rank: Floats) -> Floats:
+        """Where the monotone curve reaches the rank, straight within a bin."""
+        reached = smooth >= rank[:, None]
+        reached[:, -1] = True
+        right = np.maximum(1, np.argmax(reached, axis=1))
+        rows = np.arange(smooth.shape[0])
+        before, after = smooth[rows, right - 1], smooth[rows, right]
+        rise = after - before
+        part = np.divide(rank - before, rise, out=np.full(rank.shape, 0.5), where=rise > 0)
+        return np.asarray(right - 1 + np.clip(part, 0.0, 1.0))
+
+
+def _variances(tree: QuantileTree) -> list[float]:
+    """v_1 .. v_L."""
+    variances = [1.0]
+    for _ in range(tree.levels - 1):
+        variances.append(tree.branching * variances[-1] / (tree.branching * variances[-1] + 1))
+    return variances[::-1]
+
+
+@lru_cache(maxsize=64)
+def _weights(tree: QuantileTree, qs: tuple[float, ...]) -> tuple[Floats, Floats, Floats]:
+    """Σw², Σ|w|³ and max|w| of the weights that the noises have in F~(e) - q·n~.
+
+    Shapes (quantiles, bins + 1). On the path from the root to edge e, node p's estimate of its own
+    part of F is Σ_j a_j·x_j over its children, a = (1, .., 1, φ, 0, .., 0) with φ the share of the
+    path's child that lies below e (the rest of that child is a contrast of its own children). Since
+    x_j = x_p/b + z_j - mean(z), child j gets the coefficient a_j - mean(a) besides what its parent
+    passes down, and a node passes 1 - v of its coefficient to each child and keeps v for itself.
+    """
+    b, depth = tree.branching, tree.levels
+    edges = np.arange(tree.bins + 1)
+    size = b**depth
+    variances = _variances(tree)
+    # Sums over a subtree whose root has coefficient 1.
+    square, cube, top = [1.0], [1.0], [1.0]
+    for v in variances[-2::-1]:
+        square.append(v**2 + (1 - v) ** 2 * b * square[-1])
+        cube.append(v**3 + (1 - v) ** 3 * b * cube[-1])
+        top.append(max(v, (1 - v) * top[-1]))
+    square, cube, top = square[::-1], cube[::-1], top[::-1]
+    passed = edges[None, :] / size - np.asarray(qs, dtype=float)[:, None]
+    squares, cubes, largest = (np.zeros_like(passed) for _ in range(3))
+    for i in range(depth):
+        leaves = b ** (depth - i - 1)
+        digit = np.minimum(edges // leaves, b ** (i + 1) - 1) % b
+        phi = np.where(edges == size, 1.0, (edges % leaves) / leaves)
+        mean = (digit + phi) / b
+        # digit children wholly below, one on the path, the rest above.
+        left, path, right = (passed + a - mean for a in (1.0, phi, 0.0))
+        for coefficient, number in ((left, digit), (right, b - 1 - digit)):
+            size_of = np.abs(coefficient) * (number > 0)
+            squares += number * size_of**2 * square[i]
+            cubes += number * size_of**3 * cube[i]
+            largest = np.maximum(largest, size_of * top[i])
+        own = np.abs(path) * (variances[i] if i < depth - 1 else 1.0)
+        squares += own**2
+        cubes += own**3
+        largest = np.maximum(largest, own)
+        passed = path * (1 - variances[i])
+    return squares, cubes, largest
+
+
+@lru_cache(maxsize=256)
+def _choose(bins: int, family: str) -> QuantileTree:
+    if family not in ("laplace", "gaussian"):
+        raise ArgumentError("family must be 'laplace' or 'gaussian'")
+    best: tuple[float, QuantileTree] | None = None
+    for levels in range(1, max(1, math.ceil(math.log2(bins))) + 1):
+        branching = max(2, math.ceil(bins ** (1 / levels)) - 1)
+        while branching**levels < bins:
+            branching += 1
+        tree = QuantileTree(bins, branching, levels)
+        squares = _weights(tree, (0.5,))[0]
+        error = float(squares.mean()) * (levels**2 if family == "laplace" else levels)
+        if best is None or error < best[0]:
+            best = error, tree
+    assert best is not None
+    return best[1]
