@@ -59,7 +59,7 @@ class Plan:
     sensitivities : tuple of Sensitivity
         By measurement.
     weights : tuple of Fraction
-        Each measurement's share of the budget; they sum to 1.
+        Each measurement's share of the budget; they sum to 1. A public one has share 0.
     recipes : tuple of Recipe
         By output.
     public_keys : int or None
@@ -121,7 +121,13 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     if public_keys is None:
         build.measure(Units() if unit is not None else Rows(), Fraction(1))
     job = Job(query.relation, unit, keys, tuple(build.weights), groups, table.max_rows)
-    total = sum(build.weights.values())
+    public_size = (
+        schema.replace_one and unit is None and not keys and isinstance(query.relation, Scan)
+    )
+    if public_size and Rows() in build.weights:
+        build.weights[Rows()] = Fraction(0)
+        notes.append("the number of rows is public under these neighbours and costs nothing")
+    total = sum(build.weights.values()) or Fraction(1)
     return Plan(
         query=query,
         schema=schema,
@@ -134,9 +140,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         weights=tuple(w / total for w in build.weights.values()),
         recipes=recipes,
         public_keys=public_keys,
-        public_size=(
-            schema.replace_one and unit is None and not keys and isinstance(query.relation, Scan)
-        ),
+        public_size=public_size,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -225,10 +229,14 @@ class _Build:
             case ag.Quantile():
                 return self._quantile(aggregate, weight)
             case ag.Ratio(numerator=top, denominator=bottom):
-                return RatioRecipe(self._linear(top, weight / 2), self._linear(bottom, weight / 2))
+                return RatioRecipe(
+                    self._linear(top, weight / 2, alone=True),
+                    self._linear(bottom, weight / 2, alone=True),
+                )
         return self._linear(aggregate, weight)
 
-    def _linear(self, aggregate: ag.Aggregate, weight: Fraction) -> Linear:
+    def _linear(self, aggregate: ag.Aggregate, weight: Fraction, *, alone: bool = False) -> Linear:
+        """A count or sum; ``alone``: of one measurement, as the interval of a ratio needs."""
         one = Fraction(1)
         match aggregate:
             case ag.Count():
@@ -239,7 +247,7 @@ class _Build:
                 count = self._count(operand, infer(operand, self.scope), weight)
                 return Linear(((count, one),), Fraction(0))
             case ag.Sum(operand=operand):
-                return self._sum(operand, weight)
+                return self._sum(operand, weight, alone)
         raise UnsupportedError(
             f"{type(aggregate).__name__} cannot stand in a ratio; use counts and sums"
         )
@@ -247,10 +255,10 @@ class _Build:
     def _count(self, operand: Expression, facts: Facts, weight: Fraction) -> int:
         return self.measure(Values(operand) if facts.nullable else Rows(), weight)
 
-    def _sum(self, operand: Expression, weight: Fraction) -> Linear:
+    def _sum(self, operand: Expression, weight: Fraction, alone: bool) -> Linear:
         facts, step, low, high = self._lattice(operand, "SUM", SUM_CELLS)
         floor_ = Fraction(0) if low >= 0 else None
-        if operand not in self.means:
+        if alone or operand not in self.means:
             total = Total(operand, step, low, high)
             return Linear(((self.measure(total, weight), step),), floor_)
         centred = self._centred(operand, facts, step, low, high)

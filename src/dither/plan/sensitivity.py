@@ -5,14 +5,14 @@ Let k be the number of groups a unit may count in and m the size of what it cont
 over units of vectors with at most k entries that are not zero, each of size at most m.
 
 - *Add or remove one unit*: the difference is one such vector, so ‖·‖₁ <= k m and ‖·‖₂² <= k m².
-- *Replace one unit*: it is the difference u - v of two, so ‖u - v‖₁ <= 2 k m. Where all entries have
-  one sign, ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂² <= 2 k m²; where they have either,
+- *Replace one unit*: it is the difference u - v of two, so ‖u - v‖₁ <= 2 k m. Where all entries
+  have one sign, ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂² <= 2 k m²; where they have either,
   ‖u - v‖₂² <= (‖u‖₂ + ‖v‖₂)² <= 4 k m². In a query with a single group and one sign, u and v are
   two numbers between 0 and m (or -m and 0), so both norms are at most m.
 
 A histogram (``Leaves``) spreads m rows over the leaves of a group, so m is the ‖·‖₁ of a unit's
-leaves in it, and ‖·‖₂² <= m² is met when all rows fall into one leaf. It is a vector over leaves even
-where there is a single group.
+leaves in it, and ‖·‖₂² <= m² is met when all rows fall into one leaf. It is a vector over leaves
+even where there is a single group.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Each is a small value that waits for a table: the operand is text in SQL's expre
 is read when ``.agg(...)`` or ``.group_by(...)`` meets the table's columns.
 """
 
+# ruff: noqa: A001 - the names are SQL's, and are used as dt.sum, dt.min and dt.max
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -1,0 +1,172 @@
+"""Asking in Python: a table, filtered, joined and grouped, until ``agg`` makes it a question.
+
+The builder makes the same plan nodes as SQL does; it holds no data and spends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dither.errors import ArgumentError, QueryError
+from dither.plan import aggregates as ag
+from dither.plan.expressions import Bin, Expression
+from dither.plan.relations import Filter, Relation
+from dither.plan.schema import Schema
+from dither.query import asking
+from dither.sql import Names, parse_expression
+from dither.sql.joins import join, start
+from dither.sql.keys import default_key_name, key_expression
+
+if TYPE_CHECKING:
+    from dither.query.question import Question
+
+__all__ = ["Rows", "rows"]
+
+Ask = Callable[[ag.Query], "Question"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a table, on the way to a question. Every method gives a new ``Rows``.
+
+    Examples
+    --------
+    >>> import dither as dt, polars as pl, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> session = dt.open(
+    ...     {"budget": {"epsilon": 1, "ledger": folder.name + "/demo.ledger"},
+    ...      "tables": {"people": {"columns": {"age": {"bounds": [0, 110]}}}}},
+    ...     sources={"people": pl.DataFrame({"age": [31, 44, 58]})},
+    ... )
+    >>> question = session.table("people").filter("age >= 40").agg(n=dt.count())
+    >>> print(question.sql)
+    SELECT COUNT(*) AS n FROM people WHERE age >= 40
+    >>> session.close(); folder.cleanup()
+    """
+
+    relation: Relation
+    schema: Schema
+    ask: Ask
+    keys: tuple[ag.Key, ...] = ()
+    discover: bool = False
+
+    def _read(self, text: str) -> Expression:
+        return parse_expression(text, Names(self.relation, self.schema))
+
+    def filter(self, condition: str) -> Rows:
+        """Keep the rows for which a condition is true.
+
+        Parameters
+        ----------
+        condition : str
+            In SQL's expression language, such as ``"age >= 18 AND region IN ('north', 'east')"``.
+
+        Raises
+        ------
+        QueryError
+            Where it cannot be read, or is not a condition.
+        """
+        self._before_keys("filter")
+        return replace(self, relation=Filter(self.relation, self._read(condition)))
+
+    def join(
+        self, table: str, on: str | Sequence[str] | dict[str, str], *, how: str = "inner"
+    ) -> Rows:
+        """Join a public table, or a second private table on the protected unit's key.
+
+        Parameters
+        ----------
+        table : str
+            Its name in the policy.
+        on : str, list of str, or dict
+            Columns of the same name on both sides, or ``{expression here: column there}``.
+        how : {"inner", "left"}
+            What happens to rows without a match: dropped, or kept with NULL.
+
+        Raises
+        ------
+        QueryError
+            Where the join could fan out without a bound.
+        """
+        self._before_keys("join")
+        if how not in ("inner", "left"):
+            raise ArgumentError("how must be 'inner' or 'left'")
+        if not isinstance(on, dict):
+            on = {name: name for name in ([on] if isinstance(on, str) else on)}
+        pairs = [(self._read(here), there) for here, there in on.items()]
+        joined = join(self.relation, table, None, pairs, how == "left", self.schema)
+        return replace(self, relation=joined)
+
+    def group_by(
+        self, *keys: str | asking.Bins, discover: bool = False, **named: str | asking.Bins
+    ) -> Rows:
+        """Group by columns or expressions.
+
+        Parameters
+        ----------
+        *keys, **named : str or ``dt.bins(...)``
+            Columns, expressions or binned numbers; a keyword gives the key its name.
+        discover : bool
+            Discover the keys that occur, at a cost in delta, even where public facts list them.
+
+        Raises
+        ------
+        QueryError
+            Where a key cannot be read, or has too many values.
+        """
+        self._before_keys("group_by")
+        if not keys and not named:
+            raise ArgumentError("group_by needs at least one key; leave it out to have one group")
+        names = Names(self.relation, self.schema)
+        made = [self._key(None, key, names) for key in keys]
+        made += [self._key(name, key, names) for name, key in named.items()]
+        return replace(self, keys=tuple(made), discover=discover)
+
+    def agg(self, **outputs: asking.Asked) -> Question:
+        """Ask for aggregates, each under its keyword's name.
+
+        Parameters
+        ----------
+        **outputs : ``dt.count()``, ``dt.mean("cost")``, ...
+
+        Raises
+        ------
+        QueryError
+            Where the question cannot be answered as asked.
+        """
+        made = []
+        for name, asked in outputs.items():
+            if not isinstance(asked, asking.Asked):
+                raise ArgumentError(f"{name} must be an aggregate such as dt.count()")
+            made.append(ag.Output(name, asked.make(self._read), asked.weight))
+        return self.ask(ag.Query(self.relation, self.keys, tuple(made), discover=self.discover))
+
+    def histogram(self, x: str, edges: Sequence[float | int | str | Fraction]) -> Question:
+        """Count rows per range of a number: ``group_by(dt.bins(x, edges)).agg(count=...)``."""
+        return self.group_by(asking.bins(x, edges)).agg(count=asking.count())
+
+    def _key(self, name: str | None, key: str | asking.Bins, names: Names) -> ag.Key:
+        expression: Expression
+        if isinstance(key, asking.Bins):
+            expression = Bin(self._read(key.operand), key.edges)
+        elif isinstance(key, str):
+            expression = key_expression(self._read(key), names)
+        else:
+            raise ArgumentError("a key must be a column, an expression or dt.bins(...)")
+        return ag.Key(name or default_key_name(expression), expression)
+
+    def _before_keys(self, step: str) -> None:
+        if self.keys:
+            raise QueryError(f"{step} comes before group_by; after it comes agg")
+
+    def __repr__(self) -> str:
+        keys = ", ".join(k.name for k in self.keys)
+        return f"<rows grouped by {keys}>" if keys else "<rows>"
+
+
+def rows(table: str, schema: Schema, ask: Ask) -> Rows:
+    """All rows of a private table."""
+    return Rows(start(table, None, schema), schema, ask)

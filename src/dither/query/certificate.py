@@ -1,0 +1,250 @@
+"""What a release promises, in full, and how to hold it against the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dither import __version__
+from dither.errors import CertificateError, LedgerError
+from dither.ledger import Ledger
+from dither.plan.job import Leaves, Total
+from dither.privacy import Charge
+from dither.query.explain import UNACCOUNTED, explain, measurement_text, protects
+from dither.query.pricing import Priced
+
+__all__ = ["Certificate", "Verified", "certificate_of", "verify"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The certificate of a release: plan, unit, neighbours, mechanisms, loss and ledger entry.
+
+    It holds no answer and nothing private, so it can be published beside the release.
+    """
+
+    content: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as plain data."""
+        copy: dict[str, Any] = json.loads(self.to_json())
+        return copy
+
+    def to_json(self) -> str:
+        """The certificate as JSON."""
+        return json.dumps(self.content, indent=2, ensure_ascii=False)
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file."""
+        target = Path(path)
+        target.write_text(self.to_json() + "\n", encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        entry = self.content["ledger"]["entry"]
+        return f"<certificate of ledger entry {entry}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What ``verify`` found to agree; ``str()`` says it in a line."""
+
+    entry: int
+    text: str
+    ok: bool = True
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def certificate_of(
+    priced: Priced,
+    *,
+    sql: str,
+    request: str,
+    confidence: float,
+    policy: str,
+    accounts: tuple[str, ...],
+    ledger: str,
+    entry: int,
+    entry_hash: str,
+) -> Certificate:
+    """The certificate of a release that was charged as ``entry``."""
+    plan = priced.plan
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "dither": __version__,
+        "query": {"sql": sql, "plan": explain(plan, priced).to_dict()},
+        "protects": protects(plan),
+        "neighbours": "replace_one" if plan.schema.replace_one else "add_remove",
+        "unit": plan.table.unit or "row",
+        "max_groups": plan.job.max_groups,
+        "max_rows": plan.job.max_rows,
+        "requested": {
+            "epsilon": str(priced.epsilon),
+            "delta": str(priced.delta),
+            "confidence": confidence,
+        },
+        "loss": charge_dict(priced.charge),
+        "measurements": _measurements(priced),
+        "keys": None,
+        "policy": policy,
+        "request": request,
+        "unaccounted": UNACCOUNTED,
+        "ledger": {
+            "id": ledger,
+            "accounts": list(accounts),
+            "entry": entry,
+            "hash": entry_hash,
+        },
+    }
+    if priced.allocation is not None and priced.allocation.keys is not None:
+        body["keys"] = priced.allocation.keys.parameters()
+    body["digest"] = _digest(body)
+    return Certificate(body)
+
+
+def charge_dict(charge: Charge) -> dict[str, str | None]:
+    """A charge as exact text."""
+    return {
+        name: None if value is None else str(value)
+        for name, value in (
+            ("epsilon", charge.epsilon),
+            ("delta", charge.delta),
+            ("rho", charge.rho),
+            ("rho_delta", charge.rho_delta),
+        )
+    }
+
+
+def _measurements(priced: Priced) -> list[dict[str, Any]]:
+    found = []
+    plan = priced.plan
+    for i, (measurement, bound) in enumerate(
+        zip(plan.job.measurements, plan.sensitivities, strict=True)
+    ):
+        entry: dict[str, Any] = {"measures": measurement_text(measurement, plan.table.unit)}
+        if isinstance(measurement, Total | Leaves):
+            entry |= {
+                "step": str(measurement.step),
+                "lower": measurement.lower,
+                "upper": measurement.upper,
+            }
+        if isinstance(measurement, Total):
+            entry |= {"centre": measurement.centre, "square_centre": measurement.square_centre}
+        levels = priced.trees[i].levels if i in priced.trees else 1
+        entry |= {
+            "l1": str(bound.l1 * levels),
+            "l2_squared": str(bound.l2_squared * levels),
+            "levels": levels,
+        }
+        noise = priced.noises[i]
+        if noise is None or priced.allocation is None:
+            entry |= {"mechanism": "none: public", "loss": charge_dict(Charge())}
+        else:
+            share = priced.allocation[str(i)]
+            entry |= {**noise.parameters(), "loss": charge_dict(share.loss)}
+        found.append(entry)
+    return found
+
+
+def verify(
+    certificate: str | Path | Mapping[str, Any] | Certificate, ledger: str | Path
+) -> Verified:
+    """Hold a certificate against the ledger that it names.
+
+    Parameters
+    ----------
+    certificate : path, mapping or Certificate
+    ledger : path
+        The ledger's file.
+
+    Returns
+    -------
+    Verified
+        Its ``text`` says what was checked.
+
+    Raises
+    ------
+    CertificateError
+        Where the certificate was changed, or its ledger, entry, accounts or loss do not agree, or
+        the ledger's own chain does not hold; names the first disagreement.
+    """
+    body = _content(certificate)
+    if body.get("format") != FORMAT:
+        raise CertificateError("the certificate's format is not one that this version reads")
+    claimed = body.get("digest")
+    if claimed != _digest({k: v for k, v in body.items() if k != "digest"}):
+        raise CertificateError("the certificate was changed: its digest does not match its content")
+    try:
+        with Ledger.open(ledger, create=False) as book:
+            chain = book.verify()
+            if not chain.ok:
+                raise CertificateError(f"the ledger does not hold: {chain.describe()}")
+            named = body["ledger"]
+            if book.id != named["id"]:
+                raise CertificateError("the certificate names another ledger")
+            try:
+                entry = book.entry(named["entry"])
+            except LedgerError:
+                raise CertificateError("the ledger has no such entry") from None
+    except (KeyError, TypeError):
+        raise CertificateError("the certificate lacks a field that every certificate has") from None
+    if entry.hash != named["hash"]:
+        raise CertificateError("the ledger's entry is not the one that the certificate names")
+    if set(entry.accounts) != set(named["accounts"]):
+        raise CertificateError("the ledger charged other accounts than the certificate says")
+    if entry.request != body["request"]:
+        raise CertificateError("the ledger's entry is of another request")
+    loss = Charge(**{k: _fraction(v) for k, v in body["loss"].items()})
+    if entry.charge is None or not _covers(entry.charge, loss):
+        raise CertificateError("the ledger charged less than the certificate's loss")
+    return Verified(
+        named["entry"],
+        f"the certificate agrees with entry {named['entry']} of the ledger; "
+        f"{chain.entries} entries, chain whole",
+    )
+
+
+def _fraction(text: str | None) -> Any:
+    from dither.numeric.rational import exact
+
+    return None if text is None else exact(text, "loss")
+
+
+def _covers(charged: Charge, loss: Charge) -> bool:
+    pairs = (
+        (charged.epsilon, loss.epsilon),
+        (charged.delta, loss.delta),
+        (charged.rho, loss.rho),
+        (charged.rho_delta, loss.rho_delta),
+    )
+    return all(c is None or (n is not None and c >= n) for c, n in pairs)
+
+
+def _content(certificate: str | Path | Mapping[str, Any] | Certificate) -> dict[str, Any]:
+    if isinstance(certificate, Certificate):
+        return certificate.to_dict()
+    if isinstance(certificate, Mapping):
+        return dict(certificate)
+    path = Path(certificate)
+    if not path.is_file():
+        raise CertificateError(f"no certificate at {str(certificate)!r}")
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError):
+        raise CertificateError("the certificate is not valid JSON") from None
+    if not isinstance(body, dict):
+        raise CertificateError("the certificate is not a JSON object")
+    return body
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

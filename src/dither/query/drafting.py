@@ -1,0 +1,114 @@
+"""Drafting a policy from a source's schema: names and types, never values."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from dither.errors import PolicyError
+from dither.plan.kinds import Kind
+from dither.query.sources import source_format
+
+__all__ = ["draft_policy"]
+
+HINTS = {
+    Kind.INTEGER: "bounds = [0, 100]    or    values = [1, 2, 3]",
+    Kind.REAL: "bounds = [0, 100], step = 0.01",
+    Kind.TEXT: 'values = ["a", "b"]',
+    Kind.DATE: "bounds = [2020-01-01, 2025-12-31]",
+    Kind.TIMESTAMP: "bounds = [2020-01-01T00:00:00, 2025-12-31T23:59:59]",
+    Kind.BOOLEAN: "",
+}
+
+
+def draft_policy(source: str | Path, *, table: str | None = None, unit: str | None = None) -> str:
+    """Draft a policy for one file.
+
+    Parameters
+    ----------
+    source : path
+        Parquet, CSV or DuckDB database; only its schema is read.
+    table : str, optional
+        The table's name in queries (in a DuckDB database also the table read); the file's own name
+        where left out.
+    unit : str, optional
+        The column that says who is protected; a row is a person where left out.
+
+    Returns
+    -------
+    str
+        TOML that opens as it stands: every column is listed, with what can be declared of it in a
+        comment. Facts come from the owner's knowledge, since facts read from the data would tell
+        of the data.
+
+    Raises
+    ------
+    PolicyError
+        Where the file is missing or cannot be read, or has no such unit.
+    """
+    from dither.engines.duckdb import DuckDBEngine, FileSource
+
+    path = Path(source)
+    if not path.is_file():
+        raise PolicyError(f"no file {str(source)!r}")
+    form = source_format(path, None, "SOURCE")
+    name = table or re.sub(r"\W+", "_", path.name.split(".")[0]).strip("_") or "data"
+    engine = DuckDBEngine({name: FileSource(path, form, name if form == "duckdb" else None)})
+    try:
+        columns = dict(engine.describe(name))
+    finally:
+        engine.close()
+    if unit is not None and unit not in columns:
+        raise PolicyError(f"unit {unit!r} is not a column of {path.name}")
+    return _draft(path, name, unit, columns)
+
+
+def _draft(path: Path, name: str, unit: str | None, columns: dict[str, Kind | None]) -> str:
+    lines = [
+        "# What is public about the data, and what may be spent. Every fact here must come from",
+        "# what you know without looking at the values: a codebook, a form, the law.",
+        "",
+        "[budget]",
+        "epsilon = 1.0               # the most that all releases together may cost",
+        "delta = 1e-6                # below one over the number of people; 0 for a pure budget",
+        f"ledger = {_quoted(name + '.ledger')}",
+        "",
+        f"[tables.{_key(name)}]",
+        f"source = {_quoted(str(path))}",
+    ]
+    if unit is None:
+        lines += [
+            '# unit = "..."             # the column that says who is protected; without it a row',
+            "#                          # is a person. With it, also say:",
+            "# max_groups = 3           # groups of a GROUP BY that one person may count in",
+            "# max_rows = 5             # rows that count per person and group",
+        ]
+    else:
+        lines += [
+            f"unit = {_quoted(unit)}",
+            "max_groups = 1             # groups of a GROUP BY that one person may count in",
+            "max_rows = 1               # rows that count per person and group",
+        ]
+    lines += [
+        "",
+        f"[tables.{_key(name)}.columns]",
+        "# nullable = false where NULL never occurs: means then share one count.",
+    ]
+    for column, kind in columns.items():
+        if column == unit:
+            continue
+        if kind is None:
+            lines.append(f"# {_key(column)}: its type is not read; declare type = ... to use it")
+            continue
+        hint = f"   # {kind.value}; {HINTS[kind]}" if HINTS[kind] else f"   # {kind.value}"
+        lines.append(f"{_key(column)} = {{}}{hint}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)

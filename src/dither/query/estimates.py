@@ -1,0 +1,191 @@
+"""Values and intervals from noisy measurements: post-processing, after all privacy is paid for.
+
+Every interval is built from a pivot, so that its coverage is at least nominal whatever the data:
+a linear combination of measurements errs by the same combination of noises; a ratio R = S/n makes
+S - R n vanish, so the ratios R for which the noisy S - R n is no larger than its noise allows form
+an interval (Fieller). ``mechanisms.ratio`` says how a variance follows from two of those.
+
+The intervals are about the noise alone: about the answer that the same query would have given
+without noise, after clamping to the declared bounds and after bounding what one unit contributes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.mechanisms import (
+    AdditiveNoise,
+    DiscreteLaplace,
+    half_width,
+    ratio_interval,
+    variance_interval,
+)
+from dither.mechanisms.quantile_tree import QuantileTree
+from dither.plan.recipes import (
+    Linear,
+    MeanRecipe,
+    QuantileRecipe,
+    RatioRecipe,
+    Recipe,
+    VarianceRecipe,
+)
+
+__all__ = ["Estimate", "Measured", "estimate"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval, for each group: float64 arrays of shape (groups,)."""
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What an estimate is made from: noisy measurements, their noises, and the trees' layouts."""
+
+    values: dict[int, Any]
+    noises: dict[int, AdditiveNoise | None]
+    trees: dict[int, QuantileTree]
+
+
+def estimate(
+    recipe: Recipe, measured: Measured, confidence: float, *, clip: bool = True
+) -> Estimate:
+    """The value and interval of one output in every group.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    measured : Measured
+    confidence : float
+        In (0, 1).
+    clip : bool
+        Cut values and intervals to what is possible by the public bounds.
+    """
+    match recipe:
+        case Linear():
+            return _linear(recipe, measured, confidence, clip)
+        case MeanRecipe():
+            return _mean(recipe, measured, confidence, clip)
+        case VarianceRecipe():
+            return _variance(recipe, measured, confidence)
+        case QuantileRecipe():
+            return _quantile(recipe, measured, confidence)
+        case RatioRecipe():
+            return _ratio(recipe, measured, confidence)
+    raise TypeError(type(recipe).__name__)
+
+
+def _floats(measured: Measured, at: int) -> Floats:
+    return np.asarray(measured.values[at], dtype=np.float64)
+
+
+def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -> Estimate:
+    value = sum((float(c) * _floats(measured, i) for i, c in recipe.terms), start=np.zeros(1))
+    noises = [(float(c), measured.noises[i]) for i, c in recipe.terms]
+    terms = [(c, noise) for c, noise in noises if noise is not None]
+    width = half_width(terms, confidence) if terms else np.zeros(1)
+    lower, upper = value - width, value + width
+    if clip and recipe.lower is not None:
+        # The value is left as it is, so that sums over groups stay unbiased.
+        lower = np.maximum(lower, np.minimum(value, float(recipe.lower)))
+        upper = np.maximum(upper, float(recipe.lower))
+    return Estimate(value, lower, upper)
+
+
+def _quotient(measured: Measured, top: int, bottom: int, confidence: float) -> Estimate:
+    """One measurement over another; the lower one is above 0 in truth."""
+    numerator, denominator = _floats(measured, top), _floats(measured, bottom)
+    noises = measured.noises[top], measured.noises[bottom]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(denominator > 0, numerator / denominator, np.nan)
+        if noises[0] is None:
+            raise TypeError("a ratio of two public measurements")
+        if noises[1] is None:
+            width = half_width([(1.0, noises[0])], confidence) / denominator
+            return Estimate(value, value - width, value + width)
+    lower, upper = ratio_interval(numerator, denominator, noises[0], noises[1], confidence)
+    return Estimate(value, lower, upper)
+
+
+def _mean(recipe: MeanRecipe, measured: Measured, confidence: float, clip: bool) -> Estimate:
+    raw = _quotient(measured, recipe.total, recipe.count, confidence)
+    step, centre = float(recipe.step), float(recipe.centre)
+    value, lower, upper = (centre + step * part for part in (raw.value, raw.lower, raw.upper))
+    if not clip:
+        return Estimate(value, lower, upper)
+    low, high = float(recipe.lower), float(recipe.upper)
+    # Where the noisy count is not above 0 nothing is known, and the middle is as good as any.
+    value = np.clip(np.where(np.isnan(value), (low + high) / 2, value), low, high)
+    lower, upper = (
+        np.clip(np.nan_to_num(e, nan=n), low, high) for e, n in ((lower, low), (upper, high))
+    )
+    return _around(value, lower, upper)
+
+
+def _variance(recipe: VarianceRecipe, measured: Measured, confidence: float) -> Estimate:
+    at = (recipe.count, recipe.total, recipe.square)
+    count, total, square = (_floats(measured, i) for i in at)
+    half = float(recipe.half_width / recipe.step)
+    # A public count is exact: noise too small to matter stands for none.
+    noises = [measured.noises[i] or DiscreteLaplace(Fraction(1, 100)) for i in at]
+    lower, upper = variance_interval(
+        count,
+        total,
+        square,
+        (noises[0], noises[1], noises[2]),
+        confidence,
+        mean_bounds=(-half, half),
+        square_centre=recipe.square_centre,
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = square / count + recipe.square_centre - (total / count) ** 2
+    value = np.clip(np.where(count > 0, value, half**2 / 2), 0, half**2)
+    if recipe.sample:
+        fewest = count - half_width([(1.0, noises[0])], confidence)
+        value, upper = value * _bessel(count), upper * _bessel(fewest)
+    step = float(recipe.step)
+    if recipe.root:
+        return _around(*(step * np.sqrt(e) for e in (value, lower, upper)))
+    return _around(*(step * step * e for e in (value, lower, upper)))
+
+
+def _bessel(count: Floats) -> Floats:
+    """n/(n - 1); at most 2, its value for two rows."""
+    n = np.maximum(count, 2.0)
+    return np.asarray(n / (n - 1))
+
+
+def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> Estimate:
+    tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
+    assert noise is not None
+    found = tree.quantiles(measured.values[recipe.leaves], [float(recipe.q)], noise, confidence)
+    start, width, end = (float(x) for x in (recipe.lower, recipe.width, recipe.upper))
+    value, lower, upper = (
+        np.clip(start + width * part[:, 0], start, end)
+        for part in (found.value, found.lower, found.upper)
+    )
+    return _around(value, lower, upper)
+
+
+def _ratio(recipe: RatioRecipe, measured: Measured, confidence: float) -> Estimate:
+    ((top, a),) = recipe.numerator.terms
+    ((bottom, b),) = recipe.denominator.terms
+    raw = _quotient(measured, top, bottom, confidence)
+    scale = float(a / b)
+    return Estimate(scale * raw.value, scale * raw.lower, scale * raw.upper)
+
+
+def _around(value: Floats, lower: Floats, upper: Floats) -> Estimate:
+    """An interval that holds its value, whatever was cut off."""
+    return Estimate(value, np.minimum(lower, value), np.maximum(upper, value))

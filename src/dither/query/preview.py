@@ -1,0 +1,197 @@
+"""Error bars before spending: what the intervals will be, at given public group sizes.
+
+Nothing private is read. The half-widths are those of the estimates themselves, made from
+hypothetical measurements without noise in which every group has n rows, one per unit, and
+
+- a mean or a ratio lies at the far end of its bounds, where its interval is widest;
+- a variance or a quantile is that of values spread evenly over the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.mechanisms import smallest_epsilon
+from dither.plan.job import Leaves, Measurement, Total
+from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
+from dither.query.estimates import Measured, estimate
+from dither.query.explain import UNACCOUNTED
+from dither.query.pricing import Priced
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Preview", "budget_for", "half_widths", "preview"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Half-widths of the intervals to come.
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        What was asked about.
+    confidence : float
+        Of the intervals.
+    sizes : tuple of int
+        Group sizes, in rows.
+    widths : mapping of str to tuple of float
+        By output: the half-width at each size.
+    missed : tuple of float or None
+        Where keys are discovered: the probability that a key with so many units is missed.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    confidence: float
+    sizes: tuple[int, ...]
+    widths: Mapping[str, tuple[float, ...]]
+    missed: tuple[float, ...] | None
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A Polars frame: ``size``, one column for each output, and ``missed`` where it applies."""
+        import polars as pl
+
+        columns: dict[str, Any] = {"size": list(self.sizes)}
+        columns |= {name: list(widths) for name, widths in self.widths.items()}
+        if self.missed is not None:
+            columns["missed"] = list(self.missed)
+        return pl.DataFrame(columns)
+
+    def __str__(self) -> str:
+        heads = ["rows in a group", *(f"{name} ±" for name in self.widths)]
+        rows = [
+            [f"{n:,}", *(_short(widths[i]) for widths in self.widths.values())]
+            for i, n in enumerate(self.sizes)
+        ]
+        if self.missed is not None:
+            heads.append("key missed")
+            for row, odds in zip(rows, self.missed, strict=True):
+                row.append(_odds(odds))
+        spans = [max(len(r[i]) for r in [heads, *rows]) for i in range(len(heads))]
+        lines = [
+            "  ".join(f"{c:>{w}}" for c, w in zip(r, spans, strict=True)) for r in [heads, *rows]
+        ]
+        lines.insert(1, "  ".join("─" * w for w in spans))
+        level = f"{100 * self.confidence:g} % intervals at ε = {float(self.epsilon):g}"
+        if self.delta:
+            level += f", δ = {float(self.delta):.3g}"
+        return "\n".join([f"half-widths of the {level}", *lines, "", UNACCOUNTED])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def plot(self, path: str | None = None) -> Any:
+        """Draw half-width against group size; see ``dither.plots``."""
+        from dither.plots.preview import plot_preview
+
+        return plot_preview(
+            self.sizes,
+            self.widths,
+            epsilon=float(self.epsilon),
+            confidence=self.confidence,
+            path=path,
+        )
+
+
+def preview(priced: Priced, sizes: Sequence[int], confidence: float) -> Preview:
+    """The preview of a priced plan."""
+    if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes):
+        raise ArgumentError("sizes must be whole numbers of at least 1")
+    if not 0 < confidence < 1:
+        raise ArgumentError("confidence must lie strictly between 0 and 1")
+    widths = half_widths(priced, sizes, confidence)
+    missed = None
+    if priced.allocation is not None and priced.allocation.keys is not None:
+        rule = priced.allocation.keys
+        missed = tuple(float(rule.miss_probability(n)) for n in sizes)
+    return Preview(priced.epsilon, priced.delta, confidence, tuple(sizes), widths, missed)
+
+
+def half_widths(
+    priced: Priced, sizes: Sequence[int], confidence: float
+) -> dict[str, tuple[float, ...]]:
+    """By output name: the half-width of its interval at each group size."""
+    outputs = zip(priced.plan.query.outputs, priced.plan.recipes, strict=True)
+    return {o.name: _half_widths(recipe, priced, sizes, confidence) for o, recipe in outputs}
+
+
+def budget_for(
+    priced_at: Callable[[Fraction], Priced],
+    wanted: Mapping[str, float],
+    size: int,
+    confidence: float,
+) -> Fraction:
+    """The smallest epsilon at which every wanted half-width is reached."""
+
+    def reached(epsilon: Fraction) -> bool:
+        widths = half_widths(priced_at(epsilon), [size], confidence)
+        return all(widths[name][0] <= most for name, most in wanted.items())
+
+    best = smallest_epsilon(reached, high=Fraction(1000))
+    if best is None:
+        raise ArgumentError(
+            f"half_width: not reached with {size:,} rows in a group at any epsilon up to 1000; "
+            "ask for a wider one, or narrow the bounds"
+        )
+    return best
+
+
+def _half_widths(
+    recipe: Recipe, priced: Priced, sizes: Sequence[int], confidence: float
+) -> tuple[float, ...]:
+    n = np.asarray(sizes, dtype=np.float64)
+    if isinstance(recipe, QuantileRecipe):
+        return _quantile_widths(recipe, priced, n, confidence)
+    values: dict[int, Any] = {
+        i: _hypothetical(m, n, recipe)
+        for i, m in enumerate(priced.plan.job.measurements)
+        if not isinstance(m, Leaves)
+    }
+    measured = Measured(values, priced.noises, priced.trees)
+    found = estimate(recipe, measured, confidence, clip=False)
+    half = (found.upper - found.lower) / 2
+    if isinstance(recipe, MeanRecipe):
+        half = np.minimum(half, float(recipe.upper - recipe.lower) / 2)
+    return tuple(float(w) for w in half)
+
+
+def _quantile_widths(
+    recipe: QuantileRecipe, priced: Priced, n: Any, confidence: float
+) -> tuple[float, ...]:
+    tree, noise = priced.trees[recipe.leaves], priced.noises[recipe.leaves]
+    assert noise is not None
+    ranks = tree.half_widths([float(recipe.q)], noise, confidence)[0]
+    # At the ends the rank is known, but the quantile next to them is not.
+    edge = int(min(max(round(float(recipe.q) * tree.bins), 1), max(tree.bins - 1, 1)))
+    rank = ranks[edge] if np.isfinite(ranks[edge]) else np.inf
+    half = (rank / n * tree.bins + 1) * float(recipe.width)
+    return tuple(float(w) for w in np.minimum(half, float(recipe.upper - recipe.lower) / 2))
+
+
+def _hypothetical(measurement: Measurement, n: Any, recipe: Recipe) -> Any:
+    match measurement:
+        case Total(square=True):
+            # Evenly spread over ±h, a square has mean h²/3.
+            return n * (measurement.square_centre * 2 / 3 - measurement.square_centre)
+        case Total():
+            if isinstance(recipe, VarianceRecipe):
+                return 0 * n
+            return n * max(measurement.ends, key=abs)
+    return n
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _odds(value: float) -> str:
+    return "never" if value < 1e-9 else f"{value:.2g}" if value < 0.995 else "always"

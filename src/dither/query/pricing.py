@@ -1,0 +1,131 @@
+"""A plan with its noise: which mechanism each measurement gets, and what the whole costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dither.errors import ArgumentError, BoundsError
+from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, allocate
+from dither.mechanisms.quantile_tree import QuantileTree
+from dither.plan.job import Leaves, Rows, Units
+from dither.plan.lower import Plan
+from dither.privacy import Charge
+
+__all__ = ["Priced", "price"]
+
+WIDEST_SCALE = 2**49
+"""Noise wider than this is refused, in lattice units: the samplers are proven up to 2^50."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A plan ready to run at a given epsilon and delta.
+
+    Parameters
+    ----------
+    plan : Plan
+    epsilon, delta : Fraction
+        As asked for.
+    allocation : Allocation or None
+        ``None`` where everything asked for is public.
+    noises : dict of int to noise or None
+        By measurement; ``None`` for a public one.
+    trees : dict of int to QuantileTree
+        By measurement, for histograms.
+    units : int
+        The measurement that counts distinct units, or -1: where keys are discovered.
+    """
+
+    plan: Plan
+    epsilon: Fraction
+    delta: Fraction
+    allocation: Allocation | None
+    noises: dict[int, AdditiveNoise | None]
+    trees: dict[int, QuantileTree]
+    units: int
+
+    @property
+    def charge(self) -> Charge:
+        """What the ledger is charged."""
+        return self.allocation.charge if self.allocation is not None else Charge()
+
+
+def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
+    """Choose the noise of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    epsilon : Fraction
+        Above 0.
+    delta : Fraction
+        In [0, 1). A release that discovers keys needs it above 0.
+
+    Raises
+    ------
+    ArgumentError
+        Where epsilon or delta is out of range.
+    BoundsError
+        Where the noise would be wider than the samplers are proven for.
+    """
+    if epsilon <= 0:
+        raise ArgumentError("epsilon must be above 0")
+    if not 0 <= delta < 1:
+        raise ArgumentError("delta must lie in [0, 1)")
+    job = plan.job
+    # Trees suit one family of noise or the other; both are tried, and the lesser error kept.
+    options = [
+        _priced(plan, epsilon, delta, gaussian)
+        for gaussian in ([False, True] if delta else [False])
+    ]
+    best = min(options, key=lambda option: option[0])[1]
+    for i, noise in best.noises.items():
+        if noise is not None and noise.variance > float(WIDEST_SCALE) ** 2:
+            raise BoundsError(
+                f"the noise of measurement {i + 1} of {len(job.measurements)} is too wide to draw "
+                "exactly; narrow the bounds, lower max_groups or max_rows, or raise epsilon"
+            )
+    return best
+
+
+def _priced(plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool) -> tuple[float, Priced]:
+    job = plan.job
+    trees = {
+        i: QuantileTree.choose(m.bins, "gaussian" if gaussian else "laplace")
+        for i, m in enumerate(job.measurements)
+        if isinstance(m, Leaves)
+    }
+    needs = []
+    for i, (bound, weight) in enumerate(zip(plan.sensitivities, plan.weights, strict=True)):
+        levels = trees[i].levels if i in trees else 1
+        if weight:
+            needs.append(Need(str(i), bound.l1 * levels, bound.l2_squared * levels, weight))
+    units = -1
+    keys = None
+    if plan.discovered:
+        units = job.measurements.index(Units() if job.unit is not None else Rows())
+        keys = KeyDiscovery(str(units), job.max_groups)
+    if not needs:
+        return 0.0, Priced(
+            plan, epsilon, delta, None, dict.fromkeys(range(len(job.measurements))), {}, -1
+        )
+    allocation = allocate(needs, epsilon, delta, keys=keys)
+    noises: dict[int, AdditiveNoise | None] = dict.fromkeys(range(len(job.measurements)))
+    for share in allocation.shares:
+        noises[int(share.need.name)] = share.mechanism
+    error = 0.0
+    for i, tree in trees.items():
+        noise = noises[i]
+        assert noise is not None
+        error += float(plan.weights[i]) * _rank_error(tree, noise)
+    return error, Priced(plan, epsilon, delta, allocation, noises, trees, units)
+
+
+def _rank_error(tree: QuantileTree, noise: AdditiveNoise) -> float:
+    """How well the rank of a typical edge will be known."""
+    widths = tree.half_widths([0.5], noise, 0.95)[0]
+    inner = widths[np.isfinite(widths)]
+    return float(np.log(inner).mean()) if inner.size else 0.0

@@ -1,0 +1,253 @@
+"""A question: explained, previewed and priced for nothing; released for its price."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dither.accounting.filters import BudgetFilter
+from dither.errors import ArgumentError, BudgetError
+from dither.mechanisms import largest_epsilon
+from dither.numeric.rational import exact, positive
+from dither.plan.lower import Plan
+from dither.query.certificate import certificate_of
+from dither.query.explain import Explanation, explain
+from dither.query.noising import add_noise
+from dither.query.preview import Preview, budget_for, preview
+from dither.query.pricing import Priced, price
+from dither.query.release import Release, answer_of
+from dither.sql import to_sql
+
+if TYPE_CHECKING:
+    from dither.engines.base import Engine
+    from dither.query.session import Session
+
+__all__ = ["Question"]
+
+Number = int | float | str | Fraction
+
+
+class Question:
+    """One query of a session, made by ``session.sql`` or ``session.table(...).agg``.
+
+    ``explain``, ``preview`` and ``budget_for`` use public facts only, and are free. ``release``
+    charges the ledger, then reads the data.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        session: Session,
+        engine: Engine,
+        budgets: Mapping[str, BudgetFilter],
+    ) -> None:
+        self._plan = plan
+        self._session = session
+        self._engine = engine
+        self._budgets = budgets
+
+    @property
+    def sql(self) -> str:
+        """The question as SQL."""
+        return to_sql(self._plan.query, self._plan.schema)
+
+    def explain(self, epsilon: Number | None = None, delta: Number | None = None) -> Explanation:
+        """Explain the plan: unit, stability, bounds and sensitivity; with epsilon, also the noise.
+
+        Parameters
+        ----------
+        epsilon : number, optional
+            Above 0; floats are read as they print, so 0.1 is one tenth.
+        delta : number, optional
+            In [0, 1); the policy's ``release_delta`` where left out.
+
+        Returns
+        -------
+        Explanation
+            ``str()`` is a tree for a terminal; in a notebook it shows as HTML.
+        """
+        if epsilon is None:
+            return explain(self._plan)
+        return explain(self._plan, self._price(epsilon, delta))
+
+    def preview(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        sizes: Sequence[int] = (100, 1_000, 10_000),
+        confidence: float = 0.95,
+    ) -> Preview:
+        """How wide the intervals will be, before anything is spent or read.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            As for ``release``.
+        sizes : sequence of int
+            Public sizes of a group, in rows.
+        confidence : float
+            Of the intervals.
+
+        Returns
+        -------
+        Preview
+            Half-widths for each output and size; for discovered keys, the odds of being missed.
+        """
+        return preview(self._price(epsilon, delta), sizes, confidence)
+
+    def budget_for(
+        self,
+        half_width: Number | Mapping[str, Number],
+        *,
+        size: int = 1_000,
+        delta: Number | None = None,
+        confidence: float = 0.95,
+    ) -> Fraction:
+        """The smallest epsilon whose intervals are at most ``half_width`` to either side.
+
+        Parameters
+        ----------
+        half_width : number, or mapping of output name to number
+            What is wanted, in the output's own unit.
+        size : int
+            The public size of a group, in rows.
+
+        Returns
+        -------
+        Fraction
+            Of three significant digits, so that asking for it keeps the promise.
+
+        Raises
+        ------
+        ArgumentError
+            Where no epsilon up to 1000 reaches it.
+        """
+        names = [o.name for o in self._plan.query.outputs]
+        if not isinstance(half_width, Mapping):
+            half_width = dict.fromkeys(names, half_width)
+        for name in half_width:
+            if name not in names:
+                raise ArgumentError(f"half_width: no output {name!r}")
+        wanted = {name: float(positive(w, "half_width")) for name, w in half_width.items()}
+        return budget_for(lambda epsilon: self._price(epsilon, delta), wanted, size, confidence)
+
+    def release(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        confidence: float = 0.95,
+        token: str | None = None,
+    ) -> Release:
+        """Charge the ledger, run the query, add noise.
+
+        Parameters
+        ----------
+        epsilon : number
+            What the release may cost; above 0. Floats are read as they print.
+        delta : number, optional
+            In [0, 1); the policy's ``release_delta`` where left out. Not used where the noise is
+            pure and keys are public.
+        confidence : float
+            Of the intervals, in (0, 1).
+        token : str, optional
+            Names the request. Asked again with the same token, the stored answer comes back and
+            nothing is charged.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        BudgetError
+            Where an account cannot bear it: says what remains, and what would fit. Nothing is
+            spent.
+        EngineError
+            Where the engine fails after the charge. The charge stays.
+
+        Notes
+        -----
+        The release is (epsilon, delta)-differentially private for the neighbours that ``explain``
+        names. The charge is on the disk before the engine starts, because from then on the time it
+        takes, or a crash, may tell something.
+        """
+        if not 0 < confidence < 1:
+            raise ArgumentError("confidence must lie strictly between 0 and 1")
+        priced = self._price(epsilon, delta)
+        request = self._request(priced, confidence)
+        try:
+            charged = self._session.ledger.charge(
+                list(self._budgets),
+                priced.charge,
+                token=token or secrets.token_hex(16),
+                request=request,
+                note={"sql": self.sql, "policy": self._session.policy.digest},
+            )
+        except BudgetError as error:
+            raise BudgetError(f"{error} {self._what_fits(priced)}") from None
+        if charged.replayed:
+            assert charged.answer is not None
+            return Release(json.loads(charged.answer), replayed=True)
+        answer = self._engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
+        noisy = add_noise(priced, answer)
+        del answer
+        certificate = certificate_of(
+            priced,
+            sql=self.sql,
+            request=request,
+            confidence=confidence,
+            policy=self._session.policy.digest,
+            accounts=tuple(self._budgets),
+            ledger=self._session.ledger.id,
+            entry=charged.entry,
+            entry_hash=charged.hash,
+        )
+        stored = answer_of(priced, noisy, confidence, certificate)
+        self._session.ledger.store_answer(charged.entry, json.dumps(stored))
+        return Release(stored)
+
+    def _price(self, epsilon: Number, delta: Number | None) -> Priced:
+        asked = positive(epsilon, "epsilon")
+        whole = self._session.policy.budget.delta
+        share = self._session.policy.release_delta if delta is None else exact(delta, "delta")
+        if not 0 <= share < 1:
+            raise ArgumentError("delta must lie in [0, 1)")
+        if share > 0 and whole == 0:
+            raise ArgumentError("delta must be 0: the policy's budget is pure (its delta is 0)")
+        return price(self._plan, asked, share)
+
+    def _what_fits(self, priced: Priced) -> str:
+        """The cheapest change: the largest epsilon that every account would still bear."""
+        balances = [(b.caps, b.spent) for b in map(self._session.ledger.balance, self._budgets)]
+
+        def fits(epsilon: Fraction) -> bool:
+            charge = price(self._plan, epsilon, priced.delta).charge
+            return all(caps.admits(spent + charge) for caps, spent in balances)
+
+        best = largest_epsilon(fits, high=priced.epsilon)
+        if best is None:
+            return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
+        return f"The same query fits with epsilon = {float(best):g}."
+
+    def _request(self, priced: Priced, confidence: float) -> str:
+        body = {
+            "sql": self.sql,
+            "plan": repr(self._plan.query),
+            "epsilon": str(priced.epsilon),
+            "delta": str(priced.delta),
+            "confidence": confidence,
+            "policy": self._session.policy.digest,
+        }
+        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"<question: {self.sql}>"
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()

@@ -1,0 +1,302 @@
+"""What comes out: values with intervals, a summary, a certificate, a picture."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither.plan.expressions import Bin, Column
+from dither.plan.facts import Scope
+from dither.plan.job import GroupKey
+from dither.plan.kinds import Kind
+from dither.plan.lower import Plan
+from dither.plan.recipes import Linear
+from dither.plan.text import number
+from dither.query.certificate import Certificate
+from dither.query.estimates import Estimate, Measured, estimate
+from dither.query.explain import UNACCOUNTED
+from dither.query.noising import Noisy
+from dither.query.pricing import Priced
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Release", "answer_of"]
+
+
+class Release:
+    """A release: what may be published, and nothing else.
+
+    Parameters
+    ----------
+    content : mapping
+        As stored in the ledger.
+    replayed : bool
+        Whether it is an earlier answer, told again for nothing.
+    """
+
+    def __init__(self, content: Mapping[str, Any], *, replayed: bool = False) -> None:
+        self._content = content
+        self.replayed = replayed
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A Polars frame: the keys, then ``name``, ``name_lower``, ``name_upper`` per output."""
+        import polars as pl
+
+        kinds = {
+            "text": pl.String,
+            "integer": pl.Int64,
+            "boolean": pl.Boolean,
+            "date": pl.Date,
+            "real": pl.Float64,
+        }
+        return pl.DataFrame(
+            [
+                pl.Series(c["name"], [_decode(v, c["kind"]) for v in c["values"]], kinds[c["kind"]])
+                for c in self._content["columns"]
+            ]
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the key columns."""
+        return list(self._content["keys"])
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the released aggregates."""
+        return list(self._content["outputs"])
+
+    @property
+    def units(self) -> dict[str, str | None]:
+        """The unit of measurement of each output, where the policy gives one."""
+        return dict(self._content["units"])
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of the intervals."""
+        return float(self._content["confidence"])
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the release promises, and where the ledger has it."""
+        return Certificate(self._content["certificate"])
+
+    def summary(self) -> str:
+        """The release as text: the answers, what they cost, and what the intervals leave out."""
+        import polars as pl
+
+        frame, body = self.frame, self._content["certificate"]
+        shown = frame.select(
+            *(pl.col(k) for k in self.keys),
+            *(self._interval(frame, name).alias(self._headed(name)) for name in self.outputs),
+        )
+        with pl.Config(
+            tbl_hide_dataframe_shape=True,
+            tbl_hide_column_data_types=True,
+            tbl_formatting="UTF8_HORIZONTAL_ONLY",
+            tbl_rows=40,
+            tbl_cols=-1,
+            fmt_str_lengths=60,
+            tbl_width_chars=120,
+        ):
+            table = str(shown)
+        loss = {k: None if v is None else float(Fraction(v)) for k, v in body["loss"].items()}
+        cost = f"cost: ε = {loss['epsilon']:.4g}"
+        if loss["delta"]:
+            cost += f", δ = {loss['delta']:.3g}"
+        lines = [
+            table,
+            f"each as value ± half-width, or value [lower, upper], at {100 * self.confidence:g} %",
+            f"{cost}; ledger entry {body['ledger']['entry']}"
+            + (" (replayed: nothing charged now)" if self.replayed else ""),
+            f"protects {body['protects']}",
+            UNACCOUNTED,
+            *self._content["notes"],
+        ]
+        return "\n".join(lines)
+
+    def plot(self, path: str | None = None, output: str | None = None) -> Any:
+        """Draw the release; see ``dither.plots``.
+
+        Parameters
+        ----------
+        path : str, optional
+            Where to write a PNG, SVG or PDF.
+        output : str, optional
+            One output alone.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from dither.plots.release import plot_release
+
+        body = self._content["certificate"]
+        return plot_release(
+            self.frame,
+            keys=self.keys,
+            outputs=[output] if output is not None else self.outputs,
+            units=self.units,
+            binned=list(self._content["binned"]),
+            epsilon=float(Fraction(body["loss"]["epsilon"] or 0)),
+            delta=float(Fraction(body["loss"]["delta"] or 0)),
+            protects=body["protects"],
+            confidence=self.confidence,
+            path=path,
+        )
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return self.frame._repr_html_()
+
+    def _headed(self, name: str) -> str:
+        unit = self.units.get(name)
+        return f"{name} ({unit})" if unit else name
+
+    def _interval(self, frame: pl.DataFrame, name: str) -> pl.Series:
+        import polars as pl
+
+        rows = zip(*(frame[c] for c in (name, f"{name}_lower", f"{name}_upper")), strict=True)
+        return pl.Series([_interval_text(*row) for row in rows], dtype=pl.String)
+
+
+def answer_of(
+    priced: Priced, noisy: Noisy, confidence: float, certificate: Certificate
+) -> dict[str, Any]:
+    """All that a release holds, as plain data for the ledger."""
+    plan = priced.plan
+    query = plan.query
+    measured = Measured(noisy.values, priced.noises, priced.trees)
+    made: list[dict[str, Any]] = []
+    for at, key in enumerate(plan.job.keys):
+        made.append(_key_column(key, [group[at] for group in noisy.keys]))
+    for output, recipe in zip(query.outputs, plan.recipes, strict=True):
+        found = estimate(recipe, measured, confidence)
+        whole = isinstance(recipe, Linear) and all(c.denominator == 1 for _, c in recipe.terms)
+        made.extend(_output_columns(output.name, found, whole))
+    rows = _ordered(made, plan)
+    for column in made:
+        column["values"] = [column["values"][i] for i in rows]
+    return {
+        "columns": made,
+        "keys": [key.name for key in plan.job.keys],
+        "binned": [k.name for k in plan.job.keys if isinstance(k.expression, Bin)],
+        "outputs": [output.name for output in query.outputs],
+        "units": {o.name: _unit(o.aggregate, plan) for o in query.outputs},
+        "confidence": confidence,
+        "notes": list(plan.notes),
+        "certificate": certificate.to_dict(),
+    }
+
+
+def _key_column(key: GroupKey, values: list[Any]) -> dict[str, Any]:
+    kind = key.kind
+    if isinstance(key.expression, Bin):
+        labels = bin_labels(key.expression)
+        return {
+            "name": key.name,
+            "kind": "text",
+            "values": [None if v is None else labels[v] for v in values],
+        }
+    if kind is Kind.DATE:
+        values = [None if v is None else v.isoformat() for v in values]
+    return {"name": key.name, "kind": kind.value, "values": values}
+
+
+def bin_labels(node: Bin) -> list[str]:
+    """The ranges of a binned number as text.
+
+    Examples
+    --------
+    >>> bin_labels(Bin(Column("visits", "age"), (Fraction(0), Fraction(18), Fraction(65))))
+    ['[0, 18)', '[18, 65]']
+    """
+    ends = [number(e) for e in node.edges]
+    last = len(ends) - 2
+    return [f"[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1)]
+
+
+def _output_columns(name: str, found: Estimate, whole: bool) -> list[dict[str, Any]]:
+    parts = ((name, found.value), (f"{name}_lower", found.lower), (f"{name}_upper", found.upper))
+    made = []
+    for title, values in parts:
+        if whole:
+            listed: list[Any] = [round(v) for v in np.asarray(values).tolist()]
+        else:
+            listed = [_encode(v) for v in np.asarray(values).tolist()]
+        made.append({"name": title, "kind": "integer" if whole else "real", "values": listed})
+    return made
+
+
+def _ordered(made: list[dict[str, Any]], plan: Plan) -> list[int]:
+    """The rows as ORDER BY and LIMIT want them: post-processing of released values."""
+    rows = list(range(len(made[0]["values"]))) if made else []
+    by_name = {column["name"]: column["values"] for column in made}
+    for name, descending in reversed(plan.query.order):
+        values = by_name[name]
+        rows.sort(key=lambda i: _sortable(values[i]), reverse=descending)
+    return rows if plan.query.limit is None else rows[: plan.query.limit]
+
+
+def _sortable(value: Any) -> tuple[bool, Any]:
+    if value is None:
+        return True, 0
+    return False, float(value) if value in ("inf", "-inf") else value
+
+
+def _unit(aggregate: Any, plan: Plan) -> str | None:
+    operand = getattr(aggregate, "operand", None)
+    if not isinstance(operand, Column) or type(aggregate).__name__ == "CountValues":
+        return None
+    unit = Scope.of(plan.query.relation, plan.schema).column(operand).unit
+    squared = type(aggregate).__name__ == "Variance" and not aggregate.root
+    return f"{unit}²" if unit and squared else unit
+
+
+def _encode(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def _decode(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "date":
+        return dt.date.fromisoformat(value)
+    return float(value) if kind == "real" else value
+
+
+def _interval_text(value: float | None, lower: float, upper: float) -> str:
+    if value is None:
+        return "unknown"
+    below, above = value - lower, upper - value
+    if not math.isfinite(below) or not math.isfinite(above):
+        return f"{_short(value)} [{_short(lower)}, {_short(upper)}]"
+    if abs(below - above) <= 0.02 * (below + above):
+        return f"{_near(value, above)} ± {_short(above)}"
+    width = (below + above) / 2
+    return f"{_near(value, width)} [{_near(lower, width)}, {_near(upper, width)}]"
+
+
+def _near(value: float, width: float) -> str:
+    """A value with the digits that its interval leaves meaningful."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    digits = 0 if width <= 0 or width >= 100 else max(0, 1 - math.floor(math.log10(width)))
+    return f"{value:,.{min(digits, 12)}f}"
+
+
+def _short(value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.2g}"

@@ -1,0 +1,155 @@
+"""A session: one policy, its sources, its ledger, and questions asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dither.accounting.filters import BudgetFilter
+from dither.errors import ArgumentError, PolicyError, nearest
+from dither.ledger import Balance, Ledger
+from dither.plan import aggregates as ag
+from dither.plan.lower import lower
+from dither.plan.schema import Schema, Table
+from dither.query.builder import Rows, rows
+from dither.query.policy import Policy, read_policy, schema_of
+from dither.query.question import Question
+from dither.query.sources import connect
+
+if TYPE_CHECKING:
+    from dither.engines.base import Engine
+
+__all__ = ["DATASET", "Session", "open_session"]
+
+DATASET = "dataset"
+"""The account that every release of a policy is charged to."""
+
+
+def open_session(
+    policy: str | Path | Mapping[str, Any],
+    *,
+    analyst: str | None = None,
+    sources: Mapping[str, Any] | None = None,
+) -> Session:
+    """Open a policy: connect its sources, read their schemas, open its ledger.
+
+    Parameters
+    ----------
+    policy : path or mapping
+        The policy file, or a dictionary of the same shape.
+    analyst : str, optional
+        Who asks. Needed where the policy gives analysts caps of their own; both the analyst's and
+        the dataset's account must then bear each charge.
+    sources : mapping of str to frame or path, optional
+        Tables given here instead of by the policy's ``source``: Polars, pandas or Arrow frames, or
+        paths.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    PolicyError
+        Where the policy is missing, contradictory or incomplete, or does not fit its sources.
+    LedgerError
+        Where the ledger cannot be used.
+    """
+    read = read_policy(policy)
+    accounts = {DATASET: read.budget}
+    if read.analysts:
+        if analyst is None:
+            raise ArgumentError(
+                "analyst must be given: the policy caps each analyst; one of "
+                + ", ".join(repr(a) for a in read.analysts)
+            )
+        if analyst not in read.analysts:
+            raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
+        accounts[f"analyst:{analyst}"] = read.analysts[analyst]
+    engine = connect(read, dict(sources or {}))
+    try:
+        schema = schema_of(read, {name: engine.describe(name) for name in read.tables})
+        ledger = Ledger.open(read.ledger)
+        try:
+            for name, budget in accounts.items():
+                ledger.ensure_account(name, budget)
+        except BaseException:
+            ledger.close()
+            raise
+    except BaseException:
+        engine.close()
+        raise
+    return Session(read, schema, engine, ledger, accounts, analyst)
+
+
+class Session:
+    """Questions asked of one policy's tables; made by ``dither.open``.
+
+    Nothing is charged and no private value is read until ``Question.release``.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        schema: Schema,
+        engine: Engine,
+        ledger: Ledger,
+        accounts: Mapping[str, BudgetFilter],
+        analyst: str | None,
+    ) -> None:
+        self.policy = policy
+        self.schema = schema
+        self.analyst = analyst
+        self.ledger = ledger
+        self.accounts = tuple(accounts)
+        self._budgets = dict(accounts)
+        self._engine = engine
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """What is public about each table."""
+        return self.schema.tables
+
+    def sql(self, text: str) -> Question:
+        """Ask in SQL: one ``SELECT`` of keys and aggregates. ``docs/sql.md`` says what is read.
+
+        Raises
+        ------
+        QueryError
+            Naming the part that is not understood or not offered, and the fix.
+        """
+        from dither.sql import parse_query
+
+        return self._ask(parse_query(text, self.schema))
+
+    def table(self, name: str) -> Rows:
+        """Ask in Python: start from a private table."""
+        return rows(name, self.schema, self._ask)
+
+    def balance(self) -> list[Balance]:
+        """What each account may spend, has spent and has left."""
+        return [self.ledger.balance(name) for name in self.accounts]
+
+    def close(self) -> None:
+        """Give back the engine and the ledger."""
+        self._engine.close()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<session on {', '.join(self.tables)}, {self.policy.budget}>"
+
+    def _ask(self, query: ag.Query) -> Question:
+        return Question(lower(query, self.schema), self, self._engine, self._budgets)
