@@ -1,0 +1,186 @@
+"""One panel of a picture: the answers of one output, as bars, points, a histogram or a line."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.plots.canvas import COLOURS, INK, MARKERS, MUTED
+from dither.plots.levels import Levels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Floats", "Form", "Series", "draw", "limits"]
+
+Floats = NDArray[np.float64]
+
+
+class Form(Enum):
+    """How answers are drawn."""
+
+    BARS = "bars"
+    POINTS = "points"
+    STEPS = "histogram"
+    LINE = "line"
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether length stands for the answer, so that the axis must hold zero."""
+        return self in (Form.BARS, Form.STEPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Answers with their intervals, one for each level; NaN where there is no answer."""
+
+    label: str
+    value: Floats
+    lower: Floats
+    upper: Floats
+
+
+def limits(series: Sequence[Series], zero: bool) -> tuple[float, float]:
+    """The stretch of the axis of values that holds every finite answer and interval end."""
+    parts = [np.concatenate([s.value, s.lower, s.upper]) for s in series]
+    finite = np.concatenate(parts) if parts else np.zeros(0)
+    finite = finite[np.isfinite(finite)]
+    if zero:
+        finite = np.append(finite, 0.0)
+    if finite.size == 0:
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+    return (
+        low if zero and low == 0 < high else low - room,
+        high if zero and high == 0 > low else high + room,
+    )
+
+
+def draw(axes: Axes, form: Form, levels: Levels, series: Sequence[Series], flat: bool) -> None:
+    """Draw the series of one output; ``flat`` lays the levels along the vertical axis."""
+    zero = form.from_zero
+    low, high = limits(series, zero)
+    if not len(levels):
+        axes.text(0.5, 0.5, "no group", ha="center", transform=axes.transAxes, color=MUTED)
+    if form is Form.LINE:
+        for i, one in enumerate(series):
+            _line(axes, list(levels.places or range(len(levels))), one, i, low, high)
+    else:
+        places = np.arange(len(levels), dtype=float)
+        width = _width(form, len(series))
+        if form is Form.STEPS and levels.even and levels.edges is not None:
+            places = np.array([(a + b) / 2 for a, b in levels.edges])
+            width *= levels.edges[0][1] - levels.edges[0][0]
+        for i, one in enumerate(series):
+            shift = (i - (len(series) - 1) / 2) * width
+            shown = places if flat is False else -places
+            at = shown + (-shift if flat else shift)
+            _marks(axes, form, at, one, i, width, (low, high), flat)
+    if flat:
+        axes.set_xlim(low, high)
+    else:
+        axes.set_ylim(low, high)
+    if zero:
+        line = axes.axvline if flat else axes.axhline
+        line(0, color="#9a9a9a", linewidth=0.8, zorder=1)
+    _name_levels(axes, form, levels, flat)
+
+
+def _width(form: Form, series: int) -> float:
+    if form is Form.STEPS and series == 1:
+        return 0.97
+    if form is Form.POINTS:
+        return min(0.75 / series, 0.2)
+    return 0.8 / series if series > 1 else 0.62
+
+
+def _marks(
+    axes: Axes,
+    form: Form,
+    at: Floats,
+    one: Series,
+    number: int,
+    width: float,
+    ends: tuple[float, float],
+    flat: bool,
+) -> None:
+    """Bars or points, each with its interval."""
+    colour = COLOURS[number % len(COLOURS)]
+    there = np.isfinite(one.value)
+    at, value = at[there], one.value[there]
+    reach = np.vstack(
+        [value - _within(one.lower[there], ends), _within(one.upper[there], ends) - value]
+    )
+    # An interval cut at a natural limit (a count is at least 0) may leave its own value outside.
+    reach = np.maximum(reach, 0.0)
+    if form is Form.POINTS:
+        style: dict[str, Any] = {
+            "fmt": MARKERS[number % len(MARKERS)],
+            "color": colour,
+            "markersize": 6,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.8,
+            "elinewidth": 2.0,
+            "capsize": 0,
+            "label": one.label,
+        }
+    else:
+        bars = axes.barh if flat else axes.bar
+        bars(at, value, width * 0.96, color=colour, alpha=0.78, linewidth=0, label=one.label)
+        style = {
+            "fmt": "none",
+            "ecolor": INK,
+            "elinewidth": 1.1,
+            "capsize": min(3.0, 40.0 * width / max(len(at), 1)),
+            "capthick": 1.1,
+        }
+    if flat:
+        axes.errorbar(value, at, xerr=reach, zorder=3, **style)
+    else:
+        axes.errorbar(at, value, yerr=reach, zorder=3, **style)
+
+
+def _line(axes: Axes, places: list[Any], one: Series, number: int, low: float, high: float) -> None:
+    colour = COLOURS[number % len(COLOURS)]
+    bottom, top = (_within(end, (low, high)) for end in (one.lower, one.upper))
+    axes.fill_between(places, bottom, top, color=colour, alpha=0.22, linewidth=0)
+    axes.plot(places, one.value, color=colour, linewidth=1.6, label=one.label)
+
+
+def _within(ends: Floats, limit: tuple[float, float]) -> Floats:
+    """Interval ends; an open one runs to the edge of the panel."""
+    filled = np.where(np.isnan(ends), np.nan, np.clip(ends, *limit))
+    return np.nan_to_num(filled, nan=limit[0]) if np.isnan(filled).all() else filled
+
+
+def _name_levels(axes: Axes, form: Form, levels: Levels, flat: bool) -> None:
+    if form is Form.LINE:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        axes.margins(x=0.01)
+        if levels.places and isinstance(levels.places[0], dt.date):
+            days = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_locator(days)
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(days))  # type: ignore[no-untyped-call]
+        return
+    if form is Form.STEPS and levels.even and levels.edges is not None:
+        cuts = [levels.edges[0][0], *(high for _, high in levels.edges)]
+        every = math.ceil(len(cuts) / 12)
+        axes.set_xticks(cuts[::every])
+        axes.set_xlim(cuts[0], cuts[-1])
+        return
+    places = range(len(levels))
+    if flat:
+        axes.set_yticks([-i for i in places], levels.labels)
+        axes.set_ylim(0.4 - max(len(levels), 1), 0.6)
+    else:
+        axes.set_xticks(list(places), levels.labels)
+        axes.set_xlim(-0.6, len(levels) - 0.4)
