@@ -28,6 +28,8 @@ _BLOCK = 1 << 15
 _GUIDE_FROM = 1 << 11
 _UNDECIDED = np.int16(-(1 << 15))
 
+_Guide = tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]
+
 
 class Law(Protocol):
     """A law with mass proportional to exp(−γ(|x|)) on the integers."""
@@ -122,18 +124,22 @@ class Staircase:
             self.rounding = Fraction(0)
             if any((t - b) << 64 > b for t, b in zip(upper, lower, strict=True)):
                 raise AssertionError("the edges are not as accurate as proved")
-        self._guide: npt.NDArray[np.int16] | None = None
+        self._guide: _Guide | None = None
         self._lock = threading.Lock()
 
-    def guide(self) -> npt.NDArray[np.int16]:
-        """Return, for each 16-bit prefix, the point or accepted box that it decides."""
-        if self._guide is None:
-            with self._lock:
+    def guide(self) -> _Guide:
+        """Return what each 16-bit prefix decides: the accepted point or box, and the outcome.
+
+        The first table holds -2**15 where the prefix decides none or a wedge, the second -1 where
+        it decides none.
+        """
+        with self._lock:
+            if self._guide is None:
                 outcome = self.cells.prefixes()
-                point = self._point(outcome)
                 settled = (outcome >= 0) & ~self._wedge(outcome)
-                self._guide = np.where(settled, point, _UNDECIDED).astype(np.int16)
-        return self._guide
+                points = np.where(settled, self._point(outcome), _UNDECIDED).astype(np.int16)
+                self._guide = points, outcome.astype(np.int16)
+            return self._guide
 
     def _point(self, outcome: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         if self.shift == 0:
@@ -162,35 +168,45 @@ class Staircase:
         out = np.empty(size, dtype=np.int64)
         # A table of all prefixes pays only for many draws.
         guide = self.guide() if size >= _GUIDE_FROM else self._guide
+        again = []
         for start in range(0, size, _BLOCK):
-            self._fill(out[start : start + _BLOCK], guide, words)
+            rejected = self._fill(out[start : start + _BLOCK], guide, words)
+            if rejected.size:
+                again.append(rejected + start)
+        if again:
+            places = np.concatenate(again)
+            out[places] = self.draw(places.size, words)
         return out
 
     def _fill(
-        self, out: npt.NDArray[np.int64], guide: npt.NDArray[np.int16] | None, words: Words
-    ) -> None:
+        self, out: npt.NDArray[np.int64], guide: _Guide | None, words: Words
+    ) -> npt.NDArray[np.int64]:
+        """Fill a block with proposals, and return the places whose proposal is rejected."""
         prefixes = words.words(-(-out.size // 4)).view(np.uint16)[: out.size]
         if guide is None:
             slow = np.arange(out.size)
+            outcome = self.cells.decide(prefixes, words)
         else:
-            points = guide.take(prefixes, mode="wrap")
+            points = guide[0].take(prefixes, mode="wrap")
             out[:] = points
             slow = np.flatnonzero(points == _UNDECIDED)
-        if slow.size:
-            outcome = self.cells.decide(prefixes[slow], words)
-            out[slow] = self._point(outcome)
-        if self.shift:
-            out <<= self.shift
-            out |= _low_bits(self.shift, out.size, words)
-            if slow.size:
-                rejected = self._rejected(out, slow[self._wedge(outcome)], words)
-                if rejected.size:
-                    out[rejected] = self.draw(rejected.size, words)
+            prefixes = prefixes[slow]
+            outcome = guide[1].take(prefixes, mode="wrap").astype(np.int64)
+            open_ = np.flatnonzero(outcome < 0)
+            outcome[open_] = self.cells.decide(prefixes[open_], words)
+        out[slow] = self._point(outcome)
+        if self.shift == 0:
+            return slow[:0]
+        out <<= self.shift
+        out |= _low_bits(self.shift, out.size, words)
+        return self._rejected(out, slow[self._wedge(outcome)], words)
 
     def _rejected(
         self, out: npt.NDArray[np.int64], places: npt.NDArray[np.int64], words: Words
     ) -> npt.NDArray[np.int64]:
         """Return the places, of those where a wedge proposes out, at which it is rejected."""
+        if not places.size:
+            return places
         x = out[places]
         u = words.words(x.size)
         height = self.acceptance(x)
