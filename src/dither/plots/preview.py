@@ -80,7 +80,7 @@ def plot_preview(
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     foot = foot_line(
-        epsilon, delta, neighbours, f"half of the {confidence * 100:g} % interval, noise only"
+        epsilon, delta, protects, f"half of the {confidence * 100:g} % interval, noise only"
     )
     return finish(figure, title=title, foot=foot, path=path)
 
