@@ -1,0 +1,415 @@
+"""A job as SQL: each unit's contribution bounded as ``dither.plan.job`` says, then summed.
+
+Three steps, each one query inside the next: ``rows`` gives every row's unit, group and integers;
+``parts`` sums them by unit and group; the last keeps at most ``max_groups`` parts of a unit, brings
+each down to ``max_rows`` rows, and sums by group. Without a unit the second falls away.
+
+Public keys are replaced by their position in the public list while the rows are read, so that a
+row with any other key is gone before bounding, and the engine groups by small integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dither.engines.rows import RowSource, Seeds, without_negative_zero
+from dither.errors import BoundsError
+from dither.plan import expressions as ex
+from dither.plan.job import GroupKey, Job, Leaves, Measurement, Rows, Total, Units, Values
+from dither.plan.kinds import Kind, Value
+from dither.sql import forms
+from dither.sql.forms import binary, call, identifier
+
+__all__ = ["MOST_ROWS", "JobQuery"]
+
+MOST_ROWS = 2**40
+"""No table is assumed to have more rows than this; the proofs against overflow use it."""
+
+UNIT, ROWS = "u", "n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lattice:
+    """One operand on one lattice, shared by the measurements that read it."""
+
+    operand: ex.Expression
+    step: object
+    lower: int
+    upper: int
+
+
+class JobQuery:
+    """Writes the queries that answer a job.
+
+    Parameters
+    ----------
+    job : Job
+    source : RowSource
+    seeds : Seeds
+    """
+
+    def __init__(self, job: Job, source: RowSource, seeds: Seeds) -> None:
+        self._job = job
+        self._source = source
+        self._seeds = seeds
+        self._keys = [f"k{i}" for i in range(len(job.keys))]
+        self._lists = [self._listed(key) for key in job.keys]
+        for measurement in job.measurements:
+            _check_overflow(measurement, job.max_rows)
+
+    # --- what the caller reads back -----------------------------------------------------------
+
+    def key_of(self, found: Sequence[object]) -> tuple[Value | float | None, ...]:
+        """The public key that the engine's key columns stand for."""
+        key: list[Value | float | None] = []
+        for group_key, listed, value in zip(self._job.keys, self._lists, found, strict=True):
+            if listed is None or group_key.values is None:
+                key.append(value)  # type: ignore[arg-type]
+            else:
+                declared = group_key.values[int(value)]  # type: ignore[call-overload]
+                key.append(float(declared) if group_key.kind is Kind.REAL else declared)  # type: ignore[arg-type]
+        return tuple(key)
+
+    def sums(self) -> exp.Select:
+        """Key columns, then one column for each measurement that is one integer per group."""
+        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)]
+        if self._job.unit is None:
+            found = exp.select(*self._key_columns(), *self._row_sums(wanted)).from_(
+                self._rows(wanted).subquery("rows")
+            )
+        else:
+            found = exp.select(*self._key_columns(), *self._unit_sums(wanted)).from_(
+                self._kept(self._parts(wanted)).subquery("kept")
+            )
+        return self._grouped(found)
+
+    def leaves(self, measurement: Leaves) -> exp.Select:
+        """Key columns, then leaf and number of rows."""
+        rows = self._leaf_rows(measurement)
+        leaf = identifier("leaf")
+        present = exp.Not(this=exp.Is(this=leaf.copy(), expression=exp.Null()))
+        columns = [*self._key_columns(), leaf]
+        if self._job.unit is None:
+            found = exp.select(*columns, exp.Count(this=exp.Star())).from_(rows.subquery("rows"))
+            return found.where(present).group_by(*(c.copy() for c in columns))
+        return self._unit_leaves(rows)
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def _listed(self, key: GroupKey) -> list[tuple[int, exp.Expression]] | None:
+        """The public values that the engine can hold, each once, with their positions."""
+        if key.values is None:
+            return None
+        found: dict[str, tuple[int, exp.Expression]] = {}
+        for position, value in enumerate(key.values):
+            if key.kind is Kind.INTEGER and (
+                abs(value) > forms.LARGEST or value != int(value)  # type: ignore[operator, arg-type]
+            ):
+                continue
+            constant = forms.constant(value, key.kind)
+            found.setdefault(constant.sql(dialect="duckdb"), (position, constant))
+        return list(found.values())
+
+    def _key_value(self, key: GroupKey) -> exp.Expression:
+        node = key.expression
+        if isinstance(node, ex.Column) and key.values is not None:
+            declared = self._source.scope.column(node).values
+            if declared is not None and set(key.values) <= set(declared):
+                # The join with the public list is the test against the declared values too.
+                return self._source.unchecked(node)
+        return without_negative_zero(self._source.emitter.value(node, key.kind), key.kind)
+
+    def _base(self, values: list[exp.Expression]) -> exp.Select:
+        """Unit, keys and the given values of every row that belongs to a public group."""
+        source, job = self._source, self._job
+        columns: list[exp.Expression] = []
+        found = exp.select().from_(source.select(job.relation).subquery("t"))
+        for name, key, listed in zip(self._keys, job.keys, self._lists, strict=True):
+            value = self._key_value(key)
+            if listed is None:
+                columns.append(forms.named(value, name))
+                continue
+            table = f"{name}_public"
+            columns.append(forms.named(identifier("position", table), name))
+            found = found.join(
+                _public_list(listed, key.kind).subquery(table),
+                on=exp.EQ(this=value, expression=identifier("value", table)),
+            )
+        if job.unit is not None:
+            unit = source.emitter.value(job.unit)
+            kind = source.emitter.facts(job.unit).kind
+            found = found.where(exp.Not(this=exp.Is(this=unit.copy(), expression=exp.Null())))
+            columns.append(forms.named(without_negative_zero(unit, kind), UNIT))
+        columns.extend(values)
+        if not columns:
+            columns.append(forms.named(exp.true(), "row"))
+        return found.select(*columns)
+
+    def _rows(self, wanted: list[Measurement]) -> exp.Select:
+        emitter = self._source.emitter
+        values: list[exp.Expression] = []
+        for lattice, name in self._lattices(wanted).items():
+            value = emitter.lattice(lattice.operand, lattice.step, lattice.lower, lattice.upper)  # type: ignore[arg-type]
+            values.append(forms.named(value, name))
+        for operand, name in self._plain(wanted).items():
+            values.append(forms.named(emitter.value(operand), name))
+        return self._base(values)
+
+    @staticmethod
+    def _lattices(wanted: Sequence[Measurement]) -> dict[_Lattice, str]:
+        found = dict.fromkeys(
+            _Lattice(m.operand, m.step, m.lower, m.upper) for m in wanted if isinstance(m, Total)
+        )
+        return {lattice: f"v{i}" for i, lattice in enumerate(found)}
+
+    def _plain(self, wanted: list[Measurement]) -> dict[ex.Expression, str]:
+        """Operands that are only counted: a sum's lattice is NULL exactly where its operand is."""
+        summed = {lattice.operand for lattice in self._lattices(wanted)}
+        found = dict.fromkeys(
+            m.operand for m in wanted if isinstance(m, Values) and m.operand not in summed
+        )
+        return {operand: f"x{i}" for i, operand in enumerate(found)}
+
+    def _counted(self, operand: ex.Expression, wanted: list[Measurement]) -> str:
+        for lattice, name in self._lattices(wanted).items():
+            if lattice.operand == operand:
+                return name
+        return self._plain(wanted)[operand]
+
+    def _name(self, total: Total, wanted: list[Measurement]) -> str:
+        key = _Lattice(total.operand, total.step, total.lower, total.upper)
+        return self._lattices(wanted)[key]
+
+    # --- one integer per group --------------------------------------------------------------------
+
+    def _row_sums(self, wanted: list[Measurement]) -> list[exp.Expression]:
+        found: list[exp.Expression] = []
+        for measurement in wanted:
+            match measurement:
+                case Values(operand=operand):
+                    found.append(_count(self._counted(operand, wanted)))
+                case Total():
+                    name = self._name(measurement, wanted)
+                    found.append(_centred(measurement, _sum_of(measurement, name), _count(name)))
+                case _:
+                    found.append(exp.Count(this=exp.Star()))
+        return found
+
+    def _parts(self, wanted: list[Measurement]) -> exp.Select:
+        """By unit and group: rows, values and raw sums, each once."""
+        columns: dict[str, exp.Expression] = {ROWS: exp.Count(this=exp.Star())}
+        for measurement in wanted:
+            if isinstance(measurement, Values):
+                name = self._counted(measurement.operand, wanted)
+                columns[f"count_{name}"] = _count(name)
+            if isinstance(measurement, Total):
+                name = self._name(measurement, wanted)
+                columns[f"count_{name}"] = _count(name)
+                columns[_sum_name(measurement, name)] = _sum_of(measurement, name)
+        by = [identifier(UNIT), *self._key_columns()]
+        made = [forms.named(node, name) for name, node in columns.items()]
+        return (
+            exp.select(*by, *made)
+            .from_(self._rows(wanted).subquery("rows"))
+            .group_by(*(c.copy() for c in by))
+        )
+
+    def _kept(self, parts: exp.Select) -> exp.Select:
+        if not self._chooses_groups:
+            return parts
+        rank = exp.Window(
+            this=exp.RowNumber(),
+            partition_by=[identifier(UNIT)],
+            order=exp.Order(expressions=self._group_order()),
+        )
+        found = exp.select("*").from_(parts.subquery("parts"))
+        limit = forms.integer(self._job.max_groups)
+        found.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=limit)))
+        return found
+
+    @property
+    def _chooses_groups(self) -> bool:
+        """Whether a unit can have rows in more groups than it may count in."""
+        groups = 1
+        for listed in self._lists:
+            if listed is None:
+                return True
+            groups *= len(listed)
+        return groups > self._job.max_groups
+
+    def _group_order(self) -> list[exp.Expression]:
+        # Ties of the hash are broken by the group itself, so that no other unit's rows can.
+        return [self._seeds.hash(identifier(UNIT), *self._key_columns()), *self._key_columns()]
+
+    def _unit_sums(self, wanted: list[Measurement]) -> list[exp.Expression]:
+        limit = forms.integer(self._job.max_rows)
+        found: list[exp.Expression] = []
+        for measurement in wanted:
+            match measurement:
+                case Rows():
+                    part = call("LEAST", identifier(ROWS), limit.copy())
+                case Units():
+                    found.append(exp.Count(this=exp.Star()))
+                    continue
+                case Values(operand=operand):
+                    count = identifier(f"count_{self._counted(operand, wanted)}")
+                    part = call("LEAST", count, limit.copy())
+                case Total():
+                    part = self._scaled_down(measurement, wanted)
+                case _:
+                    raise TypeError(type(measurement).__name__)
+            found.append(call("SUM", part))
+        return found
+
+    def _scaled_down(self, total: Total, wanted: list[Measurement]) -> exp.Expression:
+        name = self._name(total, wanted)
+        count = identifier(f"count_{name}")
+        summed = _centred(total, identifier(_sum_name(total, name)), count.copy())
+        contributing = identifier(ROWS) if total.null_as_centre else count
+        limit = forms.integer(self._job.max_rows, "HUGEINT")
+        divisor = call("GREATEST", contributing.copy(), forms.integer(1))
+        return forms.case(
+            (binary("<=", contributing, forms.integer(self._job.max_rows)), summed.copy()),
+            # Integer division of the engine is towards zero.
+            otherwise=binary("//", binary("*", summed, limit), divisor),
+        )
+
+    def _key_columns(self) -> list[exp.Expression]:
+        return [identifier(name) for name in self._keys]
+
+    def _grouped(self, found: exp.Select) -> exp.Select:
+        if self._keys:
+            return found.group_by(*self._key_columns())
+        # Without keys there is one group, and it is absent where nobody has a row.
+        nobody = exp.GT(this=exp.Count(this=exp.Star()), expression=forms.integer(0))
+        return found.having(nobody)
+
+    # --- histograms -------------------------------------------------------------------------------
+
+    def _leaf_rows(self, measurement: Leaves) -> exp.Select:
+        value = self._source.emitter.lattice(
+            measurement.operand, measurement.step, measurement.lower, measurement.upper
+        )
+        offset = binary("-", value, forms.integer(measurement.lower))
+        leaf = binary("//", offset, forms.integer(measurement.width))
+        return self._base([forms.named(leaf, "leaf")])
+
+    def _unit_leaves(self, rows: exp.Select) -> exp.Select:
+        unit, leaf, count = identifier(UNIT), identifier("leaf"), identifier("c")
+        keys, limit = self._key_columns(), forms.integer(self._job.max_rows)
+        by = [unit, *keys, leaf]
+        counted = (
+            exp.select(*by, forms.named(exp.Count(this=exp.Star()), "c"))
+            .from_(rows.subquery("rows"))
+            .group_by(*(c.copy() for c in by))
+        )
+        if self._chooses_groups:
+            rank = exp.Window(
+                this=call("DENSE_RANK"),
+                partition_by=[unit.copy()],
+                order=exp.Order(expressions=self._group_order()),
+            )
+            counted = exp.select("*").from_(counted.subquery("counted"))
+            most = forms.integer(self._job.max_groups)
+            counted.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=most)))
+        valued = (
+            exp.select("*")
+            .from_(counted.subquery("chosen"))
+            .where(exp.Not(this=exp.Is(this=leaf.copy(), expression=exp.Null())))
+        )
+        total = exp.Window(
+            this=exp.Sum(this=count.copy()),
+            partition_by=[unit.copy(), *(k.copy() for k in keys)],
+        )
+        weighed = exp.select("*", forms.named(total, "total")).from_(valued.subquery("valued"))
+        within = exp.LTE(this=identifier("total"), expression=limit.copy())
+        light = (
+            exp.select(*(k.copy() for k in keys), leaf.copy(), count.copy())
+            .from_("weighed")
+            .where(within)
+        )
+        occurrence = identifier("occurrence")
+        numbered = (
+            exp.select(
+                *(c.copy() for c in by),
+                forms.named(call("UNNEST", call("RANGE", count.copy())), "occurrence"),
+            )
+            .from_("weighed")
+            .where(exp.Not(this=within.copy()))
+        )
+        order = [self._seeds.hash(*by, occurrence), leaf.copy(), occurrence.copy()]
+        rank = exp.Window(
+            this=exp.RowNumber(),
+            partition_by=[unit.copy(), *(k.copy() for k in keys)],
+            order=exp.Order(expressions=order),
+        )
+        heavy = exp.select(
+            *(k.copy() for k in keys),
+            leaf.copy(),
+            forms.named(forms.integer(1), "c"),
+        ).from_(numbered.subquery("numbered"))
+        heavy.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=limit.copy())))
+        both = exp.union(light, heavy, distinct=False)
+        columns = [*(k.copy() for k in keys), leaf.copy()]
+        return (
+            exp.select(*columns, call("SUM", count.copy()))
+            .from_(both.subquery("both"))
+            .group_by(*(c.copy() for c in columns))
+            .with_("weighed", as_=weighed, materialized=True)
+        )
+
+
+def _public_list(listed: list[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
+    values = forms.list_of([constant.copy() for _, constant in listed], forms.TYPES[kind])
+    places = forms.list_of([exp.Literal.number(place) for place, _ in listed], "INTEGER")
+    return exp.select(
+        forms.named(call("UNNEST", values), "value"),
+        forms.named(call("UNNEST", places), "position"),
+    )
+
+
+def _count(name: str) -> exp.Expression:
+    return exp.Count(this=identifier(name))
+
+
+def _sum_name(total: Total, name: str) -> str:
+    return f"square_{name}_{total.centre}" if total.square else f"sum_{name}"
+
+
+def _sum_of(total: Total, name: str) -> exp.Expression:
+    """The raw sum: of the lattice's integers, or of their squared distances to the centre."""
+    value = identifier(name)
+    if not total.square:
+        return call("SUM", value)
+    distance = binary("-", value, forms.integer(total.centre))
+    if max(abs(total.lower - total.centre), abs(total.upper - total.centre)) > 2**31:
+        distance = forms.cast(distance, "HUGEINT")
+    return call("SUM", binary("*", distance, distance.copy()))
+
+
+def _centred(total: Total, summed: exp.Expression, count: exp.Expression) -> exp.Expression:
+    """The sum of the rows' integers: each row's centre is taken off here, once for all."""
+    whole = call("COALESCE", summed, forms.integer(0, "HUGEINT"))
+    centre = total.square_centre if total.square else total.centre
+    if centre == 0:
+        return whole
+    return binary(
+        "-", whole, binary("*", forms.cast(count, "HUGEINT"), forms.integer(centre, "HUGEINT"))
+    )
+
+
+def _check_overflow(measurement: Measurement, max_rows: int) -> None:
+    """Refuse what could leave the engine's 128-bit integers, from public facts alone."""
+    if not isinstance(measurement, Total):
+        return
+    ends = (measurement.lower, measurement.upper, measurement.centre)
+    centre = measurement.square_centre
+    largest = max(*(abs(e) for e in ends), 1) ** (2 if measurement.square else 1) * 4 + abs(centre)
+    if largest * MOST_ROWS * max(max_rows, 1) >= 2**126 or max(abs(e) for e in ends) > 2**62:
+        raise BoundsError(
+            "a sum could leave the engine's 128-bit integers; declare narrower bounds or a larger "
+            "step"
+        )

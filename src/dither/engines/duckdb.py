@@ -1,0 +1,323 @@
+"""The embedded engine: DuckDB, locked in, over files and frames.
+
+The answer to a job is exact and its SQL cannot fail on any value; what each column's values are
+read as is said in ``dither.sql.leaves``, what CSV lines are in ``dither.engines.sources``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither.engines.bounding import MOST_ROWS, JobQuery
+from dither.engines.rows import RowSource, Seeds, Stored
+from dither.engines.sandbox import lock, open_unlocked
+from dither.engines.sources import FileSource, FrameSource, Source, as_source, attach, quoted
+from dither.errors import ArgumentError, DitherError, EngineError, PolicyError, nearest
+from dither.plan.job import Answer, Job, Leaves, Measurement, Total, Units
+from dither.plan.kinds import Kind, Value
+from dither.plan.schema import Schema
+from dither.sql import forms, leaves
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["DuckDBEngine", "FileSource", "FrameSource"]
+
+FAILED = (
+    "the engine could not compute the answer; what was charged stays charged. "
+    "Ask the data owner to check the source and the engine's memory limit"
+)
+
+
+class DuckDBEngine:
+    """Runs jobs on DuckDB inside this process.
+
+    Parameters
+    ----------
+    sources : mapping of str to source
+        By table: a ``FileSource``, a ``FrameSource``, a path (``.parquet``, ``.csv``, ``.csv.gz``)
+        or a Polars, pandas or Arrow frame.
+    memory_limit : str, optional
+        Such as ``"2GB"``; four fifths of the machine's memory by default. What does not fit is
+        spilled to ``temp_directory``.
+    threads : int, optional
+        All processors by default.
+    temp_directory : str, optional
+        Where to spill; by default a private folder that is removed on ``close``. Spilled data is
+        as private as its source.
+    progress : callable, optional
+        Called about twice a second with the share done, between 0 and 1, while a job runs.
+
+    Raises
+    ------
+    ArgumentError, PolicyError
+        Where a source is not there or not what it is said to be.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> engine = DuckDBEngine({"visits": pl.DataFrame({"age": [30, 41]})})
+    >>> engine.describe("visits")
+    {'age': <Kind.INTEGER: 'integer'>}
+    >>> engine.close()
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Any],
+        *,
+        memory_limit: str | None = None,
+        threads: int | None = None,
+        temp_directory: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self._sources: dict[str, Source] = {n: as_source(s) for n, s in sources.items()}
+        self._options = (memory_limit, threads)
+        self._progress = progress
+        self._running = threading.Lock()
+        self._closed = False
+        if temp_directory is None:
+            self._temporary = tempfile.mkdtemp(prefix="dither-")
+            self._cleanup: Any = weakref.finalize(self, shutil.rmtree, self._temporary, True)
+        else:
+            self._temporary = str(Path(temp_directory).resolve())
+            self._cleanup = None
+        self._stored: dict[str, Stored] = {}
+        self._connection: DuckDBPyConnection | None = None
+        try:
+            self._connection = self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self) -> DuckDBPyConnection:
+        connection = open_unlocked(*self._options, self._temporary)
+        try:
+            stored: dict[str, Stored] = {}
+            for number, (name, source) in enumerate(self._sources.items()):
+                view = f"source_{number}"
+                stored[name] = Stored(view, attach(connection, view, source))
+            files = [
+                Path(s.path).resolve() for s in self._sources.values() if isinstance(s, FileSource)
+            ]
+            lock(connection, files)
+        except BaseException:
+            connection.close()
+            raise
+        self._stored = stored
+        return connection
+
+    def _open(self) -> DuckDBPyConnection:
+        if self._closed:
+            raise ArgumentError("the engine is closed")
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _table(self, name: str) -> Stored:
+        if name not in self._stored:
+            raise PolicyError(f"no source for table {name!r}" + nearest(name, self._stored))
+        return self._stored[name]
+
+    def describe(self, table: str) -> Mapping[str, Kind | None]:
+        """The columns of a table and their kinds, from its schema and never from its values.
+
+        ``None``: a type that dither does not read. All columns of a CSV file are text.
+        """
+        types = self._table(table).types
+        return {name: leaves.kind_of_type(kind) if kind else None for name, kind in types.items()}
+
+    def public_values(self, table: str, column: str) -> tuple[Value | None, ...]:
+        """Every value of a column of a *public* table, in the order of its rows.
+
+        Raises
+        ------
+        PolicyError
+            Where the table has no such column, or its type is not read.
+        """
+        stored = self._table(table)
+        kind = self.describe(table).get(column)
+        name = stored.types.get(column)
+        if kind is None or name is None:
+            raise PolicyError(
+                f"column {column!r} of table {table!r} cannot be read"
+                + nearest(column, stored.types)
+            )
+        value = leaves.typed(forms.identifier(column), name, kind).sql(dialect="duckdb")
+        found = self._execute(f"SELECT {value} FROM {quoted(stored.view)}")
+        return tuple(row[0] for row in found)
+
+    def check(self, schema: Schema) -> None:
+        """Hold the sources against the schema: kinds that can be read, public keys unique.
+
+        Reads no value of a private table.
+
+        Raises
+        ------
+        PolicyError
+            Where a declared column is missing or cannot be read as its kind, or a public column
+            declared unique is not.
+        """
+        for table in schema.tables.values():
+            stored = self._table(table.name)
+            for facts in table.columns.values():
+                kind = stored.types.get(facts.name)
+                if facts.name not in stored.types:
+                    raise PolicyError(
+                        f"table {table.name!r} has no column {facts.name!r}"
+                        + nearest(facts.name, stored.types)
+                    )
+                if kind is None or not leaves.readable(kind, facts.kind):
+                    raise PolicyError(
+                        f"column {facts.name!r} of table {table.name!r} cannot be read as "
+                        f"{facts.kind.value}"
+                    )
+            if not table.private:
+                for name in sorted(table.unique):
+                    self._check_unique(table.name, name, schema)
+
+    def _check_unique(self, table: str, column: str, schema: Schema) -> None:
+        stored, facts = self._table(table), schema.table(table).column(column)
+        kind = stored.types[column]
+        assert kind is not None
+        typed = leaves.typed(forms.identifier(column), kind, facts.kind)
+        value = leaves.cleaned(typed, facts).sql(dialect="duckdb")
+        view = quoted(stored.view)
+        ((count, distinct),) = self._execute(
+            f"SELECT count(v), count(DISTINCT v) FROM (SELECT {value} AS v FROM {view})"
+        )
+        if count != distinct:
+            raise PolicyError(
+                f"table {table!r}: column {column!r} is declared unique and is not; a join on it "
+                "could fan out"
+            )
+
+    def run(self, job: Job, schema: Schema, key: bytes) -> Answer:
+        """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
+
+        No table is assumed to have more than 2⁴⁰ rows.
+
+        Parameters
+        ----------
+        job : Job
+        schema : Schema
+        key : bytes
+            At least 16, secret and drawn afresh for each run.
+
+        Raises
+        ------
+        EngineError
+            Always with the same message, whatever went wrong on the data.
+        ArgumentError, PolicyError, BoundsError
+            Before any data is touched: a short key, a column that cannot be read as declared, a
+            sum that could overflow.
+        """
+        if len(key) < 16:
+            raise ArgumentError("key: at least 16 secret bytes are needed")
+        digest = hashlib.blake2b(key, digest_size=16, person=b"dither.bounding").digest()
+        seeds = Seeds(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
+        query = JobQuery(job, RowSource(job, schema, self._stored, seeds), seeds)
+        sums = query.sums().sql(dialect="duckdb")
+        histograms = {
+            place: query.leaves(m).sql(dialect="duckdb")
+            for place, m in enumerate(job.measurements)
+            if isinstance(m, Leaves)
+        }
+        rows = self._execute(sums)
+        width = len(job.keys)
+        places = {row[:width]: i for i, row in enumerate(rows)}
+        values: dict[int, Any] = {}
+        column = width
+        for place, measurement in enumerate(job.measurements):
+            if isinstance(measurement, Leaves):
+                found = self._execute(histograms[place])
+                values[place] = _dense(found, places, measurement.bins)
+            else:
+                values[place] = np.array(
+                    [row[column] for row in rows], dtype=_dtype(job, measurement)
+                )
+                column += 1
+        return Answer([query.key_of(row[:width]) for row in rows], values)
+
+    def _execute(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a query; any failure becomes the one error that says nothing."""
+        with self._running:
+            connection = self._open()
+            watch = _Watch(connection, self._progress) if self._progress else None
+            try:
+                return connection.execute(sql).fetchall()
+            except DitherError:
+                raise
+            except Exception:
+                # A failure inside DuckDB can make a connection useless: the next call opens anew.
+                self._drop()
+                raise EngineError(FAILED) from None
+            except BaseException:
+                self._drop()
+                raise
+            finally:
+                if watch is not None:
+                    watch.stop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+    def close(self) -> None:
+        """Give back memory and files."""
+        self._closed = True
+        self._drop()
+        if self._cleanup is not None:
+            self._cleanup()
+
+    def __enter__(self) -> DuckDBEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _dtype(job: Job, measurement: Measurement) -> type[np.int64] | type[np.object_]:
+    """int64 where the public facts prove that every sum fits, else Python integers."""
+    size = measurement.magnitude if isinstance(measurement, Total) else 1
+    rows = 1 if job.unit is None or isinstance(measurement, Units) else job.max_rows
+    return np.int64 if size * rows * MOST_ROWS < 2**63 else np.object_
+
+
+def _dense(found: list[tuple[Any, ...]], places: Mapping[tuple[Any, ...], int], bins: int) -> Any:
+    table = np.zeros((len(places), bins), dtype=np.int64)
+    for *key, leaf, count in found:
+        table[places[tuple(key)], leaf] = count
+    return table
+
+
+class _Watch:
+    """Reports the share done from a thread of its own, while a query runs."""
+
+    def __init__(self, connection: DuckDBPyConnection, report: Callable[[float], None]) -> None:
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, args=(connection, report), daemon=True)
+        self._thread.start()
+
+    def _look(self, connection: DuckDBPyConnection, report: Callable[[float], None]) -> None:
+        while not self._done.wait(0.5):
+            with contextlib.suppress(Exception):
+                share = connection.query_progress()
+                if share >= 0:
+                    report(min(share / 100, 1.0))
+
+    def stop(self) -> None:
+        self._done.set()
+        self._thread.join()

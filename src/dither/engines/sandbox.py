@@ -1,0 +1,64 @@
+"""A DuckDB connection that reads its sources and nothing else, and cannot be talked out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dither.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["lock", "open_unlocked"]
+
+SETTINGS = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "python_enable_replacements": "false",
+    # Expressions are total without it; it is a second line of defence.
+    "error_on_division_by_zero": "false",
+    # Nothing here depends on an order of rows.
+    "preserve_insertion_order": "false",
+}
+
+
+def open_unlocked(
+    memory_limit: str | None, threads: int | None, temp_directory: str
+) -> DuckDBPyConnection:
+    """A connection to an empty database in memory, in UTC, before its sources are attached.
+
+    Raises
+    ------
+    ArgumentError
+        For a memory limit or a number of threads that DuckDB does not take.
+    """
+    import duckdb
+
+    settings = dict(SETTINGS, temp_directory=temp_directory)
+    if memory_limit is not None:
+        settings["memory_limit"] = memory_limit
+    if threads is not None:
+        if threads < 1:
+            raise ArgumentError(f"threads must be at least 1, got {threads}")
+        settings["threads"] = str(threads)
+    try:
+        connection = duckdb.connect(":memory:", config=settings)  # type: ignore[arg-type]
+    except duckdb.Error:
+        raise ArgumentError(
+            "memory_limit must be a size such as '2GB', and temp_directory a folder"
+        ) from None
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def lock(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:
+    """Close the door: only the named files and spilled temporary ones, and no setting changes."""
+    listed = ", ".join("'" + str(f).replace("'", "''") + "'" for f in files)
+    connection.execute(f"SET allowed_paths = [{listed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")

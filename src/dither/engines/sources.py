@@ -1,0 +1,202 @@
+"""What a table can be read from, and how it becomes a view of the engine.
+
+Parquet, DuckDB databases and frames in memory carry a schema. A CSV file carries names only, so all
+of its columns are text, read as the kinds that the policy declares.
+
+How a CSV file is read
+----------------------
+One line is one row, whatever it holds: a line ends at LF, CR or CRLF, and no quote reaches beyond
+it. So a malformed row can never change another. Within a line, a field may stand in double quotes,
+with a double quote inside written twice. An empty field without quotes is NULL, missing fields at
+the end are NULL, surplus fields are left out. A line that is not UTF-8, and one longer than two
+million bytes, is left out. Nothing is guessed from the values. Files whose quoted fields span lines
+should be converted to Parquet first.
+
+Where a source breaks its own format (a Parquet file whose strings are not UTF-8, or whose
+timestamps do not fit), the engine fails, with the one message it has.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dither.engines.frames import to_arrow
+from dither.errors import ArgumentError, PolicyError, nearest
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["FileSource", "FrameSource", "Source", "as_source", "attach", "quoted"]
+
+ENDINGS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".duckdb": "duckdb",
+    ".db": "duckdb",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A file.
+
+    Parameters
+    ----------
+    path : str or Path
+    format : str
+        ``"parquet"``, ``"csv"`` (also compressed with gzip) or ``"duckdb"``.
+    table : str, optional
+        The table of a DuckDB database, where needed with its schema: ``"schema.table"``.
+    delimiter : str
+        The one character between the fields of a CSV file.
+    """
+
+    path: str | Path
+    format: str
+    table: str | None = None
+    delimiter: str = ","
+
+    def __post_init__(self) -> None:
+        known = sorted(set(ENDINGS.values()))
+        if self.format not in known:
+            raise ArgumentError(f"format {self.format!r} is not read" + nearest(self.format, known))
+        if self.format == "duckdb" and not self.table:
+            raise ArgumentError("table: say which table of the DuckDB database is meant")
+        if any(c in str(self.path) for c in "*?["):
+            raise ArgumentError("path: a file name with *, ? or [ is not read; rename the file")
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n\\':
+            raise ArgumentError("delimiter: one character is needed, not a quote or a line end")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSource:
+    """A Polars, pandas or Arrow frame in memory; read in place where its memory allows it."""
+
+    frame: Any
+
+
+Source = FileSource | FrameSource
+
+
+def as_source(given: Any) -> Source:
+    """A path by its ending, or a frame.
+
+    Examples
+    --------
+    >>> as_source("visits.csv.gz").format
+    'csv'
+    """
+    if isinstance(given, FileSource | FrameSource):
+        return given
+    if not isinstance(given, str | Path):
+        return FrameSource(given)
+    for ending, form in ENDINGS.items():
+        if str(given).lower().endswith(ending):
+            return FileSource(given, form)
+    raise ArgumentError(f"path: unknown ending; known: {', '.join(ENDINGS)}")
+
+
+def quoted(name: str) -> str:
+    """A name as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Mapping[str, str | None]:
+    """Make ``view`` read the source; gives its columns and their DuckDB types.
+
+    ``None`` is a type that cannot be read. Runs before the connection is locked.
+
+    Raises
+    ------
+    PolicyError
+        Where the source is not there, or not what it is said to be.
+    """
+    if isinstance(source, FrameSource):
+        table, unread = to_arrow(source.frame)
+        connection.register(view, table)
+        return {**_described(connection, view), **dict.fromkeys(unread)}
+    path = Path(source.path).resolve()
+    if not path.is_file():
+        raise PolicyError(f"no file {str(source.path)!r}")
+    if source.format == "duckdb":
+        select = _database(connection, view, path, source.table or "")
+    elif source.format == "csv":
+        select = _lines(path, source.delimiter)
+    else:
+        select = f"SELECT * FROM read_parquet({_text(str(path))}, hive_partitioning = false)"
+    try:
+        connection.execute(f"CREATE VIEW {quoted(view)} AS {select}")
+        return _described(connection, view)
+    except Exception:
+        raise PolicyError(f"{str(source.path)!r} cannot be read as {source.format}") from None
+
+
+def _described(connection: DuckDBPyConnection, view: str) -> dict[str, str | None]:
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {quoted(view)}").fetchall()
+    return {name: kind for name, kind, *_ in rows}
+
+
+def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str) -> str:
+    database = f"{view}_database"
+    try:
+        connection.execute(f"ATTACH {_text(str(path))} AS {quoted(database)} (READ_ONLY)")
+    except Exception:
+        raise PolicyError(f"{str(path)!r} cannot be opened as a DuckDB database") from None
+    found = connection.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ?",
+        [database],
+    ).fetchall()
+    names = {
+        name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found
+    }
+    if table not in names:
+        raise PolicyError(f"no table {table!r} in {str(path)!r}" + nearest(table, names))
+    parts = (database, *names[table])
+    return f"SELECT * FROM {'.'.join(map(quoted, parts))}"
+
+
+def _lines(path: Path, delimiter: str) -> str:
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline=None) as file:
+            first = file.readline(2_000_000).rstrip("\n")
+        names = next(csv.reader([first], delimiter=delimiter), [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise PolicyError(f"{str(path)!r} does not begin with a line of column names") from None
+    if not names or len(set(names)) < len(names) or not all(names):
+        raise PolicyError(f"{str(path)!r}: its first line must name every column, each once")
+    # The characters below do not occur in text: no line is cut and none is NULL.
+    lines = (
+        f"read_csv({_text(str(path))}, auto_detect = false, header = false, skip = 1,"
+        " columns = {'line': 'VARCHAR'}, delim = '\x02', quote = '', escape = '', nullstr = '\x03',"
+        " new_line = '\\n', strict_mode = false, null_padding = true, ignore_errors = true,"
+        f" compression = '{'gzip' if opener is gzip.open else 'none'}')"
+    )
+    between = _text(delimiter)
+    escaped = "\\" + delimiter if not delimiter.isalnum() and delimiter.isascii() else delimiter
+    pattern = _text(f'("(?:[^"]|"")*"|[^{escaped}]*)({escaped}|$)')
+    fields = (
+        f"""SELECT CASE WHEN contains(line, '"') THEN regexp_extract_all(line, {pattern}, 1)"""
+        f" ELSE string_split(line, {between}) END AS fields FROM {lines}"
+    )
+    columns = ", ".join(f"{_field(i)} AS {quoted(name)}" for i, name in enumerate(names, start=1))
+    return f"SELECT {columns} FROM ({fields})"
+
+
+def _field(position: int) -> str:
+    field = f"fields[{position}]"
+    return (
+        f"CASE WHEN {field} = '' THEN NULL"
+        f""" WHEN starts_with({field}, '"') AND ends_with({field}, '"') AND length({field}) > 1"""
+        f""" THEN replace({field}[2:length({field}) - 1], '""', '"') ELSE {field} END"""
+    )
