@@ -84,7 +84,7 @@ def test_bars_can_be_chosen() -> None:
         ({"epsilon": 0.5}, "ε = 0.5; 95 %"),
         ({"epsilon": Fraction(1, 3)}, "ε = 0.3334; "),
         ({"epsilon": 2, "delta": 1e-6}, "ε = 2, δ = 1e-6; "),
-        ({"epsilon": 1, "protects": "one woman"}, "ε = 1; protects one woman; 95 %"),
+        ({"epsilon": 1, "neighbours": "one woman"}, "ε = 1; protects one woman; 95 %"),
         ({"epsilon": 1, "confidence": 0.9}, "90 % intervals cover noise only"),
     ],
 )

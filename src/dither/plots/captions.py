@@ -16,12 +16,12 @@ def with_unit(name: str, units: Mapping[str, str | None] | None) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def foot_line(epsilon: Any, delta: Any, protects: str | None, covers: str) -> str:
+def foot_line(epsilon: Any, delta: Any, neighbours: str | None, covers: str) -> str:
     """What the picture states of its guarantee, and of its error bars."""
     cost = f"ε = {_amount(epsilon)}"
     if delta:
         cost += f", δ = {_amount(delta)}"
-    parts = [cost, f"protects {protects}" if protects else "", covers]
+    parts = [cost, f"protects {neighbours}" if neighbours else "", covers]
     return "; ".join(part for part in parts if part)
 
 

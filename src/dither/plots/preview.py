@@ -24,7 +24,7 @@ def plot_preview(
     *,
     epsilon: Any,
     delta: Any = 0,
-    protects: str | None = None,
+    neighbours: str | None = None,
     confidence: float = 0.95,
     units: Mapping[str, str | None] | None = None,
     title: str | None = None,
@@ -40,7 +40,7 @@ def plot_preview(
     half_widths : mapping of str to sequence of float
         By output: half the width of the interval at each size; None or infinite where no finite
         interval can be promised.
-    epsilon, delta, protects, confidence, units, title, output, path
+    epsilon, delta, neighbours, confidence, units, title, output, path
         As in `plot_release`.
 
     Returns
@@ -80,7 +80,7 @@ def plot_preview(
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     foot = foot_line(
-        epsilon, delta, protects, f"half of the {confidence * 100:g} % interval, noise only"
+        epsilon, delta, neighbours, f"half of the {confidence * 100:g} % interval, noise only"
     )
     return finish(figure, title=title, foot=foot, path=path)
 

@@ -42,7 +42,7 @@ def plot_release(
     *,
     epsilon: Any,
     delta: Any = 0,
-    protects: str | None = None,
+    neighbours: str | None = None,
     confidence: float = 0.95,
     units: Mapping[str, str | None] | None = None,
     binned: Collection[str] | None = None,
@@ -61,7 +61,7 @@ def plot_release(
         Which columns are which.
     epsilon, delta : number
         What the release cost; the picture states it.
-    protects : str, optional
+    neighbours : str, optional
         Who is protected and which tables are neighbours, in words.
     confidence : float
         Of the intervals, in (0, 1).
@@ -112,7 +112,7 @@ def plot_release(
         raise ArgumentError("outputs must name at least one column")
     named = {name: with_unit(name, units) for name in (*keys, *outputs)}
     covers = f"{confidence * 100:g} % intervals cover noise only"
-    foot = foot_line(epsilon, delta, protects, covers)
+    foot = foot_line(epsilon, delta, neighbours, covers)
     if not keys:
         figure = _single(columns, shown, named)
         return finish(figure, title=title, foot=foot, path=path)
