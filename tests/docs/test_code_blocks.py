@@ -8,6 +8,7 @@
 A comment before a block says more of it: ``<!-- output varies -->`` compares the output with all
 numbers masked, because noise changes them and must not change anything else;
 ``<!-- not run: REASON -->`` leaves a block out; ``<!-- setup: CODE -->`` runs code unseen.
+``python tests/docs/refresh.py PAGE ...`` writes what is printed now into a page.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def blocks(text: str) -> Iterator[Block]:
 def masked(text: str) -> list[str]:
     """The words of an output without its numbers and the widths that follow from them."""
     text = re.sub(r"\b[0-9a-f]{12,}\b|[-−+]?\d[\d,._]*(?:e[-+]?\d+)?", "0", text)
-    return re.sub(r"[─━═┈╌-]{2,}", "-", text).split()
+    text = re.sub(r"0 \[0, 0\]", "0 ± 0", text)  # an interval is written either way
+    return re.sub(r"[─━═┈╌█░-]{2,}", "-", text).split()
 
 
 def check(printed: str, expected: str, block: Block) -> None:
@@ -77,8 +79,11 @@ def check(printed: str, expected: str, block: Block) -> None:
         ]
 
 
-def run_console(block: Block) -> None:
-    """Run each command of a console block and check what it prints."""
+Compare = Callable[[str, str, Block], None]
+
+
+def run_console(block: Block, compare: Compare) -> None:
+    """Run each command of a console block and compare what it prints."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
     for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
@@ -94,10 +99,10 @@ def run_console(block: Block) -> None:
         )
         fails = "Error" in expected
         assert (done.returncode != 0) == fails, done.stdout
-        check(done.stdout, expected, block)
+        compare(done.stdout, expected, block)
 
 
-def run_page(text: str, page: str) -> None:
+def run_page(text: str, page: str, compare: Compare = check) -> None:
     """Run every block of a page; the current folder is the page's own."""
     space: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
@@ -111,12 +116,12 @@ def run_page(text: str, page: str) -> None:
                     exec(code, space)
                 printed = out.getvalue()
             elif block.language == "text":
-                check(printed, block.body, block)
+                compare(printed, block.body, block)
             elif block.language == "sql":
                 for question in filter(str.strip, block.body.split(";")):
                     str(space["session"].sql(question).explain())
             elif block.language == "console":
-                run_console(block)
+                run_console(block, compare)
             elif block.language in {"toml", "json", "csv"}:
                 {"toml": tomllib.loads, "json": json.loads, "csv": str}[block.language](block.body)
             else:

@@ -1,0 +1,43 @@
+"""Draw the pictures of README and tutorial: ``python docs/images/make.py``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import polars as pl
+from statsmodels.datasets import fair
+
+import dither as dt
+
+HERE = Path(__file__).parent
+COLUMNS = {
+    "rate_marriage": {"type": "integer", "values": [1, 2, 3, 4, 5], "nullable": False},
+    "age": {"bounds": [15, 60], "nullable": False, "unit": "years"},
+    "yrs_married": {"bounds": [0, 30], "nullable": False, "unit": "years"},
+}
+
+
+def main() -> None:
+    """Release what the pages release, and draw it."""
+    survey = pl.from_pandas(fair.load_pandas().data)
+    with tempfile.TemporaryDirectory() as folder:
+        policy = {
+            "budget": {"epsilon": 1, "delta": "1e-6", "ledger": f"{folder}/survey.ledger"},
+            "tables": {"survey": {"columns": COLUMNS}},
+        }
+        with dt.open(policy, sources={"survey": survey}) as session:
+            rows = session.table("survey")
+            for name, question in {
+                "readme": rows.group_by("rate_marriage").agg(
+                    women=dt.count(), married=dt.mean("yrs_married")
+                ),
+                "tutorial": rows.filter("age >= 20")
+                .group_by("rate_marriage")
+                .agg(women=dt.count(), years=dt.mean("yrs_married")),
+            }.items():
+                question.release(epsilon=0.2).plot(str(HERE / f"{name}.png"))
+
+
+if __name__ == "__main__":
+    main()
