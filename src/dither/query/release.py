@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither.plan.aggregates import Aggregate, Count, CountUnits, CountValues, Variance
 from dither.plan.expressions import Bin, Column
 from dither.plan.facts import Scope
 from dither.plan.job import GroupKey
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Release", "answer_of"]
+
+COUNTS = (Count, CountUnits, CountValues)
 
 
 class Release:
@@ -144,10 +147,10 @@ class Release:
             keys=self.keys,
             outputs=[output] if output is not None else self.outputs,
             units=self.units,
-            binned=list(self._content["binned"]),
+            bars=list(self._content["counts"]),
             epsilon=float(Fraction(body["loss"]["epsilon"] or 0)),
             delta=float(Fraction(body["loss"]["delta"] or 0)),
-            protects=body["protects"],
+            neighbours=body["protects"],
             confidence=self.confidence,
             path=path,
         )
@@ -189,8 +192,8 @@ def answer_of(
     return {
         "columns": made,
         "keys": [key.name for key in plan.job.keys],
-        "binned": [k.name for k in plan.job.keys if isinstance(k.expression, Bin)],
         "outputs": [output.name for output in query.outputs],
+        "counts": [o.name for o in query.outputs if isinstance(o.aggregate, COUNTS)],
         "units": {o.name: _unit(o.aggregate, plan) for o in query.outputs},
         "confidence": confidence,
         "notes": list(plan.notes),
@@ -253,12 +256,12 @@ def _sortable(value: Any) -> tuple[bool, Any]:
     return False, float(value) if value in ("inf", "-inf") else value
 
 
-def _unit(aggregate: Any, plan: Plan) -> str | None:
+def _unit(aggregate: Aggregate, plan: Plan) -> str | None:
     operand = getattr(aggregate, "operand", None)
-    if not isinstance(operand, Column) or type(aggregate).__name__ == "CountValues":
+    if not isinstance(operand, Column) or isinstance(aggregate, COUNTS):
         return None
     unit = Scope.of(plan.query.relation, plan.schema).column(operand).unit
-    squared = type(aggregate).__name__ == "Variance" and not aggregate.root
+    squared = isinstance(aggregate, Variance) and not aggregate.root
     return f"{unit}²" if unit and squared else unit
 
 
