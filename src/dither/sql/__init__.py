@@ -4,6 +4,7 @@ What is read is an allow-list: every part of a query that is not understood is r
 nothing is ever passed through to an engine.
 
 - ``select``, ``expressions``, ``aggregates``, ``sources``: one clause each, from sqlglot's tree.
+- ``places``, ``functions``, ``references``: the pieces they share.
 - ``reading``, ``refusal``: text to that tree, and how the rest of SQL is refused.
 - ``names``, ``joins``, ``keys``, ``dates``: what SQL and the Python builder share; free of sqlglot.
 - ``write``: a plan as SQL that people read.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlglot import exp
 
@@ -13,8 +12,9 @@ from dither.errors import QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.relations import scans
-from dither.sql.expressions import Place, expression, number, plain
-from dither.sql.refusal import AGGREGATES, refuse, take, title
+from dither.sql.expressions import expression
+from dither.sql.places import Place, plain
+from dither.sql.refusal import AGGREGATE_NAMES, refuse, take, title
 
 __all__ = ["aggregate", "aggregates_in"]
 
@@ -32,7 +32,7 @@ def aggregates_in(node: exp.Expr) -> bool:
     """Whether any aggregate stands in a node, known or not."""
     return any(
         isinstance(n, exp.AggFunc | exp.Window | exp.Filter | exp.WithinGroup)
-        or (isinstance(n, exp.Anonymous) and n.name.upper() in AGGREGATES)
+        or (isinstance(n, exp.Anonymous) and n.name.upper() in AGGREGATE_NAMES)
         for n in node.walk()
     )
 
@@ -51,9 +51,19 @@ def aggregate(node: exp.Expr, place: Place) -> ag.Aggregate:
     rule = _RULES.get(type(node))
     if rule is not None:
         return rule(node, place)
+    if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
+        node = node.this
+    if isinstance(node, exp.Binary | exp.Neg):
+        raise UnsupportedError(
+            f"{place.where}: arithmetic on an aggregate is not offered; {_AFTER}"
+        )
     if isinstance(node, exp.AggFunc | exp.Window | exp.Filter | exp.IgnoreNulls | exp.Subquery):
         refuse(node, place.where)
     raise UnsupportedError(f"{place.where}: {title(node)} of an aggregate is not offered; {_AFTER}")
+
+
+def _refuse_arithmetic(place: Place) -> NoReturn:
+    raise UnsupportedError(f"{place.where}: arithmetic on an aggregate is not offered; {_AFTER}")
 
 
 def _ratio(node: exp.Div, place: Place) -> ag.Aggregate:
@@ -61,7 +71,7 @@ def _ratio(node: exp.Div, place: Place) -> ag.Aggregate:
     if isinstance(bottom, exp.Nullif):
         # SUM(x) / NULLIF(COUNT(*), 0): the guard is not needed here, and people are used to it.
         inner, guard = take(bottom, place.where, "this", "expression")
-        if isinstance(guard, exp.Literal) and guard.this == "0":
+        if place.read(guard) == ex.Literal(0):
             bottom = plain(inner)
     if not (aggregates_in(top) and aggregates_in(bottom)):
         raise UnsupportedError(
@@ -76,7 +86,7 @@ def _ratio(node: exp.Div, place: Place) -> ag.Aggregate:
 
 
 def _operand(node: Any, place: Place, name: str) -> ex.Expression:
-    inside = replace(place, where=f"{place.where}, in {name}")
+    inside = place.inside(name)
     if node is None:
         raise QueryError(f"{place.where}: {name} needs a column or an expression")
     if isinstance(node, exp.Distinct):
@@ -114,11 +124,12 @@ def _count(node: exp.Count, place: Place) -> ag.Aggregate:
 
 
 def _count_distinct(node: exp.Distinct, place: Place) -> ag.Aggregate:
-    where = f"{place.where}, in COUNT(DISTINCT ...)"
+    inside = place.inside("COUNT(DISTINCT ...)")
+    where = inside.where
     (listed,) = take(node, where, "expressions")
     if len(listed) != 1:
         raise UnsupportedError(f"{where}: several columns are not offered; name the unit alone")
-    operand = expression(listed[0], replace(place, where=where))
+    operand = expression(listed[0], inside)
     names = place.names
     if isinstance(operand, ex.Column) and names.is_unit(operand):
         return ag.CountUnits()
@@ -158,7 +169,7 @@ def _within(node: exp.WithinGroup, place: Place) -> ag.Aggregate:
 
 
 def _share(node: exp.Expr, place: Place) -> Fraction:
-    q = Fraction(number(node, place, "the share of a quantile"))
+    q = Fraction(place.number(node, "the share of a quantile"))
     if not 0 < q < 1:
         raise QueryError(
             f"{place.where}: the share of a quantile lies between 0 and 1; write MIN(x) or MAX(x) "

@@ -14,14 +14,14 @@ from sqlglot import exp
 
 from dither.errors import QueryError, UnknownNameError, UnsupportedError, nearest
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "refuse", "take", "title"]
+__all__ = ["AGGREGATE_NAMES", "FUNCTION_NAMES", "refuse", "take", "title"]
 
-FUNCTIONS = (
+FUNCTION_NAMES = (
     *("ABS", "BIN", "CEIL", "CLAMP", "COALESCE", "DATE_PART", "DATE_TRUNC", "DAY", "DAYOFWEEK"),
     *("EXTRACT", "FLOOR", "GREATEST", "HOUR", "IF", "LEAST", "LEFT", "LOWER", "MINUTE", "MONTH"),
     *("NULLIF", "QUARTER", "SUBSTRING", "UPPER", "YEAR"),
 )
-AGGREGATES = (
+AGGREGATE_NAMES = (
     *("COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE_CONT", "PERCENTILE_CONT", "MIN", "MAX"),
     *("STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP", "MEAN"),
 )
@@ -37,6 +37,8 @@ _WINDOW = "ask for groups with GROUP BY"
 
 # Where sqlglot's name for a part is not the one that people know, or there is something to advise.
 _KNOWN: dict[str, tuple[str, str]] = {
+    "All": ("ALL", "compare with one value"),
+    "Any": ("ANY", "write IN (...) with a list of constants"),
     "AnyValue": ("ANY_VALUE", "it is one person's value"),
     "ApproxDistinct": ("APPROX_COUNT_DISTINCT", "COUNT(DISTINCT unit) counts the protected units"),
     "ApproxQuantile": ("APPROX_QUANTILE", "write QUANTILE_CONT(x, q)"),
@@ -47,6 +49,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Columns": ("COLUMNS(...)", "name each column"),
     "Concat": ("joining text", "group by the columns one by one"),
     "CountIf": ("COUNT_IF", "write COUNT(CASE WHEN condition THEN 1 END)"),
+    "Cube": ("CUBE", "ask for each grouping by itself"),
     "CurrentDate": ("CURRENT_DATE", "write the date, as DATE 'YYYY-MM-DD'"),
     "CurrentTimestamp": ("CURRENT_TIMESTAMP", "write it, as TIMESTAMP 'YYYY-MM-DD HH:MM:SS'"),
     "DPipe": ("|| on text", "group by the columns one by one"),
@@ -60,6 +63,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
         "write the condition inside, as SUM(CASE WHEN ... THEN x END)",
     ),
     "Glob": ("GLOB", _PATTERN),
+    "GroupingSets": ("GROUPING SETS", "ask for each grouping by itself"),
     "ILike": ("ILIKE", _PATTERN),
     "Intersect": ("INTERSECT", _SUBQUERY),
     "Interval": ("INTERVAL", "compare with a date, or take its parts with EXTRACT"),
@@ -74,6 +78,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "RawString": ("a $$...$$ string", "write a plain '...' string"),
     "RegexpLike": ("a regular expression", _PATTERN),
     "Round": ("ROUND", "write FLOOR(x + 0.5)"),
+    "Rollup": ("ROLLUP", "ask for each grouping by itself"),
     "SimilarTo": ("SIMILAR TO", _PATTERN),
     "Star": ("*", "name each key and aggregate"),
     "Subquery": ("a subquery", _SUBQUERY),
@@ -158,8 +163,8 @@ def refuse(node: exp.Expr, where: str, hint: str = "") -> NoReturn:
     hint = hint or _KNOWN.get(type(node).__name__, ("", ""))[1]
     if isinstance(node, exp.Anonymous):
         name = _function(node)
-        if name not in AGGREGATES:
-            offered = (*FUNCTIONS, *AGGREGATES)
+        if name not in AGGREGATE_NAMES:
+            offered = (*FUNCTION_NAMES, *AGGREGATE_NAMES)
             raise UnknownNameError(f"{where}: unknown function {name!r}{nearest(name, offered)}")
     if isinstance(node, exp.Anonymous) or type(node).__name__ in _OFFERED_AGGREGATES:
         raise QueryError(
@@ -167,7 +172,7 @@ def refuse(node: exp.Expr, where: str, hint: str = "") -> NoReturn:
             "expected; aggregates stand in SELECT, by themselves"
         )
     if isinstance(node, exp.Func) and not hint:
-        hint = nearest(_function(node), FUNCTIONS).removeprefix("; ")
+        hint = nearest(_function(node), FUNCTION_NAMES).removeprefix("; ")
     raise UnsupportedError(f"{where}: {title(node)} is not offered" + (f"; {hint}" if hint else ""))
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
-from dither.errors import QueryError, UnknownNameError, UnsupportedError, nearest
+from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.aggregates import Key, Output, Query
 from dither.plan.relations import Filter
 from dither.plan.schema import Schema
 from dither.sql.aggregates import aggregate, aggregates_in
-from dither.sql.expressions import Place, expression, plain
+from dither.sql.expressions import at, expression
 from dither.sql.keys import default_key_name, default_name, free_name, key_expression
 from dither.sql.names import Names, find
+from dither.sql.places import identifier, plain
 from dither.sql.reading import read_condition, read_statement
+from dither.sql.references import Columns, as_key, bare_name, is_column, limit_of, order_of, ordinal
 from dither.sql.refusal import refuse, take
 from dither.sql.sources import relation
 
@@ -55,7 +56,7 @@ def parse_expression(text: str, names: Names) -> ex.Expression:
     >>> parse_expression("age >= 18", Names(Scan("visits", "visits"), Schema({"visits": visits})))
     Compare(op='>=', left=Column(table='visits', name='age'), right=Literal(value=18))
     """
-    return expression(read_condition(text), Place("the expression", names))
+    return expression(read_condition(text), at("the expression", names))
 
 
 def parse_query(text: str, schema: Schema) -> Query:
@@ -92,7 +93,11 @@ def parse_query(text: str, schema: Schema) -> Query:
     >>> query.outputs
     (Output(name='n', aggregate=Count(), weight=Fraction(1, 1)),)
     """
-    tree = read_statement(text)
+    return query(read_statement(text), schema)
+
+
+def query(tree: exp.Expr, schema: Schema) -> Query:
+    """What ``parse_query`` makes of sqlglot's tree."""
     if not isinstance(tree, exp.Select):
         refuse(tree, "the query")
     items, source, joins, where, group, order, limit = take(
@@ -104,11 +109,13 @@ def parse_query(text: str, schema: Schema) -> Query:
     names = Names(rows, schema)
     if where is not None:
         (condition,) = take(where, "WHERE", "this")
-        rows = Filter(rows, expression(condition, Place("WHERE", names)))
+        rows = Filter(rows, expression(condition, at("WHERE", names)))
     chosen = [_item(node) for node in items]
     grouped = _grouping(group, chosen, names)
     keys, outputs, columns = _outputs(chosen, grouped, names)
-    return Query(rows, tuple(keys), tuple(outputs), _order(order, chosen, columns), _limit(limit))
+    return Query(
+        rows, tuple(keys), tuple(outputs), order_of(order, columns, names), limit_of(limit)
+    )
 
 
 Item = tuple[exp.Expr, str | None]
@@ -119,9 +126,9 @@ def _item(node: exp.Expr) -> Item:
     name = None
     if isinstance(node, exp.Alias):
         this, alias = take(node, "SELECT", "this", "alias")
-        if not isinstance(alias, exp.Identifier) or not alias.name:
-            refuse(node, "SELECT")
-        node, name = this, alias.name
+        node, (name, _) = this, identifier(alias, "SELECT")
+        if not name:
+            raise QueryError("SELECT: a name after AS is empty; give it letters")
     bare = plain(node)
     if isinstance(bare, exp.Star) or (
         isinstance(bare, exp.Column) and isinstance(bare.this, exp.Star)
@@ -134,7 +141,7 @@ def _item(node: exp.Expr) -> Item:
 
 
 def _key(node: exp.Expr, where: str, names: Names) -> ex.Expression:
-    return key_expression(expression(node, Place(where, names)), names)
+    return key_expression(expression(node, at(where, names)), names)
 
 
 def _grouping(group: exp.Expr | None, chosen: Sequence[Item], names: Names) -> list[ex.Expression]:
@@ -153,12 +160,11 @@ def _chosen_key(node: exp.Expr, chosen: Sequence[Item], names: Names) -> exp.Exp
     """What an ordinal or an alias in GROUP BY stands for; anything else stands for itself."""
     bare = plain(node)
     if isinstance(bare, exp.Literal) and not bare.is_string:
-        found = chosen[_ordinal(bare, "GROUP BY", len(chosen))][0]
-    elif isinstance(bare, exp.Column) and isinstance(bare.this, exp.Identifier):
-        exact = bool(bare.this.args.get("quoted"))
+        found = chosen[ordinal(bare, "GROUP BY", len(chosen))][0]
+    elif (written := bare_name(bare, "GROUP BY")) is not None:
         aliases = {alias: item for item, alias in chosen if alias is not None}
-        meant = find(bare.name, aliases, exact=exact)
-        if bare.table or not meant or _is_column(bare.name, exact, names):
+        meant = find(written[0], aliases, exact=written[1])
+        if not meant or is_column(*written, names):
             return node
         found = aliases[meant[0]]
     else:
@@ -168,44 +174,27 @@ def _chosen_key(node: exp.Expr, chosen: Sequence[Item], names: Names) -> exp.Exp
     return found
 
 
-def _is_column(name: str, exact: bool, names: Names) -> bool:
-    try:
-        names.column(name, exact=exact)
-    except UnknownNameError:
-        return False
-    except QueryError:
-        pass
-    return True
-
-
-def _ordinal(node: exp.Literal, where: str, count: int) -> int:
-    text = str(node.this)
-    position = int(text) if text.isdecimal() and len(text) < 6 else 0
-    if not 1 <= position <= count:
-        raise QueryError(f"{where} {text[:20]}: SELECT has positions 1 to {count}")
-    return position - 1
-
-
 def _outputs(
     chosen: Sequence[Item], grouped: Sequence[ex.Expression], names: Names
-) -> tuple[list[Key], list[Output], list[str]]:
-    """Keys, outputs, and the names of all columns in the order of SELECT."""
+) -> tuple[list[Key], list[Output], Columns]:
+    """Keys, outputs, and all columns in the order of SELECT."""
     given = [name for _, name in chosen if name is not None]
-    taken: list[str] = []
+    taken: Columns = {}
     keys: list[Key] = []
     outputs: list[Output] = []
     for node, alias in chosen:
         if aggregates_in(node):
-            found = aggregate(node, Place("SELECT", names))
+            found = aggregate(node, at("SELECT", names))
             name = _name(alias, default_name(found), taken, given)
             outputs.append(Output(name, found))
+            taken[name] = found
         else:
             key = _selected_key(node, grouped, names)
             if any(key == k.expression for k in keys):
                 raise QueryError("SELECT: the same key is named twice; name it once")
             name = _name(alias, default_key_name(key), taken, given)
             keys.append(Key(name, key))
-        taken.append(name)
+            taken[name] = key
     if len(keys) < len(grouped):
         raise QueryError(
             "GROUP BY: a key is missing from SELECT, so groups could not be told apart; add it to "
@@ -219,11 +208,10 @@ def _outputs(
 
 
 def _selected_key(node: exp.Expr, grouped: Sequence[ex.Expression], names: Names) -> ex.Expression:
-    value = expression(node, Place("SELECT", names))
+    value = expression(node, at("SELECT", names))
     if not ex.columns(value):
         raise UnsupportedError("SELECT: a constant is not offered; add it to the released frame")
-    found = names.facts(value).edges if isinstance(value, ex.Column) else None
-    key = ex.Bin(value, found) if found is not None else value
+    key = as_key(value, names)
     if key not in grouped:
         used = ", ".join(dict.fromkeys(repr(c.name) for c in ex.columns(value)))
         raise QueryError(
@@ -233,53 +221,9 @@ def _selected_key(node: exp.Expr, grouped: Sequence[ex.Expression], names: Names
     return key
 
 
-def _name(alias: str | None, default: str, taken: Sequence[str], given: Sequence[str]) -> str:
+def _name(alias: str | None, default: str, taken: Iterable[str], given: Sequence[str]) -> str:
     if alias is None:
         return free_name(default, [*taken, *given])
     if find(alias, taken):
         raise QueryError(f"SELECT: two columns are named {alias!r}; give one another name with AS")
     return alias
-
-
-def _order(
-    order: exp.Expr | None, chosen: Sequence[Item], columns: Sequence[str]
-) -> tuple[tuple[str, bool], ...]:
-    if order is None:
-        return ()
-    (listed,) = take(order, "ORDER BY", "expressions")
-    found: list[tuple[str, bool]] = []
-    for node in listed:
-        this, falling = take(node, "ORDER BY", "this", "desc")
-        found.append((_ordered(plain(this), chosen, columns), bool(falling)))
-    return tuple(found)
-
-
-def _ordered(node: exp.Expr, chosen: Sequence[Item], columns: Sequence[str]) -> str:
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return columns[_ordinal(node, "ORDER BY", len(columns))]
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and not node.table:
-        named = find(node.name, columns, exact=bool(node.this.args.get("quoted")))
-        if len(named) == 1:
-            return named[0]
-    for (item, _), column in zip(chosen, columns, strict=True):
-        if plain(item) == node:
-            return column
-    if isinstance(node, exp.Column):
-        raise UnknownNameError(
-            f"ORDER BY: no released column is named {node.name!r}{nearest(node.name, columns)}"
-        )
-    raise UnsupportedError(
-        "ORDER BY: only what SELECT names can be sorted by; write its name or its position"
-    )
-
-
-def _limit(node: exp.Expr | None) -> int | None:
-    if node is None:
-        return None
-    if not isinstance(node, exp.Limit):
-        raise UnsupportedError("FETCH FIRST is not offered; write LIMIT and a whole number")
-    (value,) = take(node, "LIMIT", "expression")
-    text: Any = value.this if isinstance(value, exp.Literal) and not value.is_string else ""
-    if not str(text).isdecimal() or len(str(text)) > 12:
-        raise QueryError("LIMIT takes a whole number")
-    return int(str(text))

@@ -10,10 +10,11 @@ from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.relations import Relation, Scan
 from dither.plan.schema import Schema
-from dither.sql.expressions import Place, operands, plain, read
+from dither.sql.expressions import at, operands
 from dither.sql.joins import join, start
 from dither.sql.names import Names, find_table
-from dither.sql.refusal import refuse, take
+from dither.sql.places import Place, identifier, plain
+from dither.sql.refusal import refuse, take, title
 
 __all__ = ["relation"]
 
@@ -41,16 +42,16 @@ def _table(node: exp.Expr, where: str) -> tuple[str, str | None, bool]:
         refuse(node, where)
     this, alias = take(node, where, "this", "alias")
     if not isinstance(this, exp.Identifier):
-        called = this.name.upper() if isinstance(this, exp.Anonymous) else type(this).__name__
+        called = this.name.upper() if isinstance(this, exp.Anonymous) else title(this)
         raise UnsupportedError(
-            f"{where}: the table function {called} is not offered; name a table of the policy"
+            f"{where}: {called.removeprefix('the function ')}(...) as a table is not offered; name "
+            "a table of the policy"
         )
+    name, exact = identifier(this, where)
     if alias is None:
-        return this.name, None, bool(this.args.get("quoted"))
+        return name, None, exact
     (short,) = take(alias, where, "this")
-    if not isinstance(short, exp.Identifier):
-        raise UnsupportedError(f"{where}: what follows {this.name!r} is not a name")
-    return this.name, short.name, bool(this.args.get("quoted"))
+    return name, identifier(short, where)[0], exact
 
 
 def _join(source: Relation, node: exp.Join, schema: Schema) -> Relation:
@@ -79,18 +80,16 @@ def _join(source: Relation, node: exp.Join, schema: Schema) -> Relation:
     if using is not None:
         pairs = _using(using, Names(source, schema), Names(scan, schema))
     else:
-        pairs = _on(on, Place("JOIN ... ON", Names(source, schema, beside=scan)))
+        pairs = _on(on, at("JOIN ... ON", Names(source, schema, beside=scan)))
     return join(source, table.name, alias, pairs, "LEFT" in words, schema)
 
 
 def _using(using: Sequence[exp.Expr], left: Names, right: Names) -> list[tuple[ex.Expression, str]]:
     pairs: list[tuple[ex.Expression, str]] = []
     for node in using:
-        if not isinstance(node, exp.Identifier):
-            raise QueryError("JOIN ... USING: write column names, as in USING (region)")
-        exact = bool(node.args.get("quoted"))
-        column = left.column(node.name, exact=exact)
-        pairs.append((column, right.column(node.name, exact=exact).name))
+        name, exact = identifier(node, "JOIN ... USING")
+        column = left.column(name, exact=exact)
+        pairs.append((column, right.column(name, exact=exact).name))
     return pairs
 
 
@@ -105,7 +104,7 @@ def _on(node: exp.Expr, place: Place) -> list[tuple[ex.Expression, str]]:
                 "JOIN ... ON: only equalities of columns, joined by AND, are offered; put "
                 "conditions on rows into WHERE"
             )
-        sides = [read(x, place) for x in take(equality, place.where, "this", "expression")]
+        sides = place.sides(equality)
         ours = [_of(side, alias) for side in sides]
         for joined, other in ((0, 1), (1, 0)):
             column = sides[joined]

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import NamedTuple
 
-from sqlglot import TokenType, exp
-from sqlglot.dialects.dialect import Dialect
+from sqlglot import exp
 
 from dither.errors import UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.kinds import Value
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import Schema
+from dither.sql.nodes import (
+    AND,
+    ATOM,
+    NOT,
+    OR,
+    PRODUCT,
+    SUM,
+    TEST,
+    Text,
+    call,
+    divided,
+    edge,
+    identifier,
+    literal,
+)
 
 __all__ = ["to_sql"]
 
@@ -64,7 +73,7 @@ def to_sql(query: ag.Query, schema: Schema, *, pretty: bool = False) -> str:
         select.set("group", exp.Group(expressions=groups))
     if query.order:
         ordered = [
-            exp.Ordered(this=exp.Column(this=_identifier(name)), desc=falling or None)
+            exp.Ordered(this=exp.Column(this=identifier(name)), desc=falling or None)
             for name, falling in query.order
         ]
         select.set("order", exp.Order(expressions=ordered))
@@ -117,48 +126,22 @@ def _conjunction(predicates: Sequence[ex.Expression]) -> ex.Expression:
     return parts[0] if len(parts) == 1 else ex.And(tuple(parts))
 
 
-# --- names ------------------------------------------------------------------------------------
-
-
-def _identifier(name: str) -> exp.Identifier:
-    return exp.Identifier(this=name, quoted=not _bare(name))
-
-
-def _bare(name: str) -> bool:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        return False
-    tokens = list(Dialect.get_or_raise("duckdb").tokenize(name))
-    return len(tokens) == 1 and tokens[0].token_type is TokenType.VAR
-
-
 def _table(scan: Scan) -> exp.Table:
-    alias = exp.TableAlias(this=_identifier(scan.alias)) if scan.alias != scan.table else None
-    return exp.Table(this=_identifier(scan.table), alias=alias)
+    alias = exp.TableAlias(this=identifier(scan.alias)) if scan.alias != scan.table else None
+    return exp.Table(this=identifier(scan.table), alias=alias)
 
 
 def _alias(node: exp.Expr, name: str) -> exp.Alias:
-    return exp.Alias(this=node, alias=_identifier(name))
+    return exp.Alias(this=node, alias=identifier(name))
 
 
 # --- expressions ------------------------------------------------------------------------------
 
-_OR, _AND, _NOT, _TEST, _SUM, _PRODUCT, _ATOM = range(7)
-_LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
+_LEVELS = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT}
 _BINARY: dict[str, type[exp.Binary]] = {
     **{"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "//": exp.IntDiv, "%": exp.Mod},
     **{"=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE},
 }
-
-
-class _Text(NamedTuple):
-    """A node and how tightly it binds."""
-
-    node: exp.Expr
-    level: int
-
-    def within(self, level: int) -> exp.Expr:
-        """The node, in parentheses where it binds less tightly than ``level``."""
-        return self.node if self.level >= level else exp.Paren(this=self.node)
 
 
 class _Writer:
@@ -184,7 +167,7 @@ class _Writer:
             case UnitJoin(right=scan, left_unit=left, right_unit=right):
                 pairs, side = ((left, right),), None
         parts: list[exp.Expr] = [
-            exp.EQ(this=self.text(a).within(_SUM), expression=self.value(b)) for a, b in pairs
+            exp.EQ(this=self.text(a).within(SUM), expression=self.value(b)) for a, b in pairs
         ]
         on = parts[0]
         for part in parts[1:]:
@@ -194,166 +177,95 @@ class _Writer:
     def aggregate(self, aggregate: ag.Aggregate) -> exp.Expr:
         match aggregate:
             case ag.Count():
-                return _call("COUNT", exp.Star())
+                return call("COUNT", exp.Star())
             case ag.CountUnits():
                 if self._unit is None:
-                    return _call("COUNT", exp.Star())
-                return _call("COUNT", exp.Distinct(expressions=[self.value(self._unit)]))
+                    return call("COUNT", exp.Star())
+                return call("COUNT", exp.Distinct(expressions=[self.value(self._unit)]))
             case ag.CountValues(operand=x):
-                return _call("COUNT", self.value(x))
+                return call("COUNT", self.value(x))
             case ag.Sum(operand=x):
-                return _call("SUM", self.value(x))
+                return call("SUM", self.value(x))
             case ag.Mean(operand=x):
-                return _call("AVG", self.value(x))
+                return call("AVG", self.value(x))
             case ag.Variance(operand=x, sample=sample, root=root):
                 name = ("STDDEV" if root else "VAR") + ("_SAMP" if sample else "_POP")
-                return _call(name, self.value(x))
+                return call(name, self.value(x))
             case ag.Quantile(operand=x, label="min" | "max" | "median" as label):
-                return _call(label.upper(), self.value(x))
+                return call(label.upper(), self.value(x))
             case ag.Quantile(operand=x, q=q):
-                return _call("QUANTILE_CONT", self.value(x), _number(q).node)
+                return call("QUANTILE_CONT", self.value(x), literal(q).node)
             case ag.Ratio(numerator=a, denominator=b):
-                return _divided(self.aggregate(a), self.aggregate(b))
+                return divided(self.aggregate(a), self.aggregate(b))
         raise TypeError(type(aggregate).__name__)
 
     def value(self, node: ex.Expression) -> exp.Expr:
         return self.text(node).node
 
-    def text(self, node: ex.Expression) -> _Text:
+    def text(self, node: ex.Expression) -> Text:
         match node:
             case ex.Column(table=table, name=name):
-                before = _identifier(table) if self._qualified else None
-                return _Text(exp.Column(this=_identifier(name), table=before), _ATOM)
+                before = identifier(table) if self._qualified else None
+                return Text(exp.Column(this=identifier(name), table=before), ATOM)
             case ex.Literal(value=value):
-                return _literal(value)
+                return literal(value)
             case ex.Arithmetic(op=op, left=a, right=b):
                 level = _LEVELS[op]
                 left, right = self.text(a).within(level), self.text(b).within(level + 1)
                 if op == "/":
-                    return _Text(_divided(left, right), level)
-                return _Text(_BINARY[op](this=left, expression=right), level)
+                    return Text(divided(left, right), level)
+                return Text(_BINARY[op](this=left, expression=right), level)
             case ex.Compare(op=op, left=a, right=b):
-                left, right = self.text(a).within(_SUM), self.text(b).within(_SUM)
-                return _Text(_BINARY[op](this=left, expression=right), _TEST)
+                left, right = self.text(a).within(SUM), self.text(b).within(SUM)
+                return Text(_BINARY[op](this=left, expression=right), TEST)
             case ex.Between(operand=x, low=a, high=b):
-                operand, low, high = (self.text(n).within(_SUM) for n in (x, a, b))
-                return _Text(exp.Between(this=operand, low=low, high=high), _TEST)
+                operand, low, high = (self.text(n).within(SUM) for n in (x, a, b))
+                return Text(exp.Between(this=operand, low=low, high=high), TEST)
             case ex.InList(operand=x, values=values):
-                listed = [_literal(v).node for v in values]
-                return _Text(exp.In(this=self.text(x).within(_SUM), expressions=listed), _TEST)
+                listed = [literal(v).node for v in values]
+                return Text(exp.In(this=self.text(x).within(SUM), expressions=listed), TEST)
             case ex.IsNull(operand=x):
-                return _Text(exp.Is(this=self.text(x).within(_SUM), expression=exp.Null()), _TEST)
+                return Text(exp.Is(this=self.text(x).within(SUM), expression=exp.Null()), TEST)
             case ex.Not(operand=x):
-                return _Text(exp.Not(this=self.text(x).within(_NOT)), _NOT)
+                return Text(exp.Not(this=self.text(x).within(NOT)), NOT)
             case ex.And(operands=xs):
-                return self._chain(exp.And, xs, _AND)
+                return self._chain(exp.And, xs, AND)
             case ex.Or(operands=xs):
-                return self._chain(exp.Or, xs, _OR)
+                return self._chain(exp.Or, xs, OR)
             case ex.Case(branches=branches, otherwise=otherwise):
                 arms = [exp.If(this=self.value(c), true=self.value(v)) for c, v in branches]
                 last = None if otherwise == ex.Literal(None) else self.value(otherwise)
-                return _Text(exp.Case(ifs=arms, default=last), _ATOM)
-        return _Text(self._function(node), _ATOM)
+                return Text(exp.Case(ifs=arms, default=last), ATOM)
+        return Text(self._function(node), ATOM)
 
     def _chain(
         self, kind: type[exp.And] | type[exp.Or], operands: tuple[ex.Expression, ...], level: int
-    ) -> _Text:
+    ) -> Text:
         parts = [self.text(x).within(level + 1) for x in operands]
         chain = parts[0]
         for part in parts[1:]:
             chain = kind(this=chain, expression=part)
-        return _Text(chain, level if len(parts) > 1 else _OR)
+        return Text(chain, level if len(parts) > 1 else OR)
 
     def _function(self, node: ex.Expression) -> exp.Expr:
         match node:
             case ex.Absolute(operand=x):
-                return _call("ABS", self.value(x))
+                return call("ABS", self.value(x))
             case ex.Floor(operand=x) | ex.Ceil(operand=x) | ex.Lower(operand=x):
-                return _call(type(node).__name__.upper(), self.value(x))
+                return call(type(node).__name__.upper(), self.value(x))
             case ex.Upper(operand=x):
-                return _call("UPPER", self.value(x))
+                return call("UPPER", self.value(x))
             case ex.Coalesce(operands=xs) | ex.Least(operands=xs) | ex.Greatest(operands=xs):
-                return _call(type(node).__name__.upper(), *(self.value(x) for x in xs))
+                return call(type(node).__name__.upper(), *(self.value(x) for x in xs))
             case ex.Clamp(operand=x, lower=a, upper=b):
-                return _call("CLAMP", self.value(x), _edge(a), _edge(b))
+                return call("CLAMP", self.value(x), edge(a), edge(b))
             case ex.Bin(operand=x, edges=edges):
-                return _call("BIN", self.value(x), *(_edge(e) for e in edges))
+                return call("BIN", self.value(x), *(edge(e) for e in edges))
             case ex.DatePart(part=part, operand=x):
                 return exp.Extract(this=exp.Var(this=part.upper()), expression=self.value(x))
             case ex.DateTruncate(part=part, operand=x):
-                return _call("DATE_TRUNC", exp.Literal.string(part), self.value(x))
+                return call("DATE_TRUNC", exp.Literal.string(part), self.value(x))
             case ex.Substring(operand=x, start=start, length=length):
                 ends = (exp.Literal.number(n) for n in (start, length))
-                return _call("SUBSTRING", self.value(x), *ends)
+                return call("SUBSTRING", self.value(x), *ends)
         raise TypeError(type(node).__name__)
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=list(arguments))
-
-
-def _divided(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    return exp.Div(this=left, expression=right, typed=False, safe=False)
-
-
-# --- constants --------------------------------------------------------------------------------
-
-
-def _literal(value: Value | None) -> _Text:
-    match value:
-        case None:
-            return _Text(exp.Null(), _ATOM)
-        case bool():
-            return _Text(exp.Boolean(this=value), _ATOM)
-        case int():
-            return _Text(_digits(str(abs(value)), value < 0), _ATOM)
-        case Fraction():
-            return _number(value)
-        case str():
-            return _Text(exp.Literal.string(value), _ATOM)
-        case dt.datetime():
-            utc = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-            return _Text(_typed("timestamp", utc.isoformat(sep=" ")), _ATOM)
-        case dt.date():
-            return _Text(_typed("date", value.isoformat()), _ATOM)
-
-
-def _typed(kind: str, text: str) -> exp.Expr:
-    to = exp.DataType.build(kind, dialect="duckdb")
-    return exp.Cast(this=exp.Literal.string(text), to=to)
-
-
-def _digits(text: str, negative: bool) -> exp.Expr:
-    number = exp.Literal.number(text)
-    return exp.Neg(this=number) if negative else number
-
-
-def _edge(value: Fraction) -> exp.Expr:
-    """A bound or an edge, which is an exact rational however it is written."""
-    if value.denominator == 1:
-        return _literal(int(value)).node
-    return _number(value).node
-
-
-def _number(value: Fraction) -> _Text:
-    """A real: a decimal where that is exact and not long, else a quotient of integers."""
-    places = _decimal_places(value.denominator)
-    if places is None or places > 40:
-        top, bottom = (_literal(n).node for n in (value.numerator, value.denominator))
-        return _Text(_divided(top, bottom), _PRODUCT)
-    places = max(places, 1)
-    digits = str(abs(value.numerator) * (10**places // value.denominator)).rjust(places + 1, "0")
-    text = f"{digits[:-places]}.{digits[-places:]}"
-    return _Text(_digits(text, value < 0), _ATOM)
-
-
-def _decimal_places(denominator: int) -> int | None:
-    """The decimal places that a fraction needs, ``None`` where no number of them is enough."""
-    counts = []
-    for prime in (2, 5):
-        count = 0
-        while denominator % prime == 0:
-            denominator //= prime
-            count += 1
-        counts.append(count)
-    return max(counts) if denominator == 1 else None

@@ -1,0 +1,117 @@
+"""The tables that the tests of this room ask about."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction as F
+
+from dither.plan.kinds import Kind
+from dither.plan.schema import ColumnFacts, Schema, Table
+
+
+def _columns(*columns: ColumnFacts) -> dict[str, ColumnFacts]:
+    return {c.name: c for c in columns}
+
+
+VISITS = Table(
+    "visits",
+    _columns(
+        ColumnFacts("pid", Kind.INTEGER),
+        ColumnFacts("region", Kind.TEXT, values=("north", "south")),
+        ColumnFacts("city", Kind.INTEGER),
+        ColumnFacts(
+            "age", Kind.INTEGER, lower=F(0), upper=F(110), edges=(F(0), F(18), F(65), F(110))
+        ),
+        ColumnFacts("cost", Kind.REAL, lower=F(0), upper=F(5000), step=F(1, 100)),
+        ColumnFacts("day", Kind.DATE, lower=dt.date(2020, 1, 1), upper=dt.date(2021, 1, 1)),
+        ColumnFacts("seen", Kind.TIMESTAMP),
+        ColumnFacts("smoker", Kind.BOOLEAN),
+        ColumnFacts("Mixed Case", Kind.INTEGER, lower=F(0), upper=F(1)),
+        ColumnFacts("group", Kind.TEXT),
+    ),
+    unit="pid",
+    max_groups=3,
+    max_rows=5,
+    max_join_rows=4,
+)
+DRUGS = Table(
+    "drugs",
+    _columns(
+        ColumnFacts("pid", Kind.INTEGER),
+        ColumnFacts("dose", Kind.REAL, lower=F(0), upper=F(9)),
+        ColumnFacts("region", Kind.TEXT),
+    ),
+    unit="pid",
+    max_join_rows=2,
+)
+SCANS = Table("scans", _columns(ColumnFacts("pid", Kind.INTEGER)), unit="pid", max_join_rows=2)
+UNBOUND = Table("unbound", _columns(ColumnFacts("pid", Kind.INTEGER)), unit="pid")
+LETTERS = Table("letters", _columns(ColumnFacts("pid", Kind.TEXT)), unit="pid", max_join_rows=2)
+PEOPLE = Table(
+    "people",
+    _columns(ColumnFacts("pid", Kind.INTEGER), ColumnFacts("height", Kind.REAL)),
+)
+CITIES = Table(
+    "cities",
+    _columns(
+        ColumnFacts("id", Kind.INTEGER),
+        ColumnFacts("name", Kind.TEXT),
+        ColumnFacts("city", Kind.INTEGER),
+        ColumnFacts("region", Kind.TEXT),
+        ColumnFacts("country", Kind.INTEGER),
+    ),
+    private=False,
+    unique=frozenset({"id", "city"}),
+)
+COUNTRIES = Table(
+    "countries",
+    _columns(ColumnFacts("country", Kind.INTEGER), ColumnFacts("continent", Kind.TEXT)),
+    private=False,
+    unique=frozenset({"country"}),
+)
+TALLY = Table("tally", _columns(ColumnFacts("city", Kind.INTEGER)), private=False)
+ODD = Table("odd name", _columns(ColumnFacts("x", Kind.INTEGER, lower=F(0), upper=F(1))))
+
+SCHEMA = Schema(
+    {
+        table.name: table
+        for table in (
+            *(VISITS, DRUGS, SCANS, UNBOUND, LETTERS, PEOPLE),
+            *(CITIES, COUNTRIES, TALLY, ODD),
+        )
+    }
+)
+
+ACCEPTED = (
+    "SELECT COUNT(*) FROM visits",
+    "SELECT region, COUNT(*) AS n FROM visits AS v WHERE v.age >= 18 AND NOT smoker "
+    "GROUP BY region ORDER BY n DESC, 1 LIMIT 3",
+    "SELECT Region r, count(DISTINCT pid), SUM(cost) / NULLIF(COUNT(*), 0) FROM visits GROUP BY r",
+    "SELECT age, AVG(cost), MEAN(cost), COUNT(cost), COUNT(1) FROM visits GROUP BY age",
+    "SELECT STDDEV(cost), STDDEV_POP(cost), STDDEV_SAMP(cost), VARIANCE(cost), VAR_SAMP(cost), "
+    "VAR_POP(cost) FROM visits",
+    "SELECT MEDIAN(cost), MIN(cost), MAX(cost), QUANTILE_CONT(cost, 0.9), QUANTILE(cost, 1 / 3), "
+    "PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY cost DESC) FROM visits",
+    "SELECT BIN(cost, 0, 10.5, 100) AS b, DATE_TRUNC('month', day), EXTRACT(dow FROM day), "
+    "YEAR(seen), QUARTER(day), MONTH(day), DAY(day), DAYOFMONTH(seen), DAYOFWEEK(seen), "
+    "HOUR(seen), MINUTE(seen), WEEKDAY('2020-01-01'::DATE) + age, DATE_PART('year', day), COUNT(*) FROM visits GROUP BY ALL",
+    "SELECT COUNT(*) FROM visits WHERE day >= '2020-01-05' AND seen < '2020-01-05 10:00' "
+    "AND day BETWEEN '2020-01-01' AND DATE '2020-02-01' AND day IN ('2020-01-01') "
+    "AND seen > TIMESTAMP '2020-01-01 10:00:00' AND DATE_TRUNC('week', seen) <> '2020-01-06'",
+    "SELECT COUNT(*) FROM visits v JOIN cities c ON v.city = c.id AND v.region = c.region "
+    "LEFT JOIN countries USING (country) WHERE name = 'it''s' AND v.\"Mixed Case\" = 1",
+    "SELECT SUM(dose) AS s, COUNT(*) FROM visits JOIN drugs ON (visits.pid = drugs.pid)",
+    "SELECT SUM(CASE region WHEN 'north' THEN 1 ELSE 2.50 END), "
+    "AVG(CASE WHEN smoker THEN cost END), SUM(IF(smoker, 1, 0)), AVG(COALESCE(age, -cost, -1)), "
+    "SUM(CLAMP(cost * 2, 0, 100.5)), SUM(LEAST(cost, 1e3)), SUM(GREATEST(ABS(age - 1), 2)), "
+    "SUM(age // 10 % 3 - (1 - 2)), SUM(FLOOR(cost / 3 / 2) + CEIL(cost)) FROM visits",
+    "SELECT COUNT(*) FROM visits WHERE smoker IS TRUE OR smoker IS NOT FALSE OR (age IS NULL) "
+    "OR region NOT IN ('north') OR (age = 1) = smoker OR smoker = TRUE OR age IS NOT NULL",
+    "SELECT SUBSTRING(region, 1, 1) AS s, LEFT(region, 2), UPPER(region) u, COUNT(*) FROM visits "
+    "WHERE LOWER(region) = 'north' AND NULLIF(age, 1) < 9 GROUP BY 1, SUBSTRING(region, 1, 2), u "
+    "ORDER BY s ASC NULLS LAST, COUNT(*)",
+    'SELECT "group", COUNT(*) FROM visits GROUP BY "group"',
+    'SELECT COUNT(*) FROM "odd name" AS "a ""b" WHERE "a ""b".x = 1',
+    "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",
+)
+"""Queries that are read, with every construct that is offered at least once."""
