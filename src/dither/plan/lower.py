@@ -116,7 +116,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     groups = (table.max_groups if unit is not None else 1) if keys else 1
     if public_keys is not None:
         groups = min(groups, public_keys)
-    build = _Build(scope, unit is not None, notes, _means(query.outputs))
+    build = _Build(scope, unit is not None, notes, query.outputs)
     recipes = tuple(build.recipe(o.aggregate, o.weight) for o in query.outputs)
     if public_keys is None:
         build.measure(Units() if unit is not None else Rows(), Fraction(1))
@@ -178,8 +178,8 @@ def _unit(relation: Relation, table: Table) -> Column | None:
     return None if table.unit is None else Column(base(relation).alias, table.unit)
 
 
-def _means(outputs: Iterable[ag.Output]) -> frozenset[Expression]:
-    return frozenset(o.aggregate.operand for o in outputs if isinstance(o.aggregate, ag.Mean))
+def _operands(outputs: Iterable[ag.Output], kind: type[ag.Mean | ag.Variance]) -> set[Expression]:
+    return {o.aggregate.operand for o in outputs if isinstance(o.aggregate, kind)}
 
 
 def _group_key(key: ag.Key, query: ag.Query, scope: Scope, notes: list[str]) -> GroupKey:
@@ -206,12 +206,13 @@ class _Build:
     """Collects measurements, each once, with the weight of all outputs that use it."""
 
     def __init__(
-        self, scope: Scope, has_unit: bool, notes: list[str], means: frozenset[Expression]
+        self, scope: Scope, has_unit: bool, notes: list[str], outputs: tuple[ag.Output, ...]
     ) -> None:
         self.scope = scope
         self.has_unit = has_unit
         self.notes = notes
-        self.means = means
+        self.squared = _operands(outputs, ag.Variance)
+        self.centred = _operands(outputs, ag.Mean) | self.squared
         self.weights: dict[Measurement, Fraction] = {}
 
     def measure(self, measurement: Measurement, weight: Fraction) -> int:
@@ -228,12 +229,22 @@ class _Build:
                 return self._variance(aggregate, weight)
             case ag.Quantile():
                 return self._quantile(aggregate, weight)
+            case ag.Ratio(numerator=ag.Sum(operand=operand), denominator=bottom) if self._counts(
+                operand, bottom
+            ):
+                return self._mean(operand, weight)
             case ag.Ratio(numerator=top, denominator=bottom):
                 return RatioRecipe(
                     self._linear(top, weight / 2, alone=True),
                     self._linear(bottom, weight / 2, alone=True),
                 )
         return self._linear(aggregate, weight)
+
+    def _counts(self, operand: Expression, bottom: ag.Aggregate) -> bool:
+        """Whether a sum of the operand over this is its mean, which needs less noise."""
+        if isinstance(bottom, ag.Count):
+            return not infer(operand, self.scope).nullable
+        return bottom == ag.CountValues(operand)
 
     def _linear(self, aggregate: ag.Aggregate, weight: Fraction, *, alone: bool = False) -> Linear:
         """A count or sum; ``alone``: of one measurement, as the interval of a ratio needs."""
@@ -256,9 +267,9 @@ class _Build:
         return self.measure(Values(operand) if facts.nullable else Rows(), weight)
 
     def _sum(self, operand: Expression, weight: Fraction, alone: bool) -> Linear:
-        facts, step, low, high = self._lattice(operand, "SUM", SUM_CELLS)
+        facts, step, low, high = self._lattice(operand, "SUM", self._cells(operand))
         floor_ = Fraction(0) if low >= 0 else None
-        if alone or operand not in self.means:
+        if alone or operand not in self.centred:
             total = Total(operand, step, low, high)
             return Linear(((self.measure(total, weight), step),), floor_)
         centred = self._centred(operand, facts, step, low, high)
@@ -267,10 +278,11 @@ class _Build:
         return Linear(((total_at, step), (count_at, centred.centre * step)), floor_)
 
     def _mean(self, operand: Expression, weight: Fraction) -> MeanRecipe:
-        facts, step, low, high = self._lattice(operand, "AVG", SUM_CELLS)
+        facts, step, low, high = self._lattice(operand, "AVG", self._cells(operand))
         centred = self._centred(operand, facts, step, low, high)
-        total = self.measure(centred, weight / 2)
-        count = self._count(operand, facts, weight / 2)
+        # Means mostly lie nearer the centre than the bounds, where the total's noise matters more.
+        total = self.measure(centred, weight * 2 / 3)
+        count = self._count(operand, facts, weight / 3)
         return MeanRecipe(total, count, step, centred.centre * step, low * step, high * step)
 
     def _variance(self, aggregate: ag.Variance, weight: Fraction) -> VarianceRecipe:
@@ -279,15 +291,19 @@ class _Build:
         half = plain.magnitude
         square = replace(plain, square=True, square_centre=half * half // 2)
         return VarianceRecipe(
-            total=self.measure(plain, weight / 3),
-            square=self.measure(square, weight / 3),
-            count=self._count(aggregate.operand, facts, weight / 3),
+            total=self.measure(plain, weight / 4),
+            square=self.measure(square, weight / 2),
+            count=self._count(aggregate.operand, facts, weight / 4),
             step=step,
             square_centre=square.square_centre,
             half_width=half * step,
             sample=aggregate.sample,
             root=aggregate.root,
         )
+
+    def _cells(self, operand: Expression) -> int:
+        """A sum beside a variance is taken on the variance's lattice, so that they share it."""
+        return SQUARE_CELLS if operand in self.squared else SUM_CELLS
 
     def _quantile(self, aggregate: ag.Quantile, weight: Fraction) -> QuantileRecipe:
         if not 0 <= aggregate.q <= 1:

@@ -23,6 +23,7 @@ from dither.plan.recipes import (
 )
 from dither.plan.text import number, show, show_value
 from dither.query.pricing import Priced
+from dither.query.tables import paragraph
 from dither.sql.keys import default_name
 
 __all__ = ["Explanation", "Node", "explain", "measurement_text", "protects"]
@@ -303,7 +304,11 @@ def _percent(value: Fraction) -> str:
 
 def _facts_text(node: Node, indent: str) -> list[str]:
     width = max((len(name) for name, _ in node.facts), default=0)
-    return [f"{indent}{name:<{width}}  {text}".rstrip() for name, text in node.facts]
+    lines = []
+    for name, text in node.facts:
+        blank = indent + " " * (width + 2 if width else 0)
+        lines += paragraph(text, blank, first=f"{indent}{name:<{width}}  " if width else blank)
+    return lines
 
 
 def _draw(node: Node, indent: str, lines: list[str]) -> None:

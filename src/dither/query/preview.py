@@ -23,6 +23,7 @@ from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceReci
 from dither.query.estimates import Measured, estimate
 from dither.query.explain import UNACCOUNTED
 from dither.query.pricing import Priced
+from dither.query.tables import paragraph, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,15 +77,11 @@ class Preview:
             heads.append("key missed")
             for row, odds in zip(rows, self.missed, strict=True):
                 row.append(_odds(odds))
-        spans = [max(len(r[i]) for r in [heads, *rows]) for i in range(len(heads))]
-        lines = [
-            "  ".join(f"{c:>{w}}" for c, w in zip(r, spans, strict=True)) for r in [heads, *rows]
-        ]
-        lines.insert(1, "  ".join("─" * w for w in spans))
         level = f"{100 * self.confidence:g} % intervals at ε = {float(self.epsilon):g}"
         if self.delta:
             level += f", δ = {float(self.delta):.3g}"
-        return "\n".join([f"half-widths of the {level}", *lines, "", UNACCOUNTED])
+        lines = [f"half-widths of the {level}", *table(heads, rows), *paragraph(UNACCOUNTED)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return str(self)

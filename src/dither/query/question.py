@@ -190,7 +190,7 @@ class Question:
                 note={"sql": self.sql, "policy": self._session.policy.digest},
             )
         except BudgetError as error:
-            raise BudgetError(f"{error} {self._what_fits(priced)}") from None
+            raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(priced)}") from None
         if charged.replayed:
             assert charged.answer is not None
             return Release(json.loads(charged.answer), replayed=True)

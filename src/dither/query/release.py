@@ -23,11 +23,15 @@ from dither.query.estimates import Estimate, Measured, estimate
 from dither.query.explain import UNACCOUNTED
 from dither.query.noising import Noisy
 from dither.query.pricing import Priced
+from dither.query.tables import paragraph, table
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Release", "answer_of"]
+
+LONGEST = 40
+"""Rows that a summary shows."""
 
 COUNTS = (Count, CountUnits, CountValues)
 
@@ -93,36 +97,27 @@ class Release:
 
     def summary(self) -> str:
         """The release as text: the answers, what they cost, and what the intervals leave out."""
-        import polars as pl
-
         frame, body = self.frame, self._content["certificate"]
-        shown = frame.select(
-            *(pl.col(k) for k in self.keys),
-            *(self._interval(frame, name).alias(self._headed(name)) for name in self.outputs),
-        )
-        with pl.Config(
-            tbl_hide_dataframe_shape=True,
-            tbl_hide_column_data_types=True,
-            tbl_formatting="UTF8_HORIZONTAL_ONLY",
-            tbl_rows=40,
-            tbl_cols=-1,
-            fmt_str_lengths=60,
-            tbl_width_chars=120,
-        ):
-            table = str(shown)
+        columns = [[_key_text(v) for v in frame[key]] for key in self.keys]
+        columns += [self._intervals(frame, name) for name in self.outputs]
+        heads = [*self.keys, *(self._headed(name) for name in self.outputs)]
+        rows = [list(row) for row in zip(*columns, strict=True)]
         loss = {k: None if v is None else float(Fraction(v)) for k, v in body["loss"].items()}
         cost = f"cost: ε = {loss['epsilon']:.4g}"
         if loss["delta"]:
             cost += f", δ = {loss['delta']:.3g}"
-        lines = [
-            table,
-            f"each as value ± half-width, or value [lower, upper], at {100 * self.confidence:g} %",
-            f"{cost}; ledger entry {body['ledger']['entry']}"
-            + (" (replayed: nothing charged now)" if self.replayed else ""),
+        replayed = " (replayed: nothing charged now)" if self.replayed else ""
+        lines = table(heads, rows[:LONGEST], left=len(self.keys))
+        if len(rows) > LONGEST:
+            lines.append(f"... and {len(rows) - LONGEST:,} more rows")
+        for text in (
+            f"value ± half-width, or value [lower, upper], at {100 * self.confidence:g} %",
+            f"{cost}; ledger entry {body['ledger']['entry']}{replayed}",
             f"protects {body['protects']}",
             UNACCOUNTED,
             *self._content["notes"],
-        ]
+        ):
+            lines += paragraph(text)
         return "\n".join(lines)
 
     def plot(self, path: str | None = None, output: str | None = None) -> Any:
@@ -165,11 +160,9 @@ class Release:
         unit = self.units.get(name)
         return f"{name} ({unit})" if unit else name
 
-    def _interval(self, frame: pl.DataFrame, name: str) -> pl.Series:
-        import polars as pl
-
+    def _intervals(self, frame: pl.DataFrame, name: str) -> list[str]:
         rows = zip(*(frame[c] for c in (name, f"{name}_lower", f"{name}_upper")), strict=True)
-        return pl.Series([_interval_text(*row) for row in rows], dtype=pl.String)
+        return [_interval_text(*row) for row in rows]
 
 
 def answer_of(
@@ -277,6 +270,10 @@ def _decode(value: Any, kind: str) -> Any:
     if kind == "date":
         return dt.date.fromisoformat(value)
     return float(value) if kind == "real" else value
+
+
+def _key_text(value: Any) -> str:
+    return "NULL" if value is None else str(value)
 
 
 def _interval_text(value: float | None, lower: float, upper: float) -> str:

@@ -1,0 +1,44 @@
+"""Small tables and wrapped lines, as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+__all__ = ["WIDTH", "paragraph", "table"]
+
+WIDTH = 88
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0) -> list[str]:
+    """A table as lines: the first ``left`` columns flush left, the others flush right.
+
+    Examples
+    --------
+    >>> print("\\n".join(table(["region", "n"], [["north", "41 ± 3"]], left=1)))
+    region       n
+    ──────  ──────
+    north   41 ± 3
+    """
+    spans = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+
+    def line(cells: Sequence[str]) -> str:
+        placed = (
+            f"{c:<{w}}" if i < left else f"{c:>{w}}"
+            for i, (c, w) in enumerate(zip(cells, spans, strict=True))
+        )
+        return "  ".join(placed).rstrip()
+
+    return [line(heads), "  ".join("─" * w for w in spans), *map(line, rows)]
+
+
+def paragraph(text: str, indent: str = "", *, first: str | None = None) -> list[str]:
+    """A text wrapped to ``WIDTH``, every line but the first behind ``indent``.
+
+    Examples
+    --------
+    >>> paragraph("short")
+    ['short']
+    """
+    head = indent if first is None else first
+    return wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent) or [head]
