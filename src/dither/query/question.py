@@ -7,24 +7,19 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from dither.accounting.filters import BudgetFilter
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms import largest_epsilon
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
 from dither.query.certificate import certificate_of
+from dither.query.desk import Desk
 from dither.query.explain import Explanation, explain
 from dither.query.noising import add_noise
 from dither.query.preview import Preview, budget_for, preview
 from dither.query.pricing import Priced, price
 from dither.query.release import Release, answer_of
 from dither.sql import to_sql
-
-if TYPE_CHECKING:
-    from dither.engines.base import Engine
-    from dither.query.session import Session
 
 __all__ = ["Question"]
 
@@ -41,14 +36,10 @@ class Question:
     def __init__(
         self,
         plan: Plan,
-        session: Session,
-        engine: Engine,
-        budgets: Mapping[str, BudgetFilter],
+        desk: Desk,
     ) -> None:
         self._plan = plan
-        self._session = session
-        self._engine = engine
-        self._budgets = budgets
+        self._desk = desk
 
     @property
     def sql(self) -> str:
@@ -182,19 +173,19 @@ class Question:
         priced = self._price(epsilon, delta)
         request = self._request(priced, confidence)
         try:
-            charged = self._session.ledger.charge(
-                list(self._budgets),
+            charged = self._desk.ledger.charge(
+                list(self._desk.accounts),
                 priced.charge,
                 token=token or secrets.token_hex(16),
                 request=request,
-                note={"sql": self.sql, "policy": self._session.policy.digest},
+                note={"sql": self.sql, "policy": self._desk.policy},
             )
         except BudgetError as error:
             raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(priced)}") from None
         if charged.replayed:
             assert charged.answer is not None
             return Release(json.loads(charged.answer), replayed=True)
-        answer = self._engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
+        answer = self._desk.engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
         noisy = add_noise(priced, answer)
         del answer
         certificate = certificate_of(
@@ -202,20 +193,20 @@ class Question:
             sql=self.sql,
             request=request,
             confidence=confidence,
-            policy=self._session.policy.digest,
-            accounts=tuple(self._budgets),
-            ledger=self._session.ledger.id,
+            policy=self._desk.policy,
+            accounts=tuple(self._desk.accounts),
+            ledger=self._desk.ledger.id,
             entry=charged.entry,
             entry_hash=charged.hash,
         )
         stored = answer_of(priced, noisy, confidence, certificate)
-        self._session.ledger.store_answer(charged.entry, json.dumps(stored))
+        self._desk.ledger.store_answer(charged.entry, json.dumps(stored))
         return Release(stored)
 
     def _price(self, epsilon: Number, delta: Number | None) -> Priced:
         asked = positive(epsilon, "epsilon")
-        whole = self._session.policy.budget.delta
-        share = self._session.policy.release_delta if delta is None else exact(delta, "delta")
+        whole = self._desk.delta
+        share = self._desk.release_delta if delta is None else exact(delta, "delta")
         if not 0 <= share < 1:
             raise ArgumentError("delta must lie in [0, 1)")
         if share > 0 and whole == 0:
@@ -224,7 +215,7 @@ class Question:
 
     def _what_fits(self, priced: Priced) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
-        balances = [(b.caps, b.spent) for b in map(self._session.ledger.balance, self._budgets)]
+        balances = [(b.caps, b.spent) for b in map(self._desk.ledger.balance, self._desk.accounts)]
 
         def fits(epsilon: Fraction) -> bool:
             charge = price(self._plan, epsilon, priced.delta).charge
@@ -242,7 +233,7 @@ class Question:
             "epsilon": str(priced.epsilon),
             "delta": str(priced.delta),
             "confidence": confidence,
-            "policy": self._session.policy.digest,
+            "policy": self._desk.policy,
         }
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 

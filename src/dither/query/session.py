@@ -14,6 +14,7 @@ from dither.plan import aggregates as ag
 from dither.plan.lower import lower
 from dither.plan.schema import Schema, Table
 from dither.query.builder import Rows, rows
+from dither.query.desk import Desk
 from dither.query.policy import Policy, read_policy, schema_of
 from dither.query.question import Question
 from dither.query.sources import connect
@@ -104,8 +105,15 @@ class Session:
         self.analyst = analyst
         self.ledger = ledger
         self.accounts = tuple(accounts)
-        self._budgets = dict(accounts)
         self._engine = engine
+        self._desk = Desk(
+            engine,
+            ledger,
+            dict(accounts),
+            policy.budget.delta,
+            policy.release_delta,
+            policy.digest,
+        )
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -152,4 +160,4 @@ class Session:
         return f"<session on {', '.join(self.tables)}, {self.policy.budget}>"
 
     def _ask(self, query: ag.Query) -> Question:
-        return Question(lower(query, self.schema), self, self._engine, self._budgets)
+        return Question(lower(query, self.schema), self._desk)
