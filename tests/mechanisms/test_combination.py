@@ -1,0 +1,113 @@
+"""Half-widths of sums of noises, against exact discrete sums and numerical inversion."""
+
+import itertools
+from fractions import Fraction as F
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dither.errors import ArgumentError
+from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, half_width, linear_interval
+
+SCALES = (F(1, 5), F(1, 2), F(1), F(2), F(20))
+COEFFICIENTS = (0.01, 0.1, 0.3, 0.5, 0.77, 1.0, 1.7, 3.0, 10.0, 33.3)
+
+
+def pmf(mechanism):
+    """Support and probabilities of the discrete law."""
+    if isinstance(mechanism, DiscreteLaplace):
+        s = float(mechanism.scale)
+        z = np.arange(-int(40 * s) - 4, int(40 * s) + 5)
+        p = np.exp(-np.abs(z) / s)
+    else:
+        s = float(mechanism.sigma2) ** 0.5
+        z = np.arange(-int(9 * s) - 4, int(9 * s) + 5)
+        p = np.exp(-((z / s) ** 2) / 2)
+    return z, p / p.sum()
+
+
+def laws(kinds, scales):
+    """Mechanisms from a string of L and G."""
+    return [
+        DiscreteLaplace(s) if kind == "L" else DiscreteGaussian(s**2)
+        for kind, s in zip(kinds, scales, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("kinds", ["LL", "LG", "GL", "GG"])
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.99])
+def test_two_terms_cover_by_exact_sums(kinds, confidence):
+    """Pr[|Z1 + c·Z2| <= q], summed over both discrete laws, is never below the confidence."""
+    for scales in itertools.product(SCALES, repeat=2):
+        one, two = laws(kinds, scales)
+        (z1, p1), (z2, p2) = pmf(one), pmf(two)
+        joint = p1[:, None] * p2[None, :]
+        widths = half_width([(1.0, one), (np.array(COEFFICIENTS), two)], confidence)
+        for c, width in zip(COEFFICIENTS, widths, strict=True):
+            sums = np.abs(z1[:, None] + c * z2[None, :])
+            assert joint[sums <= width * (1 + 1e-12)].sum() >= confidence
+
+
+@pytest.mark.parametrize("kinds", ["LL", "LG", "GG", "LLL", "LLG", "LGG", "LLLLL"])
+@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.95, 0.99])
+def test_large_scales_against_inversion(kinds, confidence):
+    """At large scales q is at least the continuous quantile, and at most a few percent above.
+
+    The quantile comes from inverting the characteristic function on a grid of period 80 standard
+    deviations. Low confidences of many Laplace terms are the loosest.
+    """
+    rng = np.random.default_rng(7)
+    for _ in range(15):
+        scales = [F(int(s)) for s in 10**6 * np.exp(rng.normal(0, 1, len(kinds)))]
+        mechanisms = laws(kinds, scales)
+        found = float(half_width([(1.0, m) for m in mechanisms], confidence))
+        variance = sum(m.variance for m in mechanisms)
+        step = 2 * np.pi / 80
+        u = np.arange(1, 40_000) * step
+        phi = np.ones_like(u)
+        for m in mechanisms:
+            if isinstance(m, DiscreteLaplace):
+                phi /= 1 + (float(m.scale) * u) ** 2 / variance
+            else:
+                phi *= np.exp(-float(m.sigma2) * u**2 / 2 / variance)
+
+        def inside(t, u=u, phi=phi, step=step):
+            return (2 / np.pi) * step * (t / 2 + (np.sin(t * u) / u * phi).sum())
+
+        t = found / variance**0.5
+        assert inside(t) >= confidence - 1e-6
+        slack = 0.001 if len(kinds) == 2 else 0.13 if confidence < 0.9 else 0.05
+        assert inside(t * (1 - slack)) < confidence
+
+
+def test_one_term_is_exact():
+    """One term is the discrete law's own half-width, scaled."""
+    law = DiscreteLaplace(F(7, 3))
+    assert half_width([(np.array([0.0, -2.0]), law)], 0.9).tolist() == [0, 2 * law.half_width(0.9)]
+
+
+def test_no_noise_in_a_term():
+    """A zero coefficient adds nothing but keeps its shape."""
+    one, two = DiscreteLaplace(F(1000)), DiscreteLaplace(F(1000))
+    alone, both = half_width([(1.0, one), (np.array([0.0, 1.0]), two)], 0.95)
+    assert alone == pytest.approx(1000 * np.log(20), rel=1e-3)
+    assert both > 1.3 * alone
+    assert half_width([(0.0, one), (0.0, two)], 0.95) == 0
+
+
+def test_linear_interval_is_centred():
+    """An interval is the estimate plus and minus q."""
+    terms = [(2.0, DiscreteGaussian(F(100))), (1.0, DiscreteGaussian(F(25)))]
+    lower, upper = linear_interval([1.0, 5.0], terms, 0.95)
+    np.testing.assert_allclose((lower + upper) / 2, [1.0, 5.0])
+    width = stats.norm.ppf(0.975) * 425**0.5
+    np.testing.assert_allclose((upper - lower) / 2, width + 1)  # half a step of the larger term
+
+
+def test_refusals():
+    """Nothing to combine, or an impossible confidence."""
+    with pytest.raises(ArgumentError, match="terms"):
+        half_width([], 0.95)
+    with pytest.raises(ArgumentError, match="confidence"):
+        half_width([(1.0, DiscreteLaplace(F(1)))], 1.0)
