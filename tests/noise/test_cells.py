@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
@@ -65,6 +65,7 @@ def check(cells: Cells, weights: list[int]) -> None:
 
 
 @given(WEIGHTS)
+@settings(deadline=None)
 def test_the_outcome_is_the_inverse_of_the_weights(weights):
     """By word, by lazily drawn bits and by prefix, v selects the cell that holds it."""
     check(Cells(weights), weights)
@@ -78,6 +79,7 @@ def check_edges(cells: Cells, weights: list[int]) -> None:
 
 
 @given(WEIGHTS)
+@settings(deadline=None)
 def test_thresholds_are_floors(weights):
     """The 64-bit thresholds are the floors that the proof speaks of."""
     check_edges(Cells(weights), weights)
@@ -97,6 +99,7 @@ def test_a_moved_threshold_is_caught(move):
 
 
 @given(WEIGHTS)
+@settings(deadline=None)
 def test_prefixes_are_decided_only_if_their_whole_interval_is(weights):
     """Each decided prefix lies within its cell, and each undecided one touches a boundary."""
     cells = Cells(weights)

@@ -6,7 +6,7 @@ from itertools import permutations
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import iv
 from scipy import stats
@@ -45,6 +45,7 @@ def law_of_bernoulli_exp(gamma: Fraction) -> Fraction:
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=Fraction(999, 1000)))
+@settings(deadline=None)
 def test_bernoulli_exp_has_its_probability(gamma):
     """Summed over its paths, heads come with probability exp(−gamma), to 2**-200."""
     before, iv.prec = iv.prec, 300
@@ -73,6 +74,7 @@ def test_bernoulli_exp_of_zero_and_of_much():
 
 
 @given(st.fractions(min_value=0, max_value=1))
+@settings(deadline=None)
 def test_bernoulli_compares_exactly(p):
     """Words below the threshold are heads, above tails, and on it the rest of p decides."""
     threshold, rest = divmod(p * 2**64, 1)

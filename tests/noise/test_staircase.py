@@ -226,6 +226,22 @@ def test_acceptance_is_decided_by_bits_until_they_decide(sampler, scripted):
 
 
 @pytest.mark.parametrize("sampler", WIDE, ids=WIDE_IDS)
+@pytest.mark.parametrize("away", [2**10, 2**30, 2**33, 2**40], ids=str)
+def test_a_wedge_decides_as_the_exact_share_does(sampler, away, scripted):
+    """Words just below the exact threshold accept, just above reject, in and out of the margin."""
+    x = values_of(sampler, 40)
+    edges = [int(mpmath.floor(accepted_share(sampler, value).a * 2**64)) for value in x.tolist()]
+    inside = np.array([2**41 < edge < 2**64 - 2**41 for edge in edges])
+    x, edges = x[inside], [edge for edge, kept in zip(edges, inside, strict=True) if kept]
+    assert len(edges) > 10
+    places = np.arange(x.size)
+    below = scripted(*(edge - away for edge in edges))
+    above = scripted(*(edge + away for edge in edges))
+    assert sampler._rejected(x, places, below).size == 0
+    assert np.array_equal(sampler._rejected(x, places, above), places)
+
+
+@pytest.mark.parametrize("sampler", WIDE, ids=WIDE_IDS)
 def test_deciding_everything_exactly_changes_nothing(sampler, monkeypatch):
     """With a margin that sends every wedge to exact arithmetic, the same words draw the same."""
     filtered = sampler.draw(6000, SimulatedWords(11))

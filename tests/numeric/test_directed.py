@@ -33,7 +33,7 @@ def exp_by_series(x: Fraction) -> tuple[Fraction, Fraction]:
 
 
 @given(st.fractions(min_value=-1, max_value=1, max_denominator=10**6))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_exp_holds_the_series(x):
     """The interval of exp at 128 bits holds the interval of its series at 260."""
     low, high = exp_by_series(x)
@@ -48,6 +48,7 @@ def test_a_tighter_claim_would_be_caught():
 
 
 @given(MODEST, MODEST)
+@settings(deadline=None)
 def test_exp_respects_sums(x, y):
     """Bounds of exp(x+y) and of exp(x)·exp(y) overlap, each on its own side."""
     assert exp_lower(x) * exp_lower(y) <= exp_upper(x + y)
@@ -55,6 +56,7 @@ def test_exp_respects_sums(x, y):
 
 
 @given(MODEST, st.sampled_from([64, 128, 256]))
+@settings(deadline=None)
 def test_exp_is_as_tight_as_it_says(x, bits):
     """The two bounds differ by less than 2**(3 − bits) of themselves."""
     low, high = exp_lower(x, bits), exp_upper(x, bits)
@@ -62,6 +64,7 @@ def test_exp_is_as_tight_as_it_says(x, bits):
 
 
 @given(ABOVE_ZERO)
+@settings(deadline=None)
 def test_log_undoes_exp(x):
     """exp of the lower logarithm is at most x, of the upper at least x."""
     assert exp_lower(log_lower(x)) <= x <= exp_upper(log_upper(x))
@@ -76,6 +79,7 @@ def test_log_next_to_one_keeps_its_digits():
 
 
 @given(st.fractions(min_value=0, max_value=10**12, max_denominator=10**12))
+@settings(deadline=None)
 def test_sqrt_squares_to_its_side(x):
     """The square of each bound is on its side of x, and the two are close."""
     low, high = sqrt_lower(x), sqrt_upper(x)
@@ -84,12 +88,14 @@ def test_sqrt_squares_to_its_side(x):
 
 
 @given(st.fractions(min_value=0, max_value=1000))
+@settings(deadline=None)
 def test_sqrt_of_a_square_is_exact(x):
     """A rational square has its root on both sides."""
     assert sqrt_lower(x * x) == x == sqrt_upper(x * x)
 
 
 @given(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction))
+@settings(deadline=None)
 def test_doubles_around_a_rational(x):
     """float_up and float_down are neighbours around x, or x itself."""
     up, down = float_up(x), float_down(x)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
@@ -16,6 +16,7 @@ VALUES = st.fractions(min_value=-(10**9), max_value=10**9, max_denominator=10**6
 
 
 @given(STEPS, VALUES)
+@settings(deadline=None)
 def test_nearest_floor_and_ceil(step, value):
     """The nearest index is within half a step; floor and ceil enclose the value."""
     lattice = Lattice(step)
@@ -31,6 +32,7 @@ def test_ties_go_to_even(value, index):
 
 
 @given(STEPS, st.integers(-(2**62), 2**62))
+@settings(deadline=None)
 def test_points_are_contained_and_return(step, index):
     """A point of the lattice is contained and gives its index back; half a step off is not."""
     lattice = Lattice(step)
@@ -40,6 +42,7 @@ def test_points_are_contained_and_return(step, index):
 
 
 @given(STEPS, st.lists(st.integers(-(2**62), 2**62), max_size=5))
+@settings(deadline=None)
 def test_doubles_are_correctly_rounded(step, indices):
     """Scalars and arrays, by the short way or the long, give the double nearest to the point."""
     lattice = Lattice(step)
@@ -49,6 +52,7 @@ def test_doubles_are_correctly_rounded(step, indices):
 
 
 @given(STEPS, st.lists(st.integers(-(2**30), 2**30), max_size=5))
+@settings(deadline=None)
 def test_doubles_of_small_indices(step, indices):
     """The short way, taken for small indices, is correctly rounded too."""
     wanted = [float(i * step) for i in indices]
@@ -67,6 +71,7 @@ def test_shapes_and_types():
 
 
 @given(st.lists(STEPS, min_size=1, max_size=5))
+@settings(deadline=None)
 def test_common_is_the_coarsest(steps):
     """Every step is a multiple of the common one, and no multiple of it would do."""
     step = common(steps).step

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
@@ -65,6 +65,7 @@ def test_positive_refuses_zero_and_below(value):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
+@settings(deadline=None)
 def test_a_float_is_read_as_its_shortest_decimal(x):
     """The rational rounds back to the same double, and is what its repr says."""
     assert float(exact(x, "x")) == x
@@ -72,6 +73,7 @@ def test_a_float_is_read_as_its_shortest_decimal(x):
 
 
 @given(st.fractions())
+@settings(deadline=None)
 def test_fractions_pass_unchanged(x):
     """A Fraction is its own exact value, and so is its text."""
     assert exact(x, "x") == x == exact(str(x), "x")
