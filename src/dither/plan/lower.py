@@ -134,7 +134,13 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         table=table,
         job=job,
         sensitivities=tuple(
-            sensitivity(m, max_groups=groups, max_rows=job.max_rows, replace_one=schema.replace_one)
+            sensitivity(
+                m,
+                max_groups=groups,
+                max_rows=job.max_rows,
+                replace_one=schema.replace_one,
+                one_group=public_keys == 1,
+            )
             for m in job.measurements
         ),
         weights=tuple(w / total for w in build.weights.values()),
