@@ -94,7 +94,8 @@ ACCEPTED = (
     "PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY cost DESC) FROM visits",
     "SELECT BIN(cost, 0, 10.5, 100) AS b, DATE_TRUNC('month', day), EXTRACT(dow FROM day), "
     "YEAR(seen), QUARTER(day), MONTH(day), DAY(day), DAYOFMONTH(seen), DAYOFWEEK(seen), "
-    "HOUR(seen), MINUTE(seen), WEEKDAY('2020-01-01'::DATE) + age, DATE_PART('year', day), COUNT(*) FROM visits GROUP BY ALL",
+    "HOUR(seen), MINUTE(seen), WEEKDAY('2020-01-01'::DATE) + age, DATE_PART('year', day), "
+    "COUNT(*) FROM visits GROUP BY ALL",
     "SELECT COUNT(*) FROM visits WHERE day >= '2020-01-05' AND seen < '2020-01-05 10:00' "
     "AND day BETWEEN '2020-01-01' AND DATE '2020-02-01' AND day IN ('2020-01-01') "
     "AND seen > TIMESTAMP '2020-01-01 10:00:00' AND DATE_TRUNC('week', seen) <> '2020-01-06'",

@@ -53,10 +53,8 @@ def aggregate(node: exp.Expr, place: Place) -> ag.Aggregate:
         return rule(node, place)
     if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
         node = node.this
-    if isinstance(node, exp.Binary | exp.Neg):
-        raise UnsupportedError(
-            f"{place.where}: arithmetic on an aggregate is not offered; {_AFTER}"
-        )
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.IntDiv | exp.Mod | exp.Neg):
+        _refuse_arithmetic(place)
     if isinstance(node, exp.AggFunc | exp.Window | exp.Filter | exp.IgnoreNulls | exp.Subquery):
         refuse(node, place.where)
     raise UnsupportedError(f"{place.where}: {title(node)} of an aggregate is not offered; {_AFTER}")

@@ -49,7 +49,7 @@ def date_part(name: str) -> str:
     part = _SYNONYMS.get(name.lower(), name.lower())
     if part not in PARTS:
         hint = _HINTS.get(part) or nearest(name, PARTS)
-        raise UnsupportedError(f"the date part {name!r} is not offered{hint}")
+        raise UnsupportedError(f"the date part {name.lower()!r} is not offered{hint}")
     return part
 
 
@@ -57,7 +57,9 @@ def truncation(name: str) -> str:
     """What a date is truncated to by a written name, one of ``TRUNCATIONS``."""
     part = _SYNONYMS.get(name.lower(), name.lower())
     if part not in TRUNCATIONS:
-        raise UnsupportedError(f"DATE_TRUNC to {name!r} is not offered{nearest(name, TRUNCATIONS)}")
+        raise UnsupportedError(
+            f"DATE_TRUNC to {name.lower()!r} is not offered{nearest(name, TRUNCATIONS)}"
+        )
     return part
 
 

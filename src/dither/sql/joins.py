@@ -14,7 +14,7 @@ from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, 
 from dither.plan.schema import Schema, Table
 from dither.sql.names import Names, find, find_table
 
-__all__ = ["join", "join_public", "join_unit", "start"]
+__all__ = ["beside", "join", "join_public", "join_unit", "start"]
 
 Pairs = Sequence[tuple[Expression, str]]
 """What a join sets equal: an expression over the source, a column of the joined table."""
@@ -86,7 +86,7 @@ def join_public(
     QueryError
         Where no joined column is declared unique, so that the join could fan out without a bound.
     """
-    facts, scan = _joined(source, table, alias, schema)
+    facts, scan = beside(source, table, alias, schema)
     columns = [facts.column(name).name for _, name in pairs]
     if not facts.unique.intersection(columns):
         on = ", ".join(columns)
@@ -125,7 +125,7 @@ def join_unit(
     QueryError
         Where the join is not on the units and those alone, or ``max_join_rows`` is not declared.
     """
-    facts, scan = _joined(left, table, alias, schema)
+    facts, scan = beside(left, table, alias, schema)
     origin = base(left)
     owner = schema.table(origin.table)
     what = f"JOIN {facts.name}"
@@ -160,8 +160,11 @@ def join_unit(
     return UnitJoin(left, scan, left_unit, Column(scan.alias, facts.unit))
 
 
-def _joined(source: Relation, table: str, alias: str | None, schema: Schema) -> tuple[Table, Scan]:
-    facts = find_table(table, schema)
+def beside(
+    source: Relation, table: str, alias: str | None, schema: Schema, *, exact: bool = False
+) -> tuple[Table, Scan]:
+    """The table that is about to be joined, under a name that no other goes by."""
+    facts = find_table(table, schema, exact=exact)
     scan = Scan(facts.name, alias or facts.name)
     if find(scan.alias, [s.alias for s in scans(source)]):
         raise QueryError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -11,7 +12,7 @@ from sqlglot.errors import ParseError
 
 from dither.errors import QueryError, UnsupportedError
 
-__all__ = ["read_condition", "read_statement"]
+__all__ = ["Reading", "read_condition", "read_statement"]
 
 LONGEST_TEXT = 100_000
 """Characters of a query."""
@@ -29,7 +30,23 @@ _WRITE = "write one SELECT ... FROM ... GROUP BY ..."
 _GRAMMAR = {"nulls", "last", "within", "group", "zone"}
 
 
-def read_statement(text: str) -> exp.Expr:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What sqlglot has made of a text."""
+
+    tree: exp.Expr
+    tokens: tuple[Token, ...]
+
+    def check(self) -> None:
+        """Refuse a text of which the parser has dropped a constant or a name.
+
+        sqlglot does so in places: it reads ``DATE_TRUNC('month', x, 'UTC')`` without the zone. To
+        be called once the whole tree is understood, since other refusals say more.
+        """
+        _conserved(self.tokens, self.tree)
+
+
+def read_statement(text: str) -> Reading:
     """The one statement of a text.
 
     Raises
@@ -46,7 +63,7 @@ def read_statement(text: str) -> exp.Expr:
     return _tree(text, tokens, None)
 
 
-def read_condition(text: str) -> exp.Expr:
+def read_condition(text: str) -> Reading:
     """The one expression of a text, with the errors of ``read_statement``."""
     tokens = _tokens(text, "the expression")
     if tokens[0].token_type in _STARTS - {TokenType.L_PAREN}:
@@ -82,7 +99,7 @@ def _tokens(text: str, what: str) -> list[Token]:
     return tokens
 
 
-def _tree(text: str, tokens: list[Token], into: type[exp.Expr] | None) -> exp.Expr:
+def _tree(text: str, tokens: list[Token], into: type[exp.Expr] | None) -> Reading:
     what = "the query" if into is None else "the expression"
     parser = Dialect.get_or_raise("duckdb").parser()
     try:
@@ -99,8 +116,7 @@ def _tree(text: str, tokens: list[Token], into: type[exp.Expr] | None) -> exp.Ex
     tree = found[0]
     if _depth(tree) > DEEPEST_TREE:
         raise _too_deep(what)
-    _conserved(tokens, tree, what)
-    return tree
+    return Reading(tree, tuple(tokens))
 
 
 def _too_deep(what: str) -> QueryError:
@@ -147,11 +163,7 @@ def _children(node: exp.Expr) -> Iterator[exp.Expr]:
                 yield child
 
 
-def _conserved(tokens: Sequence[Token], tree: exp.Expr, what: str) -> None:
-    """Refuse a text of which the parser has dropped a constant or a name.
-
-    sqlglot does so in places: it reads ``DATE_TRUNC('month', x, 'UTC')`` without the zone.
-    """
+def _conserved(tokens: Sequence[Token], tree: exp.Expr) -> None:
     left = Counter[str]()
     stack: list[exp.Expr] = [tree]
     while stack:
@@ -170,7 +182,7 @@ def _conserved(tokens: Sequence[Token], tree: exp.Expr, what: str) -> None:
         spelling = text if left[text] > 0 else fraction
         if left[spelling] <= 0:
             raise UnsupportedError(
-                f"{what}: {_shown(token.text)} is not understood where it stands "
+                f"{_shown(token.text)} is not understood where it stands "
                 f"(line {token.line}); leave it out"
             )
         left[spelling] -= 1

@@ -71,6 +71,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Like": ("LIKE", _PATTERN),
     "NullSafeEQ": ("IS NOT DISTINCT FROM", "write x = y OR (x IS NULL AND y IS NULL)"),
     "NullSafeNEQ": ("IS DISTINCT FROM", "write x <> y, and IS NULL where NULL matters"),
+    "Order": ("ORDER BY", ""),
     "Parameter": ("a parameter", "write the constant itself"),
     "PercentileDisc": ("the discrete quantile", "write QUANTILE_CONT(x, q)"),
     "Placeholder": ("a placeholder", "write the constant itself"),
@@ -128,6 +129,8 @@ def title(node: exp.Expr) -> str:
     kind = type(node).__name__
     if kind in _KNOWN:
         return _KNOWN[kind][0]
+    if isinstance(node, exp.Var):
+        return node.name.upper()
     if isinstance(node, exp.Func):
         return f"the function {_function(node)}"
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).upper()

@@ -56,7 +56,10 @@ def parse_expression(text: str, names: Names) -> ex.Expression:
     >>> parse_expression("age >= 18", Names(Scan("visits", "visits"), Schema({"visits": visits})))
     Compare(op='>=', left=Column(table='visits', name='age'), right=Literal(value=18))
     """
-    return expression(read_condition(text), at("the expression", names))
+    reading = read_condition(text)
+    found = expression(reading.tree, at("the expression", names))
+    reading.check()
+    return found
 
 
 def parse_query(text: str, schema: Schema) -> Query:
@@ -93,7 +96,10 @@ def parse_query(text: str, schema: Schema) -> Query:
     >>> query.outputs
     (Output(name='n', aggregate=Count(), weight=Fraction(1, 1)),)
     """
-    return query(read_statement(text), schema)
+    reading = read_statement(text)
+    found = query(reading.tree, schema)
+    reading.check()
+    return found
 
 
 def query(tree: exp.Expr, schema: Schema) -> Query:

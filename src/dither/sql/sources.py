@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.relations import Relation, Scan
+from dither.plan.relations import Relation
 from dither.plan.schema import Schema
 from dither.sql.expressions import at, operands
-from dither.sql.joins import join, start
-from dither.sql.names import Names, find_table
+from dither.sql.joins import beside, join, start
+from dither.sql.names import Names
 from dither.sql.places import Place, identifier, plain
 from dither.sql.refusal import refuse, take, title
 
@@ -75,8 +75,7 @@ def _join(source: Relation, node: exp.Join, schema: Schema) -> Relation:
     if on is None and using is None:
         raise QueryError("JOIN without ON: write JOIN ... ON a.x = b.y")
     name, alias, exact = _table(this, where)
-    table = find_table(name, schema, exact=exact)
-    scan = Scan(table.name, alias or table.name)
+    table, scan = beside(source, name, alias, schema, exact=exact)
     if using is not None:
         pairs = _using(using, Names(source, schema), Names(scan, schema))
     else:

@@ -1,0 +1,393 @@
+"""Every refusal: its class, the part of the query that it names, and the fix."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from dither.errors import DitherError, QueryError, UnknownNameError, UnsupportedError
+from dither.plan.relations import Scan
+from dither.sql import Names, parse_expression, parse_query
+from sql.sql_tables import SCHEMA
+
+Q, N, U = QueryError, UnknownNameError, UnsupportedError
+
+# After SELECT COUNT(*) FROM visits.
+TAILS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
+    ("HAVING COUNT(*) > 2", U, ("HAVING", "filter the released frame")),
+    ("QUALIFY age > 2", U, ("QUALIFY",)),
+    ("WINDOW w AS (ORDER BY age)", U, ("WINDOW",)),
+    ("OFFSET 3", U, ("OFFSET",)),
+    ("LIMIT 10%", U, ("LIMIT", "PERCENT")),
+    ("LIMIT ALL", Q, ("LIMIT", "whole number")),
+    ("LIMIT 1.5", Q, ("LIMIT", "whole number")),
+    ("LIMIT -1", Q, ("LIMIT", "whole number")),
+    ("FETCH FIRST 3 ROWS ONLY", U, ("FETCH FIRST", "LIMIT")),
+    ("FOR UPDATE", U, ("FOR UPDATE",)),
+    ("TABLESAMPLE 10%", U, ("TABLESAMPLE",)),
+    ("USING SAMPLE 10", U, ("TABLESAMPLE",)),
+    ("PIVOT (SUM(cost) FOR region IN ('north'))", U, ("PIVOT",)),
+    ("UNION SELECT COUNT(*) FROM visits", U, ("UNION",)),
+    ("INTERSECT SELECT COUNT(*) FROM visits", U, ("INTERSECT",)),
+    ("EXCEPT SELECT COUNT(*) FROM visits", U, ("EXCEPT",)),
+    ("AS v(a, b)", U, ("FROM", "renaming columns")),
+    (", cities", U, ("comma", "JOIN ... ON")),
+    (", LATERAL (SELECT 1)", U, ("LATERAL",)),
+    ("CROSS JOIN cities", U, ("CROSS JOIN", "JOIN")),
+    ("JOIN cities", U, ("JOIN without ON",)),
+    ("RIGHT JOIN cities ON visits.city = id", U, ("RIGHT JOIN", "LEFT JOIN")),
+    ("FULL OUTER JOIN cities ON visits.city = id", U, ("FULL OUTER JOIN",)),
+    ("NATURAL JOIN cities", U, ("NATURAL JOIN",)),
+    ("ASOF JOIN cities ON visits.city = id", U, ("ASOF JOIN",)),
+    ("POSITIONAL JOIN cities", U, ("POSITIONAL JOIN",)),
+    ("SEMI JOIN cities ON visits.city = id", U, ("SEMI JOIN",)),
+    ("ANTI JOIN cities ON visits.city = id", U, ("ANTI JOIN",)),
+    ("JOIN cities ON visits.city < id", U, ("ON", "only equalities", "WHERE")),
+    ("JOIN cities ON TRUE", U, ("ON", "only equalities")),
+    ("JOIN cities ON visits.city = id OR visits.city = 1", U, ("ON", "only equalities")),
+    ("JOIN cities ON visits.city = id AND id = 3", U, ("ON", "WHERE")),
+    ("JOIN cities ON visits.city = age", U, ("ON", "'cities'")),
+    ("JOIN cities ON visits.city = id + 1", U, ("ON", "'cities'")),
+    ("JOIN cities ON visits.city = id = smoker", Q, ("ON", "parentheses")),
+    ("JOIN cities ON visits.region = id", Q, ("'id'", "integer", "text", "one kind")),
+    ("JOIN cities USING (nothing)", N, ("'nothing'",)),
+    ("JOIN cities ON visits.region = cities.region", Q, ("fan out", "unique", "'region'")),
+    ("JOIN tally USING (city)", Q, ("fan out", "unique = ['city']", "'tally'")),
+    ("JOIN (SELECT 1) AS x ON age = 1", U, ("JOIN", "subquery")),
+    ("JOIN cities ON visits.city = id JOIN cities ON age = id", Q, ("'cities'", "AS")),
+    ("JOIN unbound USING (pid)", Q, ("fan out", "max_join_rows", "'unbound'")),
+    ("JOIN people USING (pid)", U, ("'people'", "person")),
+    ("LEFT JOIN drugs USING (pid)", U, ("LEFT JOIN", "'drugs'", "write JOIN")),
+    ("JOIN letters USING (pid)", Q, ("'pid'", "text", "integer")),
+    ("JOIN drugs ON visits.region = drugs.region", Q, ("units", "visits.pid = drugs.pid")),
+    ("JOIN drugs USING (pid, region)", Q, ("units", "visits.pid = drugs.pid")),
+    ("JOIN drugs USING (pid) JOIN scans ON visits.pid = scans.pid", U, ("more than two",)),
+    ("JOIN nowhere USING (pid)", N, ("'nowhere'", "known")),
+    ("JOIN citys USING (city)", N, ("'citys'", "did you mean 'cities'")),
+    ("JOIN drugs USING (pid) WHERE region = 'x'", Q, ("'region'", "visits.region", "drugs.region")),
+    ("GROUP BY ROLLUP (region)", U, ("GROUP BY", "ROLLUP")),
+    ("GROUP BY CUBE (region)", U, ("GROUP BY", "CUBE")),
+    ("GROUP BY GROUPING SETS ((region))", U, ("GROUP BY", "GROUPING SETS")),
+    ("GROUP BY region", Q, ("GROUP BY", "missing from SELECT")),
+    ("GROUP BY pid", Q, ("GROUP BY pid", "one person")),
+    ("GROUP BY 'x'", Q, ("GROUP BY", "constant")),
+    ("GROUP BY 1", Q, ("GROUP BY", "aggregate")),
+    ("GROUP BY 2", Q, ("GROUP BY 2", "1 to 1")),
+    ("GROUP BY SUM(age)", Q, ("GROUP BY", "SUM")),
+    ("GROUP BY (region, age)", U, ("GROUP BY",)),
+    ("GROUP BY nothing", N, ("'nothing'",)),
+    ("ORDER BY 1 NULLS FIRST", U, ("ORDER BY", "NULLS FIRST")),
+    ("ORDER BY 2", Q, ("ORDER BY 2", "1 to 1")),
+    ("ORDER BY ALL", U, ("ORDER BY", "ALL")),
+    ("ORDER BY age", U, ("ORDER BY", "only what SELECT names")),
+    ("ORDER BY kount", N, ("ORDER BY", "'kount'", "did you mean 'count'")),
+    ("ORDER BY 1 COLLATE nocase", U, ("ORDER BY", "COLLATE")),
+    ("WHERE SUM(age) > 2", Q, ("WHERE", "SUM", "SELECT")),
+    ("WHERE MEAN(age) > 2", Q, ("WHERE", "MEAN")),
+    ("WHERE region = \"north\"", N, ("'north'", "single quotes")),
+    ("WHERE v.age = 1", N, ("'v'",)),
+    ("WHERE a.b.c.age = 1", U, ("WHERE",)),
+    ("WHERE rowid = 1", N, ("'rowid'",)),
+    ("WHERE visits = 1", N, ("'visits'",)),
+    ("WHERE day = 'tomorrow'", Q, ("day", "'YYYY-MM-DD'")),
+    ("WHERE day = '2021-02-29'", Q, ("day", "'YYYY-MM-DD'")),
+    ("WHERE day IN ('soon')", Q, ("day", "'YYYY-MM-DD'")),
+    ("WHERE seen BETWEEN 'a' AND 'b'", Q, ("seen", "HH:MM:SS")),
+]  # fmt: skip
+
+# In place of X in SELECT X FROM visits.
+ITEMS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
+    ("*", Q, ("SELECT *", "raw columns", "COUNT(*)")),
+    ("visits.*", Q, ("SELECT *", "raw columns")),
+    ("* EXCLUDE (age)", Q, ("SELECT *", "raw columns")),
+    ("COLUMNS('x')", U, ("SELECT", "COLUMNS")),
+    ("age", Q, ("raw columns", "'age'", "GROUP BY")),
+    ("age, COUNT(*)", Q, ("raw columns", "'age'")),
+    ("1, COUNT(*)", U, ("SELECT", "constant")),
+    ("COUNT(*) AS n, SUM(cost) AS N", Q, ("'N'", "AS")),
+    ('COUNT(*) AS ""', Q, ("AS", "empty")),
+    ("DISTINCT region", U, ("SELECT DISTINCT", "GROUP BY")),
+    ("DISTINCT ON (region) region", U, ("SELECT DISTINCT",)),
+    ("COUNT(visits.*)", U, ("SELECT", "*")),
+    ("COUNT(NULL)", Q, ("COUNT(NULL)",)),
+    ("COUNT(age, cost)", U, ("SELECT", "several columns")),
+    ("COUNT(DISTINCT region)", U, ("COUNT(DISTINCT", "COUNT(DISTINCT pid)", "no bound")),
+    ("COUNT(DISTINCT pid + 1)", U, ("COUNT(DISTINCT",)),
+    ("COUNT(DISTINCT pid, age)", U, ("COUNT(DISTINCT", "several columns")),
+    ("COUNT(age ORDER BY cost)", U, ("COUNT", "ORDER BY", "order of rows")),
+    ("SUM(DISTINCT cost)", U, ("SUM", "DISTINCT")),
+    ("SUM(cost) FILTER (WHERE age > 1)", U, ("FILTER", "CASE WHEN")),
+    ("SUM(cost) OVER ()", U, ("window", "GROUP BY")),
+    ("ROW_NUMBER() OVER ()", U, ("window",)),
+    ("SUM(AVG(cost))", Q, ("SUM", "AVG", "value of a row")),
+    ("SUM(cost) IGNORE NULLS", U, ("IGNORE NULLS",)),
+    ("SUM(*)", U, ("SUM", "*")),
+    ("MIN(cost, 3)", U, ("MIN(x, n)",)),
+    ("MAX(cost, 3)", U, ("MAX(x, n)",)),
+    ("QUANTILE_CONT(cost, 1)", Q, ("quantile", "MAX")),
+    ("QUANTILE_CONT(cost, age)", Q, ("quantile", "constant number")),
+    ("QUANTILE_CONT(cost, [0.1, 0.2])", U, ("ARRAY",)),
+    ("QUANTILE_CONT(cost)", Q, ("QUANTILE_CONT(x, 0.9)",)),
+    ("QUANTILE_DISC(cost, 0.5)", U, ("quantile", "QUANTILE_CONT")),
+    ("PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY cost)", U, ("quantile", "QUANTILE_CONT")),
+    ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost, age)", U, ("WITHIN GROUP",)),
+    ("MODE(cost)", U, ("MODE",)),
+    ("LIST(cost)", U, ("ARRAY_AGG", "raw values")),
+    ("STRING_AGG(region, ',')", U, ("SELECT",)),
+    ("ANY_VALUE(cost)", U, ("ANY_VALUE", "one person")),
+    ("FIRST(cost)", U, ("FIRST",)),
+    ("ARG_MAX(cost, age)", U, ("ARG_MAX",)),
+    ("APPROX_COUNT_DISTINCT(pid)", U, ("APPROX_COUNT_DISTINCT", "COUNT(DISTINCT unit)")),
+    ("APPROX_QUANTILE(cost, 0.5)", U, ("APPROX_QUANTILE",)),
+    ("COUNT_IF(smoker)", U, ("COUNT_IF", "CASE WHEN")),
+    ("CORR(cost, age)", U, ("CORR",)),
+    ("AVGG(cost)", N, ("'AVGG'", "did you mean 'AVG'")),
+    ("MEAN(cost, age)", Q, ("MEAN",)),
+    ("100 * SUM(cost)", U, ("arithmetic", "SUM(100 * x)")),
+    ("SUM(cost) + 1", U, ("arithmetic", "released frame")),
+    ("-SUM(cost)", U, ("arithmetic",)),
+    ("SUM(cost) / 2", U, ("arithmetic",)),
+    ("SUM(cost) / COUNT(*) / COUNT(*)", U, ("ratio", "counts and sums")),
+    ("AVG(cost) / AVG(age)", U, ("ratio", "SUM(x) / COUNT(*)")),
+    ("ROUND(AVG(cost), 2)", U, ("ROUND", "released frame")),
+    ("COALESCE(SUM(cost), 0)", U, ("COALESCE", "released frame")),
+    ("SUM(cost)::INT", U, ("CAST", "released frame")),
+    ("SUM(cost) > 3", U, ("SELECT", "released frame")),
+    ("CLAMP(SUM(cost), 0, 1)", U, ("CLAMP", "released frame")),
+    ("(SELECT 1)", U, ("subquery",)),
+    ("COUNT(*), (SELECT COUNT(*) FROM visits)", U, ("subquery",)),
+]  # fmt: skip
+
+# In an expression over the visits.
+PARTS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
+    ("ages", N, ("'ages'", "did you mean 'age'")),
+    ('"AGE"', N, ("'AGE'", "did you mean 'age'")),
+    ("foo(age)", N, ("'FOO'",)),
+    ("flor(age)", N, ("'FLOR'", "did you mean 'FLOOR'")),
+    ("SQRT(age)", U, ("SQRT",)),
+    ("LN(age)", U, ("LN",)),
+    ("LENGTH(region)", U, ("LENGTH",)),
+    ("TRIM(region)", U, ("TRIM",)),
+    ("ROUND(cost)", U, ("ROUND", "FLOOR")),
+    ("FLOOR(cost, 1)", U, ("FLOOR",)),
+    ("RANDOM()", U, ("expression",)),
+    ("CURRENT_DATE", U, ("CURRENT_DATE", "DATE 'YYYY-MM-DD'")),
+    ("NOW()", N, ("'NOW'",)),
+    ("CURRENT_TIMESTAMP", U, ("CURRENT_TIMESTAMP", "TIMESTAMP")),
+    ("WIDTH_BUCKET(age, 0, 1, 3)", U, ("WIDTH_BUCKET", "BIN")),
+    ("CLAMP(age, 1)", Q, ("CLAMP(x, lower, upper)",)),
+    ("CLAMP(age, 2, 1)", Q, ("CLAMP", "above")),
+    ("CLAMP(age, cost, 1)", Q, ("CLAMP", "constant number")),
+    ("BIN(age, 1)", Q, ("BIN(x, edge, edge, ...)",)),
+    ("BIN(age, 2, 1)", Q, ("BIN", "increase")),
+    ("BIN(age, 0, TRUE)", Q, ("BIN", "constant number")),
+    ("FLOOR()", Q, ("argument",)),
+    ("SUBSTRING(region, 2)", Q, ("SUBSTRING", "length")),
+    ("SUBSTRING(region, 0, 2)", Q, ("SUBSTRING", "1 or later")),
+    ("SUBSTRING(region, age, 2)", Q, ("SUBSTRING", "constant number")),
+    ("region[1:2]", U, ("expression",)),
+    ("EXTRACT(week FROM day)", U, ("'week'", "DATE_TRUNC")),
+    ("EXTRACT(isodow FROM day)", U, ("'isodow'", "DAYOFWEEK")),
+    ("EXTRACT(yeer FROM day)", U, ("'yeer'", "did you mean 'year'")),
+    ("DATE_PART(day, day)", U, ("expression",)),
+    ("DATE_PART('day')", Q, ("DATE_PART('year', x)",)),
+    ("WEEKDAY()", N, ("WEEKDAY",)),
+    ("WEEK(day)", U, ("WEEK",)),
+    ("DATE_TRUNC('hour', seen)", U, ("DATE_TRUNC", "'hour'")),
+    ("DATE_TRUNC('month', seen, 'UTC')", U, ("'UTC'", "not understood")),
+    ("DATE_DIFF('day', day, seen)", U, ("expression",)),
+    ("day + INTERVAL 1 DAY", U, ("INTERVAL", "EXTRACT")),
+    ("seen AT TIME ZONE 'UTC'", U, ("TIME ZONE",)),
+    ("CAST(age AS DOUBLE)", U, ("CAST", "policy")),
+    ("age::INT", U, ("CAST", "FLOOR")),
+    ("CAST(seen AS DATE)", U, ("CAST", "DATE_TRUNC('day', x)")),
+    ("TRY_CAST(age AS INT)", U, ("TRY_CAST",)),
+    ("DATE '2020-13-01'", Q, ("'YYYY-MM-DD'",)),
+    ("TIME '10:00'", U, ("CAST",)),
+    ("TIMESTAMP '2020-01-01 10:00+01:00'", Q, ("HH:MM:SS",)),
+    ("region LIKE 'x'", U, ("LIKE", "SUBSTRING")),
+    ("region NOT LIKE 'x'", U, ("LIKE",)),
+    ("region ILIKE 'x'", U, ("ILIKE",)),
+    ("region SIMILAR TO 'x'", U, ("SIMILAR TO",)),
+    ("region ~ 'x'", U, ("regular expression",)),
+    ("region GLOB 'x'", U, ("GLOB",)),
+    ("region || 'x'", U, ("|| on text",)),
+    ("'a' 'b'", U, ("joining text",)),
+    ("region COLLATE nocase = 'x'", U, ("COLLATE",)),
+    ("age ** 2", U, ("power", "x * x")),
+    ("age & 1", U, ("BITWISE AND",)),
+    ("~age", U, ("BITWISE NOT",)),
+    ("age IS DISTINCT FROM 1", U, ("IS DISTINCT FROM",)),
+    ("age IS NOT DISTINCT FROM 1", U, ("IS NOT DISTINCT FROM",)),
+    ("age = NULL", Q, ("NULL", "IS NULL")),
+    ("NULL <> age", Q, ("NULL", "IS NULL")),
+    ("CASE age WHEN NULL THEN 1 END", Q, ("NULL", "IS NULL")),
+    ("age IN ()", Q, ("IN", "at least one")),
+    ("age IN (NULL)", Q, ("NULL", "IS NULL")),
+    ("age IN (1, cost)", U, ("IN", "constants")),
+    ("age IN cost", U, ("IN", "constants")),
+    ("age IN (SELECT 1)", U, ("subquery",)),
+    ("age = ANY (SELECT 1)", U, ("ANY", "IN")),
+    ("EXISTS (SELECT 1)", U, ("EXISTS",)),
+    ("age = (SELECT 1)", U, ("subquery",)),
+    ("(age, cost) = (1, 2)", U, ("parentheses",)),
+    ("age BETWEEN SYMMETRIC 2 AND 1", U, ("SYMMETRIC",)),
+    ("1 < age < 3", Q, ("parentheses", "a < b AND b < c")),
+    ("age = 1 = smoker", Q, ("parentheses",)),
+    ("age + NOT smoker", Q, ("parentheses",)),
+    ("$1", U, ("placeholder",)),
+    ("age = ?", U, ("placeholder",)),
+    ("E'x'", U, ("E'...'",)),
+    ("$$x$$", U, ("$$...$$",)),
+    ("[1, 2]", U, ("ARRAY",)),
+    ("{'a': 1}", U, ("STRUCT",)),
+    ("x -> x + 1", U, ("expression",)),
+    ("age.abs()", U, ("x.y.z",)),
+    ("UNNEST(age)", U, ("UNNEST",)),
+    ("1e999999999999", Q, ("digits",)),
+    ("1" * 60, Q, ("digits",)),
+    ("1 / " + "9" * 40 + " / " + "9" * 40, Q, ("digits",)),
+    ("1e", Q, ("not a number",)),
+    ("COUNT(*)", Q, ("COUNT", "aggregates stand in SELECT")),
+    ("SUM(age) > 1", Q, ("SUM",)),
+    ("age; age", U, ("several statements",)),
+    ("", Q, ("empty",)),
+    ("-- nothing", Q, ("empty",)),
+    ("age AS b", Q, ("cannot be read", "'AS'", "line 1, column 5")),
+    ("age, cost", Q, ("cannot be read", "','")),
+    ("age) OR (1 = 1", Q, ("cannot be read", "')'")),
+    ("SELECT age", U, ("cannot start with 'SELECT'", "age >= 18")),
+    ("age = 'x", Q, ("not closed",)),
+    ("age FROM people", Q, ("cannot be read", "'FROM'")),
+]  # fmt: skip
+
+# Whole texts.
+TEXTS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
+    ("", Q, ("empty",)),
+    (" ;; ", Q, ("empty",)),
+    ("/* nothing */", Q, ("empty",)),
+    ("SELECT", Q, ("SELECT", "COUNT(*)")),
+    ("SELECT FROM visits", Q, ("SELECT names nothing", "COUNT(*)")),
+    ("SELECT 1", Q, ("no FROM",)),
+    ("FROM visits", Q, ("SELECT *",)),
+    ("VALUES (1)", U, ("VALUES", "FROM")),
+    ("(SELECT COUNT(*) FROM visits)", U, ("subquery",)),
+    ("WITH x AS (SELECT 1) SELECT COUNT(*) FROM visits", U, ("WITH", "one SELECT")),
+    ("SELECT COUNT(*) FROM visits; SELECT 1", U, ("several statements",)),
+    ("SELECT region FROM visits GROUP BY region", Q, ("no aggregate", "COUNT(*)")),
+    ("SELECT region, region AS r, COUNT(*) FROM visits GROUP BY region", Q, ("twice",)),
+    ("SELECT COUNT(*) FROM cities", U, ("FROM cities", "public", "JOIN")),
+    ("SELECT COUNT(*) FROM nowhere", N, ("'nowhere'", "known")),
+    ("SELECT COUNT(*) FROM visit", N, ("'visit'", "did you mean 'visits'")),
+    ("SELECT COUNT(*) FROM (visits)", U, ("FROM",)),
+    ("SELECT COUNT(*) FROM (SELECT * FROM visits)", U, ("FROM", "subquery")),
+    ("SELECT COUNT(*) FROM visits v WHERE visits.age = 1", N, ("'visits'", "'v'")),
+    ("SELECT COUNT(DISTINCT height) FROM people", U, ("COUNT(*)", "row is a person")),
+    ("SELECT COUNT(*) FROM people JOIN drugs USING (pid)", U, ("'people'", "person")),
+    ("SELECT COUNT(*) FROM unbound JOIN drugs USING (pid)", Q, ("max_join_rows", "'unbound'")),
+    ("SELECT COUNT(*) FROM visits WHERE", Q, ("something is missing", "'WHERE'", "column 29")),
+    ("SELECT COUNT(* FROM visits", Q, ("expected )", "'FROM'")),
+    ("SELECT COUNT(*) FORM visits x", Q, ("unexpected", "'visits'", "column 22")),
+    ("SELECT COUNT(*)\nFROM visits\nWHERE )", Q, ("line 3",)),
+    ("SELECT 'abc", Q, ("not closed",)),
+    ("SELECT /* abc", Q, ("not closed",)),
+    ("hello", U, ("cannot start with 'hello'", "SELECT")),
+    ("SELECT AS STRUCT 1 FROM visits", U, ("SELECT AS STRUCT",)),
+    ("SELECT COUNT(*) INTO x FROM visits", U, ("SELECT INTO",)),
+    ("SELECT COUNT(*) FROM visits JOIN drugs ON visits.pid = drugs.pid WHERE pid = dose + day2",
+     N, ("'day2'",)),
+]  # fmt: skip
+
+
+def _check(error: pytest.ExceptionInfo[DitherError], kind: type[DitherError], says: object) -> None:
+    message = str(error.value)
+    assert type(error.value) is kind, message
+    assert isinstance(says, tuple)
+    for part in says:
+        assert part in message
+    assert len(message) < 500
+    assert "\x1b" not in message
+    assert "sqlglot" not in message
+
+
+@pytest.mark.parametrize(("tail", "kind", "says"), TAILS)
+def test_clause_is_refused(tail: str, kind: type[DitherError], says: tuple[str, ...]) -> None:
+    """A clause that is not offered is refused by its name."""
+    with pytest.raises(DitherError) as error:
+        parse_query(f"SELECT COUNT(*) FROM visits {tail}", SCHEMA)
+    _check(error, kind, says)
+
+
+@pytest.mark.parametrize(("item", "kind", "says"), ITEMS)
+def test_select_item_is_refused(item: str, kind: type[DitherError], says: tuple[str, ...]) -> None:
+    """What SELECT may not name is refused by its name."""
+    with pytest.raises(DitherError) as error:
+        parse_query(f"SELECT {item} FROM visits", SCHEMA)
+    _check(error, kind, says)
+
+
+@pytest.mark.parametrize(("text", "kind", "says"), PARTS)
+def test_expression_is_refused(text: str, kind: type[DitherError], says: tuple[str, ...]) -> None:
+    """What an expression may not hold is refused by its name."""
+    with pytest.raises(DitherError) as error:
+        parse_expression(text, Names(Scan("visits", "visits"), SCHEMA))
+    _check(error, kind, says)
+
+
+@pytest.mark.parametrize(("text", "kind", "says"), TEXTS)
+def test_text_is_refused(text: str, kind: type[DitherError], says: tuple[str, ...]) -> None:
+    """A text that is no query is refused with the reason."""
+    with pytest.raises(DitherError) as error:
+        parse_query(text, SCHEMA)
+    _check(error, kind, says)
+
+
+DEEP = {
+    "parentheses": lambda n: "(" * n + "age" + ")" * n,
+    "functions": lambda n: "abs(" * n + "age" + ")" * n,
+    "NOT": lambda n: "NOT " * n + "smoker",
+    "minus": lambda n: "- " * n + "age",
+    "mixed prefixes": lambda n: "- NOT " * n + "age",
+    "CASE": lambda n: "CASE WHEN smoker THEN " * n + "1" + " END" * n,
+    "sums": lambda n: "age" + " + age" * n,
+    "casts": lambda n: "age" + "::int" * n,
+    "subqueries": lambda n: "(SELECT " * n + "1" + ")" * n,
+    "brackets": lambda n: "[" * n + "1" + "]" * n,
+    "intervals": lambda n: "INTERVAL " * n + "'1'",
+    "arrows": lambda n: "x -> " * n + "x",
+    "fields": lambda n: "age" + ".x" * n,
+    "IS": lambda n: "age" + " IS NULL" * n,
+    "powers": lambda n: "age" + " ** age" * n,
+    "open only": lambda n: "(" * n,
+    "alternating": lambda n: "(smoker OR (smoker AND " * n + "smoker" + "))" * n,
+}
+
+
+@pytest.mark.parametrize("shape", DEEP)
+@pytest.mark.parametrize("n", [40, 200, 3000])
+def test_deep_nesting_is_refused(shape: str, n: int) -> None:
+    """However deep and of whatever, a DitherError comes out and no RecursionError."""
+    text = DEEP[shape](n)
+    names = Names(Scan("visits", "visits"), SCHEMA)
+    if n > 40:
+        with pytest.raises(QueryError):
+            parse_expression(text, names)
+        with pytest.raises(QueryError):
+            parse_query(f"SELECT SUM({text}) FROM visits", SCHEMA)
+    else:
+        with contextlib.suppress(QueryError):
+            parse_expression(text, names)
+
+
+def test_nesting_up_to_the_limit_is_read() -> None:
+    """What people write is far from the limits."""
+    names = Names(Scan("visits", "visits"), SCHEMA)
+    assert parse_expression("(" * 20 + "age" + ")" * 20, names)
+    assert parse_expression("age" + " + age" * 60, names)
+
+
+def test_long_text_is_refused() -> None:
+    """A text is not parsed at all beyond its limit."""
+    with pytest.raises(QueryError, match="longer than"):
+        parse_query("SELECT COUNT(*) FROM visits --" + " " * 100_000, SCHEMA)
