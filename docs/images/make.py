@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 COLUMNS = {
     "rate_marriage": {"type": "integer", "values": [1, 2, 3, 4, 5], "nullable": False},
     "age": {"bounds": [15, 60], "nullable": False, "unit": "years"},
-    "yrs_married": {"bounds": [0, 30], "nullable": False, "unit": "years"},
+    "yrs_married": {"bounds": [0, 30], "step": 0.5, "nullable": False, "unit": "years"},
 }
 
 
@@ -28,15 +28,11 @@ def main() -> None:
         }
         with dt.open(policy, sources={"survey": survey}) as session:
             rows = session.table("survey")
-            for name, question in {
-                "readme": rows.group_by("rate_marriage").agg(
-                    women=dt.count(), married=dt.mean("yrs_married")
-                ),
-                "tutorial": rows.filter("age >= 20")
-                .group_by("rate_marriage")
-                .agg(women=dt.count(), years=dt.mean("yrs_married")),
-            }.items():
-                question.release(epsilon=0.2).plot(str(HERE / f"{name}.png"))
+            counted = {"women": dt.count(), "married": dt.mean("yrs_married")}
+            whole = rows.group_by("rate_marriage").agg(**counted)
+            whole.release(epsilon=0.5).plot(str(HERE / "readme.png"))
+            older = rows.filter("age >= 20").group_by("rate_marriage").agg(**counted)
+            older.release(epsilon=0.3).plot(str(HERE / "tutorial.png"))
 
 
 if __name__ == "__main__":
