@@ -12,7 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "INK", "MARKERS", "MUTED", "WIDTH", "finish", "new_figure", "tidy"]
+__all__ = [
+    "COLOURS",
+    "INK",
+    "MARKERS",
+    "MUTED",
+    "WIDTH",
+    "entitle",
+    "finish",
+    "new_figure",
+    "save",
+    "short",
+    "tidy",
+]
 
 WIDTH = 8.0
 """Inches. At 150 dots an inch the picture is 1,200 wide: sharp where a README shows it at 800."""
@@ -46,7 +58,7 @@ def new_figure(width: float, height: float) -> Figure:
         ) from error
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.09, wspace=0.03, hspace=0.03)
+    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.11, wspace=0.03, hspace=0.03)
     figure = Figure(figsize=(width, height), dpi=DOTS, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)
     return figure
@@ -106,8 +118,7 @@ def finish(figure: Figure, *, title: str | None, foot: str, path: str | Path | N
     """
     width = float(figure.get_figwidth())
     if title:
-        lines = "\n".join(textwrap.wrap(title, int(width * 10.5)))
-        figure.suptitle(lines, x=0.12 / width, ha="left", size=12, weight="bold", color=INK)
+        entitle(figure, title)
     figure.supxlabel(
         "\n".join(textwrap.wrap(foot, int(width * 15))),
         x=0.12 / width,
@@ -119,6 +130,13 @@ def finish(figure: Figure, *, title: str | None, foot: str, path: str | Path | N
     if path is not None:
         save(figure, Path(path))
     return figure
+
+
+def entitle(figure: Figure, title: str) -> None:
+    """Put a title above."""
+    width = float(figure.get_figwidth())
+    lines = "\n".join(textwrap.wrap(title, int(width * 10.5)))
+    figure.suptitle(lines, x=0.12 / width, ha="left", size=12, weight="bold", color=INK)
 
 
 def save(figure: Figure, path: Path) -> None:

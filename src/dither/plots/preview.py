@@ -74,7 +74,9 @@ def plot_preview(
     order = sorted(range(len(sizes)), key=lambda i: sizes[i])
     for i, (axes, name) in enumerate(zip(grid.flat, shown, strict=False)):
         curve = [half_widths[name][k] for k in order]
-        _panel(axes, [sizes[k] for k in order], curve, i)
+        rising = [sizes[k] for k in order]
+        _panel(axes, rising, curve, i)
+        axes.set_xticks(_apart(rising, 0.09 * across))
         axes.set_ylabel("± " + with_unit(name, units))
         axes.set_xlabel("rows in the group" if i + across >= len(shown) else "")
     for axes in grid.flat[len(shown) :]:
@@ -88,7 +90,7 @@ def plot_preview(
 def _panel(axes: Axes, sizes: Sequence[int], curve: Sequence[float | None], number: int) -> None:
     """One output: points at the sizes asked, each with its figure."""
     from matplotlib.patheffects import withStroke
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     tidy(axes, values="y")
     axes.set_xscale("log")
@@ -124,7 +126,6 @@ def _panel(axes: Axes, sizes: Sequence[int], curve: Sequence[float | None], numb
     if points:
         low, high = min(p[1] for p in points), max(p[1] for p in points)
         axes.set_ylim(low / 1.8, high * 2.2)
-    axes.xaxis.set_major_locator(FixedLocator(list(sizes)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     low, high = axes.get_ylim()
     steps = (1.0, 2.0, 5.0) if high < 50 * low else (1.0,)
@@ -133,3 +134,13 @@ def _panel(axes: Axes, sizes: Sequence[int], curve: Sequence[float | None], numb
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_formatter(NullFormatter())
     axes.minorticks_off()
+
+
+def _apart(sizes: Sequence[int], least: float) -> list[int]:
+    """Sizes whose labels do not run into each other: at least this share of the axis apart."""
+    span = math.log(3 * sizes[-1] / sizes[0])
+    kept = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if math.log(kept[-1] / size) >= least * span:
+            kept.append(size)
+    return kept[::-1]

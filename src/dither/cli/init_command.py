@@ -1,0 +1,84 @@
+"""The command ``dither init``: draft a policy from a schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+
+import click
+
+from dither.cli.options import FILE
+from dither.cli.waiting import waiting
+
+__all__ = ["init"]
+
+
+@click.command(
+    short_help="Draft a policy from the schema of a file.",
+    epilog="""\b
+Examples:
+  dither init visits.parquet
+  dither init visits.csv --unit patient_id --out policies/visits.toml
+  dither init hospital.duckdb --table visits --force
+""",
+)
+@click.argument("source", type=FILE)
+@click.option("--table", help="Its name in questions; in a DuckDB database, the table to read.")
+@click.option("--unit", help="The column that says who is protected; else a row is a person.")
+@click.option("--out", type=FILE, default=Path("dither.toml"), show_default=True)
+@click.option("--force", is_flag=True, help="Write over an existing policy.")
+def init(source: Path, table: str | None, unit: str | None, out: Path, force: bool) -> None:
+    """Draft a policy for SOURCE: a Parquet or CSV file, or a DuckDB database.
+
+    The draft comes from names and types alone, never from values. What is public about each column
+    is yours to fill in, from what you know without looking.
+    """
+    import dither as dt
+
+    if out.exists() and not force:
+        raise click.UsageError(f"{str(out)!r} exists; write over it with --force")
+    if not out.parent.is_dir():
+        raise click.UsageError(f"--out: there is no folder {str(out.parent)!r}; make it first")
+    with waiting("reading the schema"):
+        text = dt.draft_policy(source, table=table, unit=unit)
+    # A policy's paths start from its own folder, the draft's from the current one.
+    here = f"source = {json.dumps(str(source), ensure_ascii=False)}"
+    if here in text and not source.is_absolute():
+        there = Path(os.path.relpath(source, out.parent)).as_posix()
+        text = text.replace(here, f"source = {json.dumps(there, ensure_ascii=False)}", 1)
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"--out cannot be written: {error.strerror}") from error
+    _say_next(text, source, out)
+
+
+def _say_next(text: str, source: Path, out: Path) -> None:
+    """What was drafted, what is to be filled in, and the first question to ask."""
+    from dither.cli.showing import print_notes
+
+    name, body = next(iter(tomllib.loads(text)["tables"].items()))
+    empty = [column for column, facts in body["columns"].items() if not facts]
+    listed = ", ".join(empty[:12]) + (f" and {len(empty) - 12} more" if len(empty) > 12 else "")
+    policy = "" if out == Path("dither.toml") else f" --policy {out}"
+    lines = [
+        f"Drafted {out} from the schema of {source.name}; no value was read.",
+        "",
+        "Fill in, from what is public without looking at the data:",
+        "- [budget]: how much all releases together may cost;",
+    ]
+    if "unit" in body:
+        lines.append(
+            f"- max_groups and max_rows: how much of one {body['unit']} may count;",
+        )
+    else:
+        lines.append("- unit, if one person can have more than one row;")
+    lines += [
+        f"- bounds, or values, of the columns you ask about: {listed}.",
+        "",
+        "Then, for nothing:",
+    ]
+    print_notes("\n".join(lines))
+    click.echo(f'  dither explain "SELECT COUNT(*) AS n FROM {name}" --epsilon 0.5{policy}')

@@ -1,0 +1,103 @@
+"""Options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["FILE", "Amount", "Sizes", "asking", "confidence", "delta", "epsilon", "policy"]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Amount(click.ParamType[Fraction]):
+    """An exact number: ``0.5``, ``1/2`` or ``1e-6``."""
+
+    name = "number"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        """Read the text exactly, as 0.1 is one tenth."""
+        try:
+            amount = Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            self.fail("give a number such as 0.5, 1/2 or 1e-6", param, ctx)
+        if amount < 0 or (amount == 0 and not self.zero):
+            self.fail("must be " + ("at least 0" if self.zero else "above 0"), param, ctx)
+        return amount
+
+
+class Sizes(click.ParamType[tuple[int, ...]]):
+    """Whole numbers with commas between."""
+
+    name = "n,n,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Read the list."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            sizes = tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail("give whole numbers, such as 100,1000,10000", param, ctx)
+        if any(size < 1 for size in sizes):
+            self.fail("sizes must be at least 1", param, ctx)
+        return sizes
+
+
+def _question(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    text = sys.stdin.read() if value == "-" else value
+    if not text.strip():
+        raise click.BadParameter("is empty; write a SELECT", ctx, param)
+    return text
+
+
+def asking(function: Function) -> Function:
+    """What every question needs: its SQL, the policy, and who asks."""
+    for decorate in (
+        click.option("--analyst", help="Who asks, where the policy caps analysts."),
+        policy,
+        click.argument("question", callback=_question),
+    ):
+        function = decorate(function)
+    return function
+
+
+policy = click.option(
+    "--policy",
+    type=FILE,
+    default=Path("dither.toml"),
+    show_default=True,
+    help="The owner's policy.",
+)
+delta = click.option(
+    "--delta",
+    type=Amount(zero=True),
+    help="The delta it may use  [default: the policy's release_delta]",
+)
+confidence = click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of the intervals.",
+)
+
+
+def epsilon(*, required: bool) -> Callable[[Function], Function]:
+    """The option ``--epsilon``."""
+    return click.option(
+        "--epsilon", type=Amount(), required=required, help="What it may cost, such as 0.5 or 1/2."
+    )
