@@ -64,7 +64,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 def masked(text: str) -> list[str]:
     """The words of an output without its numbers and the widths that follow from them."""
-    text = re.sub(r"\b[0-9a-f]{8,}\b|[-−+]?\d[\d,._]*(?:e[-+]?\d+)?", "0", text)
+    text = re.sub(r"\b[0-9a-f]{8,}\b|[-−+]?\d(?:[\d,._]*\d)?(?:e[-+]?\d+)?", "0", text)
     text = re.sub(r"0 \[0, 0\]", "0 ± 0", text)  # an interval is written either way
     return re.sub(r"[─━═┈╌█░-]{2,}", "-", text).split()
 

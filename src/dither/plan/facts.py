@@ -8,6 +8,9 @@ Bounds serve twice. They rule out overflow before anything runs: integer arithme
 where every intermediate result stays within ±2⁶². And they give the sensitivity of sums, which the
 engine enforces once more by an integer clamp, so that a wrong bound here costs accuracy and never
 privacy.
+
+The module is long because every kind of expression has its rule here, and the rules are read side
+by side.
 """
 
 from __future__ import annotations
