@@ -29,8 +29,9 @@ __all__ = ["RatioTerm", "ratio_interval", "shared_ratio_interval", "variance_int
 RatioTerm = tuple[float, float, AdditiveNoise]
 """(α, β, noise): what a measurement's noise is multiplied by above and below the line."""
 
-_Mask = npt.NDArray[np.bool_]
-_Width = Callable[[Floats], Floats]
+_Index = npt.NDArray[np.intp]
+_Width = Callable[[Floats, _Index], Floats]
+"""q at some thetas, and which groups (flattened) they are of."""
 
 
 def ratio_interval(
@@ -106,10 +107,10 @@ def shared_ratio_interval(
     )
     confidence = check_confidence(confidence)
 
-    def width(theta: Floats) -> Floats:
+    def width(theta: Floats, _: _Index) -> Floats:
         return half_width([(a - theta * b, noise) for a, b, noise in terms], confidence)
 
-    below: list[Term] = [(b, noise) for _, b, noise in terms if b]
+    below: list[Term] = [(b, noise) for _, b, noise in terms]
     return _fieller(top, bottom, width, half_width(below, confidence))
 
 
@@ -149,7 +150,7 @@ def variance_interval(
     For every m, (squares - 2m·total + m²·count)/count = variance + (mean - m)². At the true mean
     that is a ratio with an exact pivot. So half of the allowed error goes to an interval for the
     mean and half to that pivot, and the interval is the union over all m in the first. Its upper
-    end is taken at the ends of the m-interval, its lower end along a grid of 17.
+    end is taken at the ends of the m-interval, its lower end along a grid of 9.
 
     Examples
     --------
@@ -166,16 +167,23 @@ def variance_interval(
     low, high = ratio_interval(s, n, noises[1], noises[0], each)
     low, high = (np.clip(end, *mean_bounds) for end in (low, high))
     lower, upper = np.full(n.shape, np.inf), np.full(n.shape, -np.inf)
-    q_below = half_width([(1.0, noises[0])], each)
-    for at in np.linspace(0.0, 1.0, 17):
+    q_below = half_width([(1.0, noises[0]), (0.0, noises[1]), (0.0, noises[2])], each)
+    for at in np.linspace(0.0, 1.0, 9):
         m = low + at * (high - low)
 
-        def width(theta: Floats, m: Floats = m) -> Floats:
-            terms: list[Term] = [(m**2 - theta, noises[0]), (2 * m, noises[1]), (1.0, noises[2])]
+        def width(theta: Floats, where: _Index, m: Floats = m) -> Floats:
+            here = m.ravel()[where]
+            terms: list[Term] = [
+                (here**2 - theta, noises[0]),
+                (2 * here, noises[1]),
+                (1.0, noises[2]),
+            ]
             return half_width(terms, each)
 
-        ends = _fieller(t - 2 * m * s + m**2 * n, n, width, q_below)
-        lower, upper = np.minimum(lower, ends[0]), np.maximum(upper, ends[1])
+        top = t - 2 * m * s + m**2 * n
+        lower = np.minimum(lower, _end(top, n, width, q_below, -1.0))
+        if at in (0.0, 1.0):
+            upper = np.maximum(upper, _end(top, n, width, q_below, 1.0))
     # Squares less a constant shift every ratio, and so the variance, by that constant.
     lower, upper = lower + square_centre, upper + square_centre
     largest = ((mean_bounds[1] - mean_bounds[0]) / 2) ** 2
@@ -183,40 +191,61 @@ def variance_interval(
 
 
 def _fieller(top: Floats, bottom: Floats, width: _Width, below: Floats) -> tuple[Floats, Floats]:
-    """Both ends of {theta : |top - theta·bottom| <= width(theta)}, infinite where it is unbounded.
-
-    The set holds top/bottom. It is bounded iff bottom exceeds ``below``, the half-width of its own
-    noise: for large |theta|, width(theta) grows like |theta|·below.
-    """
-    bounded: _Mask = bottom > below * (1 + 1e-9)
-    safe = np.where(bounded, bottom, 1.0)
-    centre = np.where(bounded, top / safe, 0.0)
-    lower = _end(centre, top, safe, width, bounded, -1.0)
-    upper = _end(centre, top, safe, width, bounded, 1.0)
-    return np.asarray(np.where(bounded, lower, -np.inf)), np.asarray(
-        np.where(bounded, upper, np.inf)
+    """Both ends of {theta : |top - theta·bottom| <= width(theta)}."""
+    return (
+        _end(top, bottom, width, below, -1.0),
+        _end(top, bottom, width, below, 1.0),
     )
 
 
-def _end(
-    centre: Floats, top: Floats, bottom: Floats, width: _Width, bounded: _Mask, sign: float
-) -> Floats:
-    """Step outwards until outside the set, doubling; then bisect. The outer end is kept."""
+def _end(top: Floats, bottom: Floats, width: _Width, below: Floats, sign: float) -> Floats:
+    """One end of the set, infinite where the set is unbounded.
 
-    def outside(distance: Floats) -> _Mask:
-        theta = centre + sign * distance
-        far_off: _Mask = np.abs(top - theta * bottom) > width(theta)
-        return np.logical_or(far_off, ~bounded)
+    The set holds top/bottom. It is bounded iff bottom exceeds ``below``, the slope of width(theta)
+    for large |theta|. The end is the zero of excess(distance) = distance·bottom - width(theta),
+    bracketed by doubling, then found by false position (the Illinois rule), with bisection in every
+    third step since ``width`` jumps where the coarser of two steps changes. Groups leave the search
+    one by one; the outer end of the bracket is kept.
+    """
+    shape, top, bottom = top.shape, top.ravel(), bottom.ravel()
+    end = np.full(top.shape, sign * np.inf)
+    where = np.flatnonzero(bottom > below * (1 + 1e-9))
+    centre = top[where] / bottom[where]
 
-    near = np.zeros(centre.shape)
-    far = np.asarray(width(centre) / bottom) + 1e-300
+    def excess(distance: Floats) -> Floats:
+        return distance * bottom[where] - width(centre + sign * distance, where)
+
+    near = np.zeros(where.shape)
+    at_near = excess(near)
+    far = -at_near / bottom[where]
+    at_far = excess(far)
     for _ in range(200):
-        out = outside(far)
-        if out.all():
+        inside = at_far < 0
+        if not inside.any():
             break
-        near, far = np.where(out, near, far), np.where(out, far, 2 * far)
-    for _ in range(44):
-        middle = (near + far) / 2
-        out = outside(middle)
+        near, at_near = np.where(inside, far, near), np.where(inside, at_far, at_near)
+        far = np.where(inside, 2 * far, far)
+        at_far = excess(far)
+    side, beyond = np.zeros(where.shape), at_far
+    for step in range(200):
+        # Close enough: the bracket, or the pivot itself (``beyond`` is the excess at ``far``).
+        done = (far - near <= 1e-10 * far) | (beyond <= 1e-10 * far * bottom[where])
+        end[where[done]] = centre[done] + sign * far[done]
+        if done.all():
+            break
+        left, where = ~done, where[~done]
+        centre, near, at_near, far, at_far, side, beyond = (
+            values[left] for values in (centre, near, at_near, far, at_far, side, beyond)
+        )
+        part = 0.5 if step % 3 == 2 else at_far / (at_far - at_near)
+        middle = far - part * (far - near)
+        found = excess(middle)
+        out = found >= 0
+        again = np.where(out, 1.0, -1.0) == side
+        side = np.where(out, 1.0, -1.0)
+        at_near = np.where(out, np.where(again, at_near / 2, at_near), found)
+        at_far = np.where(out, found, np.where(again, at_far / 2, at_far))
         near, far = np.where(out, near, middle), np.where(out, middle, far)
-    return np.asarray(centre + sign * far)
+        beyond = np.where(out, found, beyond)
+    end[where] = centre + sign * far
+    return end.reshape(shape)
