@@ -59,6 +59,17 @@ def test_doubles_of_small_indices(step, indices):
     assert Lattice(step).to_float(np.array(indices, dtype=np.int64)).tolist() == wanted
 
 
+@pytest.mark.parametrize("step", [Fraction(7, 10), Fraction(1, 3**40), Fraction(3**40, 7)], ids=str)
+def test_doubles_beyond_53_bits(step):
+    """Where index, step or product leaves 53 bits, the one rounding stays one."""
+    for indices in (2**62 - 12_347 * np.arange(300), np.arange(-300, 300) * 7919):
+        points = Lattice(step).to_float(indices)
+        assert points.tolist() == [float(int(i) * step) for i in indices]
+        twice = indices.astype(float) * float(step.numerator) / float(step.denominator)
+        small = abs(int(indices[0])) * step.numerator < 2**53 > step.denominator
+        assert small or not np.array_equal(points, twice)
+
+
 def test_shapes_and_types():
     """Any shape and any integer type is taken; floats are not indices."""
     lattice = Lattice(Fraction(1, 4))
