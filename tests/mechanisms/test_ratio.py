@@ -81,12 +81,13 @@ def test_hopeless_denominators():
     assert (upper == np.inf).all()
 
 
+@pytest.mark.parametrize("centre", [0, 200])
 @pytest.mark.parametrize("size", [4, 60, 2000])
-def test_variance_covers(size):
+def test_variance_covers(size, centre):
     """The true population variance is inside at least as often as stated (odds below 2e-8 each)."""
     repeat = 3000
     values = np.random.default_rng(size).integers(0, 21, size)
-    n, s, t = size, values.sum(), (values**2).sum()
+    n, s, t = size, values.sum(), (values**2 - centre).sum()
     laws = (DiscreteLaplace(F(3)), DiscreteLaplace(F(60)), DiscreteGaussian(F(1000**2)))
     words = SimulatedWords(8)
     lower, upper = variance_interval(
@@ -96,6 +97,7 @@ def test_variance_covers(size):
         laws,
         0.95,
         mean_bounds=(0.0, 20.0),
+        square_centre=centre,
     )
     truth = values.var()
     assert ((lower <= truth) & (truth <= upper)).mean() >= bar(0.95, repeat)
