@@ -26,6 +26,26 @@ class Engine(Protocol):
         """Every value of a column of a *public* table, in the order of its rows."""
         ...
 
+    def check(self, schema: Schema) -> None:
+        """Hold the sources against the schema, reading no value of a private table.
+
+        Raises
+        ------
+        PolicyError
+            Where a column cannot be read as declared, or what is declared unique is not.
+        """
+        ...
+
+    def prepare(self, job: Job, schema: Schema) -> None:
+        """Refuse a job that could not run, from public facts alone: before anything is charged.
+
+        Raises
+        ------
+        DitherError
+            As ``run`` would before it touches data.
+        """
+        ...
+
     def run(self, job: Job, schema: Schema, key: bytes) -> Answer:
         """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
 

@@ -182,6 +182,12 @@ class DuckDBEngine:
                         f"column {facts.name!r} of table {table.name!r} cannot be read as "
                         f"{facts.kind.value}"
                     )
+                if facts.name == table.unit and not leaves.one_to_one(kind, facts.kind):
+                    raise PolicyError(
+                        f"table {table.name!r}: reading its unit {facts.name!r} as "
+                        f"{facts.kind.value} could take two people for one; declare its type = "
+                        "'text', or that of the source"
+                    )
             if not table.private:
                 for name in sorted(table.unique):
                     self._check_unique(table.name, name, schema)
@@ -226,13 +232,7 @@ class DuckDBEngine:
             raise ArgumentError("key: at least 16 secret bytes are needed")
         digest = hashlib.blake2b(key, digest_size=16, person=b"dither.bounding").digest()
         seeds = Seeds(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
-        query = JobQuery(job, RowSource(job, schema, self._stored, seeds), seeds)
-        sums = query.sums().sql(dialect="duckdb")
-        histograms = {
-            place: query.leaves(m).sql(dialect="duckdb")
-            for place, m in enumerate(job.measurements)
-            if isinstance(m, Leaves)
-        }
+        query, sums, histograms = self._written(job, schema, seeds)
         rows = self._execute(sums)
         width = len(job.keys)
         places = {row[:width]: i for i, row in enumerate(rows)}
@@ -248,6 +248,29 @@ class DuckDBEngine:
                 )
                 column += 1
         return Answer([query.key_of(row[:width]) for row in rows], values)
+
+    def prepare(self, job: Job, schema: Schema) -> None:
+        """Refuse a job that could not run, from public facts alone: before anything is charged.
+
+        Raises
+        ------
+        PolicyError, BoundsError, UnsupportedError
+            For a column that cannot be read as declared, a sum that could overflow, an expression
+            too deep.
+        """
+        self._written(job, schema, Seeds(0, 0))
+
+    def _written(
+        self, job: Job, schema: Schema, seeds: Seeds
+    ) -> tuple[JobQuery, str, dict[int, str]]:
+        """A job as SQL: all that is one integer per group, and each histogram."""
+        query = JobQuery(job, RowSource(job, schema, self._stored, seeds), seeds)
+        histograms = {
+            place: query.leaves(m).sql(dialect="duckdb")
+            for place, m in enumerate(job.measurements)
+            if isinstance(m, Leaves)
+        }
+        return query, query.sums().sql(dialect="duckdb"), histograms
 
     def _execute(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a query; any failure becomes the one error that says nothing."""

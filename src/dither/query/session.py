@@ -72,6 +72,7 @@ def open_session(
     engine = connect(read, dict(sources or {}))
     try:
         schema = schema_of(read, {name: engine.describe(name) for name in read.tables})
+        engine.check(schema)
         ledger = Ledger.open(read.ledger)
         try:
             for name, budget in accounts.items():

@@ -156,7 +156,13 @@ def join_unit(
                 f"{what}: the join could fan out without a bound; declare max_join_rows for table "
                 f"{side.name!r} in the policy: the rows of one {side.unit!r} that are joined"
             )
-    _same_kinds(left, pairs, facts, schema)
+    kinds = owner.column(owner.unit).kind, facts.column(facts.unit).kind
+    if kinds[0] is not kinds[1]:
+        # As doubles, two large integers can be equal: one person's rows would join another's.
+        raise QueryError(
+            f"{what}: column {facts.unit!r} is {kinds[1].value} and is set equal to "
+            f"{kinds[0].value}; join columns of one kind"
+        )
     return UnitJoin(left, scan, left_unit, Column(scan.alias, facts.unit))
 
 

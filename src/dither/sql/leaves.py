@@ -22,7 +22,7 @@ from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts
 from dither.sql import forms
 
-__all__ = ["cleaned", "kind_of_type", "readable", "typed"]
+__all__ = ["cleaned", "kind_of_type", "one_to_one", "readable", "typed"]
 
 Branch = tuple[exp.Expression, exp.Expression]
 
@@ -70,6 +70,31 @@ def readable(name: str, kind: Kind) -> bool:
     if kind.numeric or kind is Kind.BOOLEAN:
         return found.numeric or found is Kind.BOOLEAN
     return kind.temporal and found.temporal
+
+
+def one_to_one(name: str, kind: Kind) -> bool:
+    """Whether two values of the DuckDB type that differ are never read as one of the kind.
+
+    What is read as NULL is left out of account. Text read as a number is its number: ``'7'`` and
+    ``'07'`` are two spellings of one value.
+
+    Examples
+    --------
+    >>> one_to_one("BIGINT", Kind.REAL), one_to_one("DECIMAL(38,0)", Kind.TEXT)
+    (False, True)
+    """
+    base = _base(name)
+    if kind is Kind.TEXT:
+        return True
+    if base in _WORDS:
+        return kind is not Kind.REAL
+    return {
+        Kind.INTEGER: base in _SMALL | _WIDE,
+        Kind.REAL: base in _REAL,
+        Kind.BOOLEAN: base == "BOOLEAN",
+        Kind.DATE: base == "DATE",
+        Kind.TIMESTAMP: base in {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "DATE"} | _ZONED,
+    }[kind]
 
 
 def typed(raw: exp.Expression, name: str, kind: Kind) -> exp.Expression:
