@@ -7,8 +7,11 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
-from dither.errors import ArgumentError, BudgetError
+from dither.engines.base import FAILED
+from dither.errors import ArgumentError, BudgetError, DitherError, EngineError
+from dither.ledger import Charged
 from dither.mechanisms import largest_epsilon
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
@@ -172,19 +175,34 @@ class Question:
             raise ArgumentError("confidence must lie strictly between 0 and 1")
         priced = self._price(epsilon, delta)
         request = self._request(priced, confidence)
+        self._desk.engine.prepare(self._plan.job, self._plan.schema)
         try:
             charged = self._desk.ledger.charge(
                 list(self._desk.accounts),
                 priced.charge,
                 token=token or secrets.token_hex(16),
                 request=request,
-                note={"sql": self.sql, "policy": self._desk.policy},
+                note={"query": self.sql, "policy": self._desk.policy},
             )
         except BudgetError as error:
             raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(priced)}") from None
         if charged.replayed:
             assert charged.answer is not None
             return Release(json.loads(charged.answer), replayed=True)
+        try:
+            stored = self._answered(priced, confidence, request, charged)
+        except EngineError:
+            raise
+        except Exception:
+            # The engine's own words: what failed, and where, may depend on the data.
+            raise EngineError(FAILED) from None
+        self._desk.ledger.store_answer(charged.entry, json.dumps(stored))
+        return Release(stored)
+
+    def _answered(
+        self, priced: Priced, confidence: float, request: str, charged: Charged
+    ) -> dict[str, Any]:
+        """Run what was charged for: exact integers come in, and leave with noise."""
         answer = self._desk.engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
         noisy = add_noise(priced, answer)
         del answer
@@ -199,9 +217,7 @@ class Question:
             entry=charged.entry,
             entry_hash=charged.hash,
         )
-        stored = answer_of(priced, noisy, confidence, certificate)
-        self._desk.ledger.store_answer(charged.entry, json.dumps(stored))
-        return Release(stored)
+        return answer_of(priced, noisy, confidence, certificate)
 
     def _price(self, epsilon: Number, delta: Number | None) -> Priced:
         asked = positive(epsilon, "epsilon")
@@ -218,7 +234,11 @@ class Question:
         balances = [(b.caps, b.spent) for b in map(self._desk.ledger.balance, self._desk.accounts)]
 
         def fits(epsilon: Fraction) -> bool:
-            charge = price(self._plan, epsilon, priced.delta).charge
+            try:
+                charge = price(self._plan, epsilon, priced.delta).charge
+            except DitherError:
+                # So small an epsilon wants noise beyond what is drawn exactly: price is no obstacle.
+                return True
             return all(caps.admits(spent + charge) for caps, spent in balances)
 
         best = largest_epsilon(fits, high=priced.epsilon)
