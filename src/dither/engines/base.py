@@ -9,7 +9,13 @@ from dither.plan.job import Answer, Job
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import Schema
 
-__all__ = ["Engine"]
+__all__ = ["FAILED", "Engine"]
+
+FAILED = (
+    "the engine could not compute the answer; what was charged stays charged. "
+    "Ask the data owner to check the source and the engine's memory limit"
+)
+"""What an engine says of any failure, whatever it was."""
 
 
 class Engine(Protocol):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither.engines.base import FAILED
 from dither.engines.bounding import MOST_ROWS, JobQuery
 from dither.engines.rows import RowSource, Seeds, Stored
 from dither.engines.sandbox import lock, open_unlocked
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = ["DuckDBEngine", "FileSource", "FrameSource"]
-
-FAILED = (
-    "the engine could not compute the answer; what was charged stays charged. "
-    "Ask the data owner to check the source and the engine's memory limit"
-)
 
 
 class DuckDBEngine:

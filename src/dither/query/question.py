@@ -237,7 +237,7 @@ class Question:
             try:
                 charge = price(self._plan, epsilon, priced.delta).charge
             except DitherError:
-                # So small an epsilon wants noise beyond what is drawn exactly: price is no obstacle.
+                # So small an epsilon wants noise too wide to draw; its price is no obstacle.
                 return True
             return all(caps.admits(spent + charge) for caps, spent in balances)
 
