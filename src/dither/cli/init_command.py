@@ -57,7 +57,7 @@ def init(source: Path, table: str | None, unit: str | None, out: Path, force: bo
 
 def _say_next(text: str, source: Path, out: Path) -> None:
     """What was drafted, what is to be filled in, and the first question to ask."""
-    from dither.cli.showing import print_notes
+    from dither.cli.showing import print_paragraphs
 
     name, body = next(iter(tomllib.loads(text)["tables"].items()))
     empty = [column for column, facts in body["columns"].items() if not facts]
@@ -80,5 +80,5 @@ def _say_next(text: str, source: Path, out: Path) -> None:
         "",
         "Then, for nothing:",
     ]
-    print_notes("\n".join(lines))
+    print_paragraphs(*lines)
     click.echo(f'  dither explain "SELECT COUNT(*) AS n FROM {name}" --epsilon 0.5{policy}')

@@ -93,9 +93,9 @@ def preview(
     if as_json:
         click.echo(json.dumps(_as_json(found), indent=2))
         return
-    from dither.cli.showing import print_notes
+    from dither.cli.showing import print_preview
 
-    print_notes(str(found))
+    print_preview(found)
     if plot is not None:
         click.echo(f"drawn to {plot}", err=True)
 

@@ -1,4 +1,4 @@
-"""What commands print: tables with intervals, plans as trees, notes that fit the window.
+"""What commands print: tables with intervals, plans as trees, paragraphs that fit the window.
 
 On a terminal there is colour and the window's width; in a pipe plain text, whose tables are as
 wide as they need.
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,9 +18,18 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dither.query.explain import Explanation, Node
+    from dither.query.preview import Preview
     from dither.query.release import Release
 
-__all__ = ["console", "interval", "new_table", "print_notes", "print_plan", "print_release"]
+__all__ = [
+    "console",
+    "interval",
+    "new_table",
+    "print_paragraphs",
+    "print_plan",
+    "print_preview",
+    "print_release",
+]
 
 PIPE = 200
 """Width of tables in a pipe, where no window limits them."""
@@ -49,7 +61,7 @@ def new_table() -> Table:
     )
 
 
-def print_release(release: Release) -> None:
+def print_release(release: Release, notes: Sequence[str]) -> None:
     """The answers, each with its interval, then what they cost and what the intervals leave out."""
     out = console()
     table, frame = new_table(), release.frame
@@ -69,18 +81,50 @@ def print_release(release: Release) -> None:
     if frame.height == 0:
         out.print("No group was large enough to be shown.")
     out.print()
-    print_notes(release.summary().partition("\neach as ")[2], first="each as ")
+    body = release.certificate.to_dict()
+    entry = f"ledger entry {body['ledger']['entry']}"
+    if release.replayed:
+        entry += ", replayed: nothing is charged now"
+    print_paragraphs(
+        f"± and [lower, upper] are {100 * release.confidence:g} % intervals.",
+        f"Cost: {cost(body['loss'])}; {entry}.",
+        f"Protects {body['protects']}.",
+        *map(sentence, (body["unaccounted"], *notes)),
+    )
 
 
-def print_notes(text: str, *, first: str = "") -> None:
-    """Lines of text, wrapped to the window; tables within are left as they are."""
+def print_preview(preview: Preview) -> None:
+    """Half-widths by group size, and what they leave out."""
+    from dither.query.explain import UNACCOUNTED
+
     out = console()
-    width = min(out.width, READABLE)
-    for line in (first + text).splitlines():
-        tabular = "  " in line.strip() or "─" in line
-        pieces = [line] if tabular else textwrap.wrap(line, width, subsequent_indent="  ") or [""]
-        for piece in pieces:
-            out.print(piece, soft_wrap=True)
+    table = new_table()
+    for name in ("rows in a group", *(f"{name} ±" for name in preview.widths)):
+        table.add_column(name, justify="right", overflow="fold")
+    if preview.missed is not None:
+        table.add_column("key missed", justify="right")
+    for i, size in enumerate(preview.sizes):
+        cells = [_brief(widths[i]) for widths in preview.widths.values()]
+        if preview.missed is not None:
+            cells.append(_odds(preview.missed[i]))
+        table.add_row(f"{size:,}", *cells)
+    out.print(table)
+    out.print()
+    delta = f", δ = {float(preview.delta):.3g}" if preview.delta else ""
+    print_paragraphs(
+        f"Half-widths of {100 * preview.confidence:g} % intervals at "
+        f"ε = {float(preview.epsilon):g}{delta}. Nothing is spent.",
+        sentence(UNACCOUNTED),
+    )
+
+
+def print_paragraphs(*texts: str) -> None:
+    """Text wrapped to the window, never wider than reads well."""
+    out = console()
+    for text in texts:
+        indent = "  " if text.startswith("- ") else ""
+        for line in textwrap.wrap(text, min(out.width, READABLE), subsequent_indent=indent) or [""]:
+            out.print(line, soft_wrap=True)
 
 
 def print_plan(explanation: Explanation) -> None:
@@ -113,6 +157,46 @@ def interval(value: Any, lower: Any, upper: Any) -> str:
     if abs(below - above) <= 0.02 * (below + above):
         return f"{_say(value, digits)} ± {_say(above, digits)}"
     return f"{_say(value, digits)} [{_say(lower, digits)}, {_say(upper, digits)}]"
+
+
+def sentence(text: str) -> str:
+    """A remark with its capital and its full stop.
+
+    Examples
+    --------
+    >>> sentence("intervals are about noise")
+    'Intervals are about noise.'
+    """
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def cost(loss: Mapping[str, str | None]) -> str:
+    """What a certificate says was lost, rounded up to four digits.
+
+    Examples
+    --------
+    >>> cost({"epsilon": "1/3", "delta": "0"}), cost({"epsilon": "1/2", "delta": "1/1000000"})
+    ('ε = 0.3334', 'ε = 0.5, δ = 0.000001')
+    """
+    up = Context(prec=4, rounding=ROUND_CEILING)
+    parts = []
+    for letter, text in (("ε", loss["epsilon"]), ("δ", loss["delta"])):
+        exact = None if text is None else Fraction(text)
+        if exact is None:
+            parts.append(f"{letter} = ∞")
+        elif exact or letter == "ε":
+            rounded = up.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize()
+            shown = f"{rounded:f}" if rounded > Decimal("1e-7") else f"{rounded:e}"
+            parts.append(f"{letter} = {shown}")
+    return ", ".join(parts)
+
+
+def _brief(width: float) -> str:
+    return f"{width:,.0f}" if width >= 1000 else f"{width:.3g}"
+
+
+def _odds(value: float) -> str:
+    return "never" if value < 1e-9 else f"{value:.2g}" if value < 0.995 else "always"
 
 
 def _digits(half: float) -> int:
