@@ -95,12 +95,13 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 child = os.read(read, 64)
-print(source.words(4).tobytes().hex(), source.words(4).tobytes().hex(), child[:32].hex(), child[32:].hex())
+parts = source.words(4).tobytes(), source.words(4).tobytes(), child[:32], child[32:]
+print(*(part.hex() for part in parts))
 """
 
 
 def fork(process_number: str) -> list[str]:
-    """Four words and four more of a parent, then of its source in a child, and of the child's own."""
+    """Twice four words of a parent, four of its source in a child, four of the child's own."""
     command = [sys.executable, "-W", "ignore", "-c", FORK, process_number]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
