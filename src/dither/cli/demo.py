@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -231,11 +232,11 @@ class Story:
             f"From exact answers he has her secret: {secret}, so she did. No single count named "
             "her, and hiding small groups would not have helped: both are large."
         )
-        odds = 100 * best_odds(found.epsilon)
+        odds = math.ceil(100 * best_odds(found.epsilon, found.delta))
         self.say(
             f"From the releases he has {_signed(apart)} ± {half:.0f}, and the truth is 0 or 1. "
             f"Whatever else he knows and however he computes, these two answers (ε = "
-            f"{float(found.epsilon):g} in all) let him call it right at most {odds:.0f} times in "
+            f"{float(found.epsilon):g} in all) let him call it right at most {odds} times in "
             "100. A coin gets 50."
         )
 
@@ -309,7 +310,8 @@ class Story:
         """A table, set in a little."""
         from rich.padding import Padding
 
-        self.out.print(Padding(table, (0, 0, 1, 3), expand=False))
+        self.out.print(Padding(table, (0, 0, 0, 3), expand=False))
+        self.out.print()
 
 
 def _evidence(found: Attack) -> Any:

@@ -31,8 +31,8 @@ class Attack:
         The true counts; their difference is her secret.
     released : tuple of (int, int)
         The released counts and the half-widths of their intervals.
-    epsilon : Fraction
-        What both released answers cost together.
+    epsilon, delta : Fraction
+        What both released answers lose together, by basic composition.
     """
 
     her: str
@@ -40,6 +40,7 @@ class Attack:
     exact: tuple[int, int]
     released: tuple[tuple[int, float], tuple[int, float]]
     epsilon: Fraction
+    delta: Fraction
 
     @property
     def difference(self) -> tuple[int, float]:
@@ -63,7 +64,9 @@ def attack(session: Session, rows: pl.DataFrame, epsilon: Fraction) -> Attack:
     exact = (rows.filter(guilty).height, rows.filter(guilty & ~hers).height)
     answers = [session.sql(question).release(epsilon) for question in questions]
     first, second = map(_answer, answers)
-    return Attack(condition, questions, exact, (first, second), 2 * epsilon)
+    losses = [answer.certificate.to_dict()["loss"] for answer in answers]
+    lost, delta = (sum(Fraction(loss[name]) for loss in losses) for name in ("epsilon", "delta"))
+    return Attack(condition, questions, exact, (first, second), Fraction(lost), Fraction(delta))
 
 
 def best_odds(epsilon: Fraction, delta: Fraction = Fraction(0)) -> float:

@@ -38,4 +38,7 @@ def _spin(what: str, over: threading.Event) -> None:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         progress.add_task(what, total=None)
+        (task,) = progress.tasks
+        # The clock has run since before the spinner showed.
+        task.start_time = (task.start_time or 0.0) - PATIENCE
         over.wait()
