@@ -1,7 +1,8 @@
 """Expressions over the columns of one row: small frozen nodes, all of them total.
 
 Every node is defined for every input, NULL included, and an engine must emit it in a form that
-cannot raise. A node knows only its shape; what its values can be is worked out in ``facts.py``.
+cannot raise. A node knows only its shape; what its values can be is worked out in
+``dither.plan.facts``.
 
 NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from typing import TypeGuard
 
 from dither.plan.kinds import Value
 
@@ -260,16 +262,25 @@ def rewrite(node: Expression, rule: Callable[[Expression], Expression]) -> Expre
     return rule(_rebuild(node, lambda child: rewrite(child, rule)))
 
 
+def _children(node: Expression) -> Iterator[Expression]:
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Expression):
+            yield value
+        elif isinstance(value, tuple):
+            for part in value:
+                yield from (p for p in (part if isinstance(part, tuple) else (part,)) if _is(p))
+
+
+def _is(part: object) -> TypeGuard[Expression]:
+    return isinstance(part, Expression)
+
+
 def walk(node: Expression) -> Iterator[Expression]:
     """Every node of the tree, the root last."""
-    found: list[Expression] = []
-
-    def note(child: Expression) -> Expression:
-        found.append(child)
-        return child
-
-    rewrite(node, note)
-    return iter(found)
+    for child in _children(node):
+        yield from walk(child)
+    yield node
 
 
 def columns(node: Expression) -> tuple[Column, ...]:
