@@ -75,7 +75,8 @@ class JobQuery:
 
     def sums(self) -> exp.Select:
         """Key columns, then one column for each measurement that is one integer per group."""
-        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)]
+        # With histograms alone, the groups are still asked for: those in which a unit has a row.
+        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)] or [Units()]
         if self._job.unit is None:
             found = exp.select(*self._key_columns(), *self._row_sums(wanted)).from_(
                 self._rows(wanted).subquery("rows")

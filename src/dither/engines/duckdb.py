@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["DuckDBEngine", "FileSource", "FrameSource"]
 
 
+TICK = 0.5
+"""Seconds between two reports of progress."""
+
+
 class DuckDBEngine:
     """Runs jobs on DuckDB inside this process.
 
@@ -331,7 +335,7 @@ class _Watch:
         self._thread.start()
 
     def _look(self, connection: DuckDBPyConnection, report: Callable[[float], None]) -> None:
-        while not self._done.wait(0.5):
+        while not self._done.wait(TICK):
             with contextlib.suppress(Exception):
                 share = connection.query_progress()
                 if share >= 0:

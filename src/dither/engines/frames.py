@@ -6,7 +6,9 @@ from typing import Any
 
 from dither.errors import ArgumentError, PolicyError
 
-__all__ = ["to_arrow"]
+__all__ = ["NO_COLUMN", "to_arrow"]
+
+NO_COLUMN = "\x01"
 
 
 def to_arrow(frame: Any) -> tuple[Any, tuple[str, ...]]:
@@ -38,7 +40,7 @@ def to_arrow(frame: Any) -> tuple[Any, tuple[str, ...]]:
             kept[name] = column
     if not kept:
         # A table without columns would lose its number of rows.
-        kept["\x00"] = pa.nulls(table.num_rows, pa.bool_())
+        kept[NO_COLUMN] = pa.nulls(table.num_rows, pa.bool_())
     return pa.table(kept), tuple(unread)
 
 

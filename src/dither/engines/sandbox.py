@@ -52,7 +52,9 @@ def open_unlocked(
             "memory_limit must be a size such as '2GB', and temp_directory a folder"
         ) from None
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET enable_progress_bar = false")
+    # Progress is measured for whoever asks for it, and never printed.
+    connection.execute("SET enable_progress_bar = true")
+    connection.execute("SET enable_progress_bar_print = false")
     return connection
 
 

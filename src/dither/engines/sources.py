@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dither.engines.frames import to_arrow
+from dither.engines.frames import NO_COLUMN, to_arrow
 from dither.errors import ArgumentError, PolicyError, nearest
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Mapping
 
 def _described(connection: DuckDBPyConnection, view: str) -> dict[str, str | None]:
     rows = connection.execute(f"DESCRIBE SELECT * FROM {quoted(view)}").fetchall()
-    return {name: kind for name, kind, *_ in rows}
+    return {name: kind for name, kind, *_ in rows if name != NO_COLUMN}
 
 
 def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str) -> str:
@@ -168,8 +168,9 @@ def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str)
 def _lines(path: Path, delimiter: str) -> str:
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline=None) as file:
-            first = file.readline(2_000_000).rstrip("\n")
+        with opener(path, "rb") as file:
+            line = file.readline(2_000_000).replace(b"\r", b"\n").split(b"\n")[0]
+        first = line.decode("utf-8-sig")
         names = next(csv.reader([first], delimiter=delimiter), [])
     except (OSError, UnicodeDecodeError, csv.Error):
         raise PolicyError(f"{str(path)!r} does not begin with a line of column names") from None

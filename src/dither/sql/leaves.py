@@ -31,6 +31,7 @@ _WIDE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
 _REAL = {"FLOAT", "DOUBLE"}
 _STAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"}
+_FINE_ZONED = {"TIMESTAMPTZ_NS"}
 _WORDS = {"VARCHAR", "UUID", "ENUM"}
 
 
@@ -55,7 +56,7 @@ def kind_of_type(name: str) -> Kind | None:
         return Kind.REAL
     if base in _WORDS:
         return Kind.TEXT
-    if base in _STAMPS or base in _ZONED:
+    if base in _STAMPS | _ZONED | _FINE_ZONED:
         return Kind.TIMESTAMP
     return {"BOOLEAN": Kind.BOOLEAN, "DATE": Kind.DATE}.get(base)
 
@@ -104,9 +105,10 @@ def typed(raw: exp.Expression, name: str, kind: Kind) -> exp.Expression:
         return raw
     if kind is Kind.INTEGER and base in _SMALL:
         return forms.cast(raw, goal)
-    if kind.temporal and base in _ZONED:
+    if kind.temporal and base in _ZONED | _FINE_ZONED:
         # The engine's time zone is UTC, so this is the time in UTC.
-        raw, base = forms.try_cast(raw, "TIMESTAMP"), "TIMESTAMP"
+        zoned = forms.try_cast(raw, "TIMESTAMPTZ") if base in _FINE_ZONED else raw
+        raw, base = forms.try_cast(zoned, "TIMESTAMP"), "TIMESTAMP"
     elif kind is Kind.TIMESTAMP and base in _WORDS:
         # Text without a zone is in UTC; an offset in it is honoured.
         zoned = forms.try_cast(forms.try_cast(raw, "VARCHAR"), "TIMESTAMPTZ")

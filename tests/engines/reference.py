@@ -1,0 +1,327 @@
+"""What a job means, in plain Python, row by row: the engine is held against it.
+
+Written from the docstrings of ``dither.plan.job`` and ``dither.plan.expressions`` alone. It covers
+everything but the choice by keyed hash, so it is asked only where nothing has to be chosen.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections import Counter, defaultdict
+from fractions import Fraction
+
+from dither.plan import expressions as ex
+from dither.plan.facts import Scope, infer
+from dither.plan.job import Job, Leaves, Rows, Total, Units, Values
+from dither.plan.kinds import Kind
+from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
+from dither.plan.schema import ColumnFacts, Schema
+
+FIRST, LAST = dt.date(1, 1, 1), dt.date(9999, 12, 31)
+
+
+def clean(value, facts: ColumnFacts):
+    """A value of a source as a column reads it; sources here hold the declared kind already."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    kind = facts.kind
+    if facts.values is not None:
+        known = {float(v) if kind is Kind.REAL else v for v in facts.values}
+        return value if value in known else None
+    lower, upper = facts.lower, facts.upper
+    if kind is Kind.REAL:
+        if lower is not None and value < float(lower):
+            return float(lower)
+        if upper is not None and value > float(upper):
+            return float(upper)
+        return None if math.isinf(value) else value
+    if lower is not None and value < lower:
+        return _like(value, lower)
+    if upper is not None and value > upper:
+        return _like(value, upper)
+    return value
+
+
+def _like(value, bound):
+    return int(bound) if isinstance(bound, Fraction) else bound
+
+
+class Evaluator:
+    """Evaluates expressions on one row: a mapping of columns to cleaned values."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def kind(self, node: ex.Expression) -> Kind | None:
+        return infer(node, self.scope).kind
+
+    def united(self, nodes) -> Kind | None:
+        kinds = {self.kind(n) for n in nodes} - {None}
+        if len(kinds) > 1:
+            return Kind.REAL if Kind.REAL in kinds else Kind.TIMESTAMP
+        return next(iter(kinds), None)
+
+    def __call__(self, node: ex.Expression, row, kind: Kind | None = None):
+        value = self._value(node, row)
+        if value is None:
+            return None
+        if kind is Kind.REAL or (isinstance(value, Fraction) and kind is None):
+            return float(value)
+        if kind is Kind.TIMESTAMP and not isinstance(value, dt.datetime):
+            return dt.datetime.combine(value, dt.time())
+        return value
+
+    def _value(self, node, row):
+        match node:
+            case ex.Column():
+                return row[node]
+            case ex.Literal(value=value):
+                return value
+            case ex.Arithmetic():
+                return self._arithmetic(node, row)
+            case ex.Compare(op=op, left=a, right=b):
+                kind = self.united((a, b))
+                x, y = self(a, row, kind), self(b, row, kind)
+                if x is None or y is None:
+                    return None
+                return {
+                    "=": x == y, "<>": x != y, "<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y,
+                }[op]  # fmt: skip
+            case ex.Between(operand=x, low=a, high=b):
+                kind = self.united((x, a, b))
+                v, low, high = (self(n, row, kind) for n in (x, a, b))
+                return _all([_not_below(v, low), _not_below(high, v)])
+            case ex.InList(operand=x, values=values):
+                kind = self.united((x, *(ex.Literal(v) for v in values)))
+                v = self(x, row, kind)
+                return None if v is None else v in [self(ex.Literal(w), row, kind) for w in values]
+            case ex.IsNull(operand=x):
+                return self(x, row) is None
+            case ex.And(operands=xs):
+                return _all([self(x, row) for x in xs])
+            case ex.Or(operands=xs):
+                found = _all([_negated(self(x, row)) for x in xs])
+                return _negated(found)
+            case ex.Not(operand=x):
+                return _negated(self(x, row))
+            case ex.Case(branches=branches, otherwise=other):
+                kind = self.united((*(v for _, v in branches), other))
+                for condition, value in branches:
+                    if self(condition, row) is True:
+                        return self(value, row, kind)
+                return self(other, row, kind)
+            case ex.Coalesce(operands=xs):
+                kind = self.united(xs)
+                return next((v for x in xs if (v := self(x, row, kind)) is not None), None)
+            case ex.Least(operands=xs) | ex.Greatest(operands=xs):
+                kind = self.united(xs)
+                found = [v for x in xs if (v := self(x, row, kind)) is not None]
+                turn = min if isinstance(node, ex.Least) else max
+                return turn(found) if found else None
+            case ex.Absolute(operand=x):
+                v = self(x, row)
+                return None if v is None else abs(v)
+            case ex.Floor(operand=x) | ex.Ceil(operand=x):
+                v = self(x, row)
+                whole = math.floor if isinstance(node, ex.Floor) else math.ceil
+                return None if v is None else whole(v)
+            case ex.Clamp(operand=x, lower=low, upper=high):
+                v = self(x, row)
+                if v is None:
+                    return None
+                real = isinstance(v, float)
+                low, high = (float(b) if real else int(b) for b in (low, high))
+                return low if v < low else high if v > high else v
+            case ex.Bin(operand=x, edges=edges):
+                v = self(x, row)
+                real = isinstance(v, float)
+                return (
+                    None if v is None else sum((float(e) if real else e) <= v for e in edges[1:-1])
+                )
+            case ex.DatePart(part=part, operand=x):
+                v = self(x, row)
+                return None if v is None else _part(v, part)
+            case ex.DateTruncate(part=part, operand=x):
+                v = self(x, row)
+                return None if v is None else _truncate(v, part)
+            case ex.Lower(operand=x):
+                v = self(x, row)
+                return None if v is None else v.lower()
+            case ex.Upper(operand=x):
+                v = self(x, row)
+                return None if v is None else v.upper()
+            case ex.Substring(operand=x, start=start, length=length):
+                v = self(x, row)
+                return None if v is None else v[start - 1 : start - 1 + length]
+        raise TypeError(type(node).__name__)
+
+    def _arithmetic(self, node, row):
+        kind = self.kind(node)
+        a, b = self(node.left, row, kind), self(node.right, row, kind)
+        if a is None or b is None or (b == 0 and node.op in ("/", "//", "%")):
+            return None
+        match node.op:
+            case "+":
+                return a + b
+            case "-":
+                return a - b
+            case "*":
+                return a * b
+            case "//":
+                return int(Fraction(a, b))
+            case "%":
+                return a - b * int(Fraction(a, b))
+        try:
+            quotient = a / b
+        except OverflowError:
+            return None
+        if math.isinf(quotient):
+            return None
+        ends = infer(node, self.scope).range
+        return quotient if ends is None else min(max(quotient, float(ends[0])), float(ends[1]))
+
+
+def _negated(value):
+    return None if value is None else not value
+
+
+def _not_below(high, low):
+    return None if high is None or low is None else high >= low
+
+
+def _all(values):
+    if any(v is False for v in values):
+        return False
+    return None if any(v is None for v in values) else True
+
+
+def _part(value, part):
+    if part == "quarter":
+        return (value.month + 2) // 3
+    if part == "dayofweek":
+        return value.isoweekday() % 7
+    return getattr(value, part)
+
+
+def _truncate(value, part):
+    day = value.date() if isinstance(value, dt.datetime) else value
+    match part:
+        case "year":
+            return day.replace(month=1, day=1)
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "month":
+            return day.replace(day=1)
+        case "week":
+            return day - dt.timedelta(days=day.weekday())
+    return day
+
+
+def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
+    """The rows of a relation: mappings of columns to cleaned values."""
+    match relation:
+        case Scan(table=table, alias=alias):
+            facts = schema.table(table).columns
+            return [
+                {ex.Column(alias, n): clean(row[n], f) for n, f in facts.items()}
+                for row in tables[table]
+            ]
+        case Filter(source=source, predicate=predicate):
+            rows = rows_of(source, schema, tables, evaluate)
+            return [row for row in rows if evaluate(predicate, row) is True]
+        case PublicJoin(source=source, public=public, on=on, keep_all=keep_all):
+            others = rows_of(public, schema, tables, evaluate)
+            nothing = {ex.Column(public.alias, n): None for n in schema.table(public.table).columns}
+            joined = []
+            for row in rows_of(source, schema, tables, evaluate):
+                key = [evaluate(left, row) for left, _ in on]
+                match_ = [o for o in others if key == [o[r] for _, r in on] and None not in key]
+                joined += [row | o for o in match_] or ([row | nothing] if keep_all else [])
+            return joined
+        case UnitJoin(left=left, right=right, left_unit=left_unit, right_unit=right_unit):
+            others = rows_of(right, schema, tables, evaluate)
+            return [
+                row | other
+                for row in rows_of(left, schema, tables, evaluate)
+                for other in others
+                if row[left_unit] is not None and row[left_unit] == other[right_unit]
+            ]
+    raise TypeError(type(relation).__name__)
+
+
+def lattice(value, step: Fraction, lower: int, upper: int) -> int:
+    """``clamp(round(value / step), lower, upper)``, in doubles as the engine computes it."""
+    if isinstance(value, int) and step == 1:
+        return max(lower, min(upper, value))
+    if step.numerator == 1:
+        scaled = float(value) * float(step.denominator)
+    else:
+        scaled = float(value) / float(step)
+    return max(lower, min(upper, round(max(float(lower), min(float(upper), scaled)))))
+
+
+def answer(job: Job, schema: Schema, tables) -> dict:
+    """The exact answer by group: a list with one entry for each measurement."""
+    evaluate = Evaluator(Scope.of(job.relation, schema))
+    groups = defaultdict(lambda: defaultdict(list))
+    for number, row in enumerate(rows_of(job.relation, schema, tables, evaluate)):
+        unit = number if job.unit is None else row[job.unit]
+        group = tuple(evaluate(k.expression, row, k.kind) for k in job.keys)
+        public = all(
+            k.values is None or g in [float(v) if k.kind is Kind.REAL else v for v in k.values]
+            for k, g in zip(job.keys, group, strict=True)
+        )
+        if unit is not None and public:
+            groups[group][unit].append(row)
+    return {
+        group: [
+            _combined([_share(m, rows, job.max_rows, evaluate) for rows in units.values()])
+            for m in job.measurements
+        ]
+        for group, units in groups.items()
+    }
+
+
+def _combined(shares):
+    if isinstance(shares[0], list):
+        return [sum(column) for column in zip(*shares, strict=True)]
+    return sum(shares)
+
+
+def _share(measurement, rows, max_rows: int, evaluate: Evaluator):
+    match measurement:
+        case Rows():
+            return min(len(rows), max_rows)
+        case Units():
+            return 1
+        case Values(operand=operand):
+            return min(sum(evaluate(operand, row) is not None for row in rows), max_rows)
+        case Total():
+            return _total(measurement, rows, max_rows, evaluate)
+        case Leaves():
+            found = Counter(
+                (
+                    lattice(v, measurement.step, measurement.lower, measurement.upper)
+                    - measurement.lower
+                )
+                // measurement.width
+                for row in rows
+                if (v := evaluate(measurement.operand, row)) is not None
+            )
+            assert found.total() <= max_rows, "the choice by hash is not modelled"
+            return [found[i] for i in range(measurement.bins)]
+    raise TypeError(type(measurement).__name__)
+
+
+def _total(total: Total, rows, max_rows: int, evaluate: Evaluator) -> int:
+    contributions = []
+    for row in rows:
+        value = evaluate(total.operand, row)
+        if value is None:
+            contributions += [0] if total.null_as_centre else []
+            continue
+        number = lattice(value, total.step, total.lower, total.upper) - total.centre
+        contributions.append(number * number - total.square_centre if total.square else number)
+    r, s = len(contributions), sum(contributions)
+    return s if r <= max_rows else int(Fraction(s * max_rows, r))
