@@ -103,9 +103,10 @@ class Total(Measurement):
         return max(abs(end) for end in self.ends)
 
     @property
-    def either_sign(self) -> bool:
-        """Whether one row's integer can be below and another's above 0."""
-        return self.ends[0] < 0 < self.ends[1]
+    def width(self) -> int:
+        """The length of the smallest interval that holds 0 and every row's integer."""
+        low, high = self.ends
+        return max(high, 0) - min(low, 0)
 
 
 @dataclass(frozen=True, slots=True)

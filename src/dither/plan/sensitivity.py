@@ -5,10 +5,12 @@ Let k be the number of groups a unit may count in and m the size of what it cont
 over units of vectors with at most k entries that are not zero, each of size at most m.
 
 - *Add or remove one unit*: the difference is one such vector, so ‖·‖₁ <= k m and ‖·‖₂² <= k m².
-- *Replace one unit*: it is the difference u - v of two, so ‖u - v‖₁ <= 2 k m. Where all entries
-  have one sign, ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂² <= 2 k m²; where they have either,
-  ‖u - v‖₂² <= (‖u‖₂ + ‖v‖₂)² <= 4 k m². In a query with a single group and one sign, u and v are
-  two numbers between 0 and m (or -m and 0), so both norms are at most m.
+- *Replace one unit*: it is the difference u - v of two such vectors. In a group that both are in it
+  is at most w in size, where w = ``width`` is the length of the smallest interval that holds 0 and
+  all that a unit can contribute (m where all contributions have one sign, at most 2m otherwise).
+  With j groups that both are in, ‖u - v‖₁ <= j w + 2 (k - j) m <= 2 k m and
+  ‖u - v‖₂² <= j w² + 2 (k - j) m² <= k max(w², 2 m²). In a query with a single group the norms are
+  at most w and w².
 
 A histogram (``Leaves``) spreads m rows over the leaves of a group, so m is the ‖·‖₁ of a unit's
 leaves in it, and ‖·‖₂² <= m² is met when all rows fall into one leaf. It is a vector over leaves
@@ -63,20 +65,20 @@ def sensitivity(
     >>> sensitivity(Rows(), max_groups=3, max_rows=5, replace_one=False).l2_squared
     Fraction(75, 1)
     """
-    one_sign = True
     match measurement:
         case Units():
-            size = 1
+            size = width = 1
         case Rows() | Values() | Leaves():
-            size = max_rows
+            size = width = max_rows
         case Total():
             size = max_rows * measurement.magnitude
-            one_sign = not measurement.either_sign
+            width = max_rows * measurement.width
         case _:
             raise TypeError(type(measurement).__name__)
     l1 = Fraction(max_groups * size)
     l2_squared = Fraction(max_groups * size * size)
-    scalar = one_group and not isinstance(measurement, Leaves)
-    if replace_one and not (scalar and one_sign):
-        l1, l2_squared = 2 * l1, (2 if one_sign else 4) * l2_squared
+    if replace_one and one_group and not isinstance(measurement, Leaves):
+        l1, l2_squared = Fraction(width), Fraction(width * width)
+    elif replace_one:
+        l1, l2_squared = 2 * l1, Fraction(max_groups * max(width * width, 2 * size * size))
     return Sensitivity(size, max_groups, l1, l2_squared)
