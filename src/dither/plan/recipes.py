@@ -51,13 +51,18 @@ class VarianceRecipe(Recipe):
 
 @dataclass(frozen=True, slots=True)
 class QuantileRecipe(Recipe):
-    """The q-quantile of a histogram; leaf i begins at ``lower + i * width``."""
+    """The q-quantile of a histogram.
+
+    Leaf i holds the multiples of ``step`` from ``lower + i * width`` to the last one below the next
+    leaf; where ``width`` is ``step``, that is one number. None lies above ``upper``.
+    """
 
     leaves: int
     q: Fraction
     lower: Fraction
-    width: Fraction
     upper: Fraction
+    width: Fraction
+    step: Fraction
 
 
 @dataclass(frozen=True, slots=True)

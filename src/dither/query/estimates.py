@@ -39,6 +39,9 @@ __all__ = ["Estimate", "Measured", "estimate"]
 
 Floats = npt.NDArray[np.float64]
 
+SILENT = DiscreteLaplace(Fraction(1, 100))
+"""Stands for the noise of a public measurement, which has none: it is hardly ever not 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -109,12 +112,8 @@ def _quotient(measured: Measured, top: int, bottom: int, confidence: float) -> E
     noises = measured.noises[top], measured.noises[bottom]
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(denominator > 0, numerator / denominator, np.nan)
-        if noises[0] is None:
-            raise TypeError("a ratio of two public measurements")
-        if noises[1] is None:
-            width = half_width([(1.0, noises[0])], confidence) / denominator
-            return Estimate(value, value - width, value + width)
-    lower, upper = ratio_interval(numerator, denominator, noises[0], noises[1], confidence)
+    over, under = (noise or SILENT for noise in noises)
+    lower, upper = ratio_interval(numerator, denominator, over, under, confidence)
     return Estimate(value, lower, upper)
 
 
@@ -137,8 +136,7 @@ def _variance(recipe: VarianceRecipe, measured: Measured, confidence: float) -> 
     at = (recipe.count, recipe.total, recipe.square)
     count, total, square = (_floats(measured, i) for i in at)
     half = float(recipe.half_width / recipe.step)
-    # A public count is exact: noise too small to matter stands for none.
-    noises = [measured.noises[i] or DiscreteLaplace(Fraction(1, 100)) for i in at]
+    noises = [measured.noises[i] or SILENT for i in at]
     lower, upper = variance_interval(
         count,
         total,
@@ -170,12 +168,17 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
     tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
     assert noise is not None
     found = tree.quantiles(measured.values[recipe.leaves], [float(recipe.q)], noise, confidence)
-    start, width, end = (float(x) for x in (recipe.lower, recipe.width, recipe.upper))
-    value, lower, upper = (
-        np.clip(start + width * part[:, 0], start, end)
-        for part in (found.value, found.lower, found.upper)
+    value, first, last = (part[:, 0] for part in (found.value, found.lower, found.upper))
+    start, end, width, step = (
+        float(x) for x in (recipe.lower, recipe.upper, recipe.width, recipe.step)
     )
-    return _around(value, lower, upper)
+    # A leaf is the lattice points in it: the last one lies a step before the next leaf.
+    lower, upper = start + width * first, np.minimum(start + width * last - step, end)
+    if recipe.width == recipe.step:
+        value = start + step * np.maximum(np.ceil(value) - 1, 0)
+    else:
+        value = start + width * value - step / 2
+    return Estimate(np.clip(value, lower, upper), lower, upper)
 
 
 def _ratio(recipe: RatioRecipe, measured: Measured, confidence: float) -> Estimate:
