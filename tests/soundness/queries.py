@@ -1,0 +1,135 @@
+"""Queries drawn from a grammar: every clause, aggregate and kind of key that is offered."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+KEYS = (
+    "g",
+    "b",
+    "i",
+    "e",
+    "UPPER(g)",
+    "BIN(x, -10, 0, 5, 1000)",
+    "BIN(i, 0, 18, 65, 110)",
+    "BIN(y, -0.5, 0, 0.5)",
+    "FLOOR(i / 25)",
+    "i // 30",
+    "FLOOR(y * 2)",
+    "EXTRACT(MONTH FROM d)",
+    "DATE_TRUNC('week', e)",
+    "EXTRACT(HOUR FROM t)",
+    "CASE WHEN x > 5 THEN 1 ELSE 0 END",
+    "SUBSTRING(g, 1, 1)",
+)
+"""Public keys."""
+
+FOUND = ("w", "n", "d", "DATE_TRUNC('month', t)", "LOWER(w)", "SUBSTRING(w, 1, 1)", "YEAR(d)")
+"""Keys that are discovered."""
+
+NUMBERS = (
+    "x",
+    "y",
+    "z",
+    "i",
+    "j",
+    "-x",
+    "x * y",
+    "i * i - 3 * i",
+    "ABS(x - 500)",
+    "x / 3",
+    "100 / i",
+    "z / (z + 1)",
+    "CLAMP(n, -5, 5)",
+    "CLAMP(r, 0, 10)",
+    "CLAMP(x / y, -2, 2)",
+    "CLAMP(CLAMP(r, -1e9, 1e9) / y, 0, 1000000)",
+    "CLAMP(n, 0, 1000) % 7",
+    "CLAMP(n, -1000, 1000) // CLAMP(n, -3, 3)",
+    "CASE WHEN b THEN x ELSE -x END",
+    "CASE WHEN n > 0 THEN y END",
+    "LEAST(x, i)",
+    "GREATEST(y, 0.25)",
+    "COALESCE(x, y, 0)",
+    "FLOOR(x / 7)",
+    "CEIL(z * 3)",
+    "EXTRACT(DAY FROM d)",
+    "EXTRACT(YEAR FROM e)",
+    "EXTRACT(DOW FROM t)",
+    "BIN(x, 0, 1, 2)",
+    "1",
+    "0 * x",
+    "NULLIF(i, 110)",
+)
+
+CONDITIONS = (
+    "x > 5",
+    "y <> 0",
+    "r = r",
+    "n IN (0, 7, 9007199254740993)",
+    "n BETWEEN -1 AND 1",
+    "w = ''",
+    "LOWER(w) = 'a'",
+    "g IN ('a', 'b')",
+    "g IS NOT NULL",
+    "NOT b",
+    "b OR x IS NULL",
+    "100 / i > 3",
+    "1 / z < 0.5 AND i >= 1",
+    "d >= DATE '2000-01-01'",
+    "t < TIMESTAMP '2020-03-01 00:00:00'",
+    "EXTRACT(DAY FROM t) = 29",
+    "CLAMP(CLAMP(r, -1e300, 1e300) / y, -1000, 1000) > 1",
+    "SUBSTRING(w, 1, 1) <> 'a'",
+    "(CASE WHEN y = 0 THEN 0 ELSE CLAMP(1 / y, -9, 9) END) >= 0",
+)
+
+SINGLE = ("COUNT({x})", "SUM({x})", "AVG({x})", "VARIANCE({x})", "STDDEV_POP({x})")
+ORDERED = ("MEDIAN({x})", "QUANTILE({x}, 0.9)", "MIN({x})", "MAX({x})")
+
+
+@st.composite
+def aggregates(draw: st.DrawFn, numbers: tuple[str, ...], unit: str | None) -> str:
+    """One output."""
+    x, y = draw(st.sampled_from(numbers)), draw(st.sampled_from(numbers))
+    forms = [
+        *("COUNT(*)",) * 2,
+        *(s.format(x=x) for s in SINGLE * 2),
+        *(s.format(x=x) for s in ORDERED),
+        f"SUM({x}) / COUNT(*)",
+        f"SUM({x}) / COUNT({x})",
+        f"SUM({x}) / SUM({y})",
+    ]
+    if unit:
+        forms += [f"COUNT(DISTINCT {unit})"] * 2
+    return draw(st.sampled_from(forms))
+
+
+@st.composite
+def queries(draw: st.DrawFn, tables: tuple[str, ...] = ("visits", "people")) -> str:
+    """One query over ``soundness.tables``."""
+    table = draw(st.sampled_from(tables))
+    unit = "visits.u" if table == "visits" else None
+    numbers, keys = NUMBERS, KEYS
+    source = table
+    joined = draw(st.sampled_from(("", "", "", "inner", "left", "labs")))
+    if joined == "labs" and unit:
+        source += " JOIN labs ON visits.u = labs.u"
+        numbers += ("v", "v", "v * i", "v + x")
+        keys += ("v",)
+    elif joined in ("inner", "left"):
+        left = draw(st.sampled_from(("i", "n", "CLAMP(n, 0, 60)")))
+        source += f"{' LEFT' if joined == 'left' else ''} JOIN doctors ON {left} = doctors.code"
+        numbers += ("weight", "weight * x")
+        keys += ("label", "label")
+    grouped = draw(
+        st.lists(st.sampled_from(keys), max_size=2, unique=True)
+        | st.lists(st.sampled_from((*FOUND, *KEYS[:4])), min_size=1, max_size=2, unique=True)
+    )
+    outputs = draw(st.lists(aggregates(numbers, unit), min_size=1, max_size=3, unique=True))
+    chosen = [f"{k} AS k{i}" for i, k in enumerate(grouped)]
+    chosen += [f"{a} AS o{i}" for i, a in enumerate(outputs)]
+    conditions = draw(st.lists(st.sampled_from(CONDITIONS), max_size=2, unique=True))
+    where = " WHERE " + " AND ".join(conditions) if conditions else ""
+    by = " GROUP BY " + ", ".join(f"k{i}" for i in range(len(grouped))) if grouped else ""
+    return f"SELECT {', '.join(chosen)} FROM {source}{where}{by}"

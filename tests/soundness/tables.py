@@ -1,0 +1,281 @@
+"""Tables that soundness tests ask about: hostile values, neighbours, and how far answers lie apart.
+
+Rows are drawn by a seeded ``random.Random``: they are the data of a test, no noise.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dither.engines.duckdb import DuckDBEngine
+from dither.engines.frames import to_arrow
+from dither.plan.job import Answer, Job, Leaves, Units
+from dither.plan.kinds import Kind
+from dither.plan.lower import Plan, lower
+from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.sql import parse_query
+
+KEY = b"the same key for two neighbours!"
+LARGEST = 2**63 - 1
+F = Fraction
+
+Row = dict[str, Any]
+Rows = Mapping[str, Sequence[Row]]
+
+MEASURED = (
+    ColumnFacts("g", Kind.TEXT, values=("a", "b", "c", "é")),
+    ColumnFacts("w", Kind.TEXT),
+    ColumnFacts("n", Kind.INTEGER),
+    ColumnFacts("i", Kind.INTEGER, F(0), F(110)),
+    ColumnFacts("j", Kind.INTEGER, F(-(2**40)), F(2**41)),
+    ColumnFacts("x", Kind.REAL, F(-10), F(1000), F(1, 100)),
+    ColumnFacts("y", Kind.REAL, F(-1), F(1)),
+    ColumnFacts("r", Kind.REAL),
+    ColumnFacts("z", Kind.REAL, F(1), F(5), F(1, 10), nullable=False),
+    ColumnFacts("b", Kind.BOOLEAN),
+    ColumnFacts("d", Kind.DATE),
+    ColumnFacts("e", Kind.DATE, dt.date(2019, 12, 30), dt.date(2020, 2, 2)),
+    ColumnFacts("t", Kind.TIMESTAMP),
+)
+DOCTORS = Table(
+    "doctors",
+    {
+        "code": ColumnFacts("code", Kind.INTEGER),
+        "label": ColumnFacts("label", Kind.TEXT, values=("x", "y")),
+        "weight": ColumnFacts("weight", Kind.REAL, F(0), F(5), F(1, 2)),
+    },
+    private=False,
+    unique=frozenset({"code"}),
+)
+TYPES = {
+    Kind.INTEGER: pl.Int64,
+    Kind.REAL: pl.Float64,
+    Kind.TEXT: pl.String,
+    Kind.BOOLEAN: pl.Boolean,
+    Kind.DATE: pl.Date,
+    Kind.TIMESTAMP: pl.Datetime("us"),
+}
+
+
+def schema_of(
+    *,
+    max_groups: int = 2,
+    max_rows: int = 3,
+    max_join_rows: int = 2,
+    replace_one: bool = False,
+) -> Schema:
+    """``visits`` and ``labs`` of units ``u``, ``people`` of rows, ``doctors`` in public."""
+    columns = {c.name: c for c in MEASURED}
+    unit = {"u": ColumnFacts("u", Kind.INTEGER)}
+    visits = Table(
+        "visits",
+        unit | columns,
+        unit="u",
+        max_groups=max_groups,
+        max_rows=max_rows,
+        max_join_rows=max_join_rows,
+    )
+    labs = Table(
+        "labs",
+        unit | {"v": ColumnFacts("v", Kind.INTEGER, F(-5), F(5))},
+        unit="u",
+        max_groups=max_groups,
+        max_rows=max_rows,
+        max_join_rows=max_join_rows,
+    )
+    people = Table("people", columns)
+    tables = {t.name: t for t in (visits, labs, people, DOCTORS)}
+    return Schema(tables, replace_one=replace_one)
+
+
+# --- hostile values ---------------------------------------------------------------------------
+
+_NAN, _INF = float("nan"), float("inf")
+HOSTILE: Mapping[str, Sequence[Any]] = {
+    "g": ("a", "b", "c", "é", "e\u0301", "A", "", "a ", "ab", None),
+    "w": ("", " ", "a", "A", "\x00", "a\x00", "ß", "SS", "İ", "😀", "'; --", "x" * 5000, "1", None),
+    "n": (0, 1, -1, 7, LARGEST, -LARGEST - 1, 2**53 + 1, 2**31, None),
+    "i": (0, 110, 1, 55, -1, 111, LARGEST, -LARGEST - 1, None),
+    "j": (0, 2**41, -(2**40), LARGEST, -LARGEST - 1, 1, None),
+    "x": (-10.0, 1000.0, 0.0, -0.0, 0.005, 5e-324, 1e308, -1e308, _NAN, _INF, -_INF, 999.995, None),
+    "y": (-1.0, 1.0, 0.0, -0.0, 5e-324, -5e-324, 1e-320, 1e308, _NAN, _INF, -_INF, 0.5, None),
+    "r": (0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, _NAN, _INF, -_INF, 1.0, -1.0, None),
+    "z": (1.0, 5.0, 3.0, -7.0, 1e308, _NAN, _INF, -_INF, None),
+    "b": (True, False, None),
+    "d": (dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2020, 2, 29), dt.date(1970, 1, 1), None),
+    "e": (dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2020, 1, 1), dt.date(2020, 2, 2), None),
+    "t": (
+        dt.datetime(1, 1, 1),
+        dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
+        dt.datetime(2020, 2, 29, 12),
+        dt.datetime(1969, 12, 31, 23, 59, 59),
+        None,
+    ),
+    "v": (-5, 5, 0, LARGEST, -LARGEST - 1, None),
+    "u": (0, 1, 2, 3, LARGEST, -LARGEST - 1),
+}
+DOCTOR_ROWS: list[Row] = [
+    {"code": 0, "label": "x", "weight": 5.0},
+    {"code": 1, "label": "y", "weight": 0.5},
+    {"code": 55, "label": "?", "weight": _NAN},
+    {"code": LARGEST, "label": "x", "weight": _INF},
+    {"code": None, "label": "y", "weight": 1.0},
+]
+
+
+def drawn_row(table: str, unit: int | None, source: random.Random) -> Row:
+    """One row of hostile values: half the time each column is one of its first two, the extremes
+    or the commonest keys."""
+    names = ["v"] if table == "labs" else [c.name for c in MEASURED]
+    row = {
+        name: HOSTILE[name][source.randrange(2)]
+        if source.random() < 0.5
+        else source.choice(HOSTILE[name])
+        for name in names
+    }
+    return row if table == "people" else {"u": unit, **row}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring databases."""
+
+    first: Rows
+    second: Rows
+
+
+TARGET = 77
+"""The unit in which two neighbours differ."""
+
+
+def drawn_pair(seed: int, *, replace_one: bool, most: int) -> Pair:
+    """Neighbours that differ in unit ``TARGET`` of visits and labs, and in one row of people.
+
+    ``most``: up to so many rows of that unit, in each table. The rows of both are shuffled, so that
+    an answer that follows their order differs.
+    """
+    source = random.Random(seed)
+    others: dict[str, list[Row]] = {}
+    for table in ("visits", "labs"):
+        units = (*HOSTILE["u"], None)
+        others[table] = [
+            drawn_row(table, source.choice(units), source) for _ in range(source.randrange(25))
+        ]
+    others["people"] = [drawn_row("people", None, source) for _ in range(source.randrange(10))]
+
+    def version(present: bool) -> dict[str, list[Row]]:
+        made: dict[str, list[Row]] = {"doctors": DOCTOR_ROWS}
+        for table, rows in others.items():
+            count = 1 if table == "people" else 1 + source.randrange(most)
+            # Rows of one unit are often alike, so that they meet in one group at one extreme.
+            few = [drawn_row(table, TARGET, source) for _ in range(min(count, 40))]
+            own = few + [source.choice(few) for _ in range(count - len(few))]
+            made[table] = [*rows, *(own if present else [])]
+            source.shuffle(made[table])
+        return made
+
+    return Pair(version(True), version(replace_one))
+
+
+def frame(schema: Schema, table: str, rows: Sequence[Row]) -> pl.DataFrame:
+    """Rows as a Polars frame."""
+    facts = schema.table(table).columns
+    types = {name: TYPES[f.kind] for name, f in facts.items()}
+    columns = {name: [row[name] for row in rows] for name in types}
+    return pl.DataFrame(columns, schema=types)
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+class Bench:
+    """One engine whose frames are exchanged between runs: opening one takes long."""
+
+    def __init__(self, schema: Schema | None = None) -> None:
+        self.schema = schema or schema_of()
+        empty = {name: frame(self.schema, name, []) for name in self.schema.tables}
+        self.engine = DuckDBEngine(empty, threads=2)
+
+    def put(self, rows: Rows) -> None:
+        """Have the engine's tables hold these rows."""
+        for name, content in rows.items():
+            self.put_frame(name, frame(self.schema, name, content))
+
+    def put_frame(self, name: str, content: pl.DataFrame) -> None:
+        """Have one table hold this frame."""
+        self.engine._open().register(self.engine._stored[name].view, to_arrow(content)[0])
+
+    def run(self, job: Job, schema: Schema, rows: Rows, key: bytes = KEY) -> Answer:
+        """The exact answer over these rows."""
+        self.put(rows)
+        return self.engine.run(job, schema, key)
+
+    def close(self) -> None:
+        """Give back the engine."""
+        self.engine.close()
+
+
+def planned(sql: str, schema: Schema, *, discover: bool = False) -> Plan:
+    """SQL as a plan; with ``discover``, its keys are discovered even where they are public."""
+    query = parse_query(sql, schema)
+    return lower(replace(query, discover=True) if discover else query, schema)
+
+
+# --- distance ---------------------------------------------------------------------------------
+
+
+def moved(job: Job, first: Answer, second: Answer) -> list[tuple[int, int]]:
+    """By measurement: the L1 distance of two answers, and the square of the L2 distance.
+
+    A group that is absent counts as zero.
+    """
+    found = []
+    for place, measurement in enumerate(job.measurements):
+        ones, others = (_by_key(a, place) for a in (first, second))
+        zero = [0] * (measurement.bins if isinstance(measurement, Leaves) else 1)
+        gaps = [
+            a - b
+            for key in {*ones, *others}
+            for a, b in zip(ones.get(key, zero), others.get(key, zero), strict=True)
+        ]
+        found.append((sum(map(abs, gaps)), sum(gap * gap for gap in gaps)))
+    return found
+
+
+def _by_key(answer: Answer, place: int) -> dict[Any, list[int]]:
+    values = answer.values[place].tolist()
+    listed = [v if isinstance(v, list) else [v] for v in values]
+    found = dict(zip(answer.keys, listed, strict=True))
+    assert len(found) == len(answer.keys), "a group is told twice"
+    return found
+
+
+def violations(plan: Plan, first: Answer, second: Answer) -> list[str]:
+    """Where two neighbours' answers differ by more than the plan claims; empty if nowhere."""
+    found = []
+    distances = moved(plan.job, first, second)
+    for place, (l1, l2_squared) in enumerate(distances):
+        claim = plan.sensitivities[place]
+        name = type(plan.job.measurements[place]).__name__
+        free = plan.weights[place] == 0
+        if l1 > (0 if free else claim.l1):
+            found.append(f"{name}: L1 {l1} > {claim.l1}")
+        if l2_squared > (0 if free else claim.l2_squared):
+            found.append(f"{name}: L2² {l2_squared} > {claim.l2_squared}")
+    for here, there in ((first, second), (second, first)):
+        fresh = set(here.keys) - set(there.keys)
+        if len(fresh) > plan.job.max_groups:
+            found.append(f"{len(fresh)} new groups > {plan.job.max_groups}")
+        for place, measurement in enumerate(plan.job.measurements):
+            if isinstance(measurement, Units) and plan.job.unit is not None:
+                counts = _by_key(here, place)
+                if any(counts[key] != [1] for key in fresh):
+                    found.append("a new group does not have one unit")
+    return found

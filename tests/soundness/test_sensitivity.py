@@ -1,0 +1,350 @@
+"""The exact part of generated plans, run on neighbours: the difference against what is claimed."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction as F
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dither.engines.duckdb import DuckDBEngine
+from dither.engines.rows import Seeds
+from dither.errors import DitherError
+from dither.plan.job import Answer, Total
+from dither.plan.lower import Plan
+from dither.plan.schema import Schema, Table
+from dither.sql import forms
+from soundness.queries import queries
+from soundness.tables import (
+    DOCTOR_ROWS,
+    KEY,
+    MEASURED,
+    TARGET,
+    Bench,
+    Row,
+    Rows,
+    drawn_pair,
+    drawn_row,
+    frame,
+    moved,
+    planned,
+    schema_of,
+    violations,
+)
+
+EXAMPLES = int(os.environ.get("DITHER_EXAMPLES", "200"))
+
+SETTINGS = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="DITHER_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+bounds = st.fixed_dictionaries(
+    {
+        "max_groups": st.sampled_from((1, 2, 3, 50)),
+        "max_rows": st.sampled_from((1, 2, 3, 40)),
+        "max_join_rows": st.sampled_from((1, 3)),
+        "replace_one": st.booleans(),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    """One engine for all examples."""
+    made = Bench()
+    yield made
+    made.close()
+
+
+def drawn_plan(sql: str, limits: dict[str, object], discover: bool) -> tuple[Plan, object]:
+    """The plan of generated SQL; what is refused is no example."""
+    schema = schema_of(**limits)  # type: ignore[arg-type]
+    try:
+        return planned(sql, schema, discover=discover), schema
+    except DitherError:
+        assume(False)
+        raise
+
+
+@SETTINGS
+@given(
+    sql=queries(),
+    limits=bounds,
+    discover=st.integers(0, 5).map(lambda n: n == 0),
+    seed=st.integers(0, 2**32),
+    most=st.sampled_from((1, 4, 15, 60, 3000)),
+)
+def test_no_unit_moves_an_answer_further_than_claimed(bench, sql, limits, discover, seed, most):
+    """L1 and squared L2 over all groups and leaves stay within the plan's sensitivities."""
+    plan, schema = drawn_plan(sql, limits, discover)
+    pair = drawn_pair(seed, replace_one=schema.replace_one, most=most)
+    first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
+    assert violations(plan, first, second) == []
+
+
+# --- claims that are attained -----------------------------------------------------------------
+
+GROUPED = (
+    "SELECT g AS k, COUNT(*) AS n, COUNT(x) AS m, COUNT(DISTINCT u) AS us, SUM(x) AS s, "
+    "AVG(z) AS a, VARIANCE(z) AS v, MEDIAN(i) AS q FROM visits GROUP BY g"
+)
+
+
+def target_rows(groups: str, *, per_group: int, **values: Any) -> list[Row]:
+    """Rows of the one unit, the same number in each group, all with these values."""
+    plain = dict.fromkeys((c.name for c in MEASURED), None) | {"x": 1000.0, "i": 110, "z": 5.0}
+    return [{"u": TARGET, **plain, **values, "g": g} for g in groups for _ in range(per_group)]
+
+
+def reached(bench: Bench, sql: str, one: list[Row], other: list[Row], **limits: Any) -> list[bool]:
+    """By measurement: whether the two targets' answers differ by all that is claimed."""
+    plan = planned(sql, schema_of(**limits))
+    first, second = (
+        bench.run(plan.job, bench.schema, {"visits": rows, "doctors": DOCTOR_ROWS})
+        for rows in (one, other)
+    )
+    assert violations(plan, first, second) == []
+    distances = moved(plan.job, first, second)
+    return [
+        (F(l1), F(l2)) == (claim.l1, claim.l2_squared)
+        for (l1, l2), claim in zip(distances, plan.sensitivities, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("per_group", [3, 4, 700])
+def test_a_unit_that_comes_or_goes_reaches_every_claim(bench, per_group):
+    """Rows at the extremes, in as many groups as count: no claim is larger than it must be."""
+    rows = target_rows("abc", per_group=per_group)
+    assert all(reached(bench, GROUPED, rows, [], max_groups=2, max_rows=3))
+
+
+def test_a_unit_that_is_replaced_reaches_every_claim(bench):
+    """Opposite extremes in the same groups reach signed sums; other groups reach the counts."""
+    one = target_rows("ab", per_group=5)
+    limits = {"max_groups": 2, "max_rows": 3, "replace_one": True}
+    others = (
+        target_rows("cé", per_group=5),
+        target_rows("ab", per_group=5, z=1.0),
+        target_rows("ab", per_group=5, z=3.0),
+    )
+    each = [reached(bench, GROUPED, one, other, **limits) for other in others]
+    assert all(any(found) for found in zip(*each, strict=True))
+
+
+def test_the_smaller_claim_of_a_single_group_is_reached(bench):
+    """Replacing a unit in one group of counts moves it by one contribution, not by two."""
+    sql = "SELECT COUNT(*) AS n, COUNT(DISTINCT u) AS us, SUM(i) AS s FROM visits WHERE i > 0"
+    one, gone = (target_rows("a", per_group=9, i=i) for i in (110, 0))
+    assert all(reached(bench, sql, one, gone, max_groups=2, max_rows=3, replace_one=True))
+
+
+def test_a_row_that_is_a_person_reaches_every_claim(bench):
+    """One row at the extremes, with and without it."""
+    sql = GROUPED.replace("visits", "people").replace("COUNT(DISTINCT u) AS us, ", "")
+    (row,) = target_rows("a", per_group=1)
+    plan = planned(sql, schema_of())
+    rest = [drawn_row("people", None, random.Random(5)) for _ in range(8)]
+    first, second = (
+        bench.run(plan.job, bench.schema, {"people": rows}) for rows in ([*rest, row], rest)
+    )
+    assert violations(plan, first, second) == []
+    assert [F(l1) for l1, _ in moved(plan.job, first, second)] == [
+        claim.l1 for claim in plan.sensitivities
+    ]
+
+
+def test_a_million_rows_of_one_unit_count_as_its_limits_say(bench):
+    """10^6 rows in all groups, at the extremes, reach the claims and not more."""
+    four = frame(bench.schema, "visits", target_rows("abcé", per_group=1))
+    heavy = four.select(pl.all().gather(np.arange(10**6) % 4))
+    rest = [drawn_row("visits", i % 5, random.Random(i)) for i in range(50)]
+    others = frame(bench.schema, "visits", rest)
+    plan = planned(GROUPED, schema_of(max_groups=2, max_rows=3))
+    answers = []
+    for content in (pl.concat([heavy, others]), others):
+        bench.put_frame("visits", content)
+        answers.append(bench.engine.run(plan.job, bench.schema, KEY))
+    assert violations(plan, *answers) == []
+    assert [F(l1) for l1, _ in moved(plan.job, *answers)] == [c.l1 for c in plan.sensitivities]
+
+
+def test_ties_of_the_hash_are_broken_by_the_unit_alone(bench, monkeypatch):
+    """Were every hash equal, the groups and rows kept would still be a matter of the unit's own."""
+    monkeypatch.setattr(Seeds, "hash", lambda self, *parts: forms.integer(0, "UBIGINT"))
+    for seed in range(8):
+        schema = schema_of(max_groups=1 + seed % 2, max_join_rows=1)
+        for sql in (
+            GROUPED,
+            "SELECT w, SUM(v) AS s FROM visits JOIN labs ON visits.u = labs.u GROUP BY w",
+        ):
+            plan = planned(sql, schema)
+            pair = drawn_pair(seed, replace_one=False, most=60)
+            answers = [bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second)]
+            assert violations(plan, *answers) == []
+
+
+# --- mutants ----------------------------------------------------------------------------------
+
+
+def without_group_limit(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+    """A unit counts in every group."""
+    return bench.run(replace(plan.job, max_groups=10**6), bench.schema, rows)
+
+
+def without_row_limit(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+    """All rows of a unit count."""
+    return bench.run(replace(plan.job, max_rows=10**6), bench.schema, rows)
+
+
+def clamped_too_late(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+    """Values are summed as they are, and each group's sum is moved inside what 10^6 rows reach."""
+    tables = {
+        name: replace(t, columns={n: replace(c, lower=None) for n, c in t.columns.items()})
+        for name, t in bench.schema.tables.items()
+    }
+    wide = tuple(
+        replace(m, lower=-(2**40), upper=2**40) if isinstance(m, Total) else m
+        for m in plan.job.measurements
+    )
+    job = replace(plan.job, measurements=wide)
+    answer = bench.run(job, replace(bench.schema, tables=tables), rows)
+    clamped = {
+        place: np.clip(answer.values[place], *(10**6 * end for end in m.ends))
+        if isinstance(m, Total)
+        else answer.values[place]
+        for place, m in enumerate(plan.job.measurements)
+    }
+    return Answer(answer.keys, clamped)
+
+
+def limited_by_order(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+    """Only the first rows of the table are read, whoever they belong to."""
+    return bench.run(plan.job, bench.schema, {**rows, "visits": rows["visits"][:12]})
+
+
+def groups_by_popularity(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+    """A unit keeps the groups that have the fewest rows of all units."""
+    size = Counter(row["g"] for row in rows["visits"])
+    order = sorted(size, key=lambda g: (size[g], str(g)))
+    mine: dict[Any, set[Any]] = {}
+    for row in rows["visits"]:
+        mine.setdefault(row["u"], set()).add(row["g"])
+    kept = {
+        unit: set([g for g in order if g in own and g is not None][: plan.job.max_groups])
+        for unit, own in mine.items()
+    }
+    chosen = [row for row in rows["visits"] if row["g"] in kept[row["u"]]]
+    return bench.run(plan.job, bench.schema, {**rows, "visits": chosen})
+
+
+def wrapped_at_29_bits(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+    """Sums are kept in 29 bits."""
+    answer = bench.run(plan.job, bench.schema, rows)
+    return Answer(answer.keys, {i: (v + 2**28) % 2**29 - 2**28 for i, v in answer.values.items()})
+
+
+MUTANTS = (
+    without_group_limit,
+    without_row_limit,
+    clamped_too_late,
+    limited_by_order,
+    groups_by_popularity,
+    wrapped_at_29_bits,
+)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
+def test_an_engine_with_a_bug_is_caught(bench, mutant):
+    """The comparison that all plans pass refutes each of these engines within a few pairs."""
+    sql = "SELECT g AS k, COUNT(*) AS n, SUM(x) AS s, SUM(j) AS t, MEDIAN(i) AS q FROM visits "
+    plan = planned(sql + "GROUP BY g", schema_of(max_groups=1, max_rows=2))
+    found = []
+    for seed in range(25):
+        pair = drawn_pair(seed, replace_one=False, most=15)
+        found = violations(plan, *(mutant(bench, plan, rows) for rows in (pair.first, pair.second)))
+        if found:
+            break
+    assert found
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("seed", range(4))
+def test_tables_in_files_are_bounded_alike(tmp_path, form, seed):
+    """The same comparison over Parquet and CSV files of hostile rows."""
+    schema = schema_of(max_groups=2, max_rows=3)
+    pair = drawn_pair(seed, replace_one=False, most=40)
+    answers: dict[str, list[Answer]] = {GROUPED: [], FOUND_BY_WORD: []}
+    for side, rows in (("first", pair.first), ("second", pair.second)):
+        sources = {}
+        for name, content in rows.items():
+            path = tmp_path / f"{side}-{name}.{form}"
+            table = frame(schema, name, content)
+            table.write_parquet(path) if form == "parquet" else table.write_csv(path)
+            sources[name] = path
+        with DuckDBEngine(sources, threads=1) as engine:
+            engine.check(schema)
+            for sql in answers:
+                answers[sql].append(engine.run(planned(sql, schema).job, schema, KEY))
+    for sql, (first, second) in answers.items():
+        assert violations(planned(sql, schema), first, second) == []
+    assert all(answers[sql][0].keys for sql in answers)
+
+
+FOUND_BY_WORD = (
+    "SELECT SUBSTRING(w, 1, 1) AS k, COUNT(DISTINCT u) AS n, SUM(x) AS s, AVG(j) AS a, "
+    "QUANTILE(y, 0.1) AS q FROM visits WHERE r >= -1 OR r IS NULL GROUP BY k"
+)
+
+LINES = (
+    b'"never closed',
+    b'a,"b""c,1',
+    b",,,,,,,,,,,,,,,,,,,,,,,,",
+    b"\xff\xfe\x00\xc3\x28",
+    b"\x00\x00",
+    b"\x02\x03,\x02",
+    b"a" * 3_000_000,
+    b"'; DROP TABLE source_0; --",
+    b"{e},\\N,NULL,NaN",
+    b"a,9223372036854775808,1e999,-1e-999",
+    b"a,1,2,3" + b'"' * 999,
+)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 40])
+def test_one_broken_line_of_a_csv_file_changes_one_row(tmp_path, place):
+    """Whatever a line holds, the others are read as before."""
+    facts = ("g", "i", "x", "w")
+    table = Table("people", {c.name: c for c in MEASURED if c.name in facts})
+    schema = Schema({"people": table})
+    source = random.Random(place)
+    rows = [drawn_row("people", None, source) for _ in range(40)]
+    text = frame(schema_of(), "people", rows).select(facts).write_csv().encode()
+    head, *lines = text.split(b"\n")[:-1]
+    sql = "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(i) AS a, MEDIAN(x) AS q FROM people"
+    plan = planned(sql, schema)
+
+    def answer(content: list[bytes]) -> Answer:
+        path = tmp_path / "people.csv"
+        path.write_bytes(b"\n".join([head, *content, b""]))
+        with DuckDBEngine({"people": path}, threads=1) as engine:
+            return engine.run(plan.job, schema, KEY)
+
+    plain = answer(lines)
+    assert plain.values[0].tolist() == [40]
+    for broken in LINES:
+        assert violations(plan, answer([*lines[:place], broken, *lines[place:]]), plain) == []
