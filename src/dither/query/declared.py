@@ -12,6 +12,7 @@ from typing import Any
 from dither.errors import PolicyError, nearest
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts
+from dither.plan.text import number
 from dither.query.reading import Reader
 
 __all__ = ["DeclaredColumn", "read_column", "resolve"]
@@ -54,7 +55,7 @@ def read_column(name: str, body: Reader) -> DeclaredColumn:
     """
     kind = body.text("type")
     if kind is not None and kind.lower() not in KINDS:
-        raise PolicyError(f"{body.name('type')} has no such option" + nearest(kind, KINDS))
+        raise PolicyError(f"{body.name('type')} has no option {kind!r}" + nearest(kind, KINDS))
     bounds = body.listed("bounds")
     if bounds is not None and len(bounds) != 2:
         raise PolicyError(f"{body.name('bounds')} must be [lower, upper], two different values")
@@ -109,11 +110,13 @@ def resolve(declared: DeclaredColumn, found: Mapping[str, Kind | None], where: s
     if declared.values is not None:
         values = tuple(_value(v, kind, where) for v in declared.values)
     if declared.step is not None and kind is not Kind.REAL:
-        raise PolicyError(f"{where}.step is for real columns; this one is {kind.value}")
+        raise PolicyError(
+            f"{where}.step is for real columns; this one is {kind.value}{_hint(kind)}"
+        )
     if declared.step is not None and lower is not None and declared.step > upper - lower:
         raise PolicyError(f"{where}.step is wider than the bounds")
-    if declared.edges is not None and not kind.numeric:
-        raise PolicyError(f"{where}.bins are for numbers; this column is {kind.value}")
+    if declared.edges is not None:
+        _check_bins(declared.edges, kind, lower, upper, where)
     return ColumnFacts(
         name=declared.name,
         kind=kind,
@@ -139,7 +142,32 @@ def _bound(value: Any, kind: Kind, where: str) -> Any:
         return value
     if kind is Kind.TIMESTAMP and isinstance(value, dt.date):
         return _utc(value)
-    raise PolicyError(f"{where}.bounds do not fit a column of kind {kind.value}")
+    raise PolicyError(f"{where}.bounds do not fit a column of kind {kind.value}{_hint(kind)}")
+
+
+def _hint(kind: Kind) -> str:
+    """What else the column may have been meant to be."""
+    if kind is Kind.TEXT:
+        return '; if its text holds numbers or dates, declare type = "integer", "real" or "date"'
+    if kind.temporal:
+        return "; write dates without quotes, such as 2024-01-31"
+    return ""
+
+
+def _check_bins(
+    edges: tuple[Fraction, ...],
+    kind: Kind,
+    lower: Fraction | None,
+    upper: Fraction | None,
+    where: str,
+) -> None:
+    if not kind.numeric:
+        raise PolicyError(f"{where}.bins are for numbers; this column is {kind.value}{_hint(kind)}")
+    if lower is not None and upper is not None and (edges[0] < lower or edges[-1] > upper):
+        raise PolicyError(
+            f"{where}.bins reach beyond its bounds, where no value can be; end them at "
+            f"{number(lower)} and {number(upper)}, or widen the bounds"
+        )
 
 
 def _value(value: Any, kind: Kind, where: str) -> Value:
@@ -153,7 +181,7 @@ def _value(value: Any, kind: Kind, where: str) -> Value:
         raise PolicyError(f"{where}.values cannot list values of kind {kind.value}; use bounds")
     fits = isinstance(value, wanted[kind]) and not isinstance(value, dt.datetime)
     if not fits or (kind is Kind.INTEGER and isinstance(value, bool)):
-        raise PolicyError(f"{where}.values must all be of kind {kind.value}")
+        raise PolicyError(f"{where}.values must all be of kind {kind.value}{_hint(kind)}")
     result: Value = value
     return result
 
@@ -163,5 +191,5 @@ def _utc(value: dt.date) -> dt.datetime:
     if not isinstance(value, dt.datetime):
         return dt.datetime(value.year, value.month, value.day)
     if value.tzinfo is not None:
-        return value.astimezone(dt.UTC).replace(tzinfo=None)
+        value = value.replace(tzinfo=None) - (value.utcoffset() or dt.timedelta())
     return value

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
-from dither.errors import PolicyError
+from dither.errors import PolicyError, nearest
 from dither.plan.kinds import Kind
 from dither.query.sources import source_format
 
@@ -20,6 +19,11 @@ HINTS = {
     Kind.TIMESTAMP: "bounds = [2020-01-01T00:00:00, 2025-12-31T23:59:59]",
     Kind.BOOLEAN: "",
 }
+
+UNTYPED = (
+    "# A CSV file has no types: what is not text needs one, as in",
+    '# age = { type = "integer", bounds = [0, 110] }',
+)
 
 
 def draft_policy(source: str | Path, *, table: str | None = None, unit: str | None = None) -> str:
@@ -53,18 +57,30 @@ def draft_policy(source: str | Path, *, table: str | None = None, unit: str | No
     if not path.is_file():
         raise PolicyError(f"no file {str(source)!r}")
     form = source_format(path, None, "SOURCE")
-    name = table or re.sub(r"\W+", "_", path.name.split(".")[0]).strip("_") or "data"
+    name = table or _table_name(path)
     engine = DuckDBEngine({name: FileSource(path, form, name if form == "duckdb" else None)})
     try:
         columns = dict(engine.describe(name))
     finally:
         engine.close()
     if unit is not None and unit not in columns:
-        raise PolicyError(f"unit {unit!r} is not a column of {path.name}")
-    return _draft(path, name, unit, columns)
+        raise PolicyError(f"unit: {path.name} has no column {unit!r}" + nearest(unit, columns))
+    return _draft(path, name, unit, columns, UNTYPED if form == "csv" else ())
 
 
-def _draft(path: Path, name: str, unit: str | None, columns: dict[str, Kind | None]) -> str:
+def _table_name(path: Path) -> str:
+    """A name for queries that needs no quotes."""
+    name = re.sub(r"\W+", "_", path.name.split(".")[0]).strip("_") or "data"
+    return name if name[0].isalpha() else f"table_{name}"
+
+
+def _draft(
+    path: Path,
+    name: str,
+    unit: str | None,
+    columns: dict[str, Kind | None],
+    remarks: tuple[str, ...],
+) -> str:
     lines = [
         "# What is public about the data, and what may be spent. Every fact here must come from",
         "# what you know without looking at the values: a codebook, a form, the law.",
@@ -94,6 +110,7 @@ def _draft(path: Path, name: str, unit: str | None, columns: dict[str, Kind | No
         "",
         f"[tables.{_key(name)}.columns]",
         "# nullable = false where NULL never occurs: means then share one count.",
+        *remarks,
     ]
     for column, kind in columns.items():
         if column == unit:
@@ -107,7 +124,16 @@ def _draft(path: Path, name: str, unit: str | None, columns: dict[str, Kind | No
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """A TOML string."""
+    shown = text.encode("utf-8", "replace").decode("utf-8")
+    return '"' + "".join(_escaped(c) for c in shown) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x20 or 0x7F <= code < 0xA0 else character
 
 
 def _key(name: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dither.accounting.filters import BudgetFilter
-from dither.errors import ArgumentError, PolicyError
+from dither.errors import ArgumentError, PolicyError, nearest
 from dither.numeric.rational import exact
 from dither.plan.kinds import Kind
 from dither.plan.schema import ColumnFacts, Schema, Table
@@ -96,8 +96,10 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     """
     if isinstance(policy, Mapping):
         document, folder = dict(policy), Path.cwd()
-    else:
+    elif isinstance(policy, str | Path):
         document, folder = _load(Path(policy))
+    else:
+        raise ArgumentError("policy must be the path of a TOML file, or a dictionary of its shape")
     top = Reader(document, "the policy")
     tables = {
         name: _table(name, Reader(body, f"tables.{name}"))
@@ -129,6 +131,8 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         "threads": engine.whole("threads"),
         "temp": engine.text("temp"),
     }
+    if options["temp"] is not None:
+        options["temp"] = str(folder / str(options["temp"]))
     engine.finish()
     top.finish()
     return Policy(
@@ -163,6 +167,10 @@ def schema_of(
     tables = {}
     for name, declared in policy.tables.items():
         kinds = found[name]
+        for field, names in (("unit", (declared.unit,)), ("unique", declared.unique)):
+            for column in names:
+                if column is not None:
+                    _check_column(column, kinds, f"tables.{name}.{field}")
         columns: dict[str, ColumnFacts] = {
             column: ColumnFacts(column, kind)
             for column, kind in kinds.items()
@@ -180,9 +188,14 @@ def schema_of(
             unique=frozenset(declared.unique),
             max_join_rows=declared.max_join_rows,
         )
-        for column in declared.unique:
-            tables[name].column(column)
     return Schema(tables, policy.replace_one, notes)
+
+
+def _check_column(column: str, kinds: Mapping[str, Kind | None], where: str) -> None:
+    if column not in kinds:
+        raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, kinds))
+    if kinds[column] is None:
+        raise PolicyError(f"{where}: the type of {column!r} in the source is not read")
 
 
 def _load(path: Path) -> tuple[dict[str, Any], Path]:
@@ -193,9 +206,16 @@ def _load(path: Path) -> tuple[dict[str, Any], Path]:
     try:
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text, parse_float=Decimal), path.resolve().parent
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
-        raise PolicyError(f"{path.name} is not valid TOML: {where}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path.name} is not valid TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise PolicyError(f"{path.name} is not valid TOML: it is not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise PolicyError(
+            f"{path.name} cannot be read: a number in it is too long, or lists nest too deep"
+        ) from None
+    except OSError:
+        raise PolicyError(f"{path.name} cannot be read: see that you may read it") from None
 
 
 def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
@@ -203,10 +223,11 @@ def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
     delta = part.number("delta", whole.delta if whole else Fraction(0))
     if epsilon is None:
         raise PolicyError(f"{part.where}.epsilon is missing: without a cap nothing is protected")
-    try:
-        return BudgetFilter(epsilon, delta)
-    except ArgumentError as error:
-        raise PolicyError(f"{part.where}: {error}") from None
+    if epsilon <= 0:
+        raise PolicyError(f"{part.where}.epsilon must be above 0")
+    if not 0 <= delta < 1:
+        raise PolicyError(f"{part.where}.delta must lie in [0, 1), far below one over the people")
+    return BudgetFilter(epsilon, delta)
 
 
 def _table(name: str, body: Reader) -> DeclaredTable:
@@ -233,13 +254,16 @@ def _table(name: str, body: Reader) -> DeclaredTable:
     )
     body.finish()
     given = [field for field, value in caps.items() if value is not None]
-    if public and (unit or given):
-        raise PolicyError(f"{body.where}: a public table has no unit, and no {', '.join(given)}")
+    for field in ("unit" if unit else None, *given):
+        if public and field:
+            raise PolicyError(
+                f"{body.where}.{field} contradicts public = true: a public table protects nobody"
+            )
     if not public and unique:
         raise PolicyError(f"{body.where}.unique is for public tables")
     if unit is None and given:
         raise PolicyError(
-            f"{body.where}: {given[0]} has no meaning where a row is a person; declare unit = "
+            f"{body.where}.{given[0]} has no meaning where a row is a person; declare unit = "
             f"the column that says who is protected, or leave {given[0]} out"
         )
     for field in ("max_groups", "max_rows"):
@@ -259,7 +283,10 @@ def _canonical(document: Mapping[str, Any]) -> bytes:
         if isinstance(value, list | tuple):
             return [plain(v) for v in value]
         if isinstance(value, float | Decimal):
-            return str(exact(value, "value"))
+            try:
+                return str(exact(value, "value"))
+            except ArgumentError:
+                return str(value)
         return value if isinstance(value, int | str) or value is None else str(value)
 
     return json.dumps(plain(document), sort_keys=True).encode()

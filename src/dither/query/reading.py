@@ -18,6 +18,8 @@ class Reader:
     def __init__(self, body: Any, where: str) -> None:
         if not isinstance(body, Mapping):
             raise PolicyError(f"{where} must be a table of fields, [{where}]")
+        if not all(isinstance(field, str) for field in body):
+            raise PolicyError(f"{where}: the names of fields must be texts")
         self.where = where
         self._body = dict(body)
         self._known: list[str] = []
@@ -26,10 +28,6 @@ class Reader:
         """The raw value of a field, or ``None``."""
         self._known.append(field)
         return self._body.get(field)
-
-    def has(self, field: str) -> bool:
-        """Whether the section has this field."""
-        return field in self._body
 
     def name(self, field: str) -> str:
         """The field's full name, for messages."""
@@ -64,7 +62,9 @@ class Reader:
         """One of a few words."""
         value = self.text(field) or default
         if value not in options:
-            raise PolicyError(f"{self.name(field)} has no such option" + nearest(value, options))
+            raise PolicyError(
+                f"{self.name(field)} has no option {value!r}" + nearest(value, options)
+            )
         return value
 
     def flag(self, field: str, default: bool) -> bool:
@@ -116,6 +116,10 @@ class Reader:
             raise PolicyError(f"{self.name(field)} must be a list that is not empty")
         if kind is not None and not all(isinstance(v, kind) for v in value):
             raise PolicyError(f"{self.name(field)} must be a list of texts")
+        if any(isinstance(v, list | tuple | Mapping) for v in value):
+            raise PolicyError(
+                f"{self.name(field)} must be a list of plain values, none in it a list"
+            )
         # True equals 1 in Python, so kinds are compared too.
         if len({(type(v), v) for v in value}) < len(value):
             raise PolicyError(f"{self.name(field)} names a value twice")

@@ -60,6 +60,10 @@ def open_session(
     """
     read = read_policy(policy)
     accounts = {DATASET: read.budget}
+    if analyst is not None and not read.analysts:
+        raise ArgumentError(
+            f"analyst: the policy caps no analysts; add [analysts.{analyst}] to it, or leave it out"
+        )
     if read.analysts:
         if analyst is None:
             raise ArgumentError(

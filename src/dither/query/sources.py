@@ -14,14 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["connect"]
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".duckdb": "duckdb",
-    ".db": "duckdb",
-}
-
 
 def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
     """An engine over the sources of a policy.
@@ -44,29 +36,43 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
         if source is None:
             raise PolicyError(f"tables.{name}.source is missing, and no frame was given for it")
         if isinstance(source, str | Path):
-            path = policy.folder / source
+            # What the policy names starts from the policy; what the caller names, from here.
+            path = Path(source) if name in given else policy.folder / source
             form = source_format(path, table.format, f"tables.{name}")
             if not path.is_file():
                 raise PolicyError(f"tables.{name}.source: no file {str(source)!r}")
             sources[name] = FileSource(path, form, _table_in(table, form))
         else:
             sources[name] = FrameSource(source)
-    return DuckDBEngine(
-        sources,
-        memory_limit=policy.engine["memory"],
-        threads=policy.engine["threads"],
-        temp_directory=policy.engine["temp"],
-    )
+    options = policy.engine
+    try:
+        return DuckDBEngine(
+            sources,
+            memory_limit=options["memory"],
+            threads=options["threads"],
+            temp_directory=options["temp"],
+        )
+    except ArgumentError as error:
+        if not str(error).startswith("memory_limit"):
+            raise
+        raise PolicyError(
+            "engine.memory must be a size such as '2GB', and engine.temp a folder that can be "
+            "written to"
+        ) from None
 
 
 def source_format(path: Path, declared: str | None, where: str) -> str:
     """The format of a file: as declared, else by its ending."""
+    from dither.engines.sources import ENDINGS
+
     if declared is not None:
-        if declared not in FORMATS.values():
-            options = sorted(set(FORMATS.values()))
-            raise PolicyError(f"{where}.format has no such option" + nearest(declared, options))
+        options = sorted(set(ENDINGS.values()))
+        if declared not in options:
+            raise PolicyError(
+                f"{where}.format has no option {declared!r}" + nearest(declared, options)
+            )
         return declared
-    for ending, form in FORMATS.items():
+    for ending, form in ENDINGS.items():
         if path.name.lower().endswith(ending):
             return form
     raise PolicyError(f"{where}.source: unknown ending; declare format = parquet, csv or duckdb")
