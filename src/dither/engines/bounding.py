@@ -79,11 +79,11 @@ class JobQuery:
         wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)] or [Units()]
         if self._job.unit is None:
             found = exp.select(*self._key_columns(), *self._row_sums(wanted)).from_(
-                self._rows(wanted).subquery("rows")
+                self._rows(wanted).subquery("rows", copy=False)
             )
         else:
             found = exp.select(*self._key_columns(), *self._unit_sums(wanted)).from_(
-                self._kept(self._parts(wanted)).subquery("kept")
+                self._kept(self._parts(wanted)).subquery("kept", copy=False)
             )
         return self._grouped(found)
 
@@ -94,8 +94,12 @@ class JobQuery:
         present = exp.Not(this=exp.Is(this=leaf.copy(), expression=exp.Null()))
         columns = [*self._key_columns(), leaf]
         if self._job.unit is None:
-            found = exp.select(*columns, exp.Count(this=exp.Star())).from_(rows.subquery("rows"))
-            return found.where(present).group_by(*(c.copy() for c in columns))
+            found = exp.select(*columns, exp.Count(this=exp.Star())).from_(
+                rows.subquery("rows", copy=False)
+            )
+            return found.where(present, copy=False).group_by(
+                *(c.copy() for c in columns), copy=False
+            )
         return self._unit_leaves(rows)
 
     # --- rows -----------------------------------------------------------------------------------
@@ -127,7 +131,7 @@ class JobQuery:
         """Unit, keys and the given values of every row that belongs to a public group."""
         source, job = self._source, self._job
         columns: list[exp.Expression] = []
-        found = exp.select().from_(source.select(job.relation).subquery("t"))
+        found = exp.select().from_(source.select(job.relation).subquery("t", copy=False))
         for name, key, listed in zip(self._keys, job.keys, self._lists, strict=True):
             value = self._key_value(key)
             if listed is None:
@@ -136,18 +140,21 @@ class JobQuery:
             table = f"{name}_public"
             columns.append(forms.named(identifier("position", table), name))
             found = found.join(
-                _public_list(listed, key.kind).subquery(table),
+                _public_list(listed, key.kind).subquery(table, copy=False),
                 on=exp.EQ(this=value, expression=identifier("value", table)),
+                copy=False,
             )
         if job.unit is not None:
             unit = source.emitter.value(job.unit)
             kind = source.emitter.facts(job.unit).kind
-            found = found.where(exp.Not(this=exp.Is(this=unit.copy(), expression=exp.Null())))
+            found = found.where(
+                exp.Not(this=exp.Is(this=unit.copy(), expression=exp.Null())), copy=False
+            )
             columns.append(forms.named(without_negative_zero(unit, kind), UNIT))
         columns.extend(values)
         if not columns:
             columns.append(forms.named(exp.true(), "row"))
-        return found.select(*columns)
+        return found.select(*columns, copy=False)
 
     def _rows(self, wanted: list[Measurement]) -> exp.Select:
         emitter = self._source.emitter
@@ -214,8 +221,8 @@ class JobQuery:
         made = [forms.named(node, name) for name, node in columns.items()]
         return (
             exp.select(*by, *made)
-            .from_(self._rows(wanted).subquery("rows"))
-            .group_by(*(c.copy() for c in by))
+            .from_(self._rows(wanted).subquery("rows", copy=False))
+            .group_by(*(c.copy() for c in by), copy=False)
         )
 
     def _kept(self, parts: exp.Select) -> exp.Select:
@@ -226,7 +233,7 @@ class JobQuery:
             partition_by=[identifier(UNIT)],
             order=exp.Order(expressions=self._group_order()),
         )
-        found = exp.select("*").from_(parts.subquery("parts"))
+        found = exp.select("*").from_(parts.subquery("parts", copy=False))
         limit = forms.integer(self._job.max_groups)
         found.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=limit)))
         return found
@@ -283,10 +290,10 @@ class JobQuery:
 
     def _grouped(self, found: exp.Select) -> exp.Select:
         if self._keys:
-            return found.group_by(*self._key_columns())
+            return found.group_by(*self._key_columns(), copy=False)
         # Without keys there is one group, and it is absent where nobody has a row.
         nobody = exp.GT(this=exp.Count(this=exp.Star()), expression=forms.integer(0))
-        return found.having(nobody)
+        return found.having(nobody, copy=False)
 
     # --- histograms -------------------------------------------------------------------------------
 
@@ -304,8 +311,8 @@ class JobQuery:
         by = [unit, *keys, leaf]
         counted = (
             exp.select(*by, forms.named(exp.Count(this=exp.Star()), "c"))
-            .from_(rows.subquery("rows"))
-            .group_by(*(c.copy() for c in by))
+            .from_(rows.subquery("rows", copy=False))
+            .group_by(*(c.copy() for c in by), copy=False)
         )
         if self._chooses_groups:
             rank = exp.Window(
@@ -313,19 +320,21 @@ class JobQuery:
                 partition_by=[unit.copy()],
                 order=exp.Order(expressions=self._group_order()),
             )
-            counted = exp.select("*").from_(counted.subquery("counted"))
+            counted = exp.select("*").from_(counted.subquery("counted", copy=False))
             most = forms.integer(self._job.max_groups)
             counted.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=most)))
         valued = (
             exp.select("*")
-            .from_(counted.subquery("chosen"))
+            .from_(counted.subquery("chosen", copy=False))
             .where(exp.Not(this=exp.Is(this=leaf.copy(), expression=exp.Null())))
         )
         total = exp.Window(
             this=exp.Sum(this=count.copy()),
             partition_by=[unit.copy(), *(k.copy() for k in keys)],
         )
-        weighed = exp.select("*", forms.named(total, "total")).from_(valued.subquery("valued"))
+        weighed = exp.select("*", forms.named(total, "total")).from_(
+            valued.subquery("valued", copy=False)
+        )
         within = exp.LTE(this=identifier("total"), expression=limit.copy())
         light = (
             exp.select(*(k.copy() for k in keys), leaf.copy(), count.copy())
@@ -351,14 +360,14 @@ class JobQuery:
             *(k.copy() for k in keys),
             leaf.copy(),
             forms.named(forms.integer(1), "c"),
-        ).from_(numbered.subquery("numbered"))
+        ).from_(numbered.subquery("numbered", copy=False))
         heavy.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=limit.copy())))
-        both = exp.union(light, heavy, distinct=False)
+        both = exp.union(light, heavy, distinct=False, copy=False)
         columns = [*(k.copy() for k in keys), leaf.copy()]
         return (
             exp.select(*columns, call("SUM", count.copy()))
-            .from_(both.subquery("both"))
-            .group_by(*(c.copy() for c in columns))
+            .from_(both.subquery("both", copy=False))
+            .group_by(*(c.copy() for c in columns), copy=False)
             .with_("weighed", as_=weighed, materialized=True)
         )
 

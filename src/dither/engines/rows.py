@@ -115,7 +115,7 @@ class RowSource:
             case Scan():
                 return self._scan(relation)
             case Filter(source=source, predicate=predicate):
-                found = exp.select("*").from_(self.select(source).subquery("f"))
+                found = exp.select("*").from_(self.select(source).subquery("f", copy=False))
                 return found.where(self.emitter.value(predicate, Kind.BOOLEAN), copy=False)
             case PublicJoin():
                 return self._public_join(relation)
@@ -153,7 +153,7 @@ class RowSource:
             # Counting rows needs a column all the same; its name must not meet another's.
             number = list(self._tables).index(scan.alias)
             return exp.select(forms.named(exp.true(), f"n{number}")).from_(table)
-        return exp.select(*read).from_(exp.select(*raw).from_(table).subquery("s"))
+        return exp.select(*read).from_(exp.select(*raw).from_(table).subquery("s", copy=False))
 
     def _public_join(self, join: PublicJoin) -> exp.Select:
         keys: list[exp.Expression] = []
@@ -167,22 +167,25 @@ class RowSource:
                 exp.EQ(this=self.emitter.value(left, kind), expression=forms.identifier(name, "p"))
             )
         own = [forms.identifier(self._names[c]) for c in self._own(join.public.alias)]
-        public = exp.select(exp.Star(), *keys).from_(self._scan(join.public).subquery("s"))
+        public = exp.select(exp.Star(), *keys).from_(
+            self._scan(join.public).subquery("s", copy=False)
+        )
         # One row per key, whatever the public table holds: a join must not fan out.
         first = exp.Window(
             this=exp.RowNumber(),
             partition_by=[forms.identifier(f"j{i}{join.public.alias}") for i in range(len(keys))],
             order=exp.Order(expressions=own),
         )
-        once = exp.select("*").from_(public.subquery("q"))
+        once = exp.select("*").from_(public.subquery("q", copy=False))
         once.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=forms.integer(1))))
         return (
             exp.select("*")
-            .from_(self.select(join.source).subquery("f"))
+            .from_(self.select(join.source).subquery("f", copy=False))
             .join(
-                once.subquery("p"),
+                once.subquery("p", copy=False),
                 on=forms.all_of("AND", conditions),
                 join_type="LEFT" if join.keep_all else "INNER",
+                copy=False,
             )
         )
 
@@ -196,7 +199,11 @@ class RowSource:
             this=self.emitter.value(join.left_unit, kind),
             expression=self.emitter.value(join.right_unit, kind),
         )
-        return exp.select("*").from_(left.subquery("l")).join(right.subquery("g"), on=same)
+        return (
+            exp.select("*")
+            .from_(left.subquery("l", copy=False))
+            .join(right.subquery("g", copy=False), on=same, copy=False)
+        )
 
     def _cut(self, relation: Relation, rows: exp.Select, unit: ex.Column) -> exp.Select:
         """At most ``max_join_rows`` rows of each unit, by a keyed hash of their content.
@@ -217,9 +224,9 @@ class RowSource:
                 exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in columns]),
                 "occurrence",
             ),
-        ).from_(rows.subquery("w"))
+        ).from_(rows.subquery("w", copy=False))
         present = exp.Not(this=exp.Is(this=self.emitter.value(unit), expression=exp.Null()))
-        numbered = numbered.where(present)
+        numbered = numbered.where(present, copy=False)
         content = [*columns, forms.identifier("occurrence")]
         rank = exp.Window(
             this=exp.RowNumber(),
@@ -227,7 +234,7 @@ class RowSource:
             order=exp.Order(expressions=[self._seeds.hash(*content), *(c.copy() for c in content)]),
         )
         kept = exp.select(exp.Star(**{"except_": [exp.to_identifier("occurrence", quoted=True)]}))
-        kept = kept.from_(numbered.subquery("o"))
+        kept = kept.from_(numbered.subquery("o", copy=False))
         limit = forms.integer(table.max_join_rows)
         kept.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=limit)))
         return kept
