@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dither import __version__
-from dither.errors import CertificateError, LedgerError
+from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Ledger
 from dither.plan.job import Leaves, Total
 from dither.privacy import Charge
@@ -175,6 +175,11 @@ def verify(
     CertificateError
         Where the certificate was changed, or its ledger, entry, accounts or loss do not agree, or
         the ledger's own chain does not hold; names the first disagreement.
+
+    Notes
+    -----
+    The ledger keeps each answer with its certificate, under its chain of hashes. So a certificate
+    that was changed in any field does not agree, even if its digest was made anew.
     """
     body = _content(certificate)
     if body.get("format") != FORMAT:
@@ -183,19 +188,26 @@ def verify(
     if claimed != _digest({k: v for k, v in body.items() if k != "digest"}):
         raise CertificateError("the certificate was changed: its digest does not match its content")
     try:
-        with Ledger.open(ledger, create=False) as book:
-            chain = book.verify()
-            if not chain.ok:
-                raise CertificateError(f"the ledger does not hold: {chain.describe()}")
-            named = body["ledger"]
-            if book.id != named["id"]:
-                raise CertificateError("the certificate names another ledger")
-            try:
-                entry = book.entry(named["entry"])
-            except LedgerError:
-                raise CertificateError("the ledger has no such entry") from None
-    except (KeyError, TypeError):
-        raise CertificateError("the certificate lacks a field that every certificate has") from None
+        return _agreement(body, ledger)
+    except (KeyError, TypeError, AttributeError, ArgumentError):
+        raise CertificateError(
+            "the certificate lacks a field that every certificate has, or has it in another form"
+        ) from None
+
+
+def _agreement(body: Mapping[str, Any], ledger: str | Path) -> Verified:
+    named = body["ledger"]
+    with Ledger.open(ledger, create=False) as book:
+        chain = book.verify()
+        if not chain.ok:
+            raise CertificateError(f"the ledger does not hold: {chain.describe()}")
+        if book.id != named["id"]:
+            raise CertificateError("the certificate names another ledger")
+        try:
+            entry = book.entry(named["entry"])
+        except LedgerError:
+            raise CertificateError("the ledger has no such entry") from None
+        stored = next((e.answer for e in book.entries() if e.answers == entry.number), None)
     if entry.hash != named["hash"]:
         raise CertificateError("the ledger's entry is not the one that the certificate names")
     if set(entry.accounts) != set(named["accounts"]):
@@ -205,9 +217,19 @@ def verify(
     loss = Charge(**{k: _fraction(v) for k, v in body["loss"].items()})
     if entry.charge is None or not _covers(entry.charge, loss):
         raise CertificateError("the ledger charged less than the certificate's loss")
+    if stored is None:
+        raise CertificateError(
+            "the ledger holds no answer for the entry, so nothing says what was released under it"
+        )
+    issued = json.loads(stored)["certificate"]
+    for field in {**issued, **body}:
+        if body.get(field) != issued.get(field):
+            raise CertificateError(
+                f"the certificate's {field!r} is not what was issued with the answer"
+            )
     return Verified(
-        named["entry"],
-        f"the certificate agrees with entry {named['entry']} of the ledger; "
+        entry.number,
+        f"the certificate agrees with entry {entry.number} of the ledger; "
         f"{chain.entries} entries, chain whole",
     )
 

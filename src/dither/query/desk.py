@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dither.accounting.filters import BudgetFilter
+from dither.errors import ArgumentError
 from dither.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["Desk"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Desk:
-    """One session's engine, ledger and accounts.
+    """One session's engine, ledger and accounts; open until its session is closed.
 
     Parameters
     ----------
@@ -32,6 +34,9 @@ class Desk:
         The delta of a release that names none.
     policy : str
         The digest of the policy.
+    closed : bool
+    process : int
+        The process that opened it. The engine's threads do not live on in a fork.
     """
 
     engine: Engine
@@ -40,3 +45,21 @@ class Desk:
     delta: Fraction
     release_delta: Fraction
     policy: str
+    closed: bool = False
+    process: int = field(default_factory=os.getpid)
+
+    def check_open(self) -> None:
+        """Refuse to charge where the engine could not answer.
+
+        Raises
+        ------
+        ArgumentError
+            Where the session is closed, or was opened in another process.
+        """
+        if self.closed:
+            raise ArgumentError("this session is closed; open another with dither.open")
+        if self.process != os.getpid():
+            raise ArgumentError(
+                "this session was opened in another process, and its engine is not there after a "
+                "fork; open a session in each process with dither.open"
+            )

@@ -18,17 +18,19 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.mechanisms import smallest_epsilon
+from dither.mechanisms.additive import check_confidence
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
 from dither.query.estimates import Measured, estimate
 from dither.query.explain import UNACCOUNTED
 from dither.query.pricing import Priced
 from dither.query.tables import paragraph, table
+from dither.sql.keys import free_name
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Preview", "budget_for", "half_widths", "preview"]
+__all__ = ["Preview", "budget_for", "check_sizes", "half_widths", "preview"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,17 @@ class Preview:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """A Polars frame: ``size``, one column for each output, and ``missed`` where it applies."""
+        """A Polars frame: ``size``, one column for each output, and ``missed`` where it applies.
+
+        Where an output has one of those two names, ``size_2`` or ``missed_2`` stands for it.
+        """
         import polars as pl
 
-        columns: dict[str, Any] = {"size": list(self.sizes)}
+        size, missed = free_name("size", [*self.widths]), free_name("missed", [*self.widths])
+        columns: dict[str, Any] = {size: list(self.sizes)}
         columns |= {name: list(widths) for name, widths in self.widths.items()}
         if self.missed is not None:
-            columns["missed"] = list(self.missed)
+            columns[missed] = list(self.missed)
         return pl.DataFrame(columns)
 
     def __str__(self) -> str:
@@ -101,16 +107,20 @@ class Preview:
 
 def preview(priced: Priced, sizes: Sequence[int], confidence: float) -> Preview:
     """The preview of a priced plan."""
-    if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes):
-        raise ArgumentError("sizes must be whole numbers of at least 1")
-    if not 0 < confidence < 1:
-        raise ArgumentError("confidence must lie strictly between 0 and 1")
+    check_sizes(sizes, "sizes")
+    confidence = check_confidence(confidence)
     widths = half_widths(priced, sizes, confidence)
     missed = None
     if priced.allocation is not None and priced.allocation.keys is not None:
         rule = priced.allocation.keys
         missed = tuple(float(rule.miss_probability(n)) for n in sizes)
     return Preview(priced.epsilon, priced.delta, confidence, tuple(sizes), widths, missed)
+
+
+def check_sizes(sizes: Sequence[int], name: str) -> None:
+    """Refuse what is no size of a group."""
+    if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes):
+        raise ArgumentError(f"{name}: the size of a group is a whole number of at least 1")
 
 
 def half_widths(

@@ -77,9 +77,10 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
         raise ArgumentError("delta must lie in [0, 1)")
     job = plan.job
     # Trees suit one family of noise or the other; both are tried, and the lesser error kept.
+    either = delta > 0 and any(isinstance(m, Leaves) for m in job.measurements)
     options = [
         _priced(plan, epsilon, delta, gaussian)
-        for gaussian in ([False, True] if delta else [False])
+        for gaussian in ([False, True] if either else [False])
     ]
     best = min(options, key=lambda option: option[0])[1]
     for i, noise in best.noises.items():

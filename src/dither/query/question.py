@@ -5,26 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from dither.engines.base import FAILED
-from dither.errors import ArgumentError, BudgetError, DitherError, EngineError
+from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, LedgerError, nearest
 from dither.ledger import Charged
 from dither.mechanisms import largest_epsilon
+from dither.mechanisms.additive import check_confidence
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
 from dither.query.certificate import certificate_of
 from dither.query.desk import Desk
 from dither.query.explain import Explanation, explain
 from dither.query.noising import add_noise
-from dither.query.preview import Preview, budget_for, preview
+from dither.query.preview import Preview, budget_for, check_sizes, preview
 from dither.query.pricing import Priced, price
 from dither.query.release import Release, answer_of
 from dither.sql import to_sql
 
 __all__ = ["Question"]
+
+UNSTORED = (
+    "the answer could not be stored in the ledger: keep this copy, since its token cannot replay "
+    "it and its certificate cannot be verified"
+)
 
 Number = int | float | str | Fraction
 
@@ -126,8 +133,10 @@ class Question:
             half_width = dict.fromkeys(names, half_width)
         for name in half_width:
             if name not in names:
-                raise ArgumentError(f"half_width: no output {name!r}")
+                raise ArgumentError(f"half_width: no output {name!r}" + nearest(name, names))
         wanted = {name: float(positive(w, "half_width")) for name, w in half_width.items()}
+        check_sizes([size], "size")
+        confidence = check_confidence(confidence)
         return budget_for(lambda epsilon: self._price(epsilon, delta), wanted, size, confidence)
 
     def release(
@@ -171,8 +180,8 @@ class Question:
         names. The charge is on the disk before the engine starts, because from then on the time it
         takes, or a crash, may tell something.
         """
-        if not 0 < confidence < 1:
-            raise ArgumentError("confidence must lie strictly between 0 and 1")
+        self._desk.check_open()
+        confidence = check_confidence(confidence)
         priced = self._price(epsilon, delta)
         request = self._request(priced, confidence)
         self._desk.engine.prepare(self._plan.job, self._plan.schema)
@@ -180,7 +189,7 @@ class Question:
             charged = self._desk.ledger.charge(
                 list(self._desk.accounts),
                 priced.charge,
-                token=token or secrets.token_hex(16),
+                token=secrets.token_hex(16) if token is None else token,
                 request=request,
                 note={"query": self.sql, "policy": self._desk.policy},
             )
@@ -196,7 +205,12 @@ class Question:
         except Exception:
             # The engine's own words: what failed, and where, may depend on the data.
             raise EngineError(FAILED) from None
-        self._desk.ledger.store_answer(charged.entry, json.dumps(stored))
+        try:
+            self._desk.ledger.store_answer(charged.entry, json.dumps(stored))
+        except LedgerError:
+            # It is paid for and protected, so it is handed over all the same.
+            stored["notes"].append(UNSTORED)
+            warnings.warn(UNSTORED, stacklevel=2)
         return Release(stored)
 
     def _answered(
@@ -233,18 +247,24 @@ class Question:
         """The cheapest change: the largest epsilon that every account would still bear."""
         balances = [(b.caps, b.spent) for b in map(self._desk.ledger.balance, self._desk.accounts)]
 
-        def fits(epsilon: Fraction) -> bool:
+        def fits(epsilon: Fraction, delta: Fraction) -> bool:
             try:
-                charge = price(self._plan, epsilon, priced.delta).charge
+                charge = price(self._plan, epsilon, delta).charge
             except DitherError:
                 # So small an epsilon wants noise too wide to draw; its price is no obstacle.
                 return True
             return all(caps.admits(spent + charge) for caps, spent in balances)
 
-        best = largest_epsilon(fits, high=priced.epsilon)
-        if best is None:
-            return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
-        return f"The same query fits with epsilon = {float(best):g}."
+        # Where no epsilon fits, it may be the delta that is too much.
+        deltas = [priced.delta]
+        deltas += [d for d in (self._desk.release_delta,) if d < priced.delta]
+        deltas += [Fraction(0)] if priced.delta and not self._plan.discovered else []
+        for delta in dict.fromkeys(deltas):
+            best = largest_epsilon(lambda e, d=delta: fits(e, d), high=priced.epsilon)  # type: ignore[misc]
+            if best is not None:
+                other = "" if delta == priced.delta else f" and delta = {float(delta):.3g}"
+                return f"The same query fits with epsilon = {float(best):g}{other}."
+        return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
 
     def _request(self, priced: Priced, confidence: float) -> str:
         body = {

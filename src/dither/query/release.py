@@ -173,13 +173,17 @@ def answer_of(
     query = plan.query
     measured = Measured(noisy.values, priced.noises, priced.trees)
     made: list[dict[str, Any]] = []
+    sortable: dict[str, list[Any]] = {}
     for at, key in enumerate(plan.job.keys):
-        made.append(_key_column(key, [group[at] for group in noisy.keys]))
+        sortable[key.name] = [group[at] for group in noisy.keys]
+        made.append(_key_column(key, sortable[key.name]))
     for output, recipe in zip(query.outputs, plan.recipes, strict=True):
         found = estimate(recipe, measured, confidence)
         whole = isinstance(recipe, Linear) and all(c.denominator == 1 for _, c in recipe.terms)
-        made.extend(_output_columns(output.name, found, whole))
-    rows = _ordered(made, plan)
+        columns = _output_columns(output.name, found, whole)
+        sortable |= {c["name"]: [_decode(v, c["kind"]) for v in c["values"]] for c in columns}
+        made.extend(columns)
+    rows = _ordered(sortable, plan)
     for column in made:
         column["values"] = [column["values"][i] for i in rows]
     return {
@@ -222,31 +226,32 @@ def bin_labels(node: Bin) -> list[str]:
 
 
 def _output_columns(name: str, found: Estimate, whole: bool) -> list[dict[str, Any]]:
-    parts = ((name, found.value), (f"{name}_lower", found.lower), (f"{name}_upper", found.upper))
-    made = []
-    for title, values in parts:
-        if whole:
-            listed: list[Any] = [round(v) for v in np.asarray(values).tolist()]
-        else:
-            listed = [_encode(v) for v in np.asarray(values).tolist()]
-        made.append({"name": title, "kind": "integer" if whole else "real", "values": listed})
-    return made
+    titles = (name, f"{name}_lower", f"{name}_upper")
+    parts = [np.asarray(values).tolist() for values in (found.value, found.lower, found.upper)]
+    # What 64 bits cannot hold is shown as a real.
+    whole = whole and all(abs(v) < 2**63 for values in parts for v in values)
+    return [
+        {
+            "name": title,
+            "kind": "integer" if whole else "real",
+            "values": [round(v) if whole else _encode(v) for v in values],
+        }
+        for title, values in zip(titles, parts, strict=True)
+    ]
 
 
-def _ordered(made: list[dict[str, Any]], plan: Plan) -> list[int]:
+def _ordered(columns: Mapping[str, list[Any]], plan: Plan) -> list[int]:
     """The rows as ORDER BY and LIMIT want them: post-processing of released values."""
-    rows = list(range(len(made[0]["values"]))) if made else []
-    by_name = {column["name"]: column["values"] for column in made}
+    rows = list(range(max((len(values) for values in columns.values()), default=0)))
     for name, descending in reversed(plan.query.order):
-        values = by_name[name]
+        values = columns[name]
         rows.sort(key=lambda i: _sortable(values[i]), reverse=descending)
     return rows if plan.query.limit is None else rows[: plan.query.limit]
 
 
 def _sortable(value: Any) -> tuple[bool, Any]:
-    if value is None:
-        return True, 0
-    return False, float(value) if value in ("inf", "-inf") else value
+    """NULL last; first where the order descends."""
+    return (True, 0) if value is None else (False, value)
 
 
 def _unit(aggregate: Aggregate, plan: Plan) -> str | None:

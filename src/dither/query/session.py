@@ -142,11 +142,19 @@ class Session:
         return rows(name, self.schema, self._ask)
 
     def balance(self) -> list[Balance]:
-        """What each account may spend, has spent and has left."""
+        """What each account may spend, has spent and has left.
+
+        Raises
+        ------
+        ArgumentError
+            Where the session is closed.
+        """
+        self._desk.check_open()
         return [self.ledger.balance(name) for name in self.accounts]
 
     def close(self) -> None:
-        """Give back the engine and the ledger."""
+        """Give back the engine and the ledger. Questions can still be explained and previewed."""
+        self._desk.closed = True
         self._engine.close()
         self.ledger.close()
 
