@@ -82,7 +82,7 @@ WIDE = "SELECT i AS k, COUNT(*) AS n, SUM(z) AS s FROM visits GROUP BY i"
 
 
 def test_gaussian_groups_keep_their_word(bench):
-    """Forty groups of one unit, in Gaussian noise; a quarter of its variance is refuted."""
+    """Forty groups of one unit, in Gaussian noise; a quarter of its sigma is refuted."""
     schema = schema_of(max_groups=40, max_rows=1)
     plan = planned(WIDE, schema)
     own = [row for i in range(40) for row in rows_of(TARGET, "a", copies=1, i=i)]
@@ -91,7 +91,7 @@ def test_gaussian_groups_keep_their_word(bench):
     priced = price(plan, F(1), F(1, 1000))
     assert all(isinstance(n, DiscreteGaussian) for n in priced.noises.values())
     assert not audit(priced, priced, pair, 4_000)
-    mutant = with_noise(priced, lambda noise: narrower(noise, F(1, 3)))
+    mutant = with_noise(priced, lambda noise: narrower(noise, F(1, 4)))
     assert audit(priced, mutant, pair, 4_000)
 
 
