@@ -109,7 +109,7 @@ def test_families_are_mixed_where_that_is_best():
     plan = allocate([Need("n", F(1), F(1)), Need("histogram", F(64), F(64))], F(1), F(1, 10**6))
     assert isinstance(plan["n"].mechanism, DiscreteLaplace)
     assert isinstance(plan["histogram"].mechanism, DiscreteGaussian)
-    assert "Laplace in its place" in plan["histogram"].reason
+    assert "all measurements together" in plan["histogram"].reason
     with pytest.raises(KeyError):
         plan["other"]
 

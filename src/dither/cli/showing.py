@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dither.query.explain import Explanation, Node
     from dither.query.preview import Preview
     from dither.query.release import Release
+    from dither.query.tree import Explanation, Node
 
 __all__ = [
     "console",
@@ -95,7 +95,7 @@ def print_release(release: Release, notes: Sequence[str]) -> None:
 
 def print_preview(preview: Preview) -> None:
     """Half-widths by group size, and what they leave out."""
-    from dither.query.explain import UNACCOUNTED
+    from dither.query.wording import UNACCOUNTED
 
     out = console()
     table = new_table()

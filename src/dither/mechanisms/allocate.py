@@ -235,16 +235,13 @@ class _Split:
             if isinstance(mechanism, DiscreteLaplace)
             else mechanism.loss(l2_squared=need.l2_squared)
         )
-        reason = "discrete Laplace: delta is 0, so only pure noise will do"
-        if self.delta:
-            other = self.mechanism(i, gaussians ^ {i})
-            chosen, rejected = (
-                ("Gaussian", "Laplace") if i in gaussians else ("Laplace", "Gaussian")
-            )
-            reason = (
-                f"discrete {chosen}: standard deviation {math.sqrt(mechanism.variance):.4g}; "
-                f"discrete {rejected} in its place, {math.sqrt(other.variance):.4g}"
-            )
+        rejected = "Laplace" if i in gaussians else "Gaussian"
+        if not self.delta:
+            reason = "δ is 0, so only pure noise will do"
+        elif len(self.needs) == 1:
+            reason = f"discrete {rejected} noise of the same cost would be wider"
+        else:
+            reason = "chosen for the least error of all measurements together, by their shares"
         return Share(need, mechanism, loss, self.weights[i] * self.epsilon, reason)
 
     def allocation(self, gaussians: frozenset[int]) -> Allocation:

@@ -4,4 +4,5 @@
 - ``session``, ``builder``, ``asking``, ``question``: the analyst's doors.
 - ``pricing``, ``explain``, ``preview``: what can be said before anything is spent or read.
 - ``noising``, ``estimates``, ``release``, ``certificate``: what happens after the charge.
+- ``wording``, ``tree``, ``tables``: how it is said.
 """

@@ -14,8 +14,9 @@ from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Ledger
 from dither.plan.job import Leaves, Total
 from dither.privacy import Charge
-from dither.query.explain import UNACCOUNTED, explain, measurement_text, protects
+from dither.query.explain import explain
 from dither.query.pricing import Priced
+from dither.query.wording import UNACCOUNTED, measurement_text, protects
 
 __all__ = ["Certificate", "Verified", "certificate_of", "verify"]
 

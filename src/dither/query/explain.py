@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import html
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import sqrt
-from typing import Any
 
 from dither.plan import job as jb
 from dither.plan import relations as rel
-from dither.plan.expressions import Bin
+from dither.plan.expressions import Bin, Column
 from dither.plan.facts import Facts, Scope, infer
 from dither.plan.lower import Plan
 from dither.plan.recipes import (
@@ -21,67 +18,28 @@ from dither.plan.recipes import (
     Recipe,
     VarianceRecipe,
 )
+from dither.plan.schema import Table
+from dither.plan.sensitivity import Sensitivity
 from dither.plan.text import number, show, show_value
 from dither.query.pricing import Priced
-from dither.query.tables import paragraph
-from dither.sql.keys import default_name
-
-__all__ = ["Explanation", "Node", "explain", "measurement_text", "protects"]
-
-UNACCOUNTED = (
-    "intervals are about the noise: not about values moved to their bounds, nor about rows and "
-    "groups left out so that one unit counts within its limits"
+from dither.query.tree import Explanation, Node
+from dither.query.wording import (
+    UNACCOUNTED,
+    aggregate_text,
+    exact_text,
+    measurement_text,
+    protected,
+    short,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One line of an explanation: what it is, its facts by name, and what it rests on."""
-
-    title: str
-    facts: tuple[tuple[str, str], ...] = ()
-    children: tuple[Node, ...] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The node as plain data."""
-        return {
-            "title": self.title,
-            "facts": dict(self.facts),
-            "children": [child.to_dict() for child in self.children],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A plan explained. ``str()`` draws the tree for a terminal; notebooks show HTML."""
-
-    root: Node
-
-    def to_dict(self) -> dict[str, Any]:
-        """The tree as plain data."""
-        return self.root.to_dict()
-
-    def __str__(self) -> str:
-        lines = [self.root.title, *_facts_text(self.root, "│  " if self.root.children else "   ")]
-        _draw(self.root, "", lines)
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        style = (
-            "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.45;"
-            "max-width:60em"
-        )
-        return f'<div class="dither-plan" style="{style}">{_html(self.root, top=True)}</div>'
+__all__ = ["Explanation", "explain"]
 
 
 def explain(plan: Plan, priced: Priced | None = None) -> Explanation:
     """Explain a plan, with its noise and cost where it is priced."""
     children = [
-        Node("protects " + protects(plan)),
-        Node("rows", children=(_relation(plan.query.relation, plan),)),
+        _protection(plan),
+        Node("reads", children=(_relation(plan.query.relation, plan),)),
         _groups(plan),
         *(_measurement(i, plan, priced) for i in range(len(plan.job.measurements))),
         _outputs(plan),
@@ -97,44 +55,15 @@ def explain(plan: Plan, priced: Priced | None = None) -> Explanation:
     return Explanation(Node(f"release of {names}", children=tuple(children)))
 
 
-def protects(plan: Plan) -> str:
-    """Who is protected, and which tables count as neighbours."""
-    if plan.table.unit is None:
-        who, rows = f"one row of {plan.table.name}", "one row"
-    else:
-        tables = [s.table for s in rel.scans(plan.query.relation)]
-        private = [t for t in tables if plan.schema.table(t).private]
-        who = f"one {plan.table.unit}, with all its rows of {' and '.join(private)}"
-        rows = f"all rows of one {plan.table.unit}"
-    if plan.schema.replace_one:
-        return f"{who}; neighbours replace {rows} by any other (the number of units is public)"
-    return f"{who}; neighbours add or remove {rows}"
-
-
-def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
-    """A measurement in a few words."""
-    match measurement:
-        case jb.Rows():
-            return "count of rows"
-        case jb.Units():
-            return f"count of distinct {unit}"
-        case jb.Values(operand=x):
-            return f"count of rows where {show(x)} is not NULL"
-        case jb.Total(operand=x, square=square):
-            what = f"({show(x)} - {number(measurement.centre * measurement.step)})"
-            plain = show(x) if measurement.centre == 0 else what
-            return f"sum of {what}²" if square else f"sum of {plain}"
-        case jb.Leaves(operand=x, bins=bins):
-            return f"histogram of {show(x)} in {bins:,} bins, as a tree"
-    raise TypeError(type(measurement).__name__)
+def _protection(plan: Plan) -> Node:
+    who, neighbours = protected(plan)
+    return Node(f"protects {who}", (("neighbours", neighbours),))
 
 
 def _relation(relation: rel.Relation, plan: Plan) -> Node:
-    own = "one unit changes its own rows only"
     match relation:
         case rel.Scan(table=table):
-            kind = "private table" if plan.schema.table(table).private else "public table"
-            return Node(f"{kind} {table}", (("stability", own),))
+            return _scan(plan.schema.table(table))
         case rel.Filter(source=source, predicate=predicate):
             title = f"where {show(predicate)}"
             return Node(
@@ -161,6 +90,19 @@ def _relation(relation: rel.Relation, plan: Plan) -> Node:
     raise TypeError(type(relation).__name__)
 
 
+def _scan(table: Table) -> Node:
+    if not table.private:
+        return Node(
+            f"public table {table.name}", (("stability", "protects nobody, may be read freely"),)
+        )
+    if table.unit is None:
+        return Node(f"private table {table.name}", (("stability", "1: every row is a person"),))
+    facts = [("stability", f"1: one {table.unit} changes its own rows only")]
+    if table.columns[table.unit].nullable:
+        facts.append(("left out", f"rows whose {table.unit} is NULL"))
+    return Node(f"private table {table.name}", tuple(facts))
+
+
 def _groups(plan: Plan) -> Node:
     facts = [(key.name, _key_text(key)) for key in plan.job.keys]
     if plan.table.unit is not None:
@@ -171,9 +113,9 @@ def _groups(plan: Plan) -> Node:
     if not plan.job.keys:
         return Node("one group of all rows", tuple(facts))
     if plan.public_keys is None:
-        return Node("groups, discovered", tuple(facts))
+        return Node("groups: discovered, each shown where enough units have it", tuple(facts))
     shown = f"{plan.public_keys:,} public keys" if plan.public_keys > 1 else "1 public key"
-    return Node(f"groups, {shown}: all appear, empty ones too", tuple(facts))
+    return Node(f"groups: {shown}; all appear, empty ones too", tuple(facts))
 
 
 def _key_text(key: jb.GroupKey) -> str:
@@ -182,49 +124,61 @@ def _key_text(key: jb.GroupKey) -> str:
             f"{show(key.expression.operand)} cut at {', '.join(map(number, key.expression.edges))}"
         )
     if key.values is None:
-        return f"{show(key.expression)}, whichever values enough units have"
+        return "any value that occurs" if show(key.expression) == key.name else show(key.expression)
     listed = [show_value(v) for v in key.values]
     text = ", ".join(listed[:6]) + (f", ... {listed[-1]}" if len(listed) > 6 else "")
-    return f"{show(key.expression)} in {text}"
+    what = "" if show(key.expression) == key.name else f"{show(key.expression)} in "
+    return what + text
 
 
 def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
     measurement, bound = plan.job.measurements[i], plan.sensitivities[i]
     facts: list[tuple[str, str]] = []
-    unit = Fraction(1)
+    scale, named = Fraction(1), ""
     if isinstance(measurement, jb.Total | jb.Leaves):
         scope = Scope.of(plan.query.relation, plan.schema)
-        facts.append(("bounds", _bounds(infer(measurement.operand, scope), measurement.step)))
-    if isinstance(measurement, jb.Total):
-        unit = measurement.step**2 if measurement.square else measurement.step
+        operand = measurement.operand
+        unit = scope.column(operand).unit if isinstance(operand, Column) else None
+        spaced = f" {unit}" if unit else ""
+        facts.append(("bounds", _bounds(infer(operand, scope), measurement.step) + spaced))
+        if isinstance(measurement, jb.Total):
+            scale = measurement.step**2 if measurement.square else measurement.step
+            named = spaced + "²" if spaced and measurement.square else spaced
     if plan.public_size and isinstance(measurement, jb.Rows):
         facts.append(("public", "no noise, no cost"))
         return Node(f"measurement {i + 1}: count of rows", tuple(facts))
-    per_group = f"{number(bound.per_group * unit)} in a group"
-    if bound.l1 == bound.per_group:
-        facts.append(("sensitivity", per_group))
-    else:
-        norms = f"‖Δ‖₁ = {_short(bound.l1 * unit)}, ‖Δ‖₂ = {_short(sqrt(bound.l2_squared) * unit)}"
-        facts.append(("sensitivity", f"{per_group}; over all groups {norms}"))
+    facts.append(("sensitivity", _sensitivity(bound, scale, named)))
     facts.append(("share", f"{_percent(plan.weights[i])} of the budget"))
     if priced is not None and priced.allocation is not None:
         share = priced.allocation[str(i)]
-        scale = sqrt(share.mechanism.variance)
         tree = priced.trees.get(i)
         if tree is not None:
-            shape = f"{tree.levels} levels, each node split in {tree.branching}"
-            facts.append(("tree", f"{shape}; every level is paid for"))
-        facts.append(("mechanism", share.reason))
+            shape = f"{tree.levels} levels" if tree.levels > 1 else "1 level"
+            facts.append(
+                ("tree", f"{shape}, each node split in {tree.branching}; each is paid for")
+            )
         law = share.mechanism.parameters()["mechanism"]
-        facts.append(("noise", f"{law}; standard deviation {_short(scale * unit)}"))
+        spread = f"{short(sqrt(share.mechanism.variance) * scale)}{named}"
+        each = " in every node" if tree is not None else " in every group" if plan.job.keys else ""
+        facts.append(("mechanism", f"{law}: {share.reason}"))
+        facts.append(("scale", f"standard deviation {spread}{each}"))
         cost = share.loss
         if cost.epsilon is not None:
-            facts.append(("cost", f"ε = {_short(cost.epsilon)}"))
+            facts.append(("cost", f"ε = {short(cost.epsilon)}"))
         else:
             assert cost.rho is not None
-            facts.append(("cost", f"ρ = {_short(cost.rho)} (zCDP)"))
+            facts.append(("cost", f"ρ = {short(cost.rho)} (zCDP)"))
     name = measurement_text(measurement, plan.table.unit)
     return Node(f"measurement {i + 1}: {name}", tuple(facts))
+
+
+def _sensitivity(bound: Sensitivity, scale: Fraction, unit: str) -> str:
+    """What one unit changes at most, in the unit of the column."""
+    per_group = f"{exact_text(bound.per_group * scale)}{unit} in a group"
+    if bound.l1 == bound.per_group:
+        return per_group
+    l1, l2 = exact_text(bound.l1 * scale), short(sqrt(bound.l2_squared) * scale)
+    return f"{per_group}; over all groups {l1} (‖Δ‖₁), {l2} (‖Δ‖₂)"
 
 
 def _bounds(facts: Facts, step: Fraction) -> str:
@@ -235,7 +189,7 @@ def _bounds(facts: Facts, step: Fraction) -> str:
 
 def _outputs(plan: Plan) -> Node:
     facts = [
-        (output.name, f"{default_name(output.aggregate)}, from {_sources(recipe)}")
+        (output.name, f"{aggregate_text(output.aggregate)}, from {_sources(recipe)}")
         for output, recipe in zip(plan.query.outputs, plan.recipes, strict=True)
     ]
     return Node("outputs", tuple(facts))
@@ -255,8 +209,8 @@ def _sources(recipe: Recipe) -> str:
             used = [i for i, _ in (*top.terms, *bottom.terms)]
         case _:
             raise TypeError(type(recipe).__name__)
-    numbers = " and ".join(str(i + 1) for i in dict.fromkeys(used))
-    return f"measurement{'s' if len(set(used)) > 1 else ''} {numbers}"
+    *most, last = [str(i + 1) for i in sorted(set(used))]
+    return f"measurements {', '.join(most)} and {last}" if most else f"measurement {last}"
 
 
 def _threshold(priced: Priced) -> Node:
@@ -274,7 +228,7 @@ def _threshold(priced: Priced) -> Node:
                 f"a key with {half} units (distinct {who}) half the time, "
                 f"with {rare} in 5 % of releases",
             ),
-            ("cost", f"δ = {_short(rule.delta_keys)}: a key of one unit is shown no likelier"),
+            ("cost", f"δ = {short(rule.delta_keys)}: likelier no key of a single unit is shown"),
         ),
     )
 
@@ -282,57 +236,17 @@ def _threshold(priced: Priced) -> Node:
 def _cost(priced: Priced) -> Node:
     charge = priced.charge
     assert charge.epsilon is not None
-    facts = [("guarantee", f"(ε, δ) = ({_short(charge.epsilon)}, {_short(charge.delta)})")]
+    facts = [("guarantee", f"(ε, δ) = ({short(charge.epsilon)}, {short(charge.delta)})")]
     if charge.rho is not None:
         facts.append(
             (
                 "and",
-                f"ρ = {_short(charge.rho)} zCDP"
-                + (f" but for δ = {_short(charge.rho_delta)}" if charge.rho_delta else ""),
+                f"ρ = {short(charge.rho)} zCDP"
+                + (f" but for δ = {short(charge.rho_delta)}" if charge.rho_delta else ""),
             )
         )
     return Node("cost", tuple(facts))
 
 
-def _short(value: Fraction | float) -> str:
-    return f"{float(value):.4g}"
-
-
 def _percent(value: Fraction) -> str:
     return f"{100 * float(value):.3g} %"
-
-
-def _facts_text(node: Node, indent: str) -> list[str]:
-    width = max((len(name) for name, _ in node.facts), default=0)
-    lines = []
-    for name, text in node.facts:
-        blank = indent + " " * (width + 2 if width else 0)
-        lines += paragraph(text, blank, first=f"{indent}{name:<{width}}  " if width else blank)
-    return lines
-
-
-def _draw(node: Node, indent: str, lines: list[str]) -> None:
-    for i, child in enumerate(node.children):
-        last = i == len(node.children) - 1
-        lines.append(f"{indent}{'└─ ' if last else '├─ '}{child.title}")
-        below = indent + ("   " if last else "│  ")
-        bar = "│  " if child.children else "   "
-        lines.extend(_facts_text(child, below + bar))
-        _draw(child, below, lines)
-
-
-def _html(node: Node, *, top: bool = False) -> str:
-    facts = "".join(
-        f'<tr><td style="color:#666;padding:0 1em 0 0;vertical-align:top;text-align:left">'
-        f"{html.escape(name)}</td>"
-        f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-        for name, text in node.facts
-    )
-    table = f'<table style="border:0;margin:0 0 .3em 1.2em">{facts}</table>' if facts else ""
-    inner = "".join(_html(child) for child in node.children)
-    block = f'<div style="margin-left:1.2em">{inner}</div>' if inner else ""
-    title = html.escape(node.title)
-    if not (table or block):
-        return f'<div style="margin-left:1.05em">{title}</div>'
-    weight = "font-weight:600" if top else ""
-    return f'<details open><summary style="{weight}">{title}</summary>{table}{block}</details>'

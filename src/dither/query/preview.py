@@ -22,9 +22,9 @@ from dither.mechanisms.additive import check_confidence
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
 from dither.query.estimates import Measured, estimate
-from dither.query.explain import UNACCOUNTED
 from dither.query.pricing import Priced
 from dither.query.tables import paragraph, table
+from dither.query.wording import UNACCOUNTED
 from dither.sql.keys import free_name
 
 if TYPE_CHECKING:

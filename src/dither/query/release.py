@@ -20,10 +20,10 @@ from dither.plan.recipes import Linear
 from dither.plan.text import number
 from dither.query.certificate import Certificate
 from dither.query.estimates import Estimate, Measured, estimate
-from dither.query.explain import UNACCOUNTED
 from dither.query.noising import Noisy
 from dither.query.pricing import Priced
 from dither.query.tables import paragraph, table
+from dither.query.wording import UNACCOUNTED
 
 if TYPE_CHECKING:
     import polars as pl

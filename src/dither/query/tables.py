@@ -7,7 +7,7 @@ from textwrap import wrap
 
 __all__ = ["WIDTH", "paragraph", "table"]
 
-WIDTH = 88
+WIDTH = 79
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0) -> list[str]:
