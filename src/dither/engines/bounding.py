@@ -413,6 +413,10 @@ def _centred(total: Total, summed: exp.Expression, count: exp.Expression) -> exp
 
 def _check_overflow(measurement: Measurement, max_rows: int) -> None:
     """Refuse what could leave the engine's 128-bit integers, from public facts alone."""
+    if isinstance(measurement, Leaves):
+        cells = measurement.upper - measurement.lower + 1
+        if measurement.width < 1 or measurement.bins * measurement.width < cells:
+            raise BoundsError("the leaves of a histogram do not cover its bounds")
     if not isinstance(measurement, Total):
         return
     ends = (measurement.lower, measurement.upper, measurement.centre)

@@ -23,7 +23,7 @@ from dither.engines.bounding import MOST_ROWS, JobQuery
 from dither.engines.rows import RowSource, Seeds, Stored
 from dither.engines.sandbox import lock, open_unlocked
 from dither.engines.sources import FileSource, FrameSource, Source, as_source, attach, quoted
-from dither.errors import ArgumentError, DitherError, EngineError, PolicyError, nearest
+from dither.errors import ArgumentError, EngineError, PolicyError, nearest
 from dither.plan.job import Answer, Job, Leaves, Measurement, Total, Units
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import Schema
@@ -117,14 +117,17 @@ class DuckDBEngine:
         self._stored = stored
         return connection
 
-    def _open(self) -> DuckDBPyConnection:
+    def _check_open(self) -> None:
         if self._closed:
             raise ArgumentError("the engine is closed")
+
+    def _open(self) -> DuckDBPyConnection:
         if self._connection is None:
             self._connection = self._connect()
         return self._connection
 
     def _table(self, name: str) -> Stored:
+        self._check_open()
         if name not in self._stored:
             raise PolicyError(f"no source for table {name!r}" + nearest(name, self._stored))
         return self._stored[name]
@@ -228,11 +231,20 @@ class DuckDBEngine:
             Before any data is touched: a short key, a column that cannot be read as declared, a
             sum that could overflow.
         """
+        self._check_open()
         if len(key) < 16:
             raise ArgumentError("key: at least 16 secret bytes are needed")
         digest = hashlib.blake2b(key, digest_size=16, person=b"dither.bounding").digest()
         seeds = Seeds(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
         query, sums, histograms = self._written(job, schema, seeds)
+        try:
+            return self._answer(job, query, sums, histograms)
+        except Exception:
+            raise EngineError(FAILED) from None
+
+    def _answer(
+        self, job: Job, query: JobQuery, sums: str, histograms: Mapping[int, str]
+    ) -> Answer:
         rows = self._execute(sums)
         width = len(job.keys)
         places = {row[:width]: i for i, row in enumerate(rows)}
@@ -243,9 +255,8 @@ class DuckDBEngine:
                 found = self._execute(histograms[place])
                 values[place] = _dense(found, places, measurement.bins)
             else:
-                values[place] = np.array(
-                    [row[column] for row in rows], dtype=_dtype(job, measurement)
-                )
+                kind = _dtype(job, measurement)
+                values[place] = np.array([row[column] for row in rows], dtype=kind)
                 column += 1
         return Answer([query.key_of(row[:width]) for row in rows], values)
 
@@ -275,12 +286,11 @@ class DuckDBEngine:
     def _execute(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a query; any failure becomes the one error that says nothing."""
         with self._running:
-            connection = self._open()
-            watch = _Watch(connection, self._progress) if self._progress else None
+            watch = None
             try:
+                connection = self._open()
+                watch = _Watch(connection, self._progress) if self._progress else None
                 return connection.execute(sql).fetchall()
-            except DitherError:
-                raise
             except Exception:
                 # A failure inside DuckDB can make a connection useless: the next call opens anew.
                 self._drop()
