@@ -180,19 +180,18 @@ def operands(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Exp
         top = stack.pop()
         bare = plain(top)
         if isinstance(bare, kind):
-            stack += [bare.expression, bare.this]
+            left, right = take(bare, "the condition", "this", "expression")
+            stack += [right, left]
         else:
             found.append(top)
     return found
 
 
 def _and(node: exp.And, place: Place) -> ex.Expression:
-    take(node, place.where, "this", "expression")
     return ex.And(tuple(place.read(x) for x in operands(node, exp.And)))
 
 
 def _or(node: exp.Or, place: Place) -> ex.Expression:
-    take(node, place.where, "this", "expression")
     return ex.Or(tuple(place.read(x) for x in operands(node, exp.Or)))
 
 

@@ -89,7 +89,7 @@ def is_number(value: Value | None) -> TypeGuard[int | Fraction]:
 def plain(node: exp.Expr) -> exp.Expr:
     """A node without the parentheses around it."""
     while isinstance(node, exp.Paren):
-        node = node.this
+        (node,) = take(node, "parentheses", "this")
     return node
 
 

@@ -155,6 +155,8 @@ def _grouping(group: exp.Expr | None, chosen: Sequence[Item], names: Names) -> l
         return []
     listed, everything = take(group, "GROUP BY", "expressions", "all")
     if everything:
+        if listed:
+            raise QueryError("GROUP BY: ALL stands alone; leave it out, or the other keys")
         nodes = [node for node, _ in chosen if not aggregates_in(node)]
     else:
         nodes = [_chosen_key(node, chosen, names) for node in listed or ()]

@@ -74,6 +74,8 @@ def _join(source: Relation, node: exp.Join, schema: Schema) -> Relation:
         )
     if on is None and using is None:
         raise QueryError("JOIN without ON: write JOIN ... ON a.x = b.y")
+    if on is not None and using is not None:
+        raise QueryError("JOIN: write either ON or USING, not both")
     name, alias, exact = _table(this, where)
     table, scan = beside(source, name, alias, schema, exact=exact)
     if using is not None:

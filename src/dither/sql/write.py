@@ -248,6 +248,7 @@ class _Writer:
         return Text(chain, level if len(parts) > 1 else OR)
 
     def _function(self, node: ex.Expression) -> exp.Expr:
+        # EXTRACT and SUBSTRING have a grammar of their own, in which a bare condition cannot stand.
         match node:
             case ex.Absolute(operand=x):
                 return call("ABS", self.value(x))
@@ -262,10 +263,11 @@ class _Writer:
             case ex.Bin(operand=x, edges=edges):
                 return call("BIN", self.value(x), *(edge(e) for e in edges))
             case ex.DatePart(part=part, operand=x):
-                return exp.Extract(this=exp.Var(this=part.upper()), expression=self.value(x))
+                operand = self.text(x).within(SUM)
+                return exp.Extract(this=exp.Var(this=part.upper()), expression=operand)
             case ex.DateTruncate(part=part, operand=x):
                 return call("DATE_TRUNC", exp.Literal.string(part), self.value(x))
             case ex.Substring(operand=x, start=start, length=length):
                 ends = (exp.Literal.number(n) for n in (start, length))
-                return call("SUBSTRING", self.value(x), *ends)
+                return call("SUBSTRING", self.text(x).within(SUM), *ends)
         raise TypeError(type(node).__name__)
