@@ -14,7 +14,10 @@ from dither.mechanisms.allocate import (
 from dither.mechanisms.combination import half_width, linear_interval
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.key_threshold import KeyThreshold
+from dither.mechanisms.noisy_max import NoisyMax
+from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.quantile_tree import Quantiles, QuantileTree
 from dither.mechanisms.ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.search import largest_epsilon, smallest_epsilon
@@ -24,9 +27,12 @@ __all__ = [
     "Allocation",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "Exponential",
     "KeyDiscovery",
     "KeyThreshold",
     "Need",
+    "NoisyMax",
+    "PermuteAndFlip",
     "QuantileTree",
     "Quantiles",
     "Share",

@@ -1,0 +1,109 @@
+"""Exact decisions of irrational probability: coins, and choices weighted by exponentials.
+
+A probability such as 1/(1 + exp(-epsilon)) is no rational, yet a coin of exactly that probability
+can be tossed: compare a uniform U, whose bits are drawn as they are needed, with ever tighter
+rational bounds of it. The comparison ends with probability 1, after one word in all but about one
+case in 2**61, and nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import noise
+from dither.numeric import directed
+
+__all__ = ["Bounds", "exp_choice", "real_coin", "real_coins"]
+
+Bounds = Callable[[int], tuple[Fraction, Fraction]]
+"""From a number of bits to a lower and an upper bound, about 2**-bits apart or equal."""
+
+_WORD = 62
+_SPARE = 32
+"""Bits asked of the bounds beyond those of U that they are compared with."""
+
+_WEIGHT_BITS = 128
+_NEGLIGIBLE = 100
+"""exp(-100) < 2**-128: from here on the dominating weight is the smallest, 1."""
+
+
+def real_coins(bounds: Bounds, size: int) -> npt.NDArray[np.bool_]:
+    """Toss independent coins that are true with exactly the probability that ``bounds`` encloses.
+
+    With U the uniform number whose first bits were drawn, U lies in a dyadic interval; the coin is
+    decided once that interval lies on one side of the bounds, and else gets more bits.
+    """
+    low, high = bounds(_WORD + _SPARE)
+    one = 1 << _WORD
+    first = noise.below(one, size)
+    coins: npt.NDArray[np.bool_] = first < math.floor(low * one)
+    for i in np.flatnonzero(~coins & (first < math.ceil(high * one))):
+        coins[i] = _decide(bounds, int(first[i]))
+    return coins
+
+
+def real_coin(bounds: Bounds) -> bool:
+    """Toss one coin of `real_coins`."""
+    return bool(real_coins(bounds, 1)[0])
+
+
+def exp_choice(gaps: Sequence[int], rate: Fraction) -> int:
+    """Draw an index with probability exactly proportional to exp(-rate·gap).
+
+    Parameters
+    ----------
+    gaps : sequence of int
+        At least one, of any sign and size.
+    rate : Fraction
+        At least 0.
+
+    Notes
+    -----
+    Let d_i be the gap above the smallest and w_i = ceil(2**128·exp(-rate·d_i)) or more, an integer
+    that dominates. An index drawn with weight w_i is kept with probability
+    2**128·exp(-rate·d_i)/w_i, by an exact coin, and else all is drawn again: what is kept has
+    probability proportional to w_i·exp(-rate·d_i)/w_i.
+    """
+    least = min(gaps)
+    one = 1 << _WEIGHT_BITS
+    known: dict[int, int] = {}
+    for gap in {g - least for g in gaps}:
+        exponent = rate * gap
+        known[gap] = (
+            math.ceil(directed.exp_upper(-exponent, _WEIGHT_BITS + 8) * one)
+            if exponent < _NEGLIGIBLE
+            else 1
+        )
+    weights = [known[g - least] for g in gaps]
+    while True:
+        i = int(noise.choose(weights, 1)[0])
+        exponent = rate * (gaps[i] - least)
+        if exponent == 0 or real_coin(_scaled_exponential(exponent, Fraction(one, weights[i]))):
+            return i
+
+
+def _scaled_exponential(exponent: Fraction, factor: Fraction) -> Bounds:
+    def bounds(bits: int) -> tuple[Fraction, Fraction]:
+        return (
+            directed.exp_lower(-exponent, bits + _WEIGHT_BITS) * factor,
+            min(Fraction(1), directed.exp_upper(-exponent, bits + _WEIGHT_BITS) * factor),
+        )
+
+    return bounds
+
+
+def _decide(bounds: Bounds, prefix: int) -> bool:
+    bits = _WORD
+    while True:
+        prefix = (prefix << _WORD) | int(noise.below(1 << _WORD, 1)[0])
+        bits += _WORD
+        low, high = bounds(bits + _SPARE)
+        if prefix + 1 <= low * (1 << bits):
+            return True
+        if prefix >= high * (1 << bits):
+            return False

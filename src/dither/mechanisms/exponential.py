@@ -1,0 +1,81 @@
+"""The exponential mechanism: pick a candidate with probability growing in its utility.
+
+Law, with u_i the integer utilities and ``rate`` the one parameter::
+
+    Pr[i] = exp(rate·u_i) / Σ_j exp(rate·u_j)
+
+It is also the law of the largest of u_i + G_i for independent Gumbel noises of scale 1/rate (see
+``noisy_max``), and is drawn without a race: see ``coins.exp_choice``.
+
+Assumption. Each u_i changes by at most ``sensitivity`` between neighbours (the neighbour relation
+is the caller's); for ``monotone`` all change in the same direction.
+
+Guarantee. epsilon-DP and (epsilon²/8)-zCDP, with epsilon = 2·rate·sensitivity, or
+rate·sensitivity if monotone.
+
+Proof. The log-ratio of the two laws at i is rate·(u_i - u'_i) + c, where c does not depend on i.
+Over i, u_i - u'_i lies in an interval of length 2·sensitivity (sensitivity, if monotone), so the
+log-ratio lies in an interval of length epsilon. As both laws sum to 1 that interval holds 0:
+epsilon-DP. A loss within an interval of length epsilon is the centred case of Hoeffding's lemma,
+which bounds the Rényi divergence of order alpha by alpha·epsilon²/8.
+
+Source. McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007; the range of
+the loss: Durfee and Rogers, NeurIPS 2019; its zCDP: Cesar and Rogers, "Bounding, concentrating, and
+truncating", ALT 2021, lemma 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dither.mechanisms.coins import exp_choice
+from dither.mechanisms.selection import Selection, check_integers
+from dither.privacy import Charge
+
+__all__ = ["Exponential"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential(Selection):
+    """The exponential mechanism, bound to its exact rate.
+
+    Parameters
+    ----------
+    rate : Fraction
+        Above 0, per unit of utility.
+
+    Raises
+    ------
+    ArgumentError
+        The rate is not an exact positive number.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> mechanism = Exponential.for_loss(Fraction(1), sensitivity=1)
+    >>> mechanism.loss(sensitivity=1).epsilon, mechanism.loss(sensitivity=1).rho
+    (Fraction(1, 1), Fraction(1, 8))
+    >>> mechanism.draw([0, 1000, 3]), mechanism.shortfall(3, 0.95)
+    (1, 7)
+    """
+
+    def draw(self, utilities: Sequence[int]) -> int:
+        """Pick the index of one candidate.
+
+        Parameters
+        ----------
+        utilities : sequence of int
+            At least one.
+
+        Raises
+        ------
+        ArgumentError
+            There are no utilities, or they are not integers.
+        """
+        return exp_choice([-u for u in check_integers("utilities", utilities)], self.rate)
+
+    def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
+        """What one selection costs: pure epsilon, and rho = epsilon²/8."""
+        epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
+        return Charge(epsilon=epsilon, rho=epsilon**2 / 8)

@@ -1,0 +1,144 @@
+"""Report-noisy-max: add noise to every utility, say which is largest, and never how large.
+
+Three noises, each of scale 1/rate:
+
+* ``"gumbel"``: the exponential mechanism, by another name, and drawn as it;
+* ``"exponential"``: permute-and-flip, by another name, and drawn as it;
+* ``"laplace"``: discrete Laplace noise on the integer utilities; ties go to the candidate that
+  comes first in a uniformly random order.
+
+The first two have the guarantees and proofs of ``exponential`` and ``permute_and_flip``.
+
+Guarantee of the third. epsilon-DP with epsilon = 2·rate·sensitivity, or rate·sensitivity for
+monotone utilities, where each integer u_i changes by at most ``sensitivity`` between neighbours.
+
+Proof. Fix the order and all noises but Z_i. Let s = 2·sensitivity (sensitivity, if monotone). If
+i wins with Z_i = z on D, then on D' it wins with z + s: its lead over each other candidate shrank
+by at most s, so u'_i + z + s >= u'_j + Z_j, and equality there means equality on D, where i came
+first in the order. So the set of z with which i wins moves by at most s, and
+Pr[Z_i = z] <= exp(rate·s)·Pr[Z_i = z + s]. Average over the rest.
+
+The winner's noisy value must not be released with it: that would cost more than the winner. For
+the value, add fresh noise (see ``peeling``).
+
+Source. Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3
+(claim 3.9, for continuous noise and counts); with ties and integers as proved above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, Self
+
+import numpy as np
+
+from dither import noise
+from dither.errors import ArgumentError, nearest
+from dither.mechanisms.additive import check_amount
+from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.permute_and_flip import PermuteAndFlip
+from dither.mechanisms.selection import Selection, check_integers
+from dither.privacy import Charge
+
+__all__ = ["NoisyMax"]
+
+Kind = Literal["gumbel", "exponential", "laplace"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyMax(Selection):
+    """Report-noisy-max, bound to its exact rate.
+
+    Parameters
+    ----------
+    rate : Fraction
+        Above 0: one over the scale of the noise.
+    kind : {"gumbel", "exponential", "laplace"}
+        The noise.
+
+    Raises
+    ------
+    ArgumentError
+        The rate is not an exact positive number, or the noise is not known.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> mechanism = NoisyMax.for_loss(Fraction(1), sensitivity=1, kind="laplace")
+    >>> mechanism.draw([0, 1000, 3]), mechanism.loss(sensitivity=1).epsilon
+    (1, Fraction(1, 1))
+    """
+
+    kind: Kind = "exponential"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", check_amount("rate", self.rate))
+        kinds = ("gumbel", "exponential", "laplace")
+        if self.kind not in kinds:
+            raise ArgumentError(f"unknown kind of noise{nearest(str(self.kind), kinds)}")
+        if self.kind == "laplace" and 1 / self.rate > noise.MAX_SCALE:
+            raise ArgumentError("rate must be at least 2**-52 for Laplace noise")
+
+    @classmethod
+    def for_loss(
+        cls,
+        epsilon: Fraction,
+        *,
+        sensitivity: int,
+        monotone: bool = False,
+        kind: Kind = "exponential",
+    ) -> Self:
+        """The mechanism that costs exactly epsilon at this sensitivity."""
+        found = Exponential.for_loss(epsilon, sensitivity=sensitivity, monotone=monotone)
+        return cls(found.rate, kind)
+
+    def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
+        """What one selection costs: pure epsilon; with Gumbel noise rho = epsilon²/8."""
+        same: Selection = PermuteAndFlip(self.rate)
+        if self.kind == "gumbel":
+            same = Exponential(self.rate)
+        return same.loss(sensitivity=sensitivity, monotone=monotone)
+
+    def draw(self, utilities: Sequence[int]) -> int:
+        """Pick the index of one candidate.
+
+        Parameters
+        ----------
+        utilities : sequence of int
+            At least one.
+
+        Raises
+        ------
+        ArgumentError
+            There are no utilities, or they are not integers.
+        """
+        if self.kind == "gumbel":
+            return Exponential(self.rate).draw(utilities)
+        if self.kind == "exponential":
+            return PermuteAndFlip(self.rate).draw(utilities)
+        found = check_integers("utilities", utilities)
+        noisy = [
+            u + int(z)
+            for u, z in zip(found, noise.discrete_laplace(1 / self.rate, len(found)), strict=True)
+        ]
+        top = max(noisy)
+        tied = np.array([i for i, value in enumerate(noisy) if value == top])
+        return int(tied[noise.below(len(tied), 1)[0]])
+
+    def miss_probability(self, gap: int, candidates: int) -> float:
+        """A bound of Pr[the pick is ``gap`` or more below the best], by the union over candidates.
+
+        With Laplace noise it is (n - 1)·Pr[Z - Z' >= gap]; with r = exp(-rate), for k >= 0,
+        Pr[Z - Z' = k] = ((1 - r)/(1 + r))²·((k + 1)·r^k + 2·r^(k + 2)/(1 - r²)).
+        """
+        bound = Exponential(self.rate).miss_probability(gap, candidates)
+        if self.kind != "laplace" or gap < 1:
+            return bound
+        rate = float(self.rate)
+        r, lost = math.exp(-rate), -math.expm1(-rate)
+        tail = (gap + 1) / lost + r / lost**2 + 2 * r * r / ((1 + r) * lost**2)
+        each = math.exp(-rate * gap) * (lost / (1 + r)) ** 2 * tail
+        return min(1.0, (candidates - 1) * each)
