@@ -87,6 +87,10 @@ def join_public(
         Where no joined column is declared unique, so that the join could fan out without a bound.
     """
     facts, scan = beside(source, table, alias, schema)
+    if facts.private:
+        raise QueryError(f"JOIN {facts.name}: {facts.name!r} is private; join it on its unit")
+    if not pairs:
+        raise QueryError(f"JOIN {facts.name}: at least one equality of columns is needed")
     columns = [facts.column(name).name for _, name in pairs]
     if not facts.unique.intersection(columns):
         on = ", ".join(columns)
@@ -129,6 +133,8 @@ def join_unit(
     origin = base(left)
     owner = schema.table(origin.table)
     what = f"JOIN {facts.name}"
+    if not facts.private:
+        raise QueryError(f"{what}: {facts.name!r} is public; join it on a unique column")
     if any(schema.table(s.table).private for s in scans(left) if s != origin):
         raise UnsupportedError(f"{what}: a join of more than two private tables is not offered")
     if _filtered(left):
