@@ -146,7 +146,8 @@ class QuantileTree:
         level[:, : self.bins] = leaves
         levels = [level]
         while level.shape[1] > self.branching:
-            level = level.reshape(level.shape[0], -1, self.branching).sum(axis=2)
+            size //= self.branching
+            level = level.reshape(len(level), size, self.branching).sum(axis=2)
             levels.append(level)
         return levels[::-1]
 

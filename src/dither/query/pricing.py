@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dither.errors import ArgumentError, BoundsError
+from dither.errors import ArgumentError, BoundsError, QueryError
 from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, allocate
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.plan.job import Leaves, Rows, Units
@@ -18,6 +18,9 @@ __all__ = ["Priced", "price"]
 
 WIDEST_SCALE = 2**49
 """Noise wider than this is refused, in lattice units: the samplers are proven up to 2^50."""
+
+MOST_CELLS = 2**27
+"""More noisy counts than this, of all groups of a quantile, would not fit in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
         Where epsilon or delta is out of range.
     BoundsError
         Where the noise would be wider than the samplers are proven for.
+    QueryError
+        Where quantiles of so many groups would not fit in memory.
     """
     if epsilon <= 0:
         raise ArgumentError("epsilon must be above 0")
@@ -83,6 +88,12 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
         for gaussian in ([False, True] if either else [False])
     ]
     best = min(options, key=lambda option: option[0])[1]
+    for tree in best.trees.values():
+        if (plan.public_keys or 1) * tree.nodes > MOST_CELLS:
+            raise QueryError(
+                f"quantiles of {plan.public_keys:,} groups need more than {MOST_CELLS:,} noisy "
+                "counts; group by fewer or coarser keys"
+            )
     for i, noise in best.noises.items():
         if noise is not None and noise.variance > float(WIDEST_SCALE) ** 2:
             raise BoundsError(
@@ -103,7 +114,9 @@ def _priced(plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool) -> t
     for i, (bound, weight) in enumerate(zip(plan.sensitivities, plan.weights, strict=True)):
         levels = trees[i].levels if i in trees else 1
         if weight:
-            needs.append(Need(str(i), bound.l1 * levels, bound.l2_squared * levels, weight))
+            # A sum that nobody can change (of 0, say) is treated like any other, at least 1 wide.
+            l1, l2_squared = (max(b, Fraction(1)) * levels for b in (bound.l1, bound.l2_squared))
+            needs.append(Need(str(i), l1, l2_squared, weight))
     units = -1
     keys = None
     if plan.discovered:
