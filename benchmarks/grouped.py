@@ -15,19 +15,13 @@ Sides:
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks import side_by_side
 
 REGIONS = tuple(f"R{i:02d}" for i in range(20))
 MOST_INCOME = 100_000
@@ -148,52 +142,5 @@ RATIOS = (
 )
 
 
-def measure(side: str, path: Path) -> dict[str, float]:
-    """One side in this process: seconds of its second run, and the process's peak memory."""
-    work = SIDES[side](path)
-    work()
-    start = time.perf_counter()
-    work()
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"seconds": seconds, "megabytes": peak / (2**20 if sys.platform == "darwin" else 2**10)}
-
-
-def compare(path: Path, rounds: int, sides: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """All sides in turn, each in a fresh process: medians of the rounds."""
-    found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
-    for _ in range(rounds):
-        for side in sides:
-            command = [sys.executable, "-m", "benchmarks.grouped", "--side", side, str(path)]
-            run = subprocess.run(command, check=True, capture_output=True, text=True)
-            found[side].append(json.loads(run.stdout))
-    return {
-        side: {name: statistics.median(r[name] for r in runs) for name in runs[0]}
-        for side, runs in found.items()
-    }
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--side", help=argparse.SUPPRESS)
-    parser.add_argument("path", nargs="?", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.side:
-        print(json.dumps(measure(options.side, options.path)))
-        return
-    path = visits(options.rows, options.folder)
-    found = compare(path, options.rounds, tuple(SIDES))
-    print(f"{options.rows:,} rows, median of {options.rounds} rounds")
-    for side, figures in found.items():
-        print(f"{side:20} {figures['seconds']:8.3f} s {figures['megabytes']:8.0f} MB")
-    for ours, peer, reach in RATIOS:
-        ratio = found[ours]["seconds"] / found[peer]["seconds"]
-        print(f"{ours} / {peer}: {ratio:.2f}" + (f"  (reach: {reach})" if reach else ""))
-
-
 if __name__ == "__main__":
-    main()
+    side_by_side.main("benchmarks.grouped", __doc__, SIDES, RATIOS, visits)
