@@ -28,7 +28,9 @@ CONNECTION.execute(
     "(VALUES (TRUE), (FALSE), (NULL)) d(q)"
 )
 
-VALUES = st.sampled_from(["x", "y", "2", "-3", "- x", "0.5", "x // 2", "1 / 4", "ABS(y)"])
+# None starts with a number: a quotient of two is read as an exact constant, which DuckDB gives
+# another type.
+VALUES = st.sampled_from(["x", "y", "y + 2", "x * -3", "- x", "y - 0.5", "x // 2", "ABS(y)"])
 SIGNS = st.sampled_from(["+", "-", "*", "/", "//", "%"])
 TRUTHS = st.sampled_from(["p", "q", "NOT p", "TRUE", "NULL", "NOT NOT q"])
 TESTS = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "=="])
