@@ -1,4 +1,4 @@
-"""Every headline figure, each beside its peer: ``python -m benchmarks``, about a quarter of an hour."""
+"""Every headline figure, each beside its peer: ``python -m benchmarks``, a quarter of an hour."""
 
 from __future__ import annotations
 

@@ -117,7 +117,8 @@ class Key:
 class Query:
     """A whole question: rows, keys and outputs, and how the released frame is ordered.
 
-    ``order`` and ``limit`` act on released values only (post-processing, free). ``discover`` asks
+    ``order`` (names, and whether descending) and ``limit`` act on released values only
+    (post-processing, free). ``discover`` asks
     for keys to be discovered even where public facts would list them.
     """
 

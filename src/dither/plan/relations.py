@@ -49,7 +49,8 @@ class UnitJoin(Relation):
     """Pairs of rows of two private tables that belong to the same protected unit.
 
     Each unit's rows on either side are first cut to the table's ``max_join_rows``, chosen by a
-    keyed hash of the unit's own rows alone.
+    keyed hash of the unit's own rows alone. Filters come after the join, never inside ``left``, so
+    that what is cut does not depend on them.
     """
 
     left: Relation
