@@ -178,7 +178,7 @@ class Build:
         step = declared or _power_of_two((high - low) / DEFAULT_CELLS)
         if (high - low) / step >= cells:
             step *= _power_of_two_above((high - low) / step / (cells - 1))
-        if step != declared:
+        if step != declared and low < high:
             self.notes.append(f"{show(operand)} is rounded to multiples of {number(step)}")
         return facts, step, int(low // step), int(-(-high // step))
 

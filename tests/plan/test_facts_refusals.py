@@ -1,0 +1,115 @@
+"""What makes no sense is refused by name, with the fix."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction as F
+
+import pytest
+
+from dither.errors import BoundsError, QueryError, UnknownNameError, UnsupportedError
+from dither.plan import expressions as ex
+from dither.plan.facts import LONGEST_LIST, Facts, Scope, infer, listed_values
+from dither.plan.kinds import Kind
+from dither.plan.schema import ColumnFacts, Table
+
+TABLE = Table(
+    "visits",
+    {
+        "age": ColumnFacts("age", Kind.INTEGER, F(0), F(110)),
+        "big": ColumnFacts("big", Kind.INTEGER, F(0), F(2**62)),
+        "huge": ColumnFacts("huge", Kind.REAL, F(0), F(10) ** 200),
+        "cost": ColumnFacts("cost", Kind.REAL),
+        "region": ColumnFacts("region", Kind.TEXT, values=("north", "south")),
+        "day": ColumnFacts("day", Kind.DATE),
+        "seen": ColumnFacts("seen", Kind.TIMESTAMP),
+        "smoker": ColumnFacts("smoker", Kind.BOOLEAN),
+    },
+)
+SCOPE = Scope({"visits": (TABLE, False)})
+
+
+def c(name: str) -> ex.Column:
+    return ex.Column("visits", name)
+
+
+ONE = ex.Literal(1)
+
+
+@pytest.mark.parametrize(
+    ("node", "error", "words"),
+    [
+        (c("ages"), UnknownNameError, "unknown column 'ages'.*did you mean 'age'"),
+        (ex.Column("visit", "age"), UnknownNameError, "unknown table 'visit'.*'visits'"),
+        (ex.Arithmetic("+", c("region"), ONE), QueryError, "region is not a number"),
+        (ex.Arithmetic("+", c("age"), ex.Literal(None)), QueryError, "NULL is not a number"),
+        (ex.Arithmetic("^", c("age"), ONE), UnsupportedError, r"operator '\^'"),
+        (ex.Arithmetic("//", c("age"), ex.Literal(F(1, 2))), QueryError, "FLOOR"),
+        (ex.Arithmetic("+", c("cost"), ONE), BoundsError, "bounds of cost.*CLAMP"),
+        (ex.Floor(c("cost")), BoundsError, "bounds of cost"),
+        (ex.Absolute(c("cost")), BoundsError, "bounds of cost"),
+        (ex.Arithmetic("+", c("big"), c("big")), BoundsError, r"big \+ big can reach beyond 2\^62"),
+        (ex.Arithmetic("*", c("huge"), c("huge")), BoundsError, "beyond 1e300"),
+        (ex.Literal(2**63), BoundsError, r"2\^62"),
+        (ex.Clamp(c("cost"), F(2), F(1)), BoundsError, "lower bound is above"),
+        (ex.Clamp(c("age"), F(1, 2), F(9)), BoundsError, "whole bounds"),
+        (ex.Bin(c("age"), (F(0),)), QueryError, "at least two edges"),
+        (ex.Bin(c("age"), (F(1), F(1))), QueryError, "each above"),
+        (ex.Bin(c("region"), (F(0), F(1))), QueryError, "not a number"),
+        (ex.Compare("=", c("region"), c("age")), QueryError, "mixes integer and text"),
+        (ex.Compare("~", c("age"), ONE), UnsupportedError, "operator '~'"),
+        (
+            ex.Compare("=", c("region"), ex.Literal("nort")),
+            QueryError,
+            "'nort' is not a declared value of 'region'; did you mean 'north'",
+        ),
+        (ex.InList(c("region"), ("north", "zzz")), QueryError, "'zzz' is not a declared value"),
+        (ex.InList(c("age"), ()), QueryError, "at least one value"),
+        (ex.And((c("age"), c("smoker"))), QueryError, "age is not a condition"),
+        (ex.Not(c("age")), QueryError, "age is not a condition"),
+        (ex.Case(((c("age"), ONE),), ONE), QueryError, "age is not a condition"),
+        (ex.Case(((c("smoker"), ONE),), ex.Literal("a")), QueryError, "mixes integer and text"),
+        (ex.Coalesce(()), QueryError, "at least one"),
+        (ex.Least(()), QueryError, "at least one"),
+        (ex.Greatest((c("day"),)), QueryError, "not a number"),
+        (ex.DatePart("yer", c("day")), QueryError, "unknown date part; did you mean 'year'"),
+        (ex.DatePart("hour", c("day")), QueryError, "a date has no hour"),
+        (ex.DatePart("year", c("age")), QueryError, "not a date"),
+        (ex.DateTruncate("hour", c("seen")), QueryError, "unknown truncation"),
+        (ex.Lower(c("age")), QueryError, "age is not text"),
+        (ex.Substring(c("region"), 0, 2), QueryError, "positions start at 1"),
+        (ex.Expression(), UnsupportedError, "not an expression"),
+    ],
+)
+def test_nonsense_is_refused_by_name(node, error, words):
+    """The message names the part and what would work."""
+    with pytest.raises(error, match=words):
+        infer(node, SCOPE)
+
+
+def test_unbounded_dates_have_parts_and_periods():
+    """Without bounds a month is still known, a year is not."""
+    assert infer(ex.DatePart("month", c("day")), SCOPE).range == (1, 12)
+    assert infer(ex.DatePart("year", c("day")), SCOPE).range is None
+    assert infer(ex.DatePart("hour", c("seen")), SCOPE).range == (0, 23)
+    assert infer(ex.DateTruncate("month", c("day")), SCOPE).domain is None
+
+
+def test_only_short_ranges_are_listed():
+    """A list of keys follows from bounds up to 4096 values."""
+    assert len(listed_values(Facts(Kind.INTEGER, F(1), F(LONGEST_LIST))) or ()) == LONGEST_LIST
+    assert listed_values(Facts(Kind.INTEGER, F(0), F(LONGEST_LIST))) is None
+    first = dt.date(2020, 1, 1)
+    days = Facts(Kind.DATE, first, first + dt.timedelta(days=LONGEST_LIST - 1))
+    assert len(listed_values(days) or ()) == LONGEST_LIST
+    assert listed_values(Facts(Kind.DATE, first, first + dt.timedelta(days=LONGEST_LIST))) is None
+    assert listed_values(Facts(Kind.BOOLEAN)) == (False, True)
+    assert listed_values(Facts(Kind.REAL, F(0), F(1))) is None
+
+
+def test_letters_outside_ascii_are_not_listed():
+    """Case changes of other letters differ between engines, so the keys are not known."""
+    table = Table("t", {"w": ColumnFacts("w", Kind.TEXT, values=("straße",))})
+    scope = Scope({"t": (table, False)})
+    assert infer(ex.Upper(ex.Column("t", "w")), scope).domain is None
+    assert infer(ex.Upper(c("region")), SCOPE).domain == ("NORTH", "SOUTH")
