@@ -54,7 +54,7 @@ TYPES = {
 }
 """The type in which DuckDB computes each kind."""
 
-_BINARY: dict[str, type[exp.Binary]] = {
+_BINARY: dict[str, type[exp.Expression]] = {
     "+": exp.Add,
     "-": exp.Sub,
     "*": exp.Mul,
