@@ -86,6 +86,9 @@ class Walk:
         options, rest = laplace_options(scale, self.reach)
         return np.array([self.take(options, rest) for _ in range(size)], dtype=np.int64)
 
+    def discrete_laplace_one(self, scale):
+        return int(self.discrete_laplace(scale, 1)[0])
+
     def discrete_gaussian(self, sigma2, size, *, words=None):
         options, rest = gaussian_options(sigma2, self.reach)
         return np.array([self.take(options, rest) for _ in range(size)], dtype=np.int64)
@@ -126,6 +129,7 @@ def realised_law(monkeypatch, run, *, floor=1e-12, reach=12):
                 "choose",
                 "permutation",
                 "discrete_laplace",
+                "discrete_laplace_one",
                 "discrete_gaussian",
             ):
                 patch.setattr(noise, name, getattr(walk, name))

@@ -17,12 +17,16 @@ from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.key_threshold import KeyThreshold
 from dither.mechanisms.noisy_max import NoisyMax
+from dither.mechanisms.peeling import Peeling
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.quantile_tree import Quantiles, QuantileTree
 from dither.mechanisms.ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.search import largest_epsilon, smallest_epsilon
+from dither.mechanisms.sparse_vector import AboveThreshold, SparseAnswer, SparseVector
+from dither.mechanisms.top_k import TopK
 
 __all__ = [
+    "AboveThreshold",
     "AdditiveNoise",
     "Allocation",
     "DiscreteGaussian",
@@ -32,10 +36,14 @@ __all__ = [
     "KeyThreshold",
     "Need",
     "NoisyMax",
+    "Peeling",
     "PermuteAndFlip",
     "QuantileTree",
     "Quantiles",
     "Share",
+    "SparseAnswer",
+    "SparseVector",
+    "TopK",
     "allocate",
     "half_width",
     "largest_epsilon",

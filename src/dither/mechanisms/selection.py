@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -22,7 +22,7 @@ from dither.mechanisms.additive import check_amount, check_confidence
 from dither.mechanisms.search import smallest_epsilon
 from dither.privacy import Charge
 
-__all__ = ["Selection", "check_integers", "check_whole"]
+__all__ = ["Selection", "check_integers", "check_whole", "smallest_shortfall"]
 
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**6)
 
@@ -133,18 +133,23 @@ class Selection:
         confidence : float
             c in (0, 1).
         """
-        outside = 1 - check_confidence(confidence)
-        low, high = -1, 1
-        while self.miss_probability(high + 1, candidates) > outside:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.miss_probability(middle + 1, candidates) > outside:
-                low = middle
-            else:
-                high = middle
-        return high
+        return smallest_shortfall(lambda gap: self.miss_probability(gap, candidates), confidence)
 
     def parameters(self) -> dict[str, str]:
         """The law and its exact parameter as text, for certificates."""
         return {"mechanism": type(self).__name__, "rate": str(self.rate)}
+
+
+def smallest_shortfall(miss: Callable[[int], float], confidence: float) -> int:
+    """The least w >= 0 with miss(w + 1) <= 1 - confidence, for a bound that falls to 0."""
+    outside = 1 - check_confidence(confidence)
+    low, high = -1, 0
+    while miss(high + 1) > outside:
+        low, high = high, 2 * high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if miss(middle + 1) > outside:
+            low = middle
+        else:
+            high = middle
+    return high

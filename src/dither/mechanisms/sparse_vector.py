@@ -1,0 +1,287 @@
+"""The sparse vector technique: which of a stream of queries lie above a threshold.
+
+Mechanism, for integer queries and a public integer threshold T::
+
+    rho ~ discrete Laplace(threshold_scale), drawn once
+    for each query q:  nu ~ discrete Laplace(query_scale), fresh;
+                       say "above" iff q + nu >= T + rho; stop after ``cutoff`` times "above"
+
+If values are asked for, each "above" also gives q + fresh discrete Laplace(value_scale).
+
+Assumption. Each query, chosen adaptively or not, changes by at most ``sensitivity`` between
+neighbours (the neighbour relation is the caller's); for ``monotone`` all in the same direction.
+The number of queries below the threshold costs nothing.
+
+Guarantee. epsilon-DP with, for s = sensitivity and c = cutoff::
+
+    epsilon = s/threshold_scale + (1 if monotone else 2)·c·s/query_scale + c·s/value_scale
+
+(the last term only where values are given).
+
+Proof. Fix a sequence of answers. Its probability on D is Σ_z Pr[rho = z]·Π f(z) over the answers.
+Compare the term of z on D with that of z + s on D'. Pr[rho = z] <= exp(s/threshold_scale)·
+Pr[rho = z + s]. A "below": q' <= q + s, so q + nu < T + z implies q' + nu < T + z + s: its factor
+does not fall. An "above": it needs nu >= T + z - q on D and nu >= T + z + s - q' on D', at most 2s
+more; the factor falls by at most exp(2s/query_scale), and there are at most c of these. If all
+queries rise from D to D', T + z + s - q' is at most s more; if all fall, compare z with z itself:
+"below" does not fall, "above" needs at most s more. Values compose with this, c at most. Queries
+asked adaptively depend on earlier answers only, so that the factors are as before.
+
+The threshold's noise must be drawn (without it nothing hides the "below" answers), each query's
+noise must be fresh, and the comparison's noise must not be reused for the value: published variants
+that break one of these are not private.
+
+Source. Dwork, Naor, Reingold, Rothblum and Vadhan, STOC 2009; the corrected form, the split and
+the broken variants: Lyu, Su and Li, "Understanding the sparse vector technique", VLDB 2017,
+theorems 2 to 5.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn, Self
+
+from dither import noise
+from dither.errors import ArgumentError, BudgetError
+from dither.mechanisms.additive import check_amount, check_confidence
+from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.search import smallest_epsilon
+from dither.mechanisms.selection import check_integers, check_whole
+from dither.privacy import Charge
+
+__all__ = ["AboveThreshold", "SparseAnswer", "SparseVector"]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseAnswer:
+    """One answer: whether the query is above, and its noisy value where values are given."""
+
+    above: bool
+    value: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.above
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """The sparse vector technique, bound to its exact scales.
+
+    Parameters
+    ----------
+    threshold_scale, query_scale : Fraction
+        Scales of the noises, above 0.
+    cutoff : int
+        How often "above" may be said, at least 1.
+    value_scale : Fraction, optional
+        The scale of the noise of values; without it none are given.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is out of range or not exact.
+
+    Examples
+    --------
+    >>> mechanism = SparseVector.for_loss(Fraction(1), sensitivity=1, cutoff=2, monotone=True)
+    >>> mechanism.loss(sensitivity=1, monotone=True).epsilon
+    Fraction(1, 1)
+    >>> run = mechanism.start(threshold=1000)
+    >>> [bool(run.ask(q)) for q in (0, 100_000, 0, 100_000)], run.left
+    ([False, True, False, True], 0)
+    >>> run.ask(0)
+    Traceback (most recent call last):
+    ...
+    dither.errors.BudgetError: the cut-off is reached: start another run, which costs again
+    """
+
+    threshold_scale: Fraction
+    query_scale: Fraction
+    cutoff: int = 1
+    value_scale: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("threshold_scale", "query_scale", "value_scale"):
+            value = getattr(self, name)
+            if value is not None:
+                exact = DiscreteLaplace(check_amount(name, value)).scale
+                object.__setattr__(self, name, exact)
+            elif name != "value_scale":
+                raise ArgumentError(f"{name} must be an int or a Fraction above 0")
+        object.__setattr__(self, "cutoff", check_whole("cutoff", self.cutoff))
+
+    @classmethod
+    def for_loss(
+        cls,
+        epsilon: Fraction,
+        *,
+        sensitivity: int,
+        cutoff: int = 1,
+        monotone: bool = False,
+        value_share: Fraction = Fraction(0),
+    ) -> Self:
+        """The mechanism that costs exactly epsilon, split for the least error of comparisons.
+
+        ``value_share`` in [0, 1) of epsilon goes to values. Of the rest, threshold and queries get
+        amounts as 1 to (2c)^(2/3) (c^(2/3) if monotone), which minimises the variance of
+        nu - rho.
+        """
+        whole = check_whole("sensitivity", sensitivity)
+        cutoff = check_whole("cutoff", cutoff)
+        share = check_amount("value_share", value_share, zero=True)
+        if share >= 1:
+            raise ArgumentError("value_share must be in [0, 1)")
+        times = (1 if monotone else 2) * cutoff
+        compare = check_amount("epsilon", epsilon) * (1 - share)
+        ratio = Fraction(times ** (2 / 3)).limit_denominator(1000)
+        first = compare / (1 + ratio)
+        return cls(
+            whole / first,
+            times * whole / (compare - first),
+            cutoff,
+            cutoff * whole / (epsilon * share) if share else None,
+        )
+
+    @classmethod
+    def for_margin(
+        cls,
+        margin: int,
+        *,
+        queries: int,
+        confidence: float,
+        sensitivity: int,
+        cutoff: int = 1,
+        monotone: bool = False,
+    ) -> Self:
+        """The mechanism of least epsilon (three digits) whose `margin` is at most the one given.
+
+        Raises
+        ------
+        ArgumentError
+            No epsilon up to 10,000 reaches it.
+        """
+        allowed = check_whole("margin", margin, 0)
+
+        def made(epsilon: Fraction) -> SparseVector:
+            return cls.for_loss(epsilon, sensitivity=sensitivity, cutoff=cutoff, monotone=monotone)
+
+        epsilon = smallest_epsilon(
+            lambda e: made(e).margin(queries, confidence) <= allowed,
+            Fraction(1, 10**6),
+            Fraction(10**4),
+        )
+        if epsilon is None:
+            raise ArgumentError("margin cannot be reached: allow more, or a lower confidence")
+        found = made(epsilon)
+        return cls(found.threshold_scale, found.query_scale, found.cutoff)
+
+    def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
+        """What a whole run costs, however many queries it answers."""
+        whole = check_whole("sensitivity", sensitivity, 0)
+        times = (1 if monotone else 2) * self.cutoff
+        epsilon = whole / self.threshold_scale + times * whole / self.query_scale
+        if self.value_scale is not None:
+            epsilon += self.cutoff * whole / self.value_scale
+        return Charge.pure(epsilon)
+
+    def margin(self, queries: int, confidence: float) -> int:
+        """How far from the threshold answers are right.
+
+        With at least the given probability, each of the first ``queries`` answers is right for
+        every query more than this margin away from the threshold (a union bound).
+        """
+        outside = 1 - check_confidence(confidence)
+        each = outside / (2 * check_whole("queries", queries))
+        return DiscreteLaplace(self.threshold_scale).half_width(1 - outside / 2) + DiscreteLaplace(
+            self.query_scale
+        ).half_width(1 - each)
+
+    def half_width(self, confidence: float) -> int:
+        """The half-width of the interval of a released value."""
+        if self.value_scale is None:
+            raise ArgumentError("value_scale must be given for values to be released")
+        return DiscreteLaplace(self.value_scale).half_width(confidence)
+
+    def start(self, threshold: int) -> AboveThreshold:
+        """Draw the threshold's noise and begin a run; the whole loss must be charged first."""
+        return AboveThreshold(self, threshold)
+
+    def parameters(self) -> dict[str, str]:
+        """The law and its exact parameters as text, for certificates."""
+        found = {
+            "mechanism": "sparse vector",
+            "threshold_scale": str(self.threshold_scale),
+            "query_scale": str(self.query_scale),
+            "cutoff": str(self.cutoff),
+        }
+        return found | ({"value_scale": str(self.value_scale)} if self.value_scale else {})
+
+
+class AboveThreshold:
+    """One run of the sparse vector technique: answers until its cut-off, and then refuses.
+
+    It holds a secret noise. It cannot be copied or pickled, and a forked process cannot go on with
+    it: two runs with one noise would say "above" more often than was charged for.
+
+    Parameters
+    ----------
+    mechanism : SparseVector
+        The exact scales and the cut-off.
+    threshold : int
+        Public.
+    """
+
+    __slots__ = ("_bar", "_lock", "_pid", "left", "mechanism")
+
+    def __init__(self, mechanism: SparseVector, threshold: int) -> None:
+        bar = check_integers("threshold", [threshold])[0]
+        self.mechanism = mechanism
+        self.left = mechanism.cutoff
+        self._bar = bar + noise.discrete_laplace_one(mechanism.threshold_scale)
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+
+    def ask(self, value: int) -> SparseAnswer:
+        """Say whether a query is above the threshold.
+
+        Parameters
+        ----------
+        value : int
+            The query's true answer.
+
+        Returns
+        -------
+        SparseAnswer
+            True or false as a bool; with a noisy value where it is above and values are given.
+
+        Raises
+        ------
+        BudgetError
+            The cut-off is reached.
+        ArgumentError
+            The value is not an integer, or this is a forked process.
+        """
+        exact = check_integers("value", [value])[0]
+        with self._lock:
+            if os.getpid() != self._pid:
+                raise ArgumentError("this run belongs to another process: start one here")
+            if self.left < 1:
+                raise BudgetError("the cut-off is reached: start another run, which costs again")
+            fresh = noise.discrete_laplace_one(self.mechanism.query_scale)
+            if exact + fresh < self._bar:
+                return SparseAnswer(False)
+            self.left -= 1
+            if self.mechanism.value_scale is None:
+                return SparseAnswer(True)
+            fresh = noise.discrete_laplace_one(self.mechanism.value_scale)
+            return SparseAnswer(True, exact + fresh)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise copy.Error("a run of the sparse vector technique cannot be copied or pickled")
+
+    def __repr__(self) -> str:
+        return f"AboveThreshold({self.mechanism!r}, left={self.left})"
