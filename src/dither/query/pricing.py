@@ -10,7 +10,7 @@ import numpy as np
 from dither.errors import ArgumentError, BoundsError, QueryError
 from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, allocate
 from dither.mechanisms.quantile_tree import QuantileTree
-from dither.plan.job import Leaves, Rows, Units
+from dither.plan.job import Job, Leaves, Rows, Units
 from dither.plan.lower import Plan
 from dither.privacy import Charge
 
@@ -96,11 +96,15 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
             )
     for i, noise in best.noises.items():
         if noise is not None and noise.variance > float(WIDEST_SCALE) ** 2:
-            raise BoundsError(
-                f"the noise of measurement {i + 1} of {len(job.measurements)} is too wide to draw "
-                "exactly; narrow the bounds, lower max_groups or max_rows, or raise epsilon"
-            )
+            raise _too_wide(i, job)
     return best
+
+
+def _too_wide(place: int, job: Job) -> BoundsError:
+    return BoundsError(
+        f"the noise of measurement {place + 1} of {len(job.measurements)} is too wide to draw "
+        "exactly; narrow the bounds, lower max_groups or max_rows, or raise epsilon"
+    )
 
 
 def _priced(plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool) -> tuple[float, Priced]:
@@ -116,6 +120,8 @@ def _priced(plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool) -> t
         if weight:
             # A sum that nobody can change (of 0, say) is treated like any other, at least 1 wide.
             l1, l2_squared = (max(b, Fraction(1)) * levels for b in (bound.l1, bound.l2_squared))
+            if l1 > weight * epsilon * WIDEST_SCALE:
+                raise _too_wide(i, job)
             needs.append(Need(str(i), l1, l2_squared, weight))
     units = -1
     keys = None
