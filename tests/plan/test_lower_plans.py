@@ -196,12 +196,6 @@ def test_too_many_public_keys_are_refused():
         plan_of(ag.Count(), keys=[c("day"), c("age"), ex.Clamp(c("wide"), F(0), F(9))])
 
 
-def test_too_many_bins_are_refused():
-    """A histogram in each of very many groups would not fit into memory."""
-    with pytest.raises(QueryError, match="bins, more than"):
-        plan_of(ag.Quantile(c("fee"), F(1, 2)), keys=[c("day"), c("dose")])
-
-
 # --- lattices ---------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from dither.plan.building import Build
 from dither.plan.checks import check_filters, check_names, group_key
 from dither.plan.expressions import Column
 from dither.plan.facts import Scope
-from dither.plan.job import Job, Leaves, Rows, Units
+from dither.plan.job import Job, Rows, Units
 from dither.plan.recipes import Recipe
 from dither.plan.relations import Relation, Scan, base
 from dither.plan.schema import Schema, Table
@@ -25,9 +25,6 @@ __all__ = ["Plan", "lower"]
 
 MOST_KEYS = 1_000_000
 """More public keys than this are refused: their product is the size of the release."""
-
-MOST_LEAVES = 2**25
-"""The same for the bins of a quantile's histogram in all groups together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +99,6 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     recipes = tuple(build.recipe(o.aggregate, o.weight) for o in query.outputs)
     if public_keys is None:
         build.measure(Units() if unit is not None else Rows(), Fraction(1))
-    bins = sum(m.bins for m in build.weights if isinstance(m, Leaves))
-    if public_keys is not None and public_keys * bins > MOST_LEAVES:
-        raise QueryError(
-            f"quantiles in {public_keys:,} groups need {public_keys * bins:,} bins, more than "
-            f"{MOST_LEAVES:,}; group by fewer or coarser keys, or ask for the quantiles alone"
-        )
     job = Job(query.relation, unit, keys, tuple(build.weights), groups, table.max_rows)
     public_size = (
         schema.replace_one and unit is None and not keys and isinstance(query.relation, Scan)

@@ -141,7 +141,10 @@ def _bound(value: Any, kind: Kind, where: str) -> Any:
     if kind is Kind.DATE and type(value) is dt.date:
         return value
     if kind is Kind.TIMESTAMP and isinstance(value, dt.date):
-        return _utc(value)
+        try:
+            return _utc(value)
+        except OverflowError:
+            raise PolicyError(f"{where}.bounds lie outside the years 1 to 9999 in UTC") from None
     raise PolicyError(f"{where}.bounds do not fit a column of kind {kind.value}{_hint(kind)}")
 
 
