@@ -154,6 +154,8 @@ class Session:
 
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""
+        if self._desk.closed:
+            return
         self._desk.closed = True
         self._engine.close()
         self.ledger.close()

@@ -1,0 +1,162 @@
+"""SQL and Python build the same plan, and a plan written as SQL reads back as itself."""
+
+from __future__ import annotations
+
+import pytest
+
+import dither as dt
+from dither.errors import ArgumentError, BoundsError, QueryError, UnknownNameError
+
+PAIRS = {
+    "count": ("SELECT COUNT(*) AS n FROM visits", lambda t: t.agg(n=dt.count())),
+    "values": ("SELECT COUNT(age) AS n FROM visits", lambda t: t.agg(n=dt.count("age"))),
+    "units": ("SELECT COUNT(DISTINCT pid) AS n FROM visits", lambda t: t.agg(n=dt.count_units())),
+    "sum": ("SELECT SUM(cost) AS s FROM visits", lambda t: t.agg(s=dt.sum("cost"))),
+    "mean": ("SELECT AVG(cost * 2) AS m FROM visits", lambda t: t.agg(m=dt.mean("cost * 2"))),
+    "var": ("SELECT VAR_SAMP(age) AS v FROM visits", lambda t: t.agg(v=dt.var("age"))),
+    "var_pop": (
+        "SELECT VAR_POP(age) AS v FROM visits",
+        lambda t: t.agg(v=dt.var("age", sample=False)),
+    ),
+    "std": ("SELECT STDDEV(age) AS v FROM visits", lambda t: t.agg(v=dt.std("age"))),
+    "median": ("SELECT MEDIAN(age) AS m FROM visits", lambda t: t.agg(m=dt.median("age"))),
+    "quantile": (
+        "SELECT QUANTILE_CONT(age, 0.9) AS q FROM visits",
+        lambda t: t.agg(q=dt.quantile("age", 0.9)),
+    ),
+    "extremes": (
+        "SELECT MIN(age) AS a, MAX(age) AS b FROM visits",
+        lambda t: t.agg(a=dt.min("age"), b=dt.max("age")),
+    ),
+    "ratio": (
+        "SELECT SUM(cost) / COUNT(DISTINCT pid) AS r FROM visits",
+        lambda t: t.agg(r=dt.ratio(dt.sum("cost"), dt.count_units())),
+    ),
+    "filter": (
+        "SELECT COUNT(*) AS n FROM visits WHERE age >= 18 AND region IN ('north', 'south')",
+        lambda t: t.filter("age >= 18 AND region IN ('north', 'south')").agg(n=dt.count()),
+    ),
+    "keys": (
+        "SELECT region, COUNT(*) AS n FROM visits GROUP BY region",
+        lambda t: t.group_by("region").agg(n=dt.count()),
+    ),
+    "expression": (
+        "SELECT FLOOR(age / 10) AS band, COUNT(*) AS n FROM visits GROUP BY band",
+        lambda t: t.group_by(band="FLOOR(age / 10)").agg(n=dt.count()),
+    ),
+    "declared bins": (
+        "SELECT age, COUNT(*) AS n FROM visits GROUP BY age",
+        lambda t: t.group_by(dt.bins("age", [0, 18, 65, 110])).agg(n=dt.count()),
+    ),
+    "join": (
+        "SELECT coast, COUNT(*) AS n FROM visits JOIN regions ON visits.region = regions.region "
+        "GROUP BY coast",
+        lambda t: t.join("regions", on="region").group_by("coast").agg(n=dt.count()),
+    ),
+    "left join": (
+        "SELECT coast, COUNT(*) AS n FROM visits LEFT JOIN regions USING (region) GROUP BY coast",
+        lambda t: t.join("regions", on="region", how="left").group_by("coast").agg(n=dt.count()),
+    ),
+    "text": (
+        "SELECT UPPER(city) AS c, COUNT(*) AS n FROM visits WHERE city <> 'alpha' GROUP BY c",
+        lambda t: t.filter("city <> 'alpha'").group_by(c="UPPER(city)").agg(n=dt.count()),
+    ),
+    "case": (
+        "SELECT AVG(CASE WHEN smoker THEN cost ELSE 0 END) AS m FROM visits",
+        lambda t: t.agg(m=dt.mean("CASE WHEN smoker THEN cost ELSE 0 END")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_both_doors_lead_to_one_plan(session, name):
+    """The plan is equal in every part, so its price and its answers are."""
+    text, build = PAIRS[name]
+    asked, built = session.sql(text), build(session.table("visits"))
+    assert built._plan == asked._plan
+    assert built.sql == asked.sql
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_plan_written_as_sql_reads_back(session, name):
+    """``question.sql`` asks for the same thing."""
+    asked = session.sql(PAIRS[name][0])
+    assert session.sql(asked.sql)._plan == asked._plan
+
+
+def test_a_histogram_is_a_count_by_bins(session):
+    """``histogram`` is a short hand."""
+    table = session.table("visits")
+    short = table.histogram("cost", [0, 100, 5000])
+    assert (
+        short._plan == table.group_by(dt.bins("cost", [0, 100, 5000])).agg(count=dt.count())._plan
+    )
+
+
+def test_weights_split_the_budget(session):
+    """An output of thrice the weight gets thrice the share."""
+    question = session.table("visits").agg(n=dt.count(weight=3), s=dt.sum("cost"))
+    assert [str(w) for w in question._plan.weights] == ["3/4", "1/4"]
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        (lambda s, t: s.table("visit"), UnknownNameError, "'visit'.*did you mean 'visits'"),
+        (lambda s, t: s.table("regions"), QueryError, "public"),
+        (lambda s, t: t.filter("ages > 3"), UnknownNameError, "did you mean 'age'"),
+        (lambda s, t: t.filter("age"), QueryError, "not a condition|condition"),
+        (lambda s, t: t.filter("age > "), QueryError, "."),
+        (lambda s, t: t.agg(), QueryError, "add an aggregate"),
+        (lambda s, t: t.agg(n=3), ArgumentError, "n must be an aggregate"),
+        (lambda s, t: t.agg(n=dt.sum("city")), QueryError, "city.*not a number"),
+        (lambda s, t: t.group_by(), ArgumentError, "at least one key"),
+        (lambda s, t: t.group_by(3), ArgumentError, "a key must be"),
+        (lambda s, t: t.group_by("pid"), QueryError, "every group would be one person"),
+        (lambda s, t: t.group_by("cost"), QueryError, "too many values"),
+        (lambda s, t: t.group_by("region").filter("age > 3"), QueryError, "before group_by"),
+        (lambda s, t: t.join("regions", on="region", how="outer"), ArgumentError, "how must be"),
+        (lambda s, t: t.join("region", on="region"), UnknownNameError, "'regions'"),
+        (lambda s, t: t.agg(n=dt.count(), n_lower=dt.count()), QueryError, "n_lower"),
+        (lambda s, t: t.agg(v=dt.mean("age / (cost - 1)")), BoundsError, "CLAMP"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(session, ask, error, words):
+    """By name, with the fix; a chain that stops early is finished first."""
+    with pytest.raises(error, match=words):
+        ask(session, session.table("visits")).agg(n=dt.count())
+    assert session.balance()[0].spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: dt.count(weight=0), "weight must be above 0"),
+        (lambda: dt.count(weight=float("nan")), "weight must be finite"),
+        (lambda: dt.quantile("age", 1.5), r"q must lie in \[0, 1\]"),
+        (lambda: dt.quantile("age", "x"), "q must be"),
+        (lambda: dt.bins("age", [1]), "at least two"),
+        (lambda: dt.bins("age", [1, float("inf")]), "edges must be finite"),
+    ],
+)
+def test_aggregates_check_their_arguments(make, words):
+    """Before they meet a table."""
+    with pytest.raises(ArgumentError, match=words):
+        make()
+
+
+def test_names_that_need_quotes(tmp_path):
+    """Tables and columns with dashes, spaces and upper case are asked for by either door."""
+    import polars as pl
+
+    frame = pl.DataFrame({"My Age": [1, 2], "select": [3, 4]})
+    made = {
+        "budget": {"epsilon": 9, "ledger": str(tmp_path / "l")},
+        "tables": {"my-table": {"columns": {"My Age": {"bounds": [0, 9]}}}},
+    }
+    with dt.open(made, sources={"my-table": frame}) as opened:
+        built = opened.table("my-table").filter('"select" > 1').agg(m=dt.mean('"My Age"'))
+        asked = opened.sql('SELECT AVG("My Age") AS m FROM "my-table" WHERE "select" > 1')
+        assert asked._plan == built._plan
+        assert opened.sql(built.sql)._plan == built._plan
+        assert built.release(1).frame.columns == ["m", "m_lower", "m_upper"]
