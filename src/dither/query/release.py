@@ -33,6 +33,11 @@ __all__ = ["Release", "answer_of"]
 LONGEST = 40
 """Rows that a summary shows."""
 
+SELECTED = (
+    "groups are shown because their noisy count is high enough, so the counts of small groups "
+    "that are shown tend to be too high"
+)
+
 COUNTS = (Count, CountUnits, CountValues)
 
 
@@ -193,7 +198,7 @@ def answer_of(
         "counts": [o.name for o in query.outputs if isinstance(o.aggregate, COUNTS)],
         "units": {o.name: _unit(o.aggregate, plan) for o in query.outputs},
         "confidence": confidence,
-        "notes": list(plan.notes),
+        "notes": [*plan.notes, *([SELECTED] if plan.discovered else [])],
         "certificate": certificate.to_dict(),
     }
 
