@@ -133,13 +133,13 @@ def test_frames_of_every_kind():
         DuckDBEngine({"t": pd.DataFrame({"b": pd.Series(["a", 1], dtype=object)})})
 
 
-def test_invalid_text_is_mended():
-    """Bytes that are no UTF-8 and lone surrogates become the replacement character."""
+def test_invalid_text_is_null():
+    """Bytes that are no UTF-8 and lone surrogates are not mended, which could make two one."""
     raw = pa.array([b"ok", b"\xff"], pa.binary())
     broken = pa.Array.from_buffers(pa.string(), 2, raw.buffers())
-    assert groups(pa.table({"b": broken}), TEXT) == {"ok": 1, "�": 1}
+    assert groups(pa.table({"b": broken}), TEXT) == {"ok": 1, None: 1}
     lone = pd.DataFrame({"b": pd.Series(["ok", "\ud800"], dtype=object)})
-    assert groups(lone, TEXT) == {"ok": 1, "?": 1}
+    assert groups(lone, TEXT) == {"ok": 1, None: 1}
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

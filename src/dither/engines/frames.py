@@ -15,7 +15,7 @@ def to_arrow(frame: Any) -> tuple[Any, tuple[str, ...]]:
     """The frame as an Arrow table, and the columns whose type cannot be read.
 
     Polars and Arrow frames are not copied; of a pandas frame, only what pandas keeps as Python
-    objects. Text that is not valid Unicode has its invalid parts replaced.
+    objects. Text that is not valid Unicode is NULL: mended, two people's names could become one.
 
     Raises
     ------
@@ -79,10 +79,23 @@ def _words(series: Any, name: str, pa: Any) -> Any:
     values = series.tolist()
     if any(not isinstance(v, str) and v is not None and v == v for v in values):
         raise PolicyError(f"column {name!r} of a pandas frame mixes types; convert it to one")
-    valid = [
-        v.encode("utf-8", "replace").decode("utf-8") if isinstance(v, str) else None for v in values
-    ]
+    valid = [v if isinstance(v, str) and _is_unicode(v) else None for v in values]
     return pa.array(valid, pa.large_string())
+
+
+def _is_unicode(word: str) -> bool:
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _readable(column: Any, pa: Any) -> Any:
@@ -121,7 +134,7 @@ def _valid_text(column: Any, pa: Any) -> Any:
         column.validate(full=True)
     except pa.ArrowInvalid:
         raw = column.cast(pa.large_binary()).to_pylist()
-        valid = [None if v is None else v.decode("utf-8", "replace") for v in raw]
+        valid = [None if v is None else _decoded(v) for v in raw]
         return pa.chunked_array([pa.array(valid, pa.large_string())])
     return column
 
