@@ -24,7 +24,7 @@ from dither.query.pricing import Priced, price
 from soundness.sessions import opened
 from soundness.tables import MEASURED, Bench, Row, frame, planned, schema_of
 
-DRAWS = 600
+DRAWS = 400
 CONFIDENCE = 0.9
 FEWEST = int(binom.ppf(1e-7, DRAWS, CONFIDENCE))
 

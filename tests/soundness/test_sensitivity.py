@@ -41,7 +41,7 @@ from soundness.tables import (
     violations,
 )
 
-EXAMPLES = int(os.environ.get("DITHER_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("DITHER_EXAMPLES", "160"))
 
 SETTINGS = settings(
     max_examples=EXAMPLES,
