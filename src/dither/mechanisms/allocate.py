@@ -241,7 +241,7 @@ class _Split:
         elif len(self.needs) == 1:
             reason = f"discrete {rejected} noise of the same cost would be wider"
         else:
-            reason = "chosen for the least error of all measurements together, by their shares"
+            reason = "least error over all measurements together"
         return Share(need, mechanism, loss, self.weights[i] * self.epsilon, reason)
 
     def allocation(self, gaussians: frozenset[int]) -> Allocation:

@@ -74,17 +74,27 @@ def _draw(node: Node, indent: str, lines: list[str]) -> None:
 
 
 def _html(node: Node, *, top: bool = False) -> str:
-    facts = "".join(
-        f'<tr><td style="color:#666;padding:0 1em 0 0;vertical-align:top;text-align:left">'
-        f"{html.escape(name)}</td>"
-        f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-        for name, text in node.facts
-    )
-    table = f'<table style="border:0;margin:0 0 .3em 1.2em">{facts}</table>' if facts else ""
+    rows = "".join(_html_row(name, text) for name, text in node.facts)
+    # Notebooks style tables of their own accord; these are set in the tree's own type.
+    style = "border:0;border-collapse:collapse;margin:0 0 .4em 1.2em;font:inherit"
+    table = f'<table style="{style}">{rows}</table>' if rows else ""
     inner = "".join(_html(child) for child in node.children)
     block = f'<div style="margin-left:1.2em">{inner}</div>' if inner else ""
     title = html.escape(node.title)
     if not (table or block):
         return f'<div style="margin-left:1.05em">{title}</div>'
-    weight = "font-weight:600" if top else ""
-    return f'<details open><summary style="{weight}">{title}</summary>{table}{block}</details>'
+    weight = 700 if top else 600
+    return (
+        f'<details open><summary style="font-weight:{weight}">{title}</summary>'
+        f"{table}{block}</details>"
+    )
+
+
+def _html_row(name: str, text: str) -> str:
+    cell = "border:0;background:none;text-align:left;vertical-align:top"
+    if not name:
+        return f'<tr><td colspan="2" style="{cell};padding:0">{html.escape(text)}</td></tr>'
+    return (
+        f'<tr><td style="{cell};padding:0 1em 0 0;opacity:.65;white-space:nowrap">'
+        f'{html.escape(name)}</td><td style="{cell};padding:0">{html.escape(text)}</td></tr>'
+    )
