@@ -8,6 +8,7 @@ probability in the answer is a lower bound, short by at most ``lost`` in all.
 
 from collections import defaultdict
 from contextlib import suppress
+from functools import lru_cache
 from itertools import permutations
 
 import mpmath
@@ -100,6 +101,7 @@ class Walk:
         return np.array([self.coin(p) for _ in range(size)], dtype=bool)
 
 
+@lru_cache
 def laplace_options(scale, reach):
     """[(z, Pr[Z = z])] for |z| <= reach, and what is left."""
     r = mpmath.exp(-1 / fraction(scale))
@@ -107,6 +109,7 @@ def laplace_options(scale, reach):
     return options, 2 * r ** (reach + 1) / (1 + r)
 
 
+@lru_cache
 def gaussian_options(sigma2, reach):
     """[(z, Pr[Z = z])] for |z| <= reach, and what is left."""
     s2 = 2 * fraction(sigma2)

@@ -15,15 +15,19 @@ from dither.mechanisms.combination import half_width, linear_interval
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.key_threshold import KeyThreshold
 from dither.mechanisms.noisy_max import NoisyMax
 from dither.mechanisms.peeling import Peeling
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.quantile_tree import Quantiles, QuantileTree
+from dither.mechanisms.randomized_response import RandomizedResponse
 from dither.mechanisms.ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.search import largest_epsilon, smallest_epsilon
 from dither.mechanisms.sparse_vector import AboveThreshold, SparseAnswer, SparseVector
+from dither.mechanisms.staircase import Staircase
 from dither.mechanisms.top_k import TopK
+from dither.mechanisms.tulap import Tulap
 
 __all__ = [
     "AboveThreshold",
@@ -32,6 +36,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
+    "Geometric",
     "KeyDiscovery",
     "KeyThreshold",
     "Need",
@@ -40,10 +45,13 @@ __all__ = [
     "PermuteAndFlip",
     "QuantileTree",
     "Quantiles",
+    "RandomizedResponse",
     "Share",
     "SparseAnswer",
     "SparseVector",
+    "Staircase",
     "TopK",
+    "Tulap",
     "allocate",
     "half_width",
     "largest_epsilon",

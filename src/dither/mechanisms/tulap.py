@@ -1,0 +1,239 @@
+"""Canonical noise for a count: all of (epsilon, delta) spent, none wasted on tails.
+
+Law on the integers, with b = exp(-epsilon), a reach m >= 1 and a weight w in [0, 1] at its ends::
+
+    Pr[Z = z] = c·b^|z| for |z| < m,   c·w·b^m for |z| = m,   0 beyond
+
+It is discrete Laplace noise cut off as soon as delta allows. It is also the Tulap (canonical) noise
+of Awan and Slavković, rounded: the most powerful tests of a count under (epsilon, delta) add
+Tulap noise, which is this law plus a uniform fraction that says nothing of the data.
+
+Assumption. An integer count changes by at most 1 between neighbours (the neighbour relation is the
+caller's).
+
+Guarantee. (epsilon, delta)-DP, tightly: delta is what the law loses at epsilon.
+
+Proof. Compare Z with Z + 1, at y. For -m + 2 <= y <= m - 1 both have their geometric weights,
+which differ by a factor of at most e^epsilon. At y = m the first has c·w·b^m and the second
+c·b^(m-1), which is no less. At y = -m the first has c·w·b^m and the second nothing; at y = -m + 1
+the first has c·b^(m-1) and the second c·w·b^m = c·w·b^(m-1)/e^epsilon. So the first exceeds
+e^epsilon times the second by, in all,
+
+    delta = c·(w·b^m + (1 - w)·b^(m-1)),   1/c = 1 + 2·(b - b^m)/(1 - b) + 2·w·b^m,
+
+and the other direction is the same by symmetry (y to 1 - y). Solved for w: with
+h = delta·(1 + b)/(1 - b + 2·delta·b), m is the smallest integer with b^m <= h, and
+w = (1 - h·b^(1-m))/(1 - b). The coin at the ends is tossed exactly.
+
+Source. Awan and Slavković, "Differentially private uniformly most powerful tests for binomial
+data", NeurIPS 2018, and "Canonical noise distributions and private hypothesis tests", Annals of
+Statistics 2023 (Awan and Vadhan). (epsilon, delta)-DP implies delta-approximate (epsilon²/2)-zCDP:
+Bun and Steinke, TCC 2016, lemma 8.8.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+
+from dither import noise
+from dither.errors import ArgumentError
+from dither.mechanisms import coins
+from dither.mechanisms.additive import (
+    Integers,
+    check_amount,
+    check_confidence,
+    log_of,
+    shape_of,
+    smallest_half_width,
+)
+from dither.numeric import directed
+from dither.privacy import Charge
+
+__all__ = ["Tulap"]
+
+_BITS = 192
+_SUMMED = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tulap:
+    """Canonical noise for a count, bound to its exact epsilon and delta.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Above 0, and at least 2**-40.
+    delta : Fraction
+        In (0, 1).
+
+    Attributes
+    ----------
+    reach : int
+        m: no draw is further from 0.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is out of range or not exact.
+
+    Examples
+    --------
+    >>> mechanism = Tulap(Fraction(1), Fraction(1, 1000))
+    >>> mechanism.reach, mechanism.half_width(0.95), mechanism.loss().delta
+    (7, 3, Fraction(1, 1000))
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    reach: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        epsilon = check_amount("epsilon", self.epsilon)
+        delta = check_amount("delta", self.delta)
+        if delta >= 1:
+            raise ArgumentError("delta must be in (0, 1); at delta = 0 use DiscreteLaplace")
+        if epsilon < Fraction(1, 2**40):
+            raise ArgumentError("epsilon must be at least 2**-40")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "reach", _reach(epsilon, delta))
+
+    @classmethod
+    def for_loss(cls, epsilon: Fraction, delta: Fraction) -> Self:
+        """The mechanism that costs exactly (epsilon, delta)."""
+        return cls(epsilon, delta)
+
+    def loss(self) -> Charge:
+        """What a count costs: (epsilon, delta), and delta-approximate rho = epsilon²/2."""
+        return Charge(self.epsilon, self.delta, self.epsilon**2 / 2, self.delta)
+
+    def draw(self, size: int | tuple[int, ...]) -> Integers:
+        """Draw independent noise, int64, of the given shape.
+
+        Discrete Laplace draws, kept within the reach; at its ends, with probability w.
+        """
+        out = np.zeros(math.prod(shape_of(size)), dtype=np.int64)
+        pending = np.arange(out.size)
+        while pending.size:
+            drawn = noise.discrete_laplace(1 / self.epsilon, pending.size)
+            out[pending] = drawn
+            far = np.abs(drawn)
+            ends = np.flatnonzero(far == self.reach)
+            kept = far < self.reach
+            if ends.size:
+                kept[ends] = coins.real_coins(self._end_bounds, ends.size)
+            pending = pending[~kept]
+        return out.reshape(size)
+
+    @property
+    def variance(self) -> float:
+        """Var Z; for a reach beyond a million, that of discrete Laplace noise."""
+        if self.reach > _SUMMED:
+            return float(2 / self.epsilon**2)
+        c, w = self._constants()
+        z = np.arange(1, self.reach, dtype=float)
+        b = np.exp(-float(self.epsilon) * z)
+        end = w * self.reach**2 * math.exp(-float(self.epsilon) * self.reach)
+        return 2 * c * (float(np.sum(z * z * b)) + end)
+
+    def upper_tail(self, t: int) -> Fraction:
+        """A proven upper bound of Pr[Z >= t]; for t <= 0 it is 1, which serves no guarantee."""
+        if t < 1:
+            return Fraction(1)
+        if t > self.reach:
+            return Fraction(0)
+        low, high = _ratio(self.epsilon, 1)
+        first, (end_low, end_high) = _ratio(self.epsilon, t)[1], _ratio(self.epsilon, self.reach)
+        w_low, w_high = self._end_bounds(_BITS)
+        top = (first - end_low) / (1 - high) + w_high * end_high
+        return min(Fraction(1), top / (1 + 2 * (low - end_high) / (1 - low) + 2 * w_low * end_low))
+
+    def tail(self, t: int) -> Fraction:
+        """A proven upper bound of Pr[|Z| >= t]."""
+        return min(Fraction(1), 2 * self.upper_tail(t)) if t >= 1 else Fraction(1)
+
+    def survival(self, t: int) -> float:
+        """Pr[Z >= t] in floating point."""
+        if t < 1:
+            return 1.0 - self.survival(1 - t)
+        if t > self.reach:
+            return 0.0
+        c, w = self._constants()
+        e = float(self.epsilon)
+        last = math.exp(-e * self.reach)
+        inner = math.exp(-e * t) * -math.expm1(-e * (self.reach - t)) / -math.expm1(-e)
+        return c * (inner + w * last)
+
+    def half_width(self, confidence: float) -> int:
+        """The smallest integer w with Pr[|Z| <= w] >= confidence."""
+        outside = 1 - check_confidence(confidence)
+        guess = min(self.reach, math.ceil(math.log(2 / outside) / float(self.epsilon)))
+        return smallest_half_width(self, confidence, guess)
+
+    def parameters(self) -> dict[str, str]:
+        """The law and its exact parameters as text, for certificates."""
+        return {"mechanism": "Tulap", "epsilon": str(self.epsilon), "delta": str(self.delta)}
+
+    def _constants(self) -> tuple[float, float]:
+        """(c, w) in floating point."""
+        e, w = float(self.epsilon), float(self._end_bounds(_BITS)[0])
+        last = math.exp(-e * self.reach)
+        inner = math.exp(-e) * -math.expm1(-e * (self.reach - 1)) / -math.expm1(-e)
+        return 1 / (1 + 2 * inner + 2 * w * last), w
+
+    def _end_bounds(self, bits: int) -> tuple[Fraction, Fraction]:
+        """Bounds of w = (1 - h·b^(1-m))/(1 - b), kept in [0, 1]."""
+        spare = bits + 2 * self.epsilon.denominator.bit_length() + 16
+        b_low, b_high = _ratio(self.epsilon, 1, spare)
+        # b^(1-m)·b^(m-1) = 1, and m - 1 >= 0.
+        p_low, p_high = _ratio(self.epsilon, self.reach - 1, spare)
+        h_low, h_high = _h(b_low, self.delta), _h(b_high, self.delta)
+        zero, one = Fraction(0), Fraction(1)
+        return (
+            max(zero, min(one, (1 - h_high / p_low) / (1 - b_low))),
+            max(zero, min(one, (1 - h_low / p_high) / (1 - b_high))),
+        )
+
+
+def _ratio(epsilon: Fraction, power: int, bits: int = _BITS) -> tuple[Fraction, Fraction]:
+    """Bounds of b^power."""
+    exponent = -epsilon * power
+    return directed.exp_lower(exponent, bits), directed.exp_upper(exponent, bits)
+
+
+def _h(b: Fraction, delta: Fraction) -> Fraction:
+    """delta·(1 + b)/(1 - b + 2·delta·b), which rises with b."""
+    return delta * (1 + b) / (1 - b + 2 * delta * b)
+
+
+def _reach(epsilon: Fraction, delta: Fraction) -> int:
+    """The smallest m with b^m <= h, decided by ever tighter bounds.
+
+    exp of a rational is no root of an equation with rational coefficients, so that the two sides
+    are never equal and the bounds part.
+    """
+    bits = _BITS
+    low, high = directed.exp_lower(-epsilon, bits), directed.exp_upper(-epsilon, bits)
+    guess = max(1, math.ceil(-log_of(_h((low + high) / 2, delta)) / float(epsilon)) - 2)
+    while guess > 1 and _within(epsilon, delta, guess):
+        guess -= 1
+    while not _within(epsilon, delta, guess):
+        guess += 1
+    return guess
+
+
+def _within(epsilon: Fraction, delta: Fraction, m: int) -> bool:
+    bits = _BITS
+    while True:
+        b_low, b_high = _ratio(epsilon, 1, bits)
+        p_low, p_high = _ratio(epsilon, m, bits)
+        if p_high <= _h(b_low, delta):
+            return True
+        if p_low > _h(b_high, delta):
+            return False
+        bits *= 2
