@@ -1,9 +1,46 @@
 """What a guarantee is: who is a neighbour of whom, and what a release loses.
 
-The room holds values only. How losses combine is told in :mod:`dither.accounting`.
+One object, `Loss`, holds what a sequence of mechanisms reveals and says it in every dialect:
+epsilon and delta, the trade-off of an attacker's errors, Rényi divergence, zCDP, Gaussian DP. How
+losses are bounded by named theorems, calibrated, shuffled and spent adaptively is told in
+:mod:`dither.accounting`.
 """
 
+from dither.privacy.bound import Bound
 from dither.privacy.charge import Charge
+from dither.privacy.loss import Loss, compose
+from dither.privacy.makers import (
+    approximate,
+    discrete_gaussian,
+    discrete_laplace,
+    exponential,
+    gaussian,
+    gdp,
+    laplace,
+    pair,
+    pure,
+    randomized_response,
+    renyi,
+    zcdp,
+)
 from dither.privacy.neighbours import Neighbours
 
-__all__ = ["Charge", "Neighbours"]
+__all__ = [
+    "Bound",
+    "Charge",
+    "Loss",
+    "Neighbours",
+    "approximate",
+    "compose",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "exponential",
+    "gaussian",
+    "gdp",
+    "laplace",
+    "pair",
+    "pure",
+    "randomized_response",
+    "renyi",
+    "zcdp",
+]

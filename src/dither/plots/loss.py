@@ -1,0 +1,106 @@
+"""A privacy loss in three pictures: its profile, the attacker's trade-off, its law."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.plots.canvas import COLOURS, MUTED, WIDTH, finish, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dither.privacy import Loss
+
+__all__ = ["draw_loss"]
+
+_POINTS = 17
+
+
+def draw_loss(loss: Loss, path: str | Path | None = None) -> Figure:
+    """Draw delta against epsilon, misses against false alarms, and the law of the loss.
+
+    Parameters
+    ----------
+    loss : Loss
+        What is drawn.
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = new_figure(WIDTH * 1.4, 4.0)
+    left, middle, right = figure.subplots(1, 3)
+    _profile(left, loss)
+    _tradeoff(middle, loss)
+    _law(right, loss)
+    foot = f"{loss.describe()}; neighbours: {loss.neighbours.value}"
+    return finish(figure, title="What the loss reveals", foot=foot, path=path)
+
+
+def _profile(axes: object, loss: Loss) -> None:
+    from matplotlib.axes import Axes
+
+    assert isinstance(axes, Axes)
+    top = float(loss.epsilon(1e-9)) if _reaches(loss, 1e-9) else 10.0
+    epsilons = np.linspace(0.0, max(top, 1e-3), _POINTS)
+    deltas = [max(float(loss.delta(float(e))), 1e-16) for e in epsilons]
+    axes.plot(epsilons, deltas, color=COLOURS[0], linewidth=2)
+    tidy(axes, values="x")
+    axes.set_yscale("log")
+    axes.set_xlabel("epsilon")
+    axes.set_title("privacy profile: delta", loc="left", fontsize=10)
+
+
+def _tradeoff(axes: object, loss: Loss) -> None:
+    from matplotlib.axes import Axes
+
+    assert isinstance(axes, Axes)
+    epsilons = np.linspace(-8.0, 8.0, 33)
+    fpr = np.linspace(0.0, 1.0, 201)
+    caught = np.ones_like(fpr)
+    values = {abs(e): float(loss.delta(abs(float(e)))) for e in epsilons}
+    for e in epsilons.tolist():
+        d = values[abs(e)] if e >= 0 else -math.expm1(e) + math.exp(e) * values[abs(e)]
+        caught = np.minimum(caught, d + math.exp(e) * fpr)
+    axes.plot(fpr, 1 - fpr, color=MUTED, linewidth=1, linestyle=":")
+    axes.plot(fpr, 1 - caught, color=COLOURS[1], linewidth=2)
+    tidy(axes, values="x")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("false alarms")
+    axes.set_title("least misses of any attacker", loc="left", fontsize=10)
+
+
+def _law(axes: object, loss: Loss) -> None:
+    from matplotlib.axes import Axes
+
+    assert isinstance(axes, Axes)
+    tidy(axes, values="x")
+    axes.set_title("law of the privacy loss", loc="left", fontsize=10)
+    try:
+        points, masses = loss.loss_distribution()
+    except ArgumentError:
+        axes.text(0.5, 0.5, "only bounded, not known", ha="center", transform=axes.transAxes)
+        return
+    mean = float((points * masses).sum() / masses.sum())
+    spread = math.sqrt(max(float(((points - mean) ** 2 * masses).sum()), 1e-12))
+    edges = np.linspace(mean - 5 * spread, mean + 5 * spread, 61)
+    heights, _ = np.histogram(points, edges, weights=masses)
+    axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[2])
+    axes.axvline(mean, color=MUTED, linewidth=1)
+    axes.set_xlabel("loss")
+
+
+def _reaches(loss: Loss, delta: float) -> bool:
+    try:
+        loss.epsilon(delta)
+    except ArgumentError:
+        return False
+    return True

@@ -1,0 +1,414 @@
+"""The privacy loss: one frozen value that composes symbolically and answers in every dialect."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dither.errors import ArgumentError
+from dither.privacy.bound import Bound
+from dither.privacy.neighbours import Neighbours
+from dither.privacy.parts import FixedSize, GaussianNoise, Part, Poisson
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Loss", "compose", "number"]
+
+
+def number(name: str, value: Any, *, low: float, high: float, closed: str = "neither") -> float:
+    """A finite argument in a range, as a double, or an error that names it."""
+    ends = {
+        "neither": ("above", "below"),
+        "low": ("at least", "below"),
+        "high": ("above", "at most"),
+        "both": ("at least", "at most"),
+    }[closed]
+    wanted = f"{name} must be a number {ends[0]} {low:g}" + (
+        f" and {ends[1]} {high:g}" if math.isfinite(high) else " and finite"
+    )
+    if isinstance(value, bool | str) or value is None:
+        raise ArgumentError(wanted)
+    try:
+        x = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(wanted) from error
+    fits_low = x >= low if ends[0] == "at least" else x > low
+    fits_high = x <= high if ends[1] == "at most" else x < high
+    if not (math.isfinite(x) and fits_low and fits_high):
+        raise ArgumentError(wanted)
+    return x
+
+
+def whole(name: str, value: Any, low: int) -> int:
+    """An integer argument of at least ``low``."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < low:
+        raise ArgumentError(f"{name} must be an integer of at least {low}")
+    return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a sequence of mechanisms, fixed in advance, reveals about one unit.
+
+    Make one with `dither.privacy.gaussian` and its kin; combine with ``+`` and ``k *``. Numbers are
+    computed when asked for, and each is an interval that contains the truth
+    (`Bound`: a float that is the sound end, with ``lower``, ``upper`` and ``method``).
+
+    Parameters
+    ----------
+    parts : tuple of (Part, int)
+        Mechanisms and how often each runs.
+    neighbours : Neighbours
+        The relation that every part is stated for. Losses of different relations never mix.
+    slack : float
+        A distance in total variation between the parts' pairs and the true ones, added to delta
+        as slack·(1 + e^epsilon); above 0 only for truncated samples.
+
+    Notes
+    -----
+    *Guarantee.* For neighbouring tables, with P and Q the laws of everything released, P(S) <=
+    e^epsilon·Q(S) + delta for all S and both directions. The parts' parameters must not depend on
+    earlier answers; for adaptive questions use a filter of `dither.accounting`.
+    Post-processing changes nothing.
+
+    Examples
+    --------
+    >>> from dither import privacy
+    >>> step = privacy.gaussian(noise_multiplier=1.0).poisson(rate=0.01)
+    >>> e = (10_000 * step).epsilon(delta=1e-5)
+    >>> round(e, 6), e.upper - e.lower < 1e-8
+    (6.187712, True)
+    """
+
+    parts: tuple[tuple[Part, int], ...] = ()
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    slack: float = 0.0
+
+    def __add__(self, other: Loss) -> Loss:
+        """Both run on the same table."""
+        if not isinstance(other, Loss):
+            return NotImplemented
+        if self.neighbours is not other.neighbours:
+            raise ArgumentError(
+                f"losses for {self.neighbours.value!r} and {other.neighbours.value!r} neighbours "
+                "cannot be added; state both for one relation"
+            )
+        return Loss(self.parts + other.parts, self.neighbours, self.slack + other.slack)
+
+    def __radd__(self, other: object) -> Loss:
+        """So that ``sum`` works."""
+        if isinstance(other, int) and other == 0:
+            return self
+        return NotImplemented
+
+    def __mul__(self, times: int) -> Loss:
+        """``times`` independent runs."""
+        k = whole("the number of repetitions", times, 0)
+        if k == 0:
+            return Loss((), self.neighbours)
+        return Loss(
+            tuple((part, count * k) for part, count in self.parts),
+            self.neighbours,
+            self.slack * k * (1 + 1e-15),
+        )
+
+    __rmul__ = __mul__
+
+    def poisson(
+        self, rate: float, *, truncate: int | None = None, population: int | None = None
+    ) -> Loss:
+        """The same on a sample that takes each unit with probability ``rate``, independently.
+
+        Parameters
+        ----------
+        rate : float
+            In (0, 1].
+        truncate, population : int, optional
+            Where a sample larger than ``truncate`` is cut to that size, out of a table of at most
+            ``population`` units: costs delta·(1 + e^epsilon) for the chance that it is.
+
+        Raises
+        ------
+        ArgumentError
+            The rate is out of range, the neighbours replace a unit, or several mechanisms that are
+            not all Gaussian share one sample.
+
+        Notes
+        -----
+        Neighbours add or remove one unit. Theorem 11 of Zhu, Dong and Wang (2022). Truncation: both
+        laws move by at most the chance of a cut in total variation (couple the samples).
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> privacy.pure(1.0).poisson(0.1).epsilon(delta=0)
+        0.158...
+        """
+        g = number("rate", rate, low=0, high=1, closed="high")
+        if self.neighbours is not Neighbours.ADD_REMOVE:
+            raise ArgumentError(
+                "Poisson sampling is analysed for neighbours that add or remove one unit; for "
+                "neighbours='replace' use without_replacement(sample, population)"
+            )
+        part = self._single("poisson")
+        slack = self.slack
+        if (truncate is None) != (population is None):
+            raise ArgumentError("truncate and population belong together: give both or neither")
+        if truncate is not None and population is not None:
+            slack += _excess(whole("population", population, 1), g, whole("truncate", truncate, 1))
+        sampled = part if g == 1 else Poisson(part, g)
+        return Loss(((sampled, 1),), self.neighbours, slack)
+
+    def without_replacement(self, sample: int, population: int) -> Loss:
+        """The same on a sample of fixed size; neighbours replace one unit.
+
+        Parameters
+        ----------
+        sample, population : int
+            1 <= sample <= population. The base loss is stated for ``neighbours='replace'``.
+
+        Raises
+        ------
+        ArgumentError
+            A size is out of range, or the neighbours add or remove a unit.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> privacy.pure(1.0, neighbours="replace").without_replacement(10, 100).delta(0.1) < 0.03
+        True
+        """
+        n = whole("population", population, 1)
+        m = whole("sample", sample, 1)
+        if m > n:
+            raise ArgumentError("sample must be at most population")
+        if self.neighbours is not Neighbours.REPLACE:
+            raise ArgumentError(
+                "a fixed-size sample is analysed for neighbours that replace one unit; state the "
+                "mechanism with neighbours='replace', or use poisson(rate)"
+            )
+        part = self._single("without_replacement")
+        taken = part if m == n else FixedSize(part, m, n)
+        return Loss(((taken, 1),), self.neighbours, self.slack)
+
+    def _single(self, what: str) -> Part:
+        parts = self.parts
+        if any(isinstance(part, Poisson | FixedSize) for part, _ in parts):
+            raise ArgumentError(f"{what} of what is already a sample: sample once, with one rate")
+        if parts and all(isinstance(part, GaussianNoise) for part, _ in parts):
+            mu = math.sqrt(sum(count * part.gdp() ** 2 for part, count in parts))
+            return GaussianNoise(1 / mu) if len(parts) > 1 or parts[0][1] > 1 else parts[0][0]
+        if len(parts) != 1 or parts[0][1] != 1:
+            raise ArgumentError(
+                f"{what} applies to one mechanism, or to Gaussians that share a sample; sample "
+                "each mechanism by itself and add"
+            )
+        part = parts[0][0].dominating()
+        if part is None:
+            raise ArgumentError(
+                f"{what} needs a mechanism whose pair is known, not only {parts[0][0].describe()}"
+            )
+        return part
+
+    def group(self, size: int) -> Loss:
+        """The loss against groups of ``size`` units that change together.
+
+        Raises
+        ------
+        ArgumentError
+            The size is below 1, or no group bound of a part is known.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> privacy.pure(0.5).group(3).epsilon(delta=0)
+        1.5...
+        """
+        m = whole("size", size, 1)
+        if m == 1:
+            return self
+        if self.slack > 0:
+            raise ArgumentError("group of a truncated sample is not offered")
+        return replace(self, parts=tuple((part.grouped(m), count) for part, count in self.parts))
+
+    def epsilon(self, delta: float) -> Bound:
+        """The least epsilon such that the whole is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        delta : float
+            In [0, 1); 0 where every part is pure.
+
+        Returns
+        -------
+        Bound
+            The upper end as a float.
+
+        Raises
+        ------
+        ArgumentError
+            delta is out of range, or no finite epsilon exists at it.
+        """
+        from dither.privacy import views
+
+        return views.epsilon(self, number("delta", delta, low=0, high=1, closed="low"))
+
+    def delta(self, epsilon: float) -> Bound:
+        """The least delta such that the whole is (epsilon, delta)-DP, epsilon >= 0."""
+        from dither.privacy import views
+
+        return views.delta(self, number("epsilon", epsilon, low=0, high=math.inf, closed="low"))
+
+    def tradeoff(self, fpr: float) -> Bound:
+        """The least rate of misses of any attacker whose rate of false alarms is ``fpr``.
+
+        The value is the lower end: what the attacker cannot go below.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> round(privacy.gdp(1.0).tradeoff(0.05), 4)
+        0.7405
+        """
+        caught = self.tpr(fpr)
+        return Bound(
+            max(0.0, 1 - caught.upper - 1e-16), 1 - caught.lower, caught.method, safe="lower"
+        )
+
+    def tpr(self, fpr: float) -> Bound:
+        """The largest rate of true alarms of any attacker with false alarms at most ``fpr``."""
+        from dither.privacy import views
+
+        return views.tpr(self, number("fpr", fpr, low=0, high=1, closed="both"))
+
+    def advantage(self) -> Bound:
+        """max(true alarms - false alarms), the total variation: delta at epsilon = 0."""
+        from dither.privacy import views
+
+        return views.advantage(self)
+
+    def bayes_risk(self, prior: float) -> Bound:
+        """The least chance to err of an attacker with this prior that the unit is in.
+
+        The lower end as a float; at most min(prior, 1 - prior). For either direction,
+        prior·(1 - delta(log((1 - prior)/prior))).
+        """
+        from dither.privacy import views
+
+        pi = number("prior", prior, low=0, high=1)
+        at = math.log1p(-pi) - math.log(pi)
+        ends = [views.one_delta(self, s, at) for s in views.sides(self)]
+        high = max(e[1] for e in ends)
+        low = max(e[0] for e in ends)
+        return Bound(pi * (1 - high) * (1 - 4e-16), pi * (1 - low), ends[0][2], safe="lower")
+
+    def reconstruction(self, prior: float) -> Bound:
+        """The largest chance to reconstruct, for an attacker whose best blind guess has ``prior``.
+
+        Hayes, Mahloujifar and Balle, "Bounding training data reconstruction in DP-SGD", 2023: the
+        blow-up function, the true-alarm rate at a false-alarm rate of ``prior``.
+        """
+        return self.tpr(number("prior", prior, low=0, high=1, closed="both"))
+
+    def renyi(self, order: float) -> Bound:
+        """The Rényi divergence of an order above 1, in the worse direction."""
+        from dither.privacy import views
+
+        return views.renyi(self, number("order", order, low=1, high=1e6))
+
+    def zcdp(self) -> Bound:
+        """A rho such that the whole is rho-zCDP."""
+        from dither.privacy import views
+
+        return views.zcdp(self)
+
+    def gdp(self) -> Bound:
+        """A mu such that the whole is mu-GDP."""
+        from dither.privacy import views
+
+        return views.gdp(self)
+
+    def mean(self) -> float:
+        """E[L], the KL divergence, in the worse direction; a plain float, not an interval."""
+        from dither.privacy import views
+
+        return views.mean(self)
+
+    def loss_distribution(
+        self, *, removal: bool = True
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Points and masses of a discretised loss under P, for pictures and not for guarantees."""
+        from dither.privacy.picture import distribution
+
+        return distribution(self, removal=removal)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the privacy profile, the trade-off curve and the law of the loss.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save the picture: .png, .svg or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from dither.plots.loss import draw_loss
+
+        return draw_loss(self, path)
+
+    def describe(self) -> str:
+        """The sum as it would be written."""
+        from dither.privacy.side import merged
+
+        words = [
+            part.describe() if count == 1 else f"{count} * {part.describe()}"
+            for part, count in merged(self.parts)
+        ]
+        return " + ".join(words) or "nothing"
+
+
+def compose(*losses: Loss) -> Loss:
+    """The sum of many losses, without the cost of adding them one by one.
+
+    Examples
+    --------
+    >>> from dither import privacy
+    >>> privacy.compose(privacy.pure(0.5), privacy.pure(0.25)).epsilon(delta=0)
+    0.75...
+    """
+    if not losses:
+        return Loss()
+    first = losses[0]
+    for loss in losses[1:]:
+        if loss.neighbours is not first.neighbours:
+            _ = first + loss  # raises, naming both relations
+    parts = tuple(pair for loss in losses for pair in loss.parts)
+    slack = math.fsum(loss.slack for loss in losses)
+    return Loss(parts, first.neighbours, slack * (1 + 1e-15))
+
+
+def _excess(population: int, rate: float, most: int) -> float:
+    """An upper bound of Pr[Bin(population, rate) > most], by its exact sum or Chernoff."""
+    if most >= population:
+        return 0.0
+    if rate == 1:
+        return 1.0
+    first = most + 1
+    log_one = (
+        math.lgamma(population + 1)
+        - math.lgamma(first + 1)
+        - math.lgamma(population - first + 1)
+        + first * math.log(rate)
+        + (population - first) * math.log1p(-rate)
+    )
+    ratio = (population - first) / (first + 1) * rate / (1 - rate)
+    if ratio >= 1:
+        return 1.0
+    # Later terms fall at least as fast as this geometric series; lgamma's rounding is charged.
+    return min(1.0, math.exp(log_one + 1e-9 * (1 + abs(log_one))) / (1 - ratio))

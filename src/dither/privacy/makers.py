@@ -1,0 +1,239 @@
+"""Doors: the mechanisms and guarantees that a loss can be made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dither.errors import ArgumentError, nearest
+from dither.privacy.loss import Loss, number, whole
+from dither.privacy.neighbours import Neighbours
+from dither.privacy.parts import (
+    Approximate,
+    BoundedRange,
+    Concentrated,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Part,
+    PmfPair,
+    RandomResponse,
+    RenyiProfile,
+)
+
+__all__ = [
+    "approximate",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "exponential",
+    "gaussian",
+    "gdp",
+    "laplace",
+    "pair",
+    "pure",
+    "randomized_response",
+    "renyi",
+    "zcdp",
+]
+
+Relation = Neighbours | str
+
+
+def _loss(part: Part, neighbours: Relation) -> Loss:
+    if not isinstance(neighbours, Neighbours):
+        known = [n.value for n in Neighbours]
+        if neighbours not in known:
+            raise ArgumentError(
+                "neighbours must be 'add-remove' or 'replace'" + nearest(str(neighbours), known)
+            )
+        neighbours = Neighbours(neighbours)
+    return Loss(((part, 1),), neighbours)
+
+
+def gaussian(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+    """Gaussian noise of deviation noise_multiplier·(L2 sensitivity under these neighbours).
+
+    Examples
+    --------
+    >>> e = gaussian(noise_multiplier=1.0).epsilon(delta=1e-6)
+    >>> round(e, 10), e.method
+    (4.8865541175, 'closed form (Gaussian)')
+    """
+    sigma = number("noise_multiplier", noise_multiplier, low=0, high=math.inf)
+    return _loss(GaussianNoise(sigma), neighbours)
+
+
+def laplace(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+    """Laplace noise of scale noise_multiplier·(L1 sensitivity), the change on one coordinate.
+
+    The one-dimensional pair dominates all changes of the same L1 norm: convexity in the shifts.
+
+    Examples
+    --------
+    >>> laplace(noise_multiplier=2.0).epsilon(delta=0)
+    0.5...
+    """
+    b = number("noise_multiplier", noise_multiplier, low=0, high=math.inf)
+    return _loss(LaplaceNoise(b), neighbours)
+
+
+def discrete_gaussian(
+    sigma: float, *, sensitivity: int = 1, neighbours: Relation = Neighbours.ADD_REMOVE
+) -> Loss:
+    """Discrete Gaussian noise of parameter sigma on the integers, one coordinate.
+
+    Examples
+    --------
+    >>> discrete_gaussian(10.0).epsilon(delta=1e-6) < 0.5
+    True
+    """
+    s = number("sigma", sigma, low=0, high=1e5)
+    return _loss(DiscreteGaussianNoise(s, whole("sensitivity", sensitivity, 1)), neighbours)
+
+
+def discrete_laplace(
+    scale: float, *, sensitivity: int = 1, neighbours: Relation = Neighbours.ADD_REMOVE
+) -> Loss:
+    """Discrete Laplace (geometric) noise of a scale on the integers, one coordinate.
+
+    Examples
+    --------
+    >>> discrete_laplace(2.0).epsilon(delta=0)
+    0.5...
+    """
+    s = number("scale", scale, low=0, high=math.inf)
+    return _loss(DiscreteLaplaceNoise(s, whole("sensitivity", sensitivity, 1)), neighbours)
+
+
+def randomized_response(
+    epsilon: float, k: int = 2, *, neighbours: Relation = Neighbours.ADD_REMOVE
+) -> Loss:
+    """The truth with probability e^epsilon/(e^epsilon + k - 1), else another of k answers.
+
+    Examples
+    --------
+    >>> randomized_response(1.0, k=4).epsilon(delta=0)
+    1.0...
+    """
+    e = number("epsilon", epsilon, low=0, high=500)
+    return _loss(RandomResponse(e, whole("k", k, 2)), neighbours)
+
+
+def exponential(epsilon: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+    """An exponential mechanism that is epsilon-DP: any mechanism of bounded range epsilon.
+
+    Examples
+    --------
+    >>> many = 1000 * exponential(0.1)
+    >>> many.epsilon(delta=1e-6) < (1000 * pure(0.1)).epsilon(delta=1e-6)
+    True
+    """
+    return _loss(BoundedRange(number("epsilon", epsilon, low=0, high=500)), neighbours)
+
+
+def pure(epsilon: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+    """Any epsilon-DP mechanism.
+
+    Examples
+    --------
+    >>> round((10_000 * pure(0.01)).epsilon(delta=1e-5), 9)
+    4.376384509
+    """
+    return approximate(epsilon, 0.0, neighbours=neighbours)
+
+
+def approximate(
+    epsilon: float, delta: float, *, neighbours: Relation = Neighbours.ADD_REMOVE
+) -> Loss:
+    """Any (epsilon, delta)-DP mechanism.
+
+    Examples
+    --------
+    >>> approximate(1.0, 1e-6).delta(1.0)
+    1.0...e-06
+    """
+    e = number("epsilon", epsilon, low=0, high=500, closed="low")
+    d = number("delta", delta, low=0, high=1, closed="low")
+    return _loss(Approximate(e, d), neighbours)
+
+
+def zcdp(rho: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+    """Any rho-zCDP mechanism.
+
+    Examples
+    --------
+    >>> round(zcdp(0.5).epsilon(delta=1e-6), 9)
+    5.221534445
+    """
+    return _loss(Concentrated(number("rho", rho, low=0, high=math.inf)), neighbours)
+
+
+def renyi(orders: Mapping[float, float], *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+    """Any mechanism whose Rényi divergences are at most the given values at the given orders.
+
+    Examples
+    --------
+    >>> renyi({2.0: 0.1, 8.0: 0.4, 32.0: 1.6}).epsilon(delta=1e-5) < 1.7
+    True
+    """
+    if not isinstance(orders, Mapping) or not orders:
+        raise ArgumentError("orders must map orders above 1 to divergences of at least 0")
+    pairs = sorted(
+        (
+            number("order", a, low=1, high=1e6),
+            number("value", v, low=0, high=math.inf, closed="low"),
+        )
+        for a, v in orders.items()
+    )
+    return _loss(RenyiProfile(tuple(a for a, _ in pairs), tuple(v for _, v in pairs)), neighbours)
+
+
+def gdp(mu: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+    """Any mu-GDP mechanism: no easier to attack than N(0, 1) against N(mu, 1).
+
+    Examples
+    --------
+    >>> round(gdp(1.0).advantage(), 6)
+    0.382925
+    """
+    return _loss(GaussianNoise(1 / number("mu", mu, low=0, high=1e150)), neighbours)
+
+
+def pair(
+    p: Sequence[float], q: Sequence[float], *, neighbours: Relation = Neighbours.ADD_REMOVE
+) -> Loss:
+    """Any two probability mass functions on a common support: with the unit, and without.
+
+    Parameters
+    ----------
+    p, q : sequence of float
+        Equally many masses of at least 0, each summing to 1 within 1e-9.
+
+    Raises
+    ------
+    ArgumentError
+        Lengths differ, a mass is below 0, or a sum is not 1.
+
+    Examples
+    --------
+    >>> pair([0.5, 0.5], [0.25, 0.75]).delta(0.0)
+    0.25...
+    """
+    rows: list[tuple[float, ...]] = []
+    for name, masses in (("p", p), ("q", q)):
+        row = tuple(number(name, x, low=0, high=1, closed="both") for x in _listed(name, masses))
+        if not row or abs(math.fsum(row) - 1) > 1e-9:
+            raise ArgumentError(f"{name} must sum to 1")
+        rows.append(row)
+    if len(rows[0]) != len(rows[1]):
+        raise ArgumentError("p and q must have the same length, one mass a point of the support")
+    return _loss(PmfPair(rows[0], rows[1]), neighbours)
+
+
+def _listed(name: str, masses: Any) -> list[Any]:
+    try:
+        return list(masses)
+    except TypeError as error:
+        raise ArgumentError(f"{name} must be a sequence of masses") from error

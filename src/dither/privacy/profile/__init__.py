@@ -1,0 +1,149 @@
+"""The engines that turn a loss into numbers, tried from the sharpest to the most general.
+
+An engine is built for a target (a delta or an epsilon) and answers ``bounds(epsilon)``: a certified
+interval of log(delta) of the finite part of the loss, sound at any epsilon and tight near the
+target. `engine` chooses: closed form, lattice, contour, enumeration, grid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from dither.privacy.profile.closed import (
+    Enumeration,
+    GaussianProfile,
+    LaplaceProfile,
+    SampledGaussianProfile,
+    lattice_of,
+)
+from dither.privacy.profile.contour import Contour
+from dither.privacy.profile.grid import Grid
+from dither.privacy.profile.search import best_tilt, invert, log_kappa
+from dither.privacy.terms import (
+    AtomTerm,
+    GaussianTerm,
+    LaplaceTerm,
+    SampledGaussianTerm,
+    Term,
+)
+from dither.privacy.terms.base import Array
+
+__all__ = ["Chernoff", "Engine", "Nothing", "engine", "invert"]
+
+
+class Engine(Protocol):
+    """A certified profile."""
+
+    name: str
+    start: float
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        ...
+
+
+class Nothing:
+    """The profile of a loss that is always 0: delta(epsilon) = (1 - e^epsilon)_+."""
+
+    name = "closed form"
+    start = 0.0
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        value = math.log(-math.expm1(epsilon)) if epsilon < 0 else -math.inf
+        return value, value
+
+
+class Chernoff:
+    """An upper bound from a Rényi profile: every tilt proves one, and the best is taken."""
+
+    name = "Rényi conversion"
+
+    def __init__(
+        self, moments: Sequence[Term], *, log_delta: float | None, epsilon: float | None
+    ) -> None:
+        self._terms = moments
+        self._log_delta = log_delta
+        self._repeats = sum(t.count for t in moments)
+        atoms = [t for t in moments if isinstance(t, AtomTerm)]
+        self._rough = sum(t.count * t.relative for t in atoms)
+        self._placed = sum(t.count * t.position for t in atoms)
+        reach = min((t.reach for t in moments), default=1e7)
+        fine = not any(isinstance(t, SampledGaussianTerm) for t in moments)
+        self.c, self.start = best_tilt(
+            self.moment, log_delta=log_delta, epsilon=epsilon, reach=reach, fine=fine
+        )
+        if epsilon is not None:
+            self.start = epsilon
+
+    def moment(self, c: Array) -> Array:
+        """The sum of the terms' log-moments."""
+        total = np.zeros_like(c)
+        for term in self._terms:
+            total = total + term.log_moment(c)
+        return total
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(-inf, log upper)."""
+        c = np.array([self.c])
+        k = float(self.moment(c)[0])
+        k += 1e-13 * abs(k) + 2e-14 * (1 + self._repeats) + self._rough + self.c * self._placed
+        return -math.inf, min(0.0, k - self.c * epsilon + float(log_kappa(self.c)) + 1e-14)
+
+
+def engine(
+    terms: Sequence[Term], *, log_delta: float | None = None, epsilon: float | None = None
+) -> Engine:
+    """The sharpest engine that can certify these terms at this target."""
+    kinds = {type(t) for t in terms}
+    if not terms:
+        return Nothing()
+    if kinds == {GaussianTerm}:
+        total = sum(t.mu_squared for t in terms if isinstance(t, GaussianTerm))
+        _, start = best_tilt(
+            lambda c: c * (c + 1) * (total / 2), log_delta=log_delta, epsilon=epsilon
+        )
+        return GaussianProfile(total, start if epsilon is None else epsilon)
+    if len(terms) == 1 and isinstance(terms[0], LaplaceTerm):
+        law = terms[0]
+        if len(law.epsilons) == 1 and law.counts[0] == 1:
+            return LaplaceProfile(float(law.epsilons[0]))
+    if len(terms) == 1 and isinstance(terms[0], SampledGaussianTerm) and terms[0].count == 1:
+        return SampledGaussianProfile(terms[0])
+    atoms = [t for t in terms if isinstance(t, AtomTerm)]
+    if len(atoms) == len(terms):
+        lattice = lattice_of(atoms, log_delta=log_delta, epsilon=epsilon)
+        if lattice is not None:
+            return lattice
+        sizes = sum(t.count * math.log(len(t.losses)) for t in atoms)
+        if sizes < math.log(400_000) or sum(t.count for t in atoms) <= 400:
+            top = sum(t.count * float(t.losses[-1]) for t in atoms)
+            start = top if epsilon is None else epsilon
+            listed = Enumeration(atoms, start)
+            if listed.certified:
+                return listed
+    elif all(t.smooth for t in terms):
+        contour = Contour(terms, log_delta=log_delta, epsilon=epsilon)
+        if contour.certified:
+            return contour
+    return _refined(terms, log_delta, epsilon)
+
+
+def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | None) -> Grid:
+    """A finer grid until the two sides agree to a millionth, or the next would take too long."""
+    repeats = sum(len(t.singles()) for t in terms)
+    best: Grid | None = None
+    for bits in (13, 15, 17):
+        if best is not None and repeats << bits > 1 << 20:
+            break
+        best = Grid(terms, log_delta=log_delta, epsilon=epsilon, points=1 << bits)
+        at = epsilon if epsilon is not None else best.start
+        low, high = best.bounds(at)
+        if high - low <= 1e-7:
+            break
+    assert best is not None
+    return best

@@ -1,0 +1,175 @@
+"""The privacy profile by quadrature of the loss's generating function on a vertical line.
+
+For c > 0 with M(c) = E[e^{cL}; L < infinity] finite ::
+
+    delta(epsilon) = 1/(2·pi·i)·∫ M(t)·e^{-t·epsilon}/(t(1+t)) dt   over Re t = c
+
+Errors, all charged:
+
+* *Aliasing.* The trapezoid sum of step D equals Σ_j delta(epsilon + jP)·e^{cjP} over all integers
+  j, with P = 2·pi/D (Poisson summation). Every term is at least 0, so the sum is at least delta.
+  The terms j != 0 are bounded from above by Chernoff's bound at other tilts.
+* *Truncation.* Beyond u the sum is at most M(c)e^{-c·epsilon}/(pi·u)·sup_{w >= u}|M(c+iw)/M(c)|,
+  and each law proves its own bound of that supremum (`Term.fade`, `Term.curvature`). Where their
+  product does not become small, there is no contour.
+* *Rounding and inner quadrature.* Each law states how far its value may be off; the engine
+  charges the sum of |terms|·(exp(slack) - 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dither.privacy.profile.search import LOOSE, best_tilt, log_kappa
+from dither.privacy.terms.base import EPS, Array, Term
+
+__all__ = ["Contour"]
+
+_TOLERANCE = 1e-13
+"""What truncation and aliasing may each add, relative to delta."""
+
+_MOST = 60_000
+"""Nodes beyond which another engine is quicker."""
+
+_DEAREST = 6e6
+"""Complex exponentials beyond which another engine is quicker."""
+
+
+class Contour:
+    """A certified two-sided profile of the finite part of the loss.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+        All smooth.
+    log_delta, epsilon : float or None
+        Where the profile will be asked: near this delta, or near this epsilon.
+
+    Attributes
+    ----------
+    certified : bool
+        False where truncation could not be bounded; nothing else may then be used.
+    """
+
+    name = "contour quadrature"
+
+    def __init__(
+        self, terms: Sequence[Term], *, log_delta: float | None, epsilon: float | None
+    ) -> None:
+        self.terms = terms
+        self.certified = False
+        reach = min(t.reach for t in terms)
+        c, value = best_tilt(self._moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
+        self.c = c
+        if log_delta is not None:
+            self.start, log_size = value, log_delta
+        else:
+            self.start, log_size = float(epsilon or 0.0), value
+        if not math.isfinite(self.start) or not math.isfinite(log_size):
+            return
+        # A saddle's spread from the second difference of the exponent.
+        step = 1e-2 * c
+        k = self._moment(np.array([c - step, c, c + step]))
+        spread = math.sqrt(
+            max((k[0] + k[2] - 2 * k[1]) / step**2, 0.0) + 1 / c**2 + 1 / (1 + c) ** 2
+        )
+        self._choose_period(k[1], spread, log_size)
+        last = self._choose_end(float(k[1]), spread, log_size)
+        if last is None:
+            return
+        if (last + 1) * sum(t.cost(c, self.step * last) for t in terms) > _DEAREST:
+            return
+        u = self.step * np.arange(last + 1)
+        base, value_at, slack = 0.0, np.zeros(last + 1, dtype=complex), np.zeros(last + 1)
+        for term in terms:
+            b, v, s = term.along(c, u)
+            base, value_at, slack = base + b, value_at + v, slack + s
+        t = c + 1j * u
+        self.t = t
+        self.base = base
+        self.exponent = value_at - np.log(t) - np.log1p(c + 1j * u)
+        self.exponent[0] -= math.log(2)
+        size = np.abs(value_at) + abs(base) + 8.0
+        self.slack = slack + 6 * EPS * size
+        self.certified = bool(np.isfinite(self.exponent.real).all() and base < 1e15)
+
+    def _moment(self, c: Array) -> Array:
+        total = np.zeros_like(c)
+        for term in self.terms:
+            total = total + term.log_moment(c)
+        return total
+
+    def _choose_period(self, moment: float, spread: float, log_size: float) -> None:
+        """The smallest period P whose aliases are below the tolerance, and a bound for them."""
+        c = self.c
+        reach = min(t.reach for t in self.terms)
+        factors = np.array([0.02, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85])
+        lower = c * factors
+        upper = np.minimum(c + np.array([0.15, 0.3, 0.5, 0.8, 1.2, 2.0, 4.0]) * c, reach)
+        upper = np.maximum(upper, c * (1 + 1e-9))
+        self._lower = np.concatenate([[0.0], lower])
+        self._upper = upper
+        low = np.concatenate([[0.0], self._moment(lower) + log_kappa(lower)])
+        high = self._moment(upper) + log_kappa(upper)
+        self._low = low + LOOSE * (1e-3 + np.abs(low))
+        self._high = high + LOOSE * (1e-3 + np.abs(high))
+        wanted = log_size + math.log(_TOLERANCE)
+        period = 4.0 * spread
+        while self._log_alias(self.start, period) > wanted and period < 1e4 * spread + 1e3 / c:
+            period *= 1.08
+        self.period, self.step = period, 2 * math.pi / period
+
+    def _log_alias(self, epsilon: float, period: float) -> float:
+        """log of a bound of Σ_{j != 0} delta(epsilon + jP)·e^{cjP}.
+
+        delta(x) <= exp(low - c'·x) for every tilt c' on either side (c' = 0 says delta <= 1);
+        the geometric sums over j are at most twice their first terms once these are below half.
+        """
+        c = self.c
+        right = self._high - self._upper * epsilon - (self._upper - c) * period
+        right = np.where((self._upper - c) * period > 0.7, right, np.inf)
+        left = self._low - self._lower * epsilon - (c - self._lower) * period
+        left = np.where((c - self._lower) * period > 0.7, left, np.inf)
+        return float(np.logaddexp(right.min(), left.min())) + math.log(2.0)
+
+    def _choose_end(self, moment: float, spread: float, log_size: float) -> int | None:
+        """The first node count whose truncation is proved to be below the tolerance."""
+        wanted = log_size + math.log(_TOLERANCE)
+        lead = moment + LOOSE * (1e-3 + abs(moment)) - self.c * self.start - math.log(math.pi)
+        u = self.step * np.unique(np.geomspace(4, _MOST, 90).astype(int))
+        fade = -sum(t.curvature() for t in self.terms) * u * u / 2 - np.log(u)
+        if not (lead + fade[-1] < wanted):
+            fade = fade + sum(t.fade(self.c, u) for t in self.terms)
+        else:
+            first = int(np.argmax(lead + fade < wanted))
+            if first > len(u) // 2:
+                fade = fade + sum(t.fade(self.c, u) for t in self.terms)
+        good = np.flatnonzero(lead + fade < wanted)
+        if not good.size:
+            return None
+        # The bound at the chosen end, free of the epsilon it is asked for.
+        self._fade = float(fade[good[0]])
+        return round(float(u[good[0]]) / self.step)
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon); the lower one may be -inf."""
+        z = self.exponent - self.t * epsilon + self.base
+        top = float(z.real.max())
+        value = np.exp(z - top)
+        turned = 6 * EPS * (np.abs(self.t) * abs(epsilon) + abs(self.base))
+        wrong = np.abs(value) * np.expm1(np.minimum(self.slack + turned, 700.0))
+        scale = top + math.log(self.step / math.pi)
+        total = float(value.real.sum())
+        error = float(wrong.sum()) + len(value) * EPS * float(np.abs(value).sum())
+        lead = self.base + LOOSE * (1e-3 + abs(self.base)) - self.c * epsilon
+        cut = math.exp(min(lead - math.log(math.pi) + self._fade - scale, 700.0))
+        alias = math.exp(min(self._log_alias(epsilon, self.period) - scale, 700.0))
+        high = total + error + cut
+        low = total - error - cut - alias
+        return (
+            scale + math.log(low) if low > 0 else -math.inf,
+            scale + math.log(max(high, error, 1e-300)),
+        )

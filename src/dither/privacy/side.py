@@ -1,0 +1,144 @@
+"""One direction of a loss: its terms, and certified bounds of delta at any epsilon.
+
+Removal compares a table with its neighbour that lacks one unit; addition compares the other way
+round. They are kept apart here, and only views take the worse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dither.privacy.parts import Part
+from dither.privacy.profile import Chernoff, Engine, engine
+from dither.privacy.terms import GaussianTerm, LaplaceTerm, Term
+
+__all__ = ["Counted", "Side", "side"]
+
+Counted = tuple[tuple[Part, int], ...]
+
+_PARAMETERS = 2e-12
+"""Relative slack on delta for the rounding of parameters that were read into doubles."""
+
+
+def merged(parts: Counted) -> Counted:
+    """Equal parts counted together."""
+    counts: dict[Part, int] = {}
+    for part, count in parts:
+        counts[part] = counts.get(part, 0) + count
+    return tuple(counts.items())
+
+
+def terms_of(parts: Counted, removal: bool) -> list[Term]:
+    """The laws of a total, Gaussians and Laplaces taken together."""
+    mu_squared, epsilons, counts, terms = 0.0, [], [], []
+    for part, count in merged(parts):
+        term = part.term(removal, count)
+        if isinstance(term, GaussianTerm):
+            mu_squared += term.mu_squared
+        elif isinstance(term, LaplaceTerm):
+            epsilons.append(term.epsilons)
+            counts.append(term.counts)
+        else:
+            terms.append(term)
+    if mu_squared > 0:
+        terms.append(GaussianTerm(mu_squared))
+    if epsilons:
+        terms.append(LaplaceTerm(np.concatenate(epsilons), np.concatenate(counts)))
+    return terms
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Certified bounds near one target, as functions of epsilon, and how they were found."""
+
+    lower: Callable[[float], float]
+    upper: Callable[[float], float]
+    start: float
+    method: str
+
+
+class Side:
+    """One direction of a total."""
+
+    def __init__(self, parts: Counted, removal: bool) -> None:
+        self.parts, self.removal = merged(parts), removal
+        self.exact = all(part.exact for part, _ in self.parts)
+        if self.exact:
+            self.upper_terms: list[Term] | None = terms_of(self.parts, removal)
+            self.lower_terms: list[Term] = self.upper_terms
+        else:
+            self.lower_terms = terms_of(_instances(self.parts), removal)
+            stronger = [(part.dominating(), count) for part, count in self.parts]
+            known = tuple((part, count) for part, count in stronger if part is not None)
+            complete = len(known) == len(stronger)
+            self.upper_terms = terms_of(known, removal) if complete else None
+        self.moments = self._moments()
+        everything = self.upper_terms if self.upper_terms is not None else self.moments or []
+        self.infinite = _infinite(everything)
+        self.infinite_lower = _infinite(self.lower_terms) * (1 - 1e-12)
+        self.top = (
+            sum(t.top() for t in self.upper_terms) if self.upper_terms is not None else math.inf
+        )
+
+    def _moments(self) -> list[Term] | None:
+        found = []
+        for part, count in self.parts:
+            term = part.moment(self.removal, count)
+            if term is None or (part.exact and not term.smooth):
+                return None
+            found.append(term)
+        return found
+
+    @lru_cache(maxsize=64)  # noqa: B019 - sides live in a cache of their own
+    def answer(self, log_delta: float | None, epsilon: float | None) -> Answer:
+        """Engines for a target."""
+        low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon)
+        uppers: list[Engine] = []
+        if self.exact:
+            uppers.append(low)
+        elif self.upper_terms is not None:
+            uppers.append(engine(self.upper_terms, log_delta=log_delta, epsilon=epsilon))
+        wide = not self.exact or low.name.startswith("tilted")
+        if wide and self.moments:
+            uppers.append(Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon))
+        starts = [u.start for u in uppers if math.isfinite(u.start)]
+        names = list(dict.fromkeys(u.name for u in uppers))
+        if low.name not in names:
+            names.append(low.name + " from below")
+
+        def upper(e: float) -> float:
+            best = min(u.bounds(e)[1] for u in uppers)
+            return _plus(best, self.infinite) + _PARAMETERS
+
+        def lower(e: float) -> float:
+            return _plus(low.bounds(e)[0], self.infinite_lower) - _PARAMETERS
+
+        return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
+
+
+def _plus(log_value: float, extra: float) -> float:
+    if extra <= 0:
+        return log_value
+    return float(np.logaddexp(log_value, math.log(extra)))
+
+
+def _infinite(terms: list[Term]) -> float:
+    """1 - Π(1 - infinite)^count, at least its true value by a rounding."""
+    lost = sum(t.count * math.log1p(-min(t.infinite, 1 - 1e-16)) for t in terms)
+    return -math.expm1(lost) * (1 + 1e-13)
+
+
+def _instances(parts: Counted) -> Counted:
+    found = [(part.instance(), count) for part, count in parts]
+    return tuple((part, count) for part, count in found if part is not None)
+
+
+@lru_cache(maxsize=256)
+def side(parts: Counted, removal: bool) -> Side:
+    """The direction's laws, kept for the next question."""
+    return Side(parts, removal)

@@ -1,0 +1,24 @@
+"""Privacy-loss laws as the engines see them: one direction, one law, a count.
+
+A *term* is the law of the privacy loss L under P, for one ordered pair (P, Q) and a number of
+independent repetitions. Engines ask it for its generating function, for a certificate of how fast
+that function decays, or for its masses on a grid.
+"""
+
+from dither.privacy.terms.atoms import AtomTerm
+from dither.privacy.terms.base import Cells, Term
+from dither.privacy.terms.gaussian import GaussianTerm
+from dither.privacy.terms.laplace import LaplaceTerm
+from dither.privacy.terms.sampled import FixedSizeTerm, SampledTerm
+from dither.privacy.terms.sampled_gaussian import SampledGaussianTerm
+
+__all__ = [
+    "AtomTerm",
+    "Cells",
+    "FixedSizeTerm",
+    "GaussianTerm",
+    "LaplaceTerm",
+    "SampledGaussianTerm",
+    "SampledTerm",
+    "Term",
+]

@@ -1,0 +1,120 @@
+"""Finite loss laws: any two probability mass functions on a common support."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dither.privacy.terms.base import EPS, Array, Cells, Complex, Term
+
+__all__ = ["AtomTerm"]
+
+
+class AtomTerm(Term):
+    """Atoms of the loss with their probabilities under P.
+
+    Parameters
+    ----------
+    losses, probabilities : array, shape (n,)
+        Finite losses, increasing, and their masses under P (which sum to 1 - infinite).
+    count : int
+        Repetitions.
+    infinite : float
+        P's mass where Q has none.
+    lattice : tuple (offset, spacing) or None
+        Where the losses are offset + spacing·integer exactly, by construction.
+    relative : float
+        Bound of each mass's relative error.
+    position : float or None
+        Bound of each loss's absolute error; four roundings of the largest unless told.
+    """
+
+    def __init__(
+        self,
+        losses: Array,
+        probabilities: Array,
+        count: int,
+        infinite: float = 0.0,
+        lattice: tuple[float, float] | None = None,
+        *,
+        relative: float = 16 * EPS,
+        position: float | None = None,
+    ) -> None:
+        self.relative = relative
+        self.position = 4 * EPS * float(np.abs(losses).max()) if position is None else position
+        self.losses, self.probabilities = losses, probabilities
+        self.count, self.infinite, self.lattice = count, infinite, lattice
+        if lattice is None and len(losses) == 1:
+            self.lattice = (float(losses[0]), 0.0)
+        elif lattice is None and len(losses) == 2:
+            self.lattice = (float(losses[0]), float(losses[1] - losses[0]))
+
+    def log_moment(self, c: Array) -> Array:
+        """log Σ p·e^{cL}, shifted by its largest exponent."""
+        with np.errstate(divide="ignore"):
+            z = np.log(self.probabilities)[None, :] + c[:, None] * self.losses[None, :]
+        top = z.max(axis=1)
+        result: Array = self.count * (top + np.log(np.exp(z - top[:, None]).sum(axis=1)))
+        return result
+
+    def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
+        """The sum at c + iu over the sum at c."""
+        with np.errstate(divide="ignore"):
+            z = np.log(self.probabilities) + c * self.losses
+        weight = np.exp(z - z.max())
+        whole = float(weight.sum())
+        weight /= whole
+        base = self.count * (float(z.max()) + math.log(whole))
+        ratio = np.exp(1j * u[:, None] * self.losses[None, :]) @ weight
+        kept = weight > 0
+        size = float((weight * np.where(kept, np.abs(np.where(kept, z, 0)) + 8, 0)).sum())
+        slope = float((weight * np.abs(self.losses)).sum())
+        error = EPS * (2 * len(weight) + 4 * size + 2 * slope * u + 2 * abs(float(z.max())))
+        error = error + 2 * self.relative + 2 * self.position * (c + u)
+        modulus = np.maximum(np.abs(ratio), 1e-300)
+        value = self.count * np.log(np.where(ratio == 0, 1e-300, ratio))
+        return base, value, self.count * np.log1p(error / modulus)
+
+    def cost(self, c: float, u: float) -> float:
+        """One an atom."""
+        return float(len(self.losses))
+
+    def singles(self) -> list[tuple[Term, int]]:
+        """Itself."""
+        return [(self, self.count)]
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """The outermost atoms."""
+        return float(self.losses[0]), float(self.losses[-1])
+
+    def top(self) -> float:
+        """The last atom, each time."""
+        return self.count * float(self.losses[-1])
+
+    def anchors(self) -> tuple[float, float]:
+        """The two likeliest atoms."""
+        if len(self.losses) < 2:
+            return float(self.losses[0]), 0.0
+        a, b = sorted(np.argsort(self.probabilities)[-2:].tolist())
+        return float(self.losses[a]), float(self.losses[b] - self.losses[a])
+
+    def cells(self, edges: Array) -> Cells:
+        """Sums of atoms."""
+        n = len(edges) - 1
+        place = np.searchsorted(edges, self.losses, side="left") - 1
+        inside = (place >= 0) & (place < n)
+        p = np.bincount(place[inside], self.probabilities[inside], n)
+        with np.errstate(over="ignore"):
+            other = np.minimum(self.probabilities * np.exp(-self.losses), 1.0)
+        q = np.bincount(place[inside], other[inside], n)
+        rounding = self.relative + EPS * (8 + float(np.abs(self.losses).max()) + len(self.losses))
+        below = float(self.probabilities[place < 0].sum())
+        above = float(self.probabilities[place >= n].sum())
+        return Cells(p, q, p * rounding, q * rounding, below, above)
+
+    def mean(self) -> float:
+        """Σ p·L; infinite where Q misses a point of P."""
+        if self.infinite > 0:
+            return math.inf
+        return self.count * float((self.probabilities * self.losses).sum())

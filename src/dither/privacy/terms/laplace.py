@@ -1,0 +1,116 @@
+"""The Laplace loss law: atoms at ±epsilon and an exponential density between them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dither.privacy.terms.base import EPS, Array, Cells, Complex, Term, faded
+
+__all__ = ["LaplaceTerm"]
+
+_STEPS = 12
+
+
+class LaplaceTerm(Term):
+    """All Laplace parts of a total at once.
+
+    For noise of scale b = 1/epsilon at sensitivity 1, L = epsilon with probability 1/2, -epsilon
+    with probability e^{-epsilon}/2, and between them L has density e^{(L - epsilon)/2}/4. So ::
+
+        E[e^{tL}] = e^{epsilon t}·(1 - t·(1 - e^{-epsilon(2t+1)})/(2t+1)),   Re t > -1/2
+
+    Parameters
+    ----------
+    epsilons, counts : array, shape (n,)
+        One entry a distinct scale.
+    """
+
+    def __init__(self, epsilons: Array, counts: Array) -> None:
+        self.epsilons = epsilons
+        self.counts = counts
+
+    def log_moment(self, c: Array) -> Array:
+        """The logarithm of the formula above, times the counts."""
+        e, t = self.epsilons[:, None], c[None, :]
+        inner = np.log1p(t * np.expm1(-e * (2 * t + 1)) / (2 * t + 1))
+        result: Array = (self.counts[:, None] * (e * t + inner)).sum(axis=0)
+        return result
+
+    def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
+        """The same at c + iu, less its value at c; the bracket errs by at most 32 roundings."""
+        e, t = self.epsilons[:, None], (c + 1j * u)[None, :]
+        bracket = 1 + t * np.expm1(-e * (2 * t + 1)) / (2 * t + 1)
+        base = np.log1p(c * np.expm1(-e * (2 * c + 1)) / (2 * c + 1))
+        value = e * 1j * u[None, :] + np.log(bracket) - base
+        slack = np.log1p(32 * EPS / np.maximum(np.abs(bracket), 1e-300)) + 4 * EPS * (
+            4 + e * np.abs(t)
+        )
+        k = self.counts[:, None]
+        whole = float((k * (e * c + base)).sum())
+        return whole, (k * value).sum(axis=0), (k * slack).sum(axis=0)
+
+    def fade(self, c: float, u: Array) -> Array:
+        """The density rises with L, so each level set is an interval that ends at +epsilon."""
+        total = np.zeros_like(u)
+        for e, k in zip(self.epsilons.tolist(), self.counts.tolist(), strict=True):
+            ends = np.linspace(-e, e, _STEPS + 1)[:-1]
+            log_m = float(self._one(e, c))
+            height = 0.25 * np.exp(-e / 2 + (c + 0.5) * ends - log_m)
+            masses = np.diff(height, prepend=0.0) * (e - ends)
+            total += k * faded(masses, e - ends, u)
+        return total
+
+    @staticmethod
+    def _one(e: float, c: float) -> float:
+        return e * c + math.log1p(c * math.expm1(-e * (2 * c + 1)) / (2 * c + 1))
+
+    def cost(self, c: float, u: float) -> float:
+        """One a scale."""
+        return float(len(self.epsilons))
+
+    def singles(self) -> list[tuple[Term, int]]:
+        """One term a scale."""
+        return [
+            (LaplaceTerm(self.epsilons[i : i + 1], np.ones(1)), int(self.counts[i]))
+            for i in range(len(self.epsilons))
+        ]
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """±epsilon."""
+        e = float(self.epsilons.max())
+        return -e, e
+
+    def top(self) -> float:
+        """Σ epsilon."""
+        return float((self.counts * self.epsilons).sum())
+
+    def anchors(self) -> tuple[float, float]:
+        """The two atoms."""
+        e = float(self.epsilons[0])
+        return -e, 2 * e
+
+    def cells(self, edges: Array) -> Cells:
+        """Exact antiderivatives; an atom belongs to the cell that ends at or holds it."""
+        e = float(self.epsilons[0])
+        inner = np.clip(edges, -e, e)
+        left, right = inner[:-1], inner[1:]
+        gap = right - left
+        # ∫ e^{(L-e)/2}/4 dL under P, and e^{-L} times that under Q.
+        p = -0.5 * np.exp((right - e) / 2) * np.expm1(-gap / 2)
+        q = -0.5 * np.exp((-left - e) / 2) * np.expm1(-gap / 2)
+        top = (edges[:-1] < e) & (edges[1:] >= e)
+        bottom = (edges[:-1] < -e) & (edges[1:] >= -e)
+        p = p + 0.5 * top + 0.5 * math.exp(-e) * bottom
+        q = q + 0.5 * math.exp(-e) * top + 0.5 * bottom
+        error = 16 * EPS * (1 + e)
+        # A cell's own width errs by the rounding of its edges.
+        shift = 4 * EPS * (np.abs(left) + np.abs(right)) / 4
+        below = 0.0 if edges[0] < -e else math.exp(-e) / 2 + max(0.0, float(edges[0]) + e) / 4
+        above = 0.0 if edges[-1] >= e else 0.5 + (e - float(edges[-1])) / 4
+        return Cells(p, q, p * error + shift, q * error + shift * np.exp(-left), below, above)
+
+    def mean(self) -> float:
+        """epsilon - 1 + e^{-epsilon} each."""
+        return float((self.counts * (self.epsilons + np.expm1(-self.epsilons))).sum())

@@ -1,0 +1,264 @@
+"""The loss of a Gaussian on a Poisson sample, by a quadrature with a proven error.
+
+In units of the noise's deviation, with a = 1/noise_multiplier and weights w_j of j members of the
+group being sampled (for one unit w = (1 - rate, rate)), the pair is Q = N(0, 1) and
+P = Σ w_j·N(j·a, 1), whose log-ratio at z is ::
+
+    l(z) = log Σ w_j·exp(j·a·z - j²·a²/2),   increasing, with slope a·E[j | z] in [0, K·a]
+
+Removal compares P with Q, so M(t) = ∫ phi·e^{(1+t)·l}; addition compares Q with P, so
+M(t) = ∫ phi·e^{-t·l}.
+
+Quadrature. Both integrands are analytic for |Im z| < pi/(K·a). There, since the summands of the
+ratio lie in a cone of opening K·a·|Im z|: |arg e^l| <= K·a·|Im z|, and the modulus of e^l is at
+most e^{l(Re z)} and at least cos(K·a·Im z/2) of it. So on the line Im z = d the integral of the
+modulus is at most E(d)·M(c), with E(d) = exp(d²/2 + |u|·K·a·d) for removal, times
+cos(K·a·d/2)^{-c} for addition, and the trapezoid rule of step h errs by at most
+2·E(d)·M(c)/(e^{2·pi·d/h} - 1) [1]_, theorem 5.1.
+
+References
+----------
+.. [1] Trefethen and Weideman, "The exponentially convergent trapezoidal rule", SIAM Review 2014.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dither.privacy.terms.base import (
+    EPS,
+    Array,
+    Cells,
+    Complex,
+    Term,
+    faded,
+    layers_of,
+    normal_mass,
+)
+
+__all__ = ["SampledGaussianTerm"]
+
+_MARGIN = 10.0
+"""Deviations beyond the saddle at which the nodes end; what is cut is charged."""
+
+_NODES = 20_000
+
+
+class SampledGaussianTerm(Term):
+    """A Gaussian on a Poisson sample, ``count`` times.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Deviation of the noise over the sensitivity.
+    weights : tuple of float
+        Probabilities that 0, 1, ..., K units of the group are sampled.
+    removal : bool
+        The direction.
+    count : int
+        Repetitions.
+    """
+
+    def __init__(
+        self, noise_multiplier: float, weights: tuple[float, ...], removal: bool, count: int
+    ) -> None:
+        self.a = 1.0 / noise_multiplier
+        self.weights = np.array(weights)
+        self.removal, self.count = removal, count
+        self.k = len(weights) - 1
+        self.reach = 60.0 / (self.k * self.a) + 200.0
+
+    def _log_ratio(self, z: Array) -> tuple[Array, Array]:
+        """l at z, and a bound of its error."""
+        j = np.arange(self.k + 1)[:, None]
+        y = j * self.a * z[None, :] - 0.5 * (j * self.a) ** 2
+        w = self.weights[:, None]
+        if self.weights[0] >= 0.25 and float(y.max()) < 600.0:
+            rise = np.expm1(y)
+            terms = w * rise
+            total = terms.sum(axis=0)
+            value = np.log1p(total)
+            lost = (w * (4 * np.abs(rise) + 2 * np.abs(y) * (rise + 1))).sum(axis=0)
+            return value, EPS * (lost / (1 + total) + 2 * np.abs(value))
+        with np.errstate(divide="ignore"):
+            full = np.log(w) + y
+        top = full.max(axis=0)
+        value = top + np.log(np.exp(full - top).sum(axis=0))
+        return value, EPS * (4 + 4 * np.abs(y).max(axis=0) + 2 * np.abs(value) + self.k)
+
+    def _slope(self, z: float) -> float:
+        j = np.arange(self.k + 1)
+        y = j * self.a * z - 0.5 * (j * self.a) ** 2
+        weight = self.weights * np.exp(y - y.max())
+        return self.a * float((weight * j).sum() / weight.sum())
+
+    def _power(self, c: float) -> float:
+        return 1.0 + c if self.removal else -c
+
+    def _window(self, c: float) -> tuple[float, float]:
+        """Beyond these ends log(integrand) falls at a rate of at least the margin."""
+        if self.removal:
+            return -_MARGIN, _MARGIN + (1 + c) * self.k * self.a
+        return -_MARGIN - c * self._slope(-_MARGIN), _MARGIN
+
+    def _step(self, c: float, u: float) -> tuple[float, float]:
+        """A step h, and a bound of the quadrature's error over M(c)."""
+        ka = self.k * self.a
+        d = np.linspace(0.02, 0.97, 40) * min(math.pi / ka, 60.0 / (1.0 + u * ka) + 60.0)
+        growth = d * d / 2 + u * ka * d
+        if not self.removal:
+            growth = growth - c * np.log(np.cos(ka * d / 2))
+        h = float((2 * math.pi * d / (growth + 40.0)).max()) * 0.999
+        best = float((growth - 2 * math.pi * d / h).min())
+        return h, 2.1 * math.exp(best)
+
+    def log_moment(self, c: Array) -> Array:
+        """log of the trapezoid sum at real points."""
+        values = [self._sum(float(x)) for x in c]
+        return self.count * np.array(values)
+
+    def _sum(self, c: float) -> float:
+        h, _ = self._step(c, 0.0)
+        low, high = self._window(c)
+        z = np.arange(low, high, h)
+        f = -0.5 * z * z + self._power(c) * self._log_ratio(z)[0]
+        top = float(f.max())
+        return top + math.log(float(np.exp(f - top).sum()) * h / math.sqrt(2 * math.pi))
+
+    def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
+        """Trapezoid sums at c + iu; cut nodes, quadrature and rounding are in the slack."""
+        h, quadrature = self._step(c, float(u.max()))
+        low, high = self._window(c)
+        z = np.arange(low, high, h)
+        ratio, ratio_error = self._log_ratio(z)
+        power = self._power(c)
+        f = -0.5 * z * z + power * ratio
+        top = float(f.max())
+        cut = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / -math.expm1(-_MARGIN * h)
+        kept = f > top - 42.0
+        cut += len(z) * math.exp(-42.0)
+        z, ratio, ratio_error, f = z[kept], ratio[kept], ratio_error[kept], f[kept]
+        weight = np.exp(f - top)
+        whole = float(weight.sum())
+        weight /= whole
+        phases = np.exp((1j if self.removal else -1j) * u[:, None] * ratio[None, :])
+        value = phases @ weight
+        base = top + math.log(whole * h / math.sqrt(2 * math.pi))
+        shaken = ratio_error + 2 * EPS * np.abs(ratio)
+        size = float((weight * (abs(power) * shaken + EPS * (z * z + np.abs(f) + 4))).sum())
+        turn = float((weight * shaken).sum())
+        fixed = 2 * size + 2 * cut / whole + 2 * quadrature + EPS * (abs(base) + len(z) + 8)
+        modulus = np.maximum(np.abs(value), 1e-300)
+        slack = np.log1p((fixed + turn * u) / modulus)
+        value = np.where(value == 0, 1e-300, value)
+        return self.count * base, self.count * np.log(value), self.count * slack
+
+    def cost(self, c: float, u: float) -> float:
+        """Nodes of the inner quadrature."""
+        low, high = self._window(c)
+        return (high - low) / self._step(c, u)[0]
+
+    def fade(self, c: float, u: Array) -> Array:
+        """By uniform laws under the tilted density of L, phi·e^{power·l}/l'.
+
+        On a cell phi is least at an end (its log is concave), l is increasing and l' too, so the
+        product of the three least values is a lower bound of the density.
+        """
+        low, high = self._window(c)
+        z = np.linspace(low, high, 241)
+        ratio, _ = self._log_ratio(z)
+        j = np.arange(self.k + 1)[:, None]
+        y = j * self.a * z[None, :] - 0.5 * (j * self.a) ** 2
+        shape = self.weights[:, None] * np.exp(y - y.max(axis=0))
+        slope = self.a * (shape * j).sum(axis=0) / shape.sum(axis=0)
+        power = self._power(c)
+        least = np.minimum(-0.5 * z[:-1] ** 2, -0.5 * z[1:] ** 2)
+        tilt = power * (ratio[:-1] if power > 0 else ratio[1:])
+        whole = self._sum(c) + 0.5 * math.log(2 * math.pi)
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            density = np.exp(np.minimum(least + tilt - whole - np.log(slope[1:]), 690.0))
+        density[~(slope[1:] > 1e-290)] = 0.0
+        masses, widths = layers_of(density * (1 - 1e-9), ratio)
+        return self.count * faded(masses, widths, u)
+
+    def top(self) -> float:
+        """-log(w_0) for addition; removal has no end."""
+        if self.removal or self.weights[0] <= 0:
+            return math.inf
+        return -self.count * math.log(float(self.weights[0]))
+
+    def singles(self) -> list[tuple[Term, int]]:
+        """Itself."""
+        return [(self, self.count)]
+
+    def _place(self, losses: Array) -> Array:
+        """The z at which l(z) equals the given values, by bisection on a monotone function."""
+        low = np.full_like(losses, -80.0)
+        high = np.full_like(losses, 80.0 + self.k * self.a)
+        with np.errstate(divide="ignore"):
+            floor = math.log(self.weights[0]) if self.weights[0] > 0 else -math.inf
+        for _ in range(64):
+            middle = (low + high) / 2
+            above = self._log_ratio(middle)[0] >= losses
+            high = np.where(above, middle, high)
+            low = np.where(above, low, middle)
+        return np.where(losses <= floor, -np.inf, (low + high) / 2)
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """l at the ends of a window that both normals leave with probability at most ``tail``."""
+        z = math.sqrt(2 * math.log(4 / tail))
+        low, high = self._log_ratio(np.array([-z, z + self.k * self.a]))[0].tolist()
+        return (low, high) if self.removal else (-high, -low)
+
+    def cells(self, edges: Array) -> Cells:
+        """Normal masses between the places where l reaches the edges."""
+        sign = 1.0 if self.removal else -1.0
+        if len(self.weights) == 2:
+            q = float(self.weights[1])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                inner = np.where(
+                    sign * edges > math.log1p(-q) if q < 1 else True,
+                    (np.expm1(sign * edges) + q) / q,
+                    0.0,
+                )
+                place = np.where(inner > 0, np.log(inner) / self.a + self.a / 2, -np.inf)
+        else:
+            place = self._place(sign * edges)
+        if not self.removal:
+            place = place[::-1]
+        parts = [
+            (*normal_mass(place, j * self.a, 1.0), w) for j, w in enumerate(self.weights.tolist())
+        ]
+        mixed = sum((w * m for m, _, _, _, w in parts), np.zeros(len(edges) - 1))
+        mixed_error = sum((w * e for _, e, _, _, w in parts), np.zeros(len(edges) - 1))
+        mix_below = sum(w * b for _, _, b, _, w in parts)
+        mix_above = sum(w * a for _, _, _, a, w in parts)
+        plain, plain_error, below, above, _ = parts[0]
+        # The masses are those of the rounded places; their losses are off by this much at most.
+        at = np.where(np.isfinite(place), place, 0.0)
+        off = self._log_ratio(at)[1] + self.k * self.a * 8 * EPS * (np.abs(at) + 1)
+        w = float(self.weights[0])
+        position = float(off.max()) + 32 * EPS * (1 + float(np.abs(edges).max()))
+        position += 16 * EPS * (1 - w) / w if len(self.weights) == 2 else 0.0
+        if self.removal:
+            return Cells(mixed, plain, mixed_error, plain_error, mix_below, mix_above, position)
+        return Cells(
+            plain[::-1],
+            mixed[::-1],
+            plain_error[::-1],
+            mixed_error[::-1],
+            above,
+            below,
+            position,
+        )
+
+    def mean(self) -> float:
+        """∫ P·L by the same nodes, with the integrand's own trapezoid error."""
+        z = np.arange(-40.0, 40.0 + self.k * self.a, 0.02 / max(1.0, self.k * self.a))
+        ratio, _ = self._log_ratio(z)
+        phi = np.exp(-0.5 * z * z)
+        weight = phi * np.exp(ratio) if self.removal else phi
+        total = float((weight * ratio).sum() / weight.sum())
+        return self.count * (total if self.removal else -total)

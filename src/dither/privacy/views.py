@@ -1,0 +1,249 @@
+"""What a loss says: epsilon, delta, the trade-off of an attacker's errors, Rényi and the rest.
+
+Everything is taken from certified bounds of delta(epsilon) in each direction. For negative epsilon
+the identity delta_PQ(-e) = 1 - e^{-e} + e^{-e}·delta_QP(e) leads to the swapped pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.privacy.bound import Bound
+from dither.privacy.profile.grid import moment_ends
+from dither.privacy.profile.search import invert
+from dither.privacy.side import Side, side
+
+if TYPE_CHECKING:
+    from dither.privacy.loss import Loss
+
+__all__ = ["advantage", "delta", "epsilon", "gdp", "mean", "renyi", "tpr", "zcdp"]
+
+
+def sides(loss: Loss) -> list[Side]:
+    """Removal and addition, or one of them where both are the same."""
+    both = (True,) if all(part.symmetric for part, _ in loss.parts) else (True, False)
+    return [side(loss.parts, removal) for removal in both]
+
+
+def other(loss: Loss, this: Side) -> Side:
+    """The swapped direction."""
+    if all(part.symmetric for part, _ in loss.parts):
+        return this
+    return side(loss.parts, not this.removal)
+
+
+def _slacked(loss: Loss, epsilon: float) -> float:
+    return loss.slack * (1 + math.exp(min(epsilon, 700.0)))
+
+
+def one_delta(loss: Loss, this: Side, at: float) -> tuple[float, float, str]:
+    """Bounds of one direction's delta at any real epsilon."""
+    if at < 0:
+        low, high, method = one_delta(loss, other(loss, this), -at)
+        rest, scale = -math.expm1(at), math.exp(at)
+        low, high = rest + scale * low, rest + scale * high
+        return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
+    found = this.answer(None, at)
+    low, high = found.lower(at), found.upper(at)
+    if at >= this.top * (1 + 1e-12):
+        high = math.log(this.infinite) if this.infinite > 0 else -math.inf
+    extra = _slacked(loss, at)
+    lower = math.exp(low) * (1 - 1e-15) - extra if low > -745 else -extra
+    upper = (math.exp(high) if high > -745 else (5e-324 if high > -math.inf else 0.0)) + extra
+    return min(max(lower, 0.0), 1.0), min(upper * (1 + 4e-16), 1.0), found.method
+
+
+def delta(loss: Loss, at: float) -> Bound:
+    """The worse direction's delta."""
+    answers = [one_delta(loss, s, at) for s in sides(loss)]
+    return Bound(
+        max(a[0] for a in answers),
+        max(a[1] for a in answers),
+        max(answers, key=lambda a: a[1])[2],
+    )
+
+
+def epsilon(loss: Loss, target: float) -> Bound:
+    """The worse direction's epsilon."""
+    results = [_one_epsilon(loss, s, target) for s in sides(loss)]
+    return Bound(
+        max(r[0] for r in results),
+        max(r[1] for r in results),
+        max(results, key=lambda r: r[1])[2],
+    )
+
+
+def _one_epsilon(loss: Loss, this: Side, target: float) -> tuple[float, float, str]:
+    if target == 0 or target <= this.infinite + 2 * loss.slack:
+        if target == 0 and math.isfinite(this.top) and not this.infinite and not loss.slack:
+            below = sum(t.top() for t in this.lower_terms)
+            return below * (1 - 1e-12), this.top * (1 + 1e-12), "largest loss"
+        least = this.infinite + 2 * loss.slack
+        raise ArgumentError(
+            "delta is too small for any finite epsilon: "
+            + (f"it must be above {least:.6g}" if least > 0 else "it must be above 0")
+        )
+    log_target = math.log(target)
+    found = this.answer(log_target, None)
+
+    def upper(e: float) -> float:
+        value = found.upper(e)
+        extra = _slacked(loss, e)
+        return float(np.logaddexp(value, math.log(extra))) if extra > 0 else value
+
+    def lower(e: float) -> float:
+        value, extra = found.lower(e), _slacked(loss, e)
+        rest = math.exp(value) - extra if extra > 0 else 1.0
+        if extra > 0:
+            return math.log(rest) if rest > 0 else -math.inf
+        return value
+
+    ceiling = this.top * (1 + 1e-12)
+    start = min(found.start, ceiling)
+    high = invert(upper, log_target, start, above=True, tiny=2e-14)
+    if loss.slack == 0 and this.infinite == 0:
+        high = min(high, ceiling)
+    if not math.isfinite(high):
+        raise ArgumentError("delta is too small for any finite epsilon that could be certified")
+    low = invert(lower, log_target, high, above=False, tiny=2e-14)
+    return min(low * (1 - 4e-16), high), high, found.method
+
+
+def tpr(loss: Loss, fpr: float) -> Bound:
+    """The largest Pr[reject | P] of a test with Pr[reject | Q] <= fpr, in the worse direction."""
+    answers = [_one_tpr(loss, s, fpr) for s in sides(loss)]
+    return Bound(
+        max(a[0] for a in answers),
+        max(a[1] for a in answers),
+        max(answers, key=lambda a: a[1])[2],
+    )
+
+
+def _one_tpr(loss: Loss, this: Side, fpr: float) -> tuple[float, float, str]:
+    """min over real e of delta(e) + e^e·fpr; convex in y = e^e, so three points bound it below.
+
+    Every e proves the upper end. Around the best, the chord through two of three neighbouring
+    points lies below the function on the far side of either.
+    """
+
+    def value(e: float) -> tuple[float, float]:
+        low, high, _ = one_delta(loss, this, e)
+        more = math.exp(e) * fpr
+        return low + more * (1 - 1e-15), high + more * (1 + 1e-15)
+
+    best = _smallest(lambda e: value(e)[1], -math.log(fpr) if fpr > 0 else 700.0)
+    low, high = 0.0, min(1.0, value(best)[1])
+    for width in (1e-4, 1e-3, 1e-2, 0.1, 0.5):
+        a, b, c = best - width, best, best + width
+        (la, _), (lb, hb), (lc, _) = value(a), value(b), value(c)
+        _, ha = value(a)
+        _, hc = value(c)
+        high = min(high, ha, hb, hc)
+        if la < hb or lc < hb:
+            continue
+        ya, yb, yc = math.exp(a), math.exp(b), math.exp(c)
+        left = lb - max(0.0, (hc - lb) / (yc - yb)) * (yb - ya)
+        right = lb - max(0.0, (ha - lb) / (yb - ya)) * (yc - yb)
+        low = max(low, min(left, right))
+    return max(0.0, min(low, high)), high, "dual of the profile"
+
+
+def _smallest(f: Callable[[float], float], top: float) -> float:
+    """A near-minimiser: a coarse scan, then golden sections."""
+    grid = np.linspace(-40.0, min(top + 1.0, 60.0), 25)
+    values = [f(float(e)) for e in grid]
+    i = int(np.argmin(values))
+    a, b = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, 24)])
+    ratio = (math.sqrt(5) - 1) / 2
+    x, y = b - ratio * (b - a), a + ratio * (b - a)
+    fx, fy = f(x), f(y)
+    for _ in range(28):
+        if fx <= fy:
+            b, y, fy = y, x, fx
+            x = b - ratio * (b - a)
+            fx = f(x)
+        else:
+            a, x, fx = x, y, fy
+            y = a + ratio * (b - a)
+            fy = f(y)
+    return (a + b) / 2
+
+
+def advantage(loss: Loss) -> Bound:
+    """delta(0), the total variation."""
+    return delta(loss, 0.0)
+
+
+def _moment_bounds(this: Side, c: float) -> tuple[float, float]:
+    at = np.array([c])
+    low = high = 0.0
+    exact = this.exact
+    for term in this.lower_terms:
+        a, b = moment_ends(term, at)
+        low += a
+        high += b
+    if not exact:
+        if this.moments is None:
+            return low, math.inf
+        high = sum(moment_ends(term, at)[1] for term in this.moments)
+    return low, high
+
+
+def renyi(loss: Loss, order: float) -> Bound:
+    """D_order in the worse direction."""
+    _no_failure(loss, "a Rényi divergence")
+    c = order - 1
+    ends = [_moment_bounds(s, c) for s in sides(loss)]
+    return Bound(
+        max(0.0, max(e[0] for e in ends) / c), max(e[1] for e in ends) / c, "generating function"
+    )
+
+
+def zcdp(loss: Loss) -> Bound:
+    """A rho with D_a <= rho·a at every order a: upper from the parts, lower from some orders."""
+    _no_failure(loss, "a zCDP bound")
+    high = sum(count * part.rho() for part, count in loss.parts) * (1 + 1e-12)
+    if not math.isfinite(high):
+        raise ArgumentError("no finite rho is known for this loss; ask for epsilon(delta) instead")
+    low = 0.0
+    for s in sides(loss):
+        for c in (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0):
+            low = max(low, _moment_bounds(s, c)[0] / (c * (c + 1)))
+    return Bound(min(low, high), high, "sum over parts, and Rényi orders from below")
+
+
+def gdp(loss: Loss) -> Bound:
+    """A mu such that the total is mu-GDP: upper from the parts, lower from the total variation."""
+    _no_failure(loss, "a Gaussian bound")
+    square = sum(count * part.gdp() ** 2 for part, count in loss.parts)
+    if not math.isfinite(square):
+        raise ArgumentError("no finite mu is known for this loss; ask for tradeoff(fpr) instead")
+    from statistics import NormalDist
+
+    high = math.sqrt(square) * (1 + 1e-12)
+    if all(type(part).__name__ == "GaussianNoise" for part, _ in loss.parts):
+        return Bound(high * (1 - 4e-12), high, "closed form (Gaussian)")
+    seen = min(delta(loss, 0.0).lower, 1 - 1e-15)
+    low = 2 * NormalDist().inv_cdf((1 + seen) / 2) * (1 - 1e-7)
+    return Bound(max(0.0, min(low, high)), high, "sum over parts, and total variation from below")
+
+
+def mean(loss: Loss) -> float:
+    """The worse direction's KL divergence, E[L]."""
+    if any(not part.exact for part, _ in loss.parts):
+        raise ArgumentError("the mean loss is known only where every part's pair is")
+    _no_failure(loss, "a mean loss")
+    return max(sum(t.mean() for t in s.lower_terms) for s in sides(loss))
+
+
+def _no_failure(loss: Loss, what: str) -> None:
+    if loss.slack > 0 or any(s.infinite > 1e-200 for s in sides(loss)):
+        raise ArgumentError(
+            f"{what} does not exist: the loss is infinite with positive probability; "
+            "ask for epsilon(delta)"
+        )
