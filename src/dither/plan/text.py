@@ -25,7 +25,7 @@ def number(value: Fraction | int | float) -> str:
     for prime in (2, 5):
         while rest % prime == 0:
             rest //= prime
-    if rest == 1:
+    if rest == 1 and abs(exact) < 10**15:
         text = repr(float(exact))
         if Fraction(text) == exact:
             return text

@@ -17,13 +17,14 @@ from dither.mechanisms import largest_epsilon
 from dither.mechanisms.additive import check_confidence
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
+from dither.query.answers import answer_of
 from dither.query.certificate import certificate_of
 from dither.query.desk import Desk
 from dither.query.explain import Explanation, explain
 from dither.query.noising import add_noise
 from dither.query.preview import Preview, budget_for, check_sizes, preview
 from dither.query.pricing import Priced, price
-from dither.query.release import Release, answer_of
+from dither.query.release import Release
 from dither.sql import to_sql
 
 __all__ = ["Question"]

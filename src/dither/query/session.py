@@ -16,6 +16,7 @@ from dither.plan.schema import Schema, Table
 from dither.query.builder import Rows, rows
 from dither.query.desk import Desk
 from dither.query.policy import Policy, read_policy, schema_of
+from dither.query.public_keys import PublicKeys
 from dither.query.question import Question
 from dither.query.sources import connect
 
@@ -111,6 +112,7 @@ class Session:
         self.ledger = ledger
         self.accounts = tuple(accounts)
         self._engine = engine
+        self._keys = PublicKeys(engine)
         self._desk = Desk(
             engine,
             ledger,
@@ -175,4 +177,4 @@ class Session:
         return f"<session on {', '.join(self.tables)}, {self.policy.budget}>"
 
     def _ask(self, query: ag.Query) -> Question:
-        return Question(lower(query, self.schema), self._desk)
+        return Question(lower(query, self._keys.listed(query, self.schema)), self._desk)
