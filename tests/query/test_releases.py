@@ -52,6 +52,7 @@ def test_the_frame_has_keys_then_values_with_intervals(session):
     assert release.keys == ["region"]
     assert release.outputs == OUTPUTS
     assert release.units == {
+        "region": None,
         "n": None,
         "s": "years",
         "m": "EUR",
@@ -456,3 +457,25 @@ def test_what_is_stored_is_what_is_shown(session):
         raise AssertionError(name)
 
     assert json.loads(entry.answer, parse_constant=no_constants)["outputs"] == OUTPUTS
+
+
+def test_a_key_carries_the_unit_of_its_column(session):
+    """Also where the column is cut into bins, so that axes can say it."""
+    release = session.table("visits").histogram("age", [0, 50, 110]).release(1)
+    assert release.units == {"age": "years", "count": None}
+
+
+def test_the_size_is_public_only_where_every_row_is_read(tmp_path, frames):
+    """Under replace-one a count of all rows is exact, but a broken line of a CSV is not counted."""
+    path = tmp_path / "visits.csv"
+    frames["visits"].write_csv(path)
+    asked = "SELECT COUNT(*) AS n FROM visits"
+    for source, exact in ((frames["visits"], True), (path, False)):
+        declared = rows_policy(tmp_path, neighbours="replace_one")
+        for name, kind in (("pid", "integer"), ("age", "integer"), ("cost", "real")):
+            declared["tables"]["visits"]["columns"].setdefault(name, {}).setdefault("type", kind)
+        with dt.open(declared, sources={**frames, "visits": source}) as opened:
+            release = opened.sql(asked).release(1)
+        assert ("public" in str(release.notes)) is exact
+        row = release.frame.row(0, named=True)
+        assert (row["n_lower"] == row["n_upper"]) is exact

@@ -282,11 +282,7 @@ class Story:
 
     def draw(self, result: Release | Preview, name: str, title: str) -> None:
         """Draw a result under a title."""
-        from dither.plots.canvas import entitle, save
-
-        figure = result.plot()
-        entitle(figure, title)
-        save(figure, self.folder / f"{name}.png")
+        result.plot(str(self.folder / f"{name}.png"), title=title)
 
     def head(self, title: str) -> None:
         """Begin a step."""

@@ -66,17 +66,11 @@ def release(
     check_targets(table=out, picture=plot, other=certificate)
     with waiting("charging, then answering"), dt.open(policy, analyst=analyst) as session:
         asked = session.sql(question)
-        notes = [
-            text
-            for part in asked.explain().root.children
-            if part.title == "notes"
-            for _, text in part.facts
-        ]
         found = asked.release(epsilon, delta, confidence=confidence, token=token)
     if as_json:
         click.echo(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
     else:
-        print_release(found, notes)
+        print_release(found)
     _save(out, lambda path: write_table(found.frame, path))
     _save(plot, lambda path: found.plot(str(path)))
     _save(certificate, found.certificate.save)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ def new_table() -> Table:
     )
 
 
-def print_release(release: Release, notes: Sequence[str]) -> None:
+def print_release(release: Release) -> None:
     """The answers, each with its interval, then what they cost and what the intervals leave out."""
     out = console()
     table, frame = new_table(), release.frame
@@ -89,7 +89,7 @@ def print_release(release: Release, notes: Sequence[str]) -> None:
         f"± and [lower, upper] are {100 * release.confidence:g} % intervals.",
         f"Cost: {cost(body['loss'])}; {entry}.",
         f"Protects {body['protects']}.",
-        *map(sentence, (body["unaccounted"], *notes)),
+        *map(sentence, (body["unaccounted"], *release.notes)),
     )
 
 

@@ -28,6 +28,13 @@ class Engine(Protocol):
         """
         ...
 
+    def complete(self, table: str) -> bool:
+        """Whether every row of the table is read, whatever it holds.
+
+        Where it is not, the number of rows read is not the number of rows there are.
+        """
+        ...
+
     def public_values(self, table: str, column: str) -> tuple[Value | None, ...]:
         """Every value of a column of a *public* table, in the order of its rows."""
         ...

@@ -201,7 +201,8 @@ class JobQuery:
                     found.append(_count(self._counted(operand, wanted)))
                 case Total():
                     name = self._name(measurement, wanted)
-                    found.append(_centred(measurement, _sum_of(measurement, name), _count(name)))
+                    whole = _centred(measurement, _sum_of(measurement, name), _count(name))
+                    found.append(_times(whole, measurement.parts))
                 case _:
                     found.append(exp.Count(this=exp.Star()))
         return found
@@ -277,10 +278,13 @@ class JobQuery:
         count = identifier(f"count_{name}")
         summed = _centred(total, identifier(_sum_name(total, name)), count.copy())
         contributing = identifier(ROWS) if total.null_as_centre else count
-        limit = forms.integer(self._job.max_rows, "HUGEINT")
+        limit = forms.integer(self._job.max_rows * total.parts, "HUGEINT")
         divisor = call("GREATEST", contributing.copy(), forms.integer(1))
         return forms.case(
-            (binary("<=", contributing, forms.integer(self._job.max_rows)), summed.copy()),
+            (
+                binary("<=", contributing, forms.integer(self._job.max_rows)),
+                _times(summed.copy(), total.parts),
+            ),
             # Integer division of the engine is towards zero.
             otherwise=binary("//", binary("*", summed, limit), divisor),
         )
@@ -411,6 +415,10 @@ def _centred(total: Total, summed: exp.Expression, count: exp.Expression) -> exp
     )
 
 
+def _times(whole: exp.Expression, parts: int) -> exp.Expression:
+    return whole if parts == 1 else binary("*", whole, forms.integer(parts, "HUGEINT"))
+
+
 def _check_overflow(measurement: Measurement, max_rows: int) -> None:
     """Refuse what could leave the engine's 128-bit integers, from public facts alone."""
     if isinstance(measurement, Leaves):
@@ -422,6 +430,7 @@ def _check_overflow(measurement: Measurement, max_rows: int) -> None:
     ends = (measurement.lower, measurement.upper, measurement.centre)
     centre = measurement.square_centre
     largest = max(*(abs(e) for e in ends), 1) ** (2 if measurement.square else 1) * 4 + abs(centre)
+    largest = max(largest, measurement.magnitude)
     if largest * MOST_ROWS * max(max_rows, 1) >= 2**126 or max(abs(e) for e in ends) > 2**62:
         raise BoundsError(
             "a sum could leave the engine's 128-bit integers; declare narrower bounds or a larger "

@@ -140,6 +140,12 @@ class DuckDBEngine:
         types = self._table(table).types
         return {name: leaves.kind_of_type(kind) if kind else None for name, kind in types.items()}
 
+    def complete(self, table: str) -> bool:
+        """Whether every row is read: not of a CSV file, whose broken lines are left out."""
+        self._table(table)
+        source = self._sources[table]
+        return not (isinstance(source, FileSource) and source.format == "csv")
+
     def public_values(self, table: str, column: str) -> tuple[Value | None, ...]:
         """Every value of a column of a *public* table, in the order of its rows.
 

@@ -33,6 +33,9 @@ SUM_CELLS = 2**28
 noise that protects it."""
 
 SQUARE_CELLS = 2**16
+PARTS = 2**15
+"""What a unit's rows add up to is cut to about one part in so many of the largest row."""
+
 QUANTILE_BINS = 4096
 DEFAULT_CELLS = 2**20
 """A real expression without a declared step is rounded to about a millionth of its range."""
@@ -106,12 +109,12 @@ class Build:
         facts, step, low, high = self._lattice(operand, "SUM", self._cells(operand))
         floor_ = Fraction(0) if low >= 0 else None
         if alone or operand not in self.centred:
-            total = Total(operand, step, low, high)
-            return Linear(((self.measure(total, weight), step),), floor_)
+            total = self._in_parts(Total(operand, step, low, high))
+            return Linear(((self.measure(total, weight), step / total.parts),), floor_)
         centred = self._centred(operand, facts, step, low, high)
         total_at = self.measure(centred, weight / 2)
         count_at = self._count(operand, facts, weight / 2)
-        return Linear(((total_at, step), (count_at, centred.centre * step)), floor_)
+        return Linear(((total_at, step / centred.parts), (count_at, centred.centre * step)), floor_)
 
     def _mean(self, operand: Expression, weight: Fraction) -> MeanRecipe:
         facts, step, low, high = self._lattice(operand, "AVG", self._cells(operand))
@@ -119,19 +122,21 @@ class Build:
         # Means mostly lie nearer the centre than the bounds, where the total's noise matters more.
         total = self.measure(centred, weight * 2 / 3)
         count = self._count(operand, facts, weight / 3)
-        return MeanRecipe(total, count, step, centred.centre * step, low * step, high * step)
+        return MeanRecipe(
+            total, count, step / centred.parts, centred.centre * step, low * step, high * step
+        )
 
     def _variance(self, aggregate: ag.Variance, weight: Fraction) -> VarianceRecipe:
         facts, step, low, high = self._lattice(aggregate.operand, "VARIANCE", SQUARE_CELLS)
         plain = self._centred(aggregate.operand, facts, step, low, high)
-        half = plain.magnitude
-        square = replace(plain, square=True, square_centre=half * half // 2)
+        half, parts = plain.magnitude // plain.parts, plain.parts
+        square = replace(plain, square=True, square_centre=half * half // 2, parts=parts * parts)
         return VarianceRecipe(
             total=self.measure(plain, weight / 4),
             square=self.measure(square, weight / 2),
             count=self._count(aggregate.operand, facts, weight / 4),
-            step=step,
-            square_centre=square.square_centre,
+            step=step / parts,
+            square_centre=square.square_centre * square.parts,
             half_width=half * step,
             sample=aggregate.sample,
             root=aggregate.root,
@@ -160,7 +165,16 @@ class Build:
     def _centred(
         self, operand: Expression, facts: Facts, step: Fraction, low: int, high: int
     ) -> Total:
-        return Total(operand, step, low, high, (low + high) // 2, null_as_centre=not facts.nullable)
+        centre = (low + high) // 2
+        return self._in_parts(
+            Total(operand, step, low, high, centre, null_as_centre=not facts.nullable)
+        )
+
+    def _in_parts(self, total: Total) -> Total:
+        """Where a unit's sum may be scaled down, on a lattice fine enough for it."""
+        if not self.has_unit or not 0 < total.magnitude < PARTS:
+            return total
+        return replace(total, parts=int(_power_of_two(Fraction(PARTS, total.magnitude))))
 
     def _lattice(
         self, operand: Expression, what: str, cells: int

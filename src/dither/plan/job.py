@@ -74,8 +74,10 @@ class Total(Measurement):
     ``null_as_centre``, zero (the same thing, except that it counts as a row below).
 
     With r = the number of a unit's contributing rows in the group and s = the sum of their
-    integers, the unit contributes s where r <= max_rows, else ``s * max_rows / r`` rounded towards
-    zero: its rows count with equal weight as if there were max_rows of them.
+    integers, the unit contributes ``s * parts`` where r <= max_rows, else ``s * parts * max_rows /
+    r`` rounded towards zero: its rows count with equal weight as if there were max_rows of them.
+    Counting in ``parts`` keeps what the rounding takes small beside a row: without it, one yes
+    among six answers of which four count would be no yes at all.
     """
 
     operand: Expression
@@ -86,16 +88,17 @@ class Total(Measurement):
     square: bool = False
     square_centre: int = 0
     null_as_centre: bool = False
+    parts: int = 1
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The smallest and the largest integer that one row can contribute."""
+        """The smallest and the largest integer that one row can contribute, in parts."""
         low, high = self.lower - self.centre, self.upper - self.centre
-        if not self.square:
-            return low, high
-        squares = (low * low, high * high)
-        least = 0 if low <= 0 <= high else min(squares)
-        return least - self.square_centre, max(squares) - self.square_centre
+        if self.square:
+            squares = (low * low, high * high)
+            low = (0 if low <= 0 <= high else min(squares)) - self.square_centre
+            high = max(squares) - self.square_centre
+        return low * self.parts, high * self.parts
 
     @property
     def magnitude(self) -> int:

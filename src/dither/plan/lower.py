@@ -101,7 +101,11 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         build.measure(Units() if unit is not None else Rows(), Fraction(1))
     job = Job(query.relation, unit, keys, tuple(build.weights), groups, table.max_rows)
     public_size = (
-        schema.replace_one and unit is None and not keys and isinstance(query.relation, Scan)
+        schema.replace_one
+        and table.complete
+        and unit is None
+        and not keys
+        and isinstance(query.relation, Scan)
     )
     if public_size and Rows() in build.weights:
         build.weights[Rows()] = Fraction(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -71,6 +71,9 @@ class Table:
         Public tables: columns in which no value occurs twice, so that a join cannot fan out.
     max_join_rows : int, optional
         Private tables: rows kept per unit before a join on the unit's key.
+    complete : bool
+        Every row of the source is read, whatever it holds. Only then is the number of rows that are
+        read public where the size of the table is.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Table:
     max_rows: int = 1
     unique: frozenset[str] = frozenset()
     max_join_rows: int | None = None
+    complete: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -118,7 +122,6 @@ class Schema:
     tables: Mapping[str, Table]
     replace_one: bool = False
     """Neighbours replace one unit (public size) instead of adding or removing one."""
-    notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", MappingProxyType(dict(self.tables)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dither.plan.aggregates import Aggregate, Count, CountUnits, CountValues, Variance
-from dither.plan.expressions import Bin, Column
+from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.facts import Scope
 from dither.plan.job import GroupKey
 from dither.plan.kinds import Kind
@@ -58,7 +58,8 @@ def answer_of(
         "keys": [key.name for key in plan.job.keys],
         "outputs": [output.name for output in query.outputs],
         "counts": [o.name for o in query.outputs if isinstance(o.aggregate, COUNTS)],
-        "units": {o.name: _unit(o.aggregate, plan) for o in query.outputs},
+        "units": {k.name: _key_unit(k.expression, plan) for k in plan.job.keys}
+        | {o.name: _unit(o.aggregate, plan) for o in query.outputs},
         "confidence": confidence,
         "notes": [*plan.notes, *([SELECTED] if plan.discovered else [])],
         "certificate": certificate.to_dict(),
@@ -122,11 +123,19 @@ def _sortable(value: Any) -> tuple[bool, Any]:
     return (True, 0) if value is None else (False, value)
 
 
+def _key_unit(expression: Expression, plan: Plan) -> str | None:
+    """The unit of a column, also where it is cut into bins."""
+    node = expression.operand if isinstance(expression, Bin) else expression
+    if not isinstance(node, Column):
+        return None
+    return Scope.of(plan.query.relation, plan.schema).column(node).unit
+
+
 def _unit(aggregate: Aggregate, plan: Plan) -> str | None:
     operand = getattr(aggregate, "operand", None)
-    if not isinstance(operand, Column) or isinstance(aggregate, COUNTS):
+    if operand is None or isinstance(aggregate, COUNTS):
         return None
-    unit = Scope.of(plan.query.relation, plan.schema).column(operand).unit
+    unit = _key_unit(operand, plan)
     squared = isinstance(aggregate, Variance) and not aggregate.root
     return f"{unit}²" if unit and squared else unit
 

@@ -138,7 +138,11 @@ def _measurements(priced: Priced) -> list[dict[str, Any]]:
                 "upper": measurement.upper,
             }
         if isinstance(measurement, Total):
-            entry |= {"centre": measurement.centre, "square_centre": measurement.square_centre}
+            entry |= {
+                "centre": measurement.centre,
+                "square_centre": measurement.square_centre,
+                "parts": measurement.parts,
+            }
         levels = priced.trees[i].levels if i in priced.trees else 1
         entry |= {
             "l1": str(bound.l1 * levels),

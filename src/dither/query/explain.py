@@ -143,6 +143,7 @@ def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
         facts.append(("bounds", _bounds(infer(operand, scope), measurement.step) + spaced))
         if isinstance(measurement, jb.Total):
             scale = measurement.step**2 if measurement.square else measurement.step
+            scale /= measurement.parts
             named = spaced + "²" if spaced and measurement.square else spaced
     if plan.public_size and isinstance(measurement, jb.Rows):
         facts.append(("public", "no noise, no cost"))

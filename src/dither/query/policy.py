@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -149,7 +149,9 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
 
 
 def schema_of(
-    policy: Policy, found: Mapping[str, Mapping[str, Kind | None]], notes: tuple[str, ...] = ()
+    policy: Policy,
+    found: Mapping[str, Mapping[str, Kind | None]],
+    incomplete: Collection[str] = (),
 ) -> Schema:
     """Join what the policy declares with the columns that the sources have.
 
@@ -158,6 +160,8 @@ def schema_of(
     policy : Policy
     found : mapping
         By table: the columns of its source and their kinds, ``None`` where the type is not read.
+    incomplete : collection of str
+        Tables of which some rows may not be read.
 
     Raises
     ------
@@ -187,8 +191,9 @@ def schema_of(
             max_rows=declared.max_rows,
             unique=frozenset(declared.unique),
             max_join_rows=declared.max_join_rows,
+            complete=name not in incomplete,
         )
-    return Schema(tables, policy.replace_one, notes)
+    return Schema(tables, policy.replace_one)
 
 
 def _check_column(column: str, kinds: Mapping[str, Kind | None], where: str) -> None:

@@ -92,7 +92,7 @@ class Preview:
     def __repr__(self) -> str:
         return str(self)
 
-    def plot(self, path: str | None = None) -> Any:
+    def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
         """Draw half-width against group size; see ``dither.plots``."""
         from dither.plots.preview import plot_preview
 
@@ -100,7 +100,9 @@ class Preview:
             self.sizes,
             self.widths,
             epsilon=float(self.epsilon),
+            delta=float(self.delta),
             confidence=self.confidence,
+            title=title,
             path=path,
         )
 
@@ -188,7 +190,7 @@ def _hypothetical(measurement: Measurement, n: Any, recipe: Recipe) -> Any:
     match measurement:
         case Total(square=True):
             # Evenly spread over ±h, a square has mean h²/3.
-            return n * (measurement.square_centre * 2 / 3 - measurement.square_centre)
+            return -n * measurement.square_centre * measurement.parts / 3
         case Total():
             if isinstance(recipe, VarianceRecipe):
                 return 0 * n

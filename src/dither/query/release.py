@@ -67,8 +67,13 @@ class Release:
 
     @property
     def units(self) -> dict[str, str | None]:
-        """The unit of measurement of each output, where the policy gives one."""
+        """The unit of measurement of each key and output, where the policy gives one."""
         return dict(self._content["units"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What the plan decided that a reader should know, such as a rounding."""
+        return list(self._content["notes"])
 
     @property
     def confidence(self) -> float:
@@ -105,7 +110,9 @@ class Release:
             lines += paragraph(text)
         return "\n".join(lines)
 
-    def plot(self, path: str | None = None, output: str | None = None) -> Any:
+    def plot(
+        self, path: str | None = None, output: str | None = None, *, title: str | None = None
+    ) -> Any:
         """Draw the release; see ``dither.plots``.
 
         Parameters
@@ -114,6 +121,8 @@ class Release:
             Where to write a PNG, SVG or PDF.
         output : str, optional
             One output alone.
+        title : str, optional
+            What stands above the picture.
 
         Returns
         -------
@@ -132,6 +141,7 @@ class Release:
             delta=float(Fraction(body["loss"]["delta"] or 0)),
             neighbours=body["protects"],
             confidence=self.confidence,
+            title=title,
             path=path,
         )
 

@@ -76,7 +76,9 @@ def open_session(
         accounts[f"analyst:{analyst}"] = read.analysts[analyst]
     engine = connect(read, dict(sources or {}))
     try:
-        schema = schema_of(read, {name: engine.describe(name) for name in read.tables})
+        found = {name: engine.describe(name) for name in read.tables}
+        incomplete = [name for name in read.tables if not engine.complete(name)]
+        schema = schema_of(read, found, incomplete)
         engine.check(schema)
         ledger = Ledger.open(read.ledger)
         try:

@@ -21,11 +21,13 @@ class Node:
 
     def to_dict(self) -> dict[str, Any]:
         """The node as plain data."""
-        return {
+        body: dict[str, Any] = {
             "title": self.title,
-            "facts": dict(self.facts),
+            "facts": {name: text for name, text in self.facts if name},
             "children": [child.to_dict() for child in self.children],
         }
+        notes = [text for name, text in self.facts if not name]
+        return body | {"notes": notes} if notes else body
 
 
 @dataclass(frozen=True, slots=True)
