@@ -1,6 +1,6 @@
 """Mechanisms: one file each, with sampler, loss, error and inverse bound to one exact parameter.
 
-``allocate`` chooses among them for one release.
+``allocate`` chooses among them for one release, ``choose`` for one vector.
 """
 
 from dither.mechanisms.additive import AdditiveNoise
@@ -11,6 +11,8 @@ from dither.mechanisms.allocate import (
     Share,
     allocate,
 )
+from dither.mechanisms.binary_tree import BinaryTree, RunningCount
+from dither.mechanisms.chooser import Choice, choose
 from dither.mechanisms.combination import half_width, linear_interval
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
@@ -20,12 +22,16 @@ from dither.mechanisms.key_threshold import KeyThreshold
 from dither.mechanisms.noisy_max import NoisyMax
 from dither.mechanisms.peeling import Peeling
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
+from dither.mechanisms.propose_test_release import ProposeTestRelease
 from dither.mechanisms.quantile_tree import Quantiles, QuantileTree
 from dither.mechanisms.randomized_response import RandomizedResponse
 from dither.mechanisms.ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.search import largest_epsilon, smallest_epsilon
+from dither.mechanisms.sensitivity import Sensitivity
+from dither.mechanisms.smooth_median import SmoothMedian
 from dither.mechanisms.sparse_vector import AboveThreshold, SparseAnswer, SparseVector
 from dither.mechanisms.staircase import Staircase
+from dither.mechanisms.subsample_aggregate import SubsampleAggregate
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.tulap import Tulap
 
@@ -33,6 +39,8 @@ __all__ = [
     "AboveThreshold",
     "AdditiveNoise",
     "Allocation",
+    "BinaryTree",
+    "Choice",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
@@ -43,16 +51,22 @@ __all__ = [
     "NoisyMax",
     "Peeling",
     "PermuteAndFlip",
+    "ProposeTestRelease",
     "QuantileTree",
     "Quantiles",
     "RandomizedResponse",
+    "RunningCount",
+    "Sensitivity",
     "Share",
+    "SmoothMedian",
     "SparseAnswer",
     "SparseVector",
     "Staircase",
+    "SubsampleAggregate",
     "TopK",
     "Tulap",
     "allocate",
+    "choose",
     "half_width",
     "largest_epsilon",
     "linear_interval",

@@ -38,17 +38,15 @@ theorems 2 to 5.
 
 from __future__ import annotations
 
-import copy
-import os
-import threading
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn, Self
+from typing import Self
 
 from dither import noise
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms.additive import check_amount, check_confidence
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.privacy import Charge
@@ -221,7 +219,7 @@ class SparseVector:
         return found | ({"value_scale": str(self.value_scale)} if self.value_scale else {})
 
 
-class AboveThreshold:
+class AboveThreshold(Run):
     """One run of the sparse vector technique: answers until its cut-off, and then refuses.
 
     It holds a secret noise. It cannot be copied or pickled, and a forked process cannot go on with
@@ -235,15 +233,14 @@ class AboveThreshold:
         Public.
     """
 
-    __slots__ = ("_bar", "_lock", "_pid", "left", "mechanism")
+    __slots__ = ("_bar", "left", "mechanism")
 
     def __init__(self, mechanism: SparseVector, threshold: int) -> None:
+        super().__init__()
         bar = check_integers("threshold", [threshold])[0]
         self.mechanism = mechanism
         self.left = mechanism.cutoff
         self._bar = bar + noise.discrete_laplace_one(mechanism.threshold_scale)
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
 
     def ask(self, value: int) -> SparseAnswer:
         """Say whether a query is above the threshold.
@@ -267,8 +264,7 @@ class AboveThreshold:
         """
         exact = check_integers("value", [value])[0]
         with self._lock:
-            if os.getpid() != self._pid:
-                raise ArgumentError("this run belongs to another process: start one here")
+            self._check_process()
             if self.left < 1:
                 raise BudgetError("the cut-off is reached: start another run, which costs again")
             fresh = noise.discrete_laplace_one(self.mechanism.query_scale)
@@ -279,9 +275,6 @@ class AboveThreshold:
                 return SparseAnswer(True)
             fresh = noise.discrete_laplace_one(self.mechanism.value_scale)
             return SparseAnswer(True, exact + fresh)
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise copy.Error("a run of the sparse vector technique cannot be copied or pickled")
 
     def __repr__(self) -> str:
         return f"AboveThreshold({self.mechanism!r}, left={self.left})"

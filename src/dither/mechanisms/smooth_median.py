@@ -1,0 +1,230 @@
+"""The median with noise fitted to the data: smooth sensitivity.
+
+Mechanism, for n integers clamped to public bounds [lower, upper] and sorted as x_1..x_n (values
+beyond the ends count as lower and upper), rank m = floor((n + 1)/2)::
+
+    A_k = max over t in 0..k+1 of x_{m+t} - x_{m+t-k-1}
+    S   = max over k in 0..n of g_k·A_k,   g_0 = 1, g_k falling by at most the factor q a step
+    release round(x_m + (S/alpha)·X), X of density exp(-|x|)/2, clamped to the bounds
+
+A_k bounds the local sensitivity of the median at every table within k replacements. S is a
+rational; the rounded continuous Laplace noise is drawn exactly, as a geometric number of halves.
+
+Assumption. Neighbours are tables of n values (n public) that differ in one.
+
+Guarantee. With beta = log(1/q), for every epsilon >= alpha + beta: (epsilon, delta)-DP with ::
+
+    delta = (1 - q)·exp(-(epsilon - alpha + beta)·q/(1 - q))
+
+Proof. A_k(D) <= A_{k+1}(D'), so S(D) <= S(D')/q, and |x_m - x'_m| <= A_0 <= S at both tables. Let
+s = S/alpha, s' for D', and s/s' = e^t with |t| <= beta. At x = (y - x_m)/s the loss is
+
+    log(s'/s) + |y - x'_m|/s' - |y - x_m|/s  <=  alpha - t + |x|·(e^t - 1).
+
+For t <= 0 that is at most alpha + beta <= epsilon. For t > 0, as |x| is exponential of mean 1,
+E[(1 - exp(epsilon - loss))_+] is at most (1 - e^-t)·exp(-(epsilon - alpha + t)/(e^t - 1)). Its
+logarithm has the derivative (epsilon - alpha + t)·e^t/(e^t - 1)² > 0, so t = beta is the worst.
+Rounding and clamping are post-processing.
+
+Source. Nissim, Raskhodnikova and Smith, "Smooth sensitivity and sampling in private data analysis",
+STOC 2007, proposition 3.4 for A_k; delta is computed exactly here instead of by their tail bound
+(their delta has exp(-(epsilon - alpha - beta)/(e^beta - 1)) with no factor in front).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+
+from dither import noise
+from dither.errors import ArgumentError
+from dither.mechanisms.additive import Integers, check_amount, check_confidence
+from dither.mechanisms.selection import check_integers
+from dither.numeric import directed
+from dither.privacy import Charge
+
+__all__ = ["SmoothMedian"]
+
+_BITS = 96
+_MOST = 1 << 60
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothMedian:
+    """The smooth-sensitivity median, bound to its exact alpha and falloff.
+
+    Parameters
+    ----------
+    lower, upper : int
+        Public bounds of the values, lower < upper.
+    alpha : Fraction
+        Above 0: the noise has scale S/alpha.
+    falloff : Fraction
+        q in (0, 1): how fast distant tables stop to matter.
+    epsilon : Fraction
+        At least alpha + log(1/q): where the guarantee is stated.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is out of range or not exact.
+
+    Examples
+    --------
+    >>> median = SmoothMedian.for_loss(Fraction(1), Fraction(1, 10**6), lower=0, upper=1000)
+    >>> median.alpha, median.loss().epsilon, median.loss().delta <= Fraction(1, 10**6)
+    (Fraction(1, 2), Fraction(1, 1), True)
+    >>> values = [500] * 400 + [501] * 400
+    >>> float(median.smooth_sensitivity(values))
+    1.0
+    >>> 400 < median.release(values) < 600
+    True
+    """
+
+    lower: int
+    upper: int
+    alpha: Fraction
+    falloff: Fraction
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        low, high = check_integers("lower and upper", [self.lower, self.upper])
+        if not -_MOST <= low < high <= _MOST:
+            raise ArgumentError("lower must be below upper, both within 2**60 of 0")
+        object.__setattr__(self, "lower", low)
+        object.__setattr__(self, "upper", high)
+        for name in ("alpha", "falloff", "epsilon"):
+            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
+        if self.falloff >= 1:
+            raise ArgumentError("falloff must be in (0, 1)")
+        if self.epsilon < self.alpha + directed.log_upper(1 / self.falloff):
+            raise ArgumentError("epsilon must be at least alpha + log(1/falloff)")
+        if 2 * (high - low) / self.alpha > noise.MAX_SCALE:
+            raise ArgumentError("alpha must be at least (upper - lower)/2**51")
+
+    @classmethod
+    def for_loss(
+        cls,
+        epsilon: Fraction,
+        delta: Fraction,
+        *,
+        lower: int,
+        upper: int,
+        share: Fraction = Fraction(1, 2),
+    ) -> Self:
+        """The mechanism that costs epsilon and at most delta, with alpha = share·epsilon.
+
+        The falloff is the smallest of 40 bits that the guarantee allows.
+        """
+        exact, part = check_amount("epsilon", epsilon), check_amount("share", share)
+        target = check_amount("delta", delta)
+        if target >= 1:
+            raise ArgumentError("delta must be in (0, 1)")
+        if part >= 1:
+            raise ArgumentError("share must be in (0, 1)")
+        alpha, one = part * exact, 1 << 40
+
+        def good(step: int) -> bool:
+            q = Fraction(step, one)
+            return alpha + directed.log_upper(1 / q) <= exact and _delta(exact, alpha, q) <= target
+
+        low, high = 0, one - 1
+        if not good(high):
+            raise ArgumentError("epsilon is too small for this delta: ask for more of either")
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if good(middle) else (middle, high)
+        return cls(lower, upper, alpha, Fraction(high, one), exact)
+
+    def loss(self) -> Charge:
+        """What a release costs: (epsilon, delta), and delta-approximate rho = epsilon²/2."""
+        delta = _delta(self.epsilon, self.alpha, self.falloff)
+        return Charge(self.epsilon, delta, self.epsilon**2 / 2, delta)
+
+    def smooth_sensitivity(self, values: Sequence[int] | Integers) -> Fraction:
+        """S. It depends on the data as they are: a secret, and for planning on other data.
+
+        Parameters
+        ----------
+        values : sequence of int
+            At least one; clamped to the bounds.
+        """
+        return self._median_and_smooth(values)[1]
+
+    def release(self, values: Sequence[int] | Integers) -> int:
+        """Say the median with noise.
+
+        Parameters
+        ----------
+        values : sequence of int
+            At least one; clamped to the bounds.
+
+        Raises
+        ------
+        ArgumentError
+            There are no values, or they are not integers.
+        """
+        median, smooth = self._median_and_smooth(values)
+        halves = _exponential_floor(2 * smooth / self.alpha)
+        sign = 1 - 2 * int(noise.below(2, 1)[0])
+        return min(self.upper, max(self.lower, median + sign * ((halves + 1) // 2)))
+
+    def half_width(self, smooth: Fraction | int, confidence: float) -> int:
+        """The half-width of the noise where the smooth sensitivity is ``smooth``."""
+        scale = float(check_amount("smooth", smooth) / self.alpha)
+        return math.floor(-scale * math.log(1 - check_confidence(confidence)) + 0.5)
+
+    def parameters(self) -> dict[str, str]:
+        """The law and its exact parameters as text, for certificates."""
+        names = ("lower", "upper", "alpha", "falloff", "epsilon")
+        return {"mechanism": "smooth median"} | {n: str(getattr(self, n)) for n in names}
+
+    def _median_and_smooth(self, values: Sequence[int] | Integers) -> tuple[int, Fraction]:
+        known = check_integers("values", values)
+        x = np.sort(np.array([min(self.upper, max(self.lower, v)) for v in known], dtype=np.int64))
+        n, rank = x.size, (x.size + 1) // 2
+        one = g = 1 << _BITS
+        width, best = self.upper - self.lower, 0
+        for k in range(n + 1):
+            if g * width <= best:
+                break
+            best = max(best, g * self._spread(x, rank, k))
+            # Rounded up, so that it falls by no more than q.
+            g = math.ceil(g * self.falloff)
+        return int(x[rank - 1]), Fraction(best, one)
+
+    def _spread(self, x: Integers, rank: int, k: int) -> int:
+        """A_k."""
+        above = np.arange(rank, rank + k + 2)
+        below = above - k - 1
+
+        def at(i: Integers) -> Integers:
+            inside = x[(i - 1).clip(0, x.size - 1)]
+            return np.where(i < 1, self.lower, np.where(i > x.size, self.upper, inside))
+
+        return int(np.max(at(above) - at(below)))
+
+
+def _delta(epsilon: Fraction, alpha: Fraction, q: Fraction) -> Fraction:
+    """The guarantee's delta, rounded up."""
+    beta = directed.log_lower(1 / q)
+    delta = (1 - q) * directed.exp_upper(-(epsilon - alpha + beta) * q / (1 - q))
+    unit = Fraction(1, 2**64) * Fraction(1, 2 ** max(0, -_exponent(delta)))
+    return math.ceil(delta / unit) * unit
+
+
+def _exponent(value: Fraction) -> int:
+    return value.numerator.bit_length() - value.denominator.bit_length()
+
+
+def _exponential_floor(mean: Fraction) -> int:
+    """The floor of an exponential variable: Pr[J >= j] = exp(-j/mean)."""
+    while True:
+        drawn = int(noise.discrete_laplace(mean, 1)[0])
+        if drawn >= 0:
+            return drawn

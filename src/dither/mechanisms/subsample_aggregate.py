@@ -1,0 +1,158 @@
+"""Subsample and aggregate: any estimator made private, by asking it on many disjoint blocks.
+
+Mechanism. Each row is put into one of m blocks, uniformly and independently. The estimator runs on
+each block and gives an integer, clamped to public bounds (where it fails, or gives no integer, the
+lower bound stands in). The m results are aggregated by their mean with discrete Laplace noise on
+the sum, or by the `SmoothMedian`.
+
+Assumption. The estimator sees one block at a time and keeps nothing between calls.
+
+Guarantee. One row is in one block, so neighbours (a row replaced, added or removed) change one of
+the m results, given the same blocks for the other rows. The loss is the aggregator's, for tables of
+m results that differ in one: epsilon = (upper - lower)/scale for the mean, and `SmoothMedian.loss`.
+
+Proof. The blocks of the other rows have the same law on both tables. Given them, and the changed
+row's, the results differ in one place; a mixture of (epsilon, delta)-close pairs with common
+weights is (epsilon, delta)-close.
+
+Source. Nissim, Raskhodnikova and Smith, STOC 2007, section 4; Smith, "Privacy-preserving
+statistical estimation with optimal convergence rates", STOC 2011.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from dither import noise
+from dither.errors import ArgumentError
+from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.search import smallest_epsilon
+from dither.mechanisms.selection import check_integers, check_whole
+from dither.mechanisms.smooth_median import SmoothMedian
+from dither.privacy import Charge
+
+__all__ = ["SubsampleAggregate"]
+
+
+@dataclass(frozen=True, slots=True)
+class SubsampleAggregate:
+    """Subsample and aggregate, bound to its exact aggregator.
+
+    Parameters
+    ----------
+    blocks : int
+        m, at least 1.
+    lower, upper : int
+        Public bounds of a result, lower < upper.
+    aggregator : DiscreteLaplace or SmoothMedian
+        The noise of the sum of the results, or the median (of the same bounds).
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is out of range or of the wrong kind.
+
+    Examples
+    --------
+    >>> method = SubsampleAggregate.mean(Fraction(1), blocks=100, lower=0, upper=50)
+    >>> method.aggregator.scale, method.loss().epsilon
+    (Fraction(50, 1), Fraction(1, 1))
+    >>> rows = [7] * 5000
+    >>> abs(method.release(rows, lambda block: sum(block) // len(block)) - 7) < 30
+    True
+    """
+
+    blocks: int
+    lower: int
+    upper: int
+    aggregator: DiscreteLaplace | SmoothMedian
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", check_whole("blocks", self.blocks))
+        low, high = check_integers("lower and upper", [self.lower, self.upper])
+        if not low < high:
+            raise ArgumentError("lower must be below upper")
+        if isinstance(self.aggregator, SmoothMedian):
+            if (self.aggregator.lower, self.aggregator.upper) != (low, high):
+                raise ArgumentError("aggregator must have the same lower and upper")
+        elif not isinstance(self.aggregator, DiscreteLaplace):
+            raise ArgumentError("aggregator must be a DiscreteLaplace or a SmoothMedian")
+
+    @classmethod
+    def mean(cls, epsilon: Fraction, *, blocks: int, lower: int, upper: int) -> Self:
+        """The mean of the results, exactly epsilon."""
+        low, high = check_integers("lower and upper", [lower, upper])
+        if not low < high:
+            raise ArgumentError("lower must be below upper")
+        return cls(blocks, low, high, DiscreteLaplace.for_loss(epsilon, l1=high - low))
+
+    @classmethod
+    def median(
+        cls, epsilon: Fraction, delta: Fraction, *, blocks: int, lower: int, upper: int
+    ) -> Self:
+        """The smooth-sensitivity median of the results, epsilon and at most delta."""
+        aggregator = SmoothMedian.for_loss(epsilon, delta, lower=lower, upper=upper)
+        return cls(blocks, lower, upper, aggregator)
+
+    def loss(self) -> Charge:
+        """What a release costs."""
+        if isinstance(self.aggregator, SmoothMedian):
+            return self.aggregator.loss()
+        return self.aggregator.loss(l1=self.upper - self.lower)
+
+    def release(self, rows: Sequence[Any], estimator: Callable[[list[Any]], int]) -> Fraction:
+        """Run the estimator on the blocks and aggregate.
+
+        Parameters
+        ----------
+        rows : sequence
+            Any number of rows; blocks may be empty.
+        estimator : callable
+            From the list of a block's rows to an integer. What it raises is not shown.
+        """
+        parts: list[list[Any]] = [[] for _ in range(self.blocks)]
+        for row, block in zip(rows, noise.below(self.blocks, len(rows)).tolist(), strict=True):
+            parts[block].append(row)
+        results = [self._result(estimator, part) for part in parts]
+        if isinstance(self.aggregator, SmoothMedian):
+            return Fraction(self.aggregator.release(results))
+        return Fraction(sum(results) + int(self.aggregator.draw(1)[0]), self.blocks)
+
+    def half_width(self, confidence: float) -> float:
+        """The half-width of the noise of a mean; that of a median depends on the data."""
+        if isinstance(self.aggregator, SmoothMedian):
+            raise ArgumentError("aggregator is a median: its noise depends on the data")
+        return self.aggregator.half_width(confidence) / self.blocks
+
+    @classmethod
+    def for_half_width(
+        cls, half_width: float, *, blocks: int, lower: int, upper: int, confidence: float
+    ) -> Self:
+        """The mean of largest scale (so of least epsilon, three digits) with this half-width."""
+        found = smallest_epsilon(
+            lambda e: (
+                cls.mean(e, blocks=blocks, lower=lower, upper=upper).half_width(confidence)
+                <= half_width
+            ),
+            Fraction(1, 10**6),
+            Fraction(10**4),
+        )
+        if found is None:
+            raise ArgumentError("half_width cannot be reached: allow more, or use more blocks")
+        return cls.mean(found, blocks=blocks, lower=lower, upper=upper)
+
+    def parameters(self) -> dict[str, str]:
+        """The law and its exact parameters as text, for certificates."""
+        inner = {f"aggregator {name}": text for name, text in self.aggregator.parameters().items()}
+        return {"mechanism": "subsample and aggregate", "blocks": str(self.blocks)} | inner
+
+    def _result(self, estimator: Callable[[list[Any]], int], part: list[Any]) -> int:
+        try:
+            found = operator.index(estimator(part))
+        except Exception:  # whatever it is, it must not show
+            return self.lower
+        return min(self.upper, max(self.lower, found))
