@@ -312,3 +312,17 @@ def test_the_ledger_is_shown_from_the_policy(run) -> None:
     assert found.exit_code == 0
     assert "analyst:ana" in found.stdout
     assert "ε 0.5" in found.stdout
+
+
+def test_weights_and_discovery_are_options_of_every_question(run) -> None:
+    """They stand beside the SQL; a weight that is none is refused as a mistake of the caller."""
+    found = run("explain", BY_REGION, *ANA, "--epsilon", "0.1", "--weight", "n=5", "--discover")
+    assert found.exit_code == 0, found.output
+    assert "discovered" in found.output
+    plain = run("explain", BY_REGION, *ANA, "--epsilon", "0.1", "--discover")
+    assert plain.output != found.output
+    assert run("preview", BY_REGION, *ANA, "--epsilon", "0.1", "--weight", "n").exit_code == 2
+    wrong = run("release", BY_REGION, *ANA, "--epsilon", "0.1", "--weight", "x=1")
+    assert wrong.exit_code == 1
+    assert "no output 'x'" in wrong.output
+    assert spent() == 0

@@ -160,3 +160,20 @@ def test_names_that_need_quotes(tmp_path):
         assert asked._plan == built._plan
         assert opened.sql(built.sql)._plan == built._plan
         assert built.release(1).frame.columns == ["m", "m_lower", "m_upper"]
+
+
+def test_weights_and_discovery_stand_beside_sql(session):
+    """What SQL has no word for makes the same plan as in Python; a wrong name is refused."""
+    text = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY region"
+    asked = session.sql(text, weights={"m": "1/2"}, discover=True)
+    built = (
+        session.table("visits")
+        .group_by("region", discover=True)
+        .agg(n=dt.count(), m=dt.mean("cost", weight="1/2"))
+    )
+    assert asked._plan == built._plan
+    assert asked._plan.discovered
+    with pytest.raises(ArgumentError, match=r"weights: no output 'nn'; did you mean 'n'"):
+        session.sql(text, weights={"nn": 1})
+    with pytest.raises(ArgumentError, match=r"weights\['n'\] must be"):
+        session.sql(text, weights={"n": 0})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dither.cli.options import asking, delta, epsilon
+from dither.cli.options import ask, asking, delta, epsilon
 from dither.cli.waiting import waiting
 
 __all__ = ["explain"]
@@ -46,7 +46,7 @@ def explain(
     if delta is not None and epsilon is None:
         raise click.UsageError("--delta needs --epsilon")
     with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
-        found = session.sql(question).explain(epsilon, delta)
+        found = ask(session, question).explain(epsilon, delta)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:

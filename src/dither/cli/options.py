@@ -6,11 +6,14 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-__all__ = ["FILE", "Amount", "Sizes", "asking", "confidence", "delta", "epsilon", "policy"]
+if TYPE_CHECKING:
+    from dither import Question, Session
+
+__all__ = ["FILE", "Amount", "Sizes", "ask", "asking", "confidence", "delta", "epsilon", "policy"]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -64,9 +67,41 @@ def _question(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return text
 
 
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    ctx.meta[f"dither.{param.name}"] = value
+
+
+def ask(session: Session, question: str) -> Question:
+    """The question, with the weights and the way of finding keys that the options of it say."""
+    meta = click.get_current_context().meta
+    weights = {}
+    for text in meta.get("dither.weights", ()):
+        name, sign, number = text.rpartition("=")
+        if not sign:
+            raise click.UsageError("--weight takes NAME=NUMBER, such as n=2")
+        weights[name] = number
+    return session.sql(question, weights=weights, discover=bool(meta.get("dither.discover")))
+
+
 def asking(function: Function) -> Function:
-    """What every question needs: its SQL, the policy, and who asks."""
+    """What every question needs: SQL, policy, who asks, and how keys and budget are used."""
     for decorate in (
+        click.option(
+            "--discover",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember,
+            help="Discover which keys occur, at a cost in delta.",
+        ),
+        click.option(
+            "--weight",
+            "weights",
+            multiple=True,
+            metavar="NAME=NUMBER",
+            expose_value=False,
+            callback=_remember,
+            help="An output's share of the budget relative to the others, which have 1.",
+        ),
         click.option("--analyst", help="Who asks, where the policy caps analysts."),
         policy,
         click.argument("question", callback=_question),

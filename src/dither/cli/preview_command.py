@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dither.cli.files import check_targets
-from dither.cli.options import FILE, Amount, Sizes, asking, confidence, delta, epsilon
+from dither.cli.options import FILE, Amount, Sizes, ask, asking, confidence, delta, epsilon
 from dither.cli.waiting import waiting
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def preview(
     check_targets(picture=plot)
     wanted = _wanted(half_widths)
     with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
-        asked = session.sql(question)
+        asked = ask(session, question)
         if epsilon is None:
             rows = size or 1_000
             best = asked.budget_for(wanted, size=rows, delta=delta, confidence=confidence)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither.cli.files import check_targets, write_table
-from dither.cli.options import FILE, asking, confidence, delta, epsilon
+from dither.cli.options import FILE, ask, asking, confidence, delta, epsilon
 from dither.cli.waiting import waiting
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def release(
 
     check_targets(table=out, picture=plot, other=certificate)
     with waiting("charging, then answering"), dt.open(policy, analyst=analyst) as session:
-        asked = session.sql(question)
+        asked = ask(session, question)
         found = asked.release(epsilon, delta, confidence=confidence, token=token)
     if as_json:
         click.echo(json.dumps(_as_json(found), indent=2, ensure_ascii=False))

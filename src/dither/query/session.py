@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dither.accounting.filters import BudgetFilter
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.ledger import Balance, Ledger
+from dither.numeric import positive
 from dither.plan import aggregates as ag
 from dither.plan.lower import lower
 from dither.plan.schema import Schema, Table
@@ -129,8 +132,22 @@ class Session:
         """What is public about each table."""
         return self.schema.tables
 
-    def sql(self, text: str) -> Question:
+    def sql(
+        self,
+        text: str,
+        *,
+        weights: Mapping[str, float | str | Fraction] | None = None,
+        discover: bool = False,
+    ) -> Question:
         """Ask in SQL: one ``SELECT`` of keys and aggregates. ``docs/sql.md`` says what is read.
+
+        Parameters
+        ----------
+        text : str
+        weights : mapping of str to number, optional
+            By output: its share of the budget relative to the others, which have 1.
+        discover : bool
+            Discover the keys that occur, at a cost in delta, even where public facts list them.
 
         Raises
         ------
@@ -139,7 +156,14 @@ class Session:
         """
         from dither.sql import parse_query
 
-        return self._ask(parse_query(text, self.schema))
+        query = parse_query(text, self.schema)
+        names = [output.name for output in query.outputs]
+        given = {name: positive(w, f"weights[{name!r}]") for name, w in (weights or {}).items()}
+        for name in given:
+            if name not in names:
+                raise ArgumentError(f"weights: no output {name!r}" + nearest(name, names))
+        outputs = tuple(replace(o, weight=given.get(o.name, o.weight)) for o in query.outputs)
+        return self._ask(replace(query, outputs=outputs, discover=discover))
 
     def table(self, name: str) -> Rows:
         """Ask in Python: start from a private table."""
