@@ -11,6 +11,7 @@ import pytest
 
 import dither as dt
 from dither.errors import CertificateError, LedgerError
+from dither.ledger import Ledger
 from dither.query.certificate import _digest
 from query.query_data import policy, rows_policy
 
@@ -46,6 +47,8 @@ def test_a_certificate_agrees_with_its_ledger(issued, tmp_path):
         assert found.ok
         assert found.entry == body["ledger"]["entry"]
         assert f"entry {found.entry} of the ledger" in str(found)
+    with Ledger.open(ledger) as book:
+        assert dt.verify(path, book).ok
 
 
 def test_it_says_all_that_is_promised(issued):

@@ -160,15 +160,15 @@ def _measurements(priced: Priced) -> list[dict[str, Any]]:
 
 
 def verify(
-    certificate: str | Path | Mapping[str, Any] | Certificate, ledger: str | Path
+    certificate: str | Path | Mapping[str, Any] | Certificate, ledger: str | Path | Ledger
 ) -> Verified:
     """Hold a certificate against the ledger that it names.
 
     Parameters
     ----------
     certificate : path, mapping or Certificate
-    ledger : path
-        The ledger's file.
+    ledger : path or Ledger
+        The ledger's file, or the ledger of a session.
 
     Returns
     -------
@@ -192,15 +192,16 @@ def verify(
     claimed = body.get("digest")
     if claimed != _digest({k: v for k, v in body.items() if k != "digest"}):
         raise CertificateError("the certificate was changed: its digest does not match its content")
+    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     try:
-        return _agreement(body, ledger)
+        return _agreement(body, path)
     except (KeyError, TypeError, AttributeError, ArgumentError):
         raise CertificateError(
             "the certificate lacks a field that every certificate has, or has it in another form"
         ) from None
 
 
-def _agreement(body: Mapping[str, Any], ledger: str | Path) -> Verified:
+def _agreement(body: Mapping[str, Any], ledger: Path) -> Verified:
     named = body["ledger"]
     with Ledger.open(ledger, create=False) as book:
         chain = book.verify()
