@@ -340,7 +340,15 @@ def measurements(draw, operands, leaves: bool = True):
     step, (lower, upper), centre, square_centre = draw(_lattices())
     square, null_as_centre = draw(st.booleans()), draw(st.booleans())
     total = Total(
-        operand, step, lower, upper, centre, square, square_centre if square else 0, null_as_centre
+        operand,
+        step,
+        lower,
+        upper,
+        centre,
+        square,
+        square_centre if square else 0,
+        null_as_centre,
+        draw(st.sampled_from([1, 1, 2, 1024])),
     )
     width = draw(st.integers(1, 300))
     bins = (upper - lower) // width + 1

@@ -324,4 +324,5 @@ def _total(total: Total, rows, max_rows: int, evaluate: Evaluator) -> int:
         number = lattice(value, total.step, total.lower, total.upper) - total.centre
         contributions.append(number * number - total.square_centre if total.square else number)
     r, s = len(contributions), sum(contributions)
+    s *= total.parts
     return s if r <= max_rows else int(Fraction(s * max_rows, r))

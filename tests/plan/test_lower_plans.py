@@ -84,7 +84,7 @@ def test_a_sum_beside_a_mean_costs_nothing_more():
     assert len(plan.job.measurements) == 2
     mean, total = plan.recipes
     assert isinstance(mean, MeanRecipe)
-    assert total == Linear(((0, F(1)), (1, F(55))), F(0))
+    assert total == Linear(((0, F(1, 512)), (1, F(55))), F(0))
 
 
 def test_a_mean_beside_a_variance_uses_its_lattice():
@@ -243,6 +243,19 @@ def test_constant_operands_are_summed_too():
     assert zero.notes == ()
 
 
+def test_sums_that_may_be_scaled_down_are_counted_in_parts():
+    """One yes of six rows is not rounded away; a row that is a person needs no parts."""
+    yes = ex.Case(
+        ((ex.Compare("=", c("region"), ex.Literal("north")), ex.Literal(1)),), ex.Literal(0)
+    )
+    total = plan_of(ag.Sum(yes)).job.measurements[0]
+    assert (total.lower, total.upper, total.parts) == (0, 1, 2**15)
+    assert plan_of(ag.Sum(c("age"))).job.measurements[0].parts == 256
+    assert plan_of(ag.Sum(c("fee"))).job.measurements[0].parts == 1
+    whole = plan_of(ag.Sum(c("age", "people")), table="people").job.measurements[0]
+    assert whole.parts == 1
+
+
 # --- refusals ---------------------------------------------------------------------------------
 
 
@@ -321,5 +334,6 @@ def test_variance_parts():
     assert isinstance(recipe, VarianceRecipe)
     square = plan.job.measurements[recipe.square]
     assert (square.centre, square.square, square.square_centre) == (55, True, 55 * 55 // 2)
-    assert square.ends == (-1512, 1513)
+    assert square.parts == 512**2
+    assert square.ends == (-1512 * 512**2, 1513 * 512**2)
     assert recipe.sample is False

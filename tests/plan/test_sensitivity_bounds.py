@@ -40,6 +40,7 @@ MEASUREMENTS = [
     Total(X, F(1), -2, -1),
     Total(X, F(1), -1, 2),
     Total(X, F(1), 0, 3, centre=1),
+    Total(X, F(1), 0, 2, centre=1, parts=3),
     Total(X, F(1), -1, 1, square=True, square_centre=1),
     Leaves(X, F(1), 0, 1, 1, 2),
 ]

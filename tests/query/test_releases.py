@@ -479,3 +479,17 @@ def test_the_size_is_public_only_where_every_row_is_read(tmp_path, frames):
         assert ("public" in str(release.notes)) is exact
         row = release.frame.row(0, named=True)
         assert (row["n_lower"] == row["n_upper"]) is exact
+
+
+@pytest.mark.parametrize("direction", ["ASC", "DESC"])
+def test_null_stands_last_in_either_direction(tmp_path, direction):
+    """As in DuckDB, whose SQL the questions are in."""
+    frame = pl.DataFrame({"k": [None] * 500 + ["a"] * 600 + ["b"] * 700})
+    made = {
+        "budget": {"epsilon": 100, "delta": 1e-6, "ledger": str(tmp_path / "l")},
+        "tables": {"t": {}},
+    }
+    with dt.open(made, sources={"t": frame}) as opened:
+        text = f"SELECT k, COUNT(*) AS n FROM t GROUP BY k ORDER BY k {direction}"
+        keys = opened.sql(text).release(epsilon=50).frame["k"].to_list()
+    assert keys == (["a", "b", None] if direction == "ASC" else ["b", "a", None])

@@ -33,6 +33,7 @@ def test_a_share_is_not_rounded_away(tmp_path, max_rows):
             f"SELECT AVG({yes}) AS share, SUM({yes}) AS n, VAR_POP({yes}) AS v FROM t"
         )
         found = question.release(epsilon=10**6).frame
+    assert found["n"].dtype == pl.Int64
     assert found["share"][0] == pytest.approx(1 / 6, abs=1e-3)
     assert found["n"][0] == pytest.approx(UNITS * max_rows / 6, abs=1)
     assert found["v"][0] == pytest.approx(5 / 36, abs=1e-3)

@@ -172,7 +172,7 @@ class Build:
 
     def _in_parts(self, total: Total) -> Total:
         """Where a unit's sum may be scaled down, on a lattice fine enough for it."""
-        if not self.has_unit or not 0 < total.magnitude < PARTS:
+        if not self.has_unit or not total.lower < total.upper or total.magnitude >= PARTS:
             return total
         return replace(total, parts=int(_power_of_two(Fraction(PARTS, total.magnitude))))
 

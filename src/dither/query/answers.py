@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from dither.plan.aggregates import Aggregate, Count, CountUnits, CountValues, Variance
 from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.facts import Scope
-from dither.plan.job import GroupKey
+from dither.plan.job import GroupKey, Total
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan
 from dither.plan.recipes import Linear
@@ -46,7 +47,7 @@ def answer_of(
         made.append(_key_column(key, sortable[key.name]))
     for output, recipe in zip(query.outputs, plan.recipes, strict=True):
         found = estimate(recipe, measured, confidence)
-        whole = isinstance(recipe, Linear) and all(c.denominator == 1 for _, c in recipe.terms)
+        whole = isinstance(recipe, Linear) and all(_whole(*term, plan) for term in recipe.terms)
         columns = _output_columns(output.name, found, whole)
         sortable |= {c["name"]: [decode(v, c["kind"]) for v in c["values"]] for c in columns}
         made.extend(columns)
@@ -99,14 +100,23 @@ def _output_columns(name: str, found: Estimate, whole: bool) -> list[dict[str, A
     parts = [np.asarray(values).tolist() for values in (found.value, found.lower, found.upper)]
     # What 64 bits cannot hold is shown as a real.
     whole = whole and all(abs(v) < 2**63 for values in parts for v in values)
+    # An interval is rounded outwards, so that it holds what it held.
+    turns: tuple[Callable[[float], int], ...] = (round, math.floor, math.ceil)
     return [
         {
             "name": title,
             "kind": "integer" if whole else "real",
-            "values": [round(v) if whole else _encode(v) for v in values],
+            "values": [turn(v) if whole else _encode(v) for v in values],
         }
-        for title, values in zip(titles, parts, strict=True)
+        for title, turn, values in zip(titles, turns, parts, strict=True)
     ]
+
+
+def _whole(place: int, coefficient: Fraction, plan: Plan) -> bool:
+    """Whether a term is of whole numbers: what a unit adds may be counted in parts of one."""
+    measurement = plan.job.measurements[place]
+    parts = measurement.parts if isinstance(measurement, Total) else 1
+    return (coefficient * parts).denominator == 1
 
 
 def _ordered(columns: Mapping[str, list[Any]], plan: Plan) -> list[int]:
@@ -114,13 +124,11 @@ def _ordered(columns: Mapping[str, list[Any]], plan: Plan) -> list[int]:
     rows = list(range(max((len(values) for values in columns.values()), default=0)))
     for name, descending in reversed(plan.query.order):
         values = columns[name]
-        rows.sort(key=lambda i: _sortable(values[i]), reverse=descending)
+        known = [i for i in rows if values[i] is not None]
+        known.sort(key=values.__getitem__, reverse=descending)
+        # NULL stands last in either direction, as in DuckDB.
+        rows = known + [i for i in rows if values[i] is None]
     return rows if plan.query.limit is None else rows[: plan.query.limit]
-
-
-def _sortable(value: Any) -> tuple[bool, Any]:
-    """NULL last; first where the order descends."""
-    return (True, 0) if value is None else (False, value)
 
 
 def _key_unit(expression: Expression, plan: Plan) -> str | None:
