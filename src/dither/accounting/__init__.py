@@ -1,6 +1,86 @@
-"""How guarantees combine: conversions between currencies, and filters for adaptive spending."""
+"""How guarantees combine: named theorems, calibration, shuffling, and adaptive spending.
 
+What a composed loss *is*, to the last digit, is asked of `dither.privacy.Loss`; here are the ways
+to bound it by name, to invert it, to amplify it by a shuffler and to spend it when the next
+question depends on the last answer.
+"""
+
+from dither.accounting.calibrate import calibrate
+from dither.accounting.comparing import (
+    EveryTheorem,
+    Row,
+    by_every_theorem,
+    shares_by_every_theorem,
+)
 from dither.accounting.filters import BudgetFilter, Remaining
+from dither.accounting.game import GameResult, Move, game
+from dither.accounting.shuffling import (
+    Shuffled,
+    shuffle,
+    shuffle_clones_2021,
+    shuffle_clones_2023,
+)
+from dither.accounting.spending import (
+    Filter,
+    GdpFilter,
+    Odometer,
+    PureFilter,
+    RenyiFilter,
+    SqrtFilter,
+    ZcdpFilter,
+)
+from dither.accounting.splitting import Split, split
+from dither.accounting.theorems import (
+    Parallel,
+    advanced,
+    advanced_heterogeneous,
+    basic,
+    corollary_share,
+    group,
+    heterogeneous,
+    optimal,
+    parallel,
+    share,
+    zcdp_composition,
+)
 from dither.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of_epsilon
 
-__all__ = ["BudgetFilter", "Remaining", "delta_of_rho", "epsilon_of_rho", "rho_of_epsilon"]
+__all__ = [
+    "BudgetFilter",
+    "EveryTheorem",
+    "Filter",
+    "GameResult",
+    "GdpFilter",
+    "Move",
+    "Odometer",
+    "Parallel",
+    "PureFilter",
+    "Remaining",
+    "RenyiFilter",
+    "Row",
+    "Shuffled",
+    "Split",
+    "SqrtFilter",
+    "ZcdpFilter",
+    "advanced",
+    "advanced_heterogeneous",
+    "basic",
+    "by_every_theorem",
+    "calibrate",
+    "corollary_share",
+    "delta_of_rho",
+    "epsilon_of_rho",
+    "game",
+    "group",
+    "heterogeneous",
+    "optimal",
+    "parallel",
+    "rho_of_epsilon",
+    "share",
+    "shares_by_every_theorem",
+    "shuffle",
+    "shuffle_clones_2021",
+    "shuffle_clones_2023",
+    "split",
+    "zcdp_composition",
+]

@@ -115,17 +115,21 @@ class SampledGaussianTerm(Term):
         return h, 2.1 * math.exp(best)
 
     def log_moment(self, c: Array) -> Array:
-        """log of the trapezoid sum at real points."""
-        values = [self._sum(float(x)) for x in c]
-        return self.count * np.array(values)
+        """log of the trapezoid sums at real points, on the nodes that all of them need."""
+        largest = float(c.max())
+        h, _ = self._step(largest, 0.0)
+        low, high = self._window(largest)
+        low, high = min(low, -_MARGIN), max(high, _MARGIN)
+        z = np.arange(low, high, h)
+        power = 1.0 + c if self.removal else -c
+        f = power[:, None] * self._log_ratio(z)[0][None, :] - 0.5 * (z * z)[None, :]
+        top = f.max(axis=1)
+        sums = np.exp(f - top[:, None]).sum(axis=1)
+        value: Array = self.count * (top + np.log(sums * (h / math.sqrt(2 * math.pi))))
+        return value
 
     def _sum(self, c: float) -> float:
-        h, _ = self._step(c, 0.0)
-        low, high = self._window(c)
-        z = np.arange(low, high, h)
-        f = -0.5 * z * z + self._power(c) * self._log_ratio(z)[0]
-        top = float(f.max())
-        return top + math.log(float(np.exp(f - top).sum()) * h / math.sqrt(2 * math.pi))
+        return float(self.log_moment(np.array([c]))[0]) / self.count
 
     def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
         """Trapezoid sums at c + iu; cut nodes, quadrature and rounding are in the slack."""

@@ -1,0 +1,227 @@
+"""The same total by every theorem, side by side: what each says, and how long it took."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dither.accounting.theorems import advanced, advanced_heterogeneous, corollary_share, share
+from dither.accounting.zcdp import epsilon_of_rho
+from dither.errors import ArgumentError
+from dither.numeric import exact, float_up
+from dither.privacy import Bound, Loss, gdp, pure
+from dither.privacy.loss import number, whole
+from dither.privacy.profile import Chernoff, invert
+from dither.privacy.side import merged
+from dither.privacy.views import sides
+
+__all__ = ["EveryTheorem", "Row", "by_every_theorem", "shares_by_every_theorem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One theorem's answer.
+
+    Parameters
+    ----------
+    theorem : str
+        Its name.
+    value : float or None
+        An epsilon (or a share), rounded to caution; None where the theorem says nothing.
+    note : str
+        The method behind a number, or why there is none.
+    seconds : float
+        Wall time.
+    """
+
+    theorem: str
+    value: float | None
+    note: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EveryTheorem:
+    """A table of rows; ``print`` it or ``plot`` it."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        width = max(len(row.theorem) for row in self.rows)
+        lines = [self.title]
+        for row in self.rows:
+            value = f"{row.value:>22.15g}" if row.value is not None else " " * 21 + "-"
+            lines.append(
+                f"  {row.theorem:<{width}} {value}  {1e3 * row.seconds:>8.1f} ms  {row.note}"
+            )
+        return "\n".join(lines)
+
+    def best(self) -> Row:
+        """The row of least value that is a number: the one to quote for an epsilon."""
+        known = [row for row in self.rows if row.value is not None]
+        return min(known, key=lambda row: row.value or 0.0)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the rows as bars."""
+        from dither.plots.theorems import draw_theorems
+
+        return draw_theorems(self, path)
+
+
+def _row(theorem: str, compute: Callable[[], tuple[float, str]]) -> Row:
+    start = time.perf_counter()
+    try:
+        value, note = compute()
+    except ArgumentError as error:
+        return Row(theorem, None, str(error).split(":")[0], time.perf_counter() - start)
+    return Row(theorem, value, note, time.perf_counter() - start)
+
+
+def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
+    """epsilon at a delta by numeric composition and by every theorem that applies.
+
+    Parameters
+    ----------
+    loss : Loss
+        The total.
+    delta : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> from dither import privacy
+    >>> table = by_every_theorem(10_000 * privacy.pure(0.01), 1e-5)
+    >>> [row.theorem for row in table.rows]
+    ['numeric', 'Rényi', 'zCDP', 'Gaussian DP', 'advanced, tanh form', 'advanced, exponential form',
+     'basic']
+    >>> table.best().theorem
+    'numeric'
+    """
+    d = number("delta", delta, low=0, high=1)
+    if not loss.parts:
+        raise ArgumentError("loss must have at least one part")
+    pures = _pures(loss)
+
+    def numeric() -> tuple[float, str]:
+        bound = loss.epsilon(d)
+        return bound.upper, f"{bound.method}; at least {bound.lower:.15g}"
+
+    def renyi() -> tuple[float, str]:
+        if loss.slack:
+            raise ArgumentError("a truncated sample has no Rényi divergence")
+        ends = []
+        for side in sides(loss):
+            if side.moments is None:
+                raise ArgumentError("no closed form of a part's Rényi divergence")
+            engine = Chernoff(side.moments, log_delta=math.log(d), epsilon=None)
+            if side.infinite >= d:
+                raise ArgumentError("delta is below the chance of failure")
+            target = math.log(d - side.infinite)
+            ends.append(
+                invert(
+                    lambda e, engine=engine: engine.bounds(e)[1],  # type: ignore[misc]
+                    target,
+                    engine.start,
+                    above=True,
+                    tiny=1e-12,
+                )
+            )
+        return max(ends), "optimal order and conversion"
+
+    def zcdp() -> tuple[float, str]:
+        rho = loss.zcdp().upper
+        return float_up(epsilon_of_rho(exact(rho, "rho"), exact(d, "delta"))), f"rho {rho:.6g}"
+
+    def gaussian() -> tuple[float, str]:
+        mu = loss.gdp().upper
+        return gdp(mu).epsilon(d).upper, f"mu {mu:.6g}"
+
+    def by_form(form: str) -> tuple[float, str]:
+        if pures is None:
+            raise ArgumentError("needs pure mechanisms")
+        if len(pures) == 1:
+            return advanced(pures[0][0], pures[0][1], d, form=form), ""
+        if form == "exponential":
+            raise ArgumentError("stated for equal mechanisms")
+        bound = advanced_heterogeneous([(e, 0.0) for e, k in pures for _ in range(k)], d)
+        return bound.upper, bound.method
+
+    def basic() -> tuple[float, str]:
+        if pures is None:
+            raise ArgumentError("needs pure mechanisms")
+        return math.nextafter(math.fsum(e * k for e, k in pures), math.inf), "delta 0"
+
+    return EveryTheorem(
+        f"epsilon of {loss.describe()} at delta {d:g}",
+        (
+            _row("numeric", numeric),
+            _row("Rényi", renyi),
+            _row("zCDP", zcdp),
+            _row("Gaussian DP", gaussian),
+            _row("advanced, tanh form", lambda: by_form("tanh")),
+            _row("advanced, exponential form", lambda: by_form("exponential")),
+            _row("basic", basic),
+        ),
+    )
+
+
+def _pures(loss: Loss) -> list[tuple[float, int]] | None:
+    """Each part's own pure epsilon and count; None where one has none."""
+    if loss.slack:
+        return None
+    found: list[tuple[float, int]] = []
+    for part, count in merged(loss.parts):
+        try:
+            bound: Bound = Loss(((part, 1),), loss.neighbours).epsilon(0.0)
+        except ArgumentError:
+            return None
+        found.append((bound.upper, count))
+    return found
+
+
+def shares_by_every_theorem(epsilon: float, k: int, delta: float) -> EveryTheorem:
+    """What each of k pure mechanisms may have, so that all together keep (epsilon, delta).
+
+    The question of a lifetime budget over k databases, answered by every theorem side by side.
+
+    Examples
+    --------
+    >>> table = shares_by_every_theorem(1.0, 10_000, 1.2664165549094176e-14)
+    >>> {row.theorem: round(row.value, 7) for row in table.rows}
+    {'optimal': 0.0013976, 'zCDP': 0.0013488, 'advanced, tanh form': 0.0012404,
+     'advanced, exponential form': 0.001231, 'corollary 3.21': 0.000625, 'basic': 0.0001}
+    """
+    from dither.accounting.calibrate import calibrate
+    from dither.accounting.zcdp import rho_of_epsilon
+
+    e = number("epsilon", epsilon, low=0, high=math.inf)
+    d = number("delta", delta, low=0, high=1)
+    k = whole("k", k, 1)
+
+    def optimal() -> tuple[float, str]:
+        bound = calibrate(lambda x: k * pure(x), epsilon=e, delta=d, start=e / math.sqrt(k))
+        return float(bound), f"at most {bound.upper:.15g}"
+
+    def zcdp() -> tuple[float, str]:
+        rho = rho_of_epsilon(exact(e, "epsilon"), exact(d, "delta"))
+        return math.sqrt(2 * float(rho) / k) * (1 - 1e-15), f"rho {float(rho):.6g} in all"
+
+    return EveryTheorem(
+        f"share of each of {k} pure mechanisms in epsilon {e:g}, delta {d:g}",
+        (
+            _row("optimal", optimal),
+            _row("zCDP", zcdp),
+            _row("advanced, tanh form", lambda: (share(e, k, d), "")),
+            _row(
+                "advanced, exponential form",
+                lambda: (share(e, k, d, form="exponential"), ""),
+            ),
+            _row("corollary 3.21", lambda: (corollary_share(e, k, d), "")),
+            _row("basic", lambda: (math.nextafter(e / k, 0.0), "delta 0")),
+        ),
+    )

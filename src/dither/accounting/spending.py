@@ -1,0 +1,303 @@
+"""Filters and odometers for spending that depends on earlier answers, each with its theorem.
+
+A *filter* fixes a promise and admits a next charge as long as the sums stay within it; whatever it
+admits, chosen however, keeps the promise. An *odometer* fixes nothing and says, at any time, what
+has been spent. Amounts are exact fractions, and every rounding is towards refusal.
+
+* `PureFilter`: epsilons add up [1]_.
+* `ZcdpFilter`: rhos add up [2]_, [3]_; the promise in (epsilon, delta) is the optimal conversion.
+* `RenyiFilter`: at one fixed order divergences add up [2]_.
+* `GdpFilter`: squares of mu add up, for Gaussian mechanisms and any mu-GDP one [4]_.
+* `SqrtFilter`: for (epsilon_i, delta_i) charges, stops before
+  sqrt(2·ln(1/delta')·Σ epsilon_i²) + Σ epsilon_i²/2 exceeds epsilon; the whole is
+  (epsilon, delta' + delta'')-DP while Σ delta_i <= delta'' [3]_, theorem 2. The rate is that of
+  advanced composition, with no price for adaptivity.
+
+References
+----------
+.. [1] Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", NeurIPS 2016.
+.. [2] Feldman and Zrnic, "Individual privacy accounting via a Rényi filter", NeurIPS 2021.
+.. [3] Whitehouse, Ramdas, Rogers and Wu, "Fully-adaptive composition in differential privacy",
+   ICML 2023.
+.. [4] Smith and Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol, Self
+
+from dither.accounting.zcdp import epsilon_of_rho
+from dither.errors import ArgumentError, BudgetError
+from dither.numeric import log_upper, sqrt_upper
+
+__all__ = [
+    "Filter",
+    "GdpFilter",
+    "Odometer",
+    "PureFilter",
+    "RenyiFilter",
+    "SqrtFilter",
+    "ZcdpFilter",
+]
+
+ZERO = Fraction(0)
+
+
+def _amount(name: str, value: Any, *, zero: bool = True) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise ArgumentError(f"{name} must be an int or a Fraction, so that sums are exact")
+    if value < 0 or (value == 0 and not zero):
+        raise ArgumentError(f"{name} must be {'at least' if zero else 'above'} 0")
+    return Fraction(value)
+
+
+class Filter(Protocol):
+    """A frozen account: ``charge`` gives the next one, or refuses."""
+
+    def admits(self, amount: Fraction, delta: Fraction = ZERO) -> bool:
+        """Whether the next charge keeps the promise."""
+        ...
+
+    def charge(self, amount: Fraction, delta: Fraction = ZERO) -> Self:
+        """The account after the charge."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A cap on one exact sum."""
+
+    cap: Fraction
+    spent: Fraction = ZERO
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cap", _amount("cap", self.cap, zero=False))
+        object.__setattr__(self, "spent", _amount("spent", self.spent))
+
+    def _cost(self, amount: Fraction) -> Fraction:
+        return amount
+
+    def admits(self, amount: Fraction, delta: Fraction = ZERO) -> bool:
+        """Whether the sum with the next amount stays within the cap; a delta never fits."""
+        cost = self._cost(_amount("amount", amount))
+        return _amount("delta", delta) == 0 and self.spent + cost <= self.cap
+
+    def charge(self, amount: Fraction, delta: Fraction = ZERO) -> Self:
+        """The account after the charge.
+
+        Raises
+        ------
+        BudgetError
+            The charge does not fit; nothing is spent.
+        """
+        if not self.admits(amount, delta):
+            raise BudgetError(
+                f"the charge does not fit: {float(self.cap - self.spent):.6g} of the filter's "
+                "sum is left"
+            )
+        return replace(self, spent=self.spent + self._cost(Fraction(amount)))
+
+
+@dataclass(frozen=True, slots=True)
+class PureFilter(_Sum):
+    """The whole is cap-DP; charges are epsilons of pure mechanisms.
+
+    Examples
+    --------
+    >>> account = PureFilter(Fraction(1)).charge(Fraction(2, 3))
+    >>> account.admits(Fraction(1, 3)), account.admits(Fraction(1, 2))
+    (True, False)
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ZcdpFilter(_Sum):
+    """The whole is cap-zCDP; charges are rhos.
+
+    Examples
+    --------
+    >>> ZcdpFilter(Fraction(1, 2)).epsilon(Fraction(1, 10**6)) < 5.2216
+    True
+    """
+
+    def epsilon(self, delta: Fraction) -> Fraction:
+        """The promise as an epsilon at a delta."""
+        return epsilon_of_rho(self.cap, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiFilter(_Sum):
+    """The whole has Rényi divergence at most cap at one order; charges are divergences there.
+
+    Parameters
+    ----------
+    order : Fraction
+        Above 1, fixed before the first charge.
+
+    Examples
+    --------
+    >>> RenyiFilter(Fraction(1), order=Fraction(8)).admits(Fraction(2))
+    False
+    """
+
+    order: Fraction = Fraction(2)
+
+    def __post_init__(self) -> None:
+        # Zero-argument super() does not work in a dataclass that is rebuilt for its slots.
+        _Sum.__post_init__(self)
+        if _amount("order", self.order) <= 1:
+            raise ArgumentError("order must be above 1")
+
+    def epsilon(self, delta: Fraction) -> Fraction:
+        """The promise as an epsilon: cap + log(1/(order·delta))/(order-1) + log(1 - 1/order)."""
+        delta = _amount("delta", delta, zero=False)
+        order = Fraction(self.order)
+        value = self.cap + log_upper(1 / (order * delta)) / (order - 1) + log_upper(1 - 1 / order)
+        return max(ZERO, value)
+
+
+@dataclass(frozen=True, slots=True)
+class GdpFilter(_Sum):
+    """The whole is sqrt(cap)-GDP; charges are mus, whose squares add up.
+
+    Examples
+    --------
+    >>> account = GdpFilter(Fraction(1)).charge(Fraction(3, 5))
+    >>> account.admits(Fraction(4, 5)), account.admits(Fraction(5, 6))
+    (True, False)
+    """
+
+    def _cost(self, amount: Fraction) -> Fraction:
+        return amount * amount
+
+
+@dataclass(frozen=True, slots=True)
+class SqrtFilter:
+    """The whole is (epsilon, slack + delta)-DP at the rate of advanced composition.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        The promise, above 0.
+    slack : Fraction
+        delta' in (0, 1): what the square root costs.
+    delta : Fraction
+        delta'' in [0, 1): what the charges' own deltas may add up to.
+    squares, deltas : Fraction
+        Σ epsilon_i² and Σ delta_i so far.
+
+    Examples
+    --------
+    >>> account = SqrtFilter(Fraction(1), Fraction(1, 10**6))
+    >>> count = 0
+    >>> while account.admits(Fraction(1, 100)):
+    ...     account, count = account.charge(Fraction(1, 100)), count + 1
+    >>> count > 300
+    True
+    """
+
+    epsilon: Fraction
+    slack: Fraction
+    delta: Fraction = ZERO
+    squares: Fraction = ZERO
+    deltas: Fraction = ZERO
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "slack"):
+            object.__setattr__(self, name, _amount(name, getattr(self, name), zero=False))
+        for name in ("delta", "squares", "deltas"):
+            object.__setattr__(self, name, _amount(name, getattr(self, name)))
+        if self.slack >= 1 or self.delta >= 1:
+            raise ArgumentError("slack and delta must be below 1")
+
+    def _after(self, squares: Fraction) -> Fraction:
+        return sqrt_upper(2 * log_upper(1 / self.slack) * squares) + squares / 2
+
+    def spent(self) -> Fraction:
+        """An epsilon that holds for everything so far, at slack + Σ delta_i; rounded up."""
+        return self._after(self.squares)
+
+    def admits(self, amount: Fraction, delta: Fraction = ZERO) -> bool:
+        """Whether an (amount, delta)-DP charge keeps the promise."""
+        amount, delta = _amount("amount", amount), _amount("delta", delta)
+        return (
+            self._after(self.squares + amount * amount) <= self.epsilon
+            and self.deltas + delta <= self.delta
+        )
+
+    def charge(self, amount: Fraction, delta: Fraction = ZERO) -> Self:
+        """The account after the charge.
+
+        Raises
+        ------
+        BudgetError
+            The charge does not fit; nothing is spent.
+        """
+        if not self.admits(amount, delta):
+            raise BudgetError("the charge does not fit the filter's square-root sum or its delta")
+        return replace(
+            self,
+            squares=self.squares + Fraction(amount) ** 2,
+            deltas=self.deltas + Fraction(delta),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Odometer:
+    """What adaptive pure charges have cost, valid at every time at once.
+
+    Parameters
+    ----------
+    delta : Fraction
+        In (0, 1): the chance, over everything, that the loss ever exceeds the reading.
+    unit : Fraction
+        The first rung of Σ epsilon_i², above 0; later ones double.
+    squares, total : Fraction
+        Σ epsilon_i² and Σ epsilon_i so far.
+
+    Notes
+    -----
+    *Claim.* With probability at least 1 - delta the privacy loss is at most `reading` at all times.
+
+    *Proof.* Rung j = 0, 1, ... is the `SqrtFilter` that stops when Σ epsilon_i² would exceed
+    unit·2^j, with slack delta/2^(j+1). By the maximal inequality behind theorem 2 of [3]_ in the
+    module's references, the loss exceeds that filter's epsilon at some time before it stops with
+    probability at most its slack. The slacks add up to at most delta. At any time the first rung
+    that has not stopped gives the reading; Σ epsilon_i bounds the loss surely.
+
+    Examples
+    --------
+    >>> meter = Odometer(Fraction(1, 10**6), Fraction(1, 100))
+    >>> for _ in range(100):
+    ...     meter = meter.charge(Fraction(1, 100))
+    >>> meter.reading() <= 1
+    True
+    """
+
+    delta: Fraction
+    unit: Fraction
+    squares: Fraction = ZERO
+    total: Fraction = ZERO
+
+    def __post_init__(self) -> None:
+        for name in ("delta", "unit"):
+            object.__setattr__(self, name, _amount(name, getattr(self, name), zero=False))
+        if self.delta >= 1:
+            raise ArgumentError("delta must be below 1")
+
+    def charge(self, amount: Fraction) -> Self:
+        """The meter after a pure charge; an odometer never refuses."""
+        amount = _amount("amount", amount)
+        return replace(self, squares=self.squares + amount * amount, total=self.total + amount)
+
+    def reading(self) -> Fraction:
+        """An epsilon that the loss has not exceeded so far, rounded up."""
+        if self.squares == 0:
+            return ZERO
+        rung, cap = 0, self.unit
+        while cap < self.squares:
+            rung, cap = rung + 1, cap * 2
+        log = log_upper(2 ** (rung + 1) / self.delta)
+        return min(self.total, sqrt_upper(2 * log * cap) + cap / 2)

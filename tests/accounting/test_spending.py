@@ -1,0 +1,156 @@
+"""Filters and odometers: sums, refusals, and the adaptive experiment played out in full."""
+
+import math
+from fractions import Fraction as F
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dither.accounting import (
+    GdpFilter,
+    Move,
+    Odometer,
+    PureFilter,
+    RenyiFilter,
+    SqrtFilter,
+    ZcdpFilter,
+    game,
+)
+from dither.errors import ArgumentError, BudgetError
+
+AMOUNTS = st.fractions(0, 2, max_denominator=100)
+
+
+@given(
+    st.sampled_from([PureFilter(F(2)), ZcdpFilter(F(1)), GdpFilter(F(3)), RenyiFilter(F(1))]),
+    st.lists(AMOUNTS, max_size=8),
+)
+def test_what_is_admitted_stays_within_the_cap(account, amounts):
+    """A filter takes a charge exactly when its sum stays within the cap."""
+    for amount in amounts:
+        cost = amount**2 if isinstance(account, GdpFilter) else amount
+        fits = account.spent + cost <= account.cap
+        assert account.admits(amount) == fits
+        if fits:
+            account = account.charge(amount)
+        else:
+            with pytest.raises(BudgetError, match="fit"):
+                account.charge(amount)
+    assert account.spent <= account.cap
+    assert not account.admits(F(0), F(1, 10**9))
+
+
+@given(st.lists(st.fractions(0, F(1, 5), max_denominator=50), max_size=40))
+def test_square_root_filter(amounts):
+    """Never beyond the theorem's inequality, checked in floating point with room."""
+    account = SqrtFilter(F(1), F(1, 10**5))
+    kept = []
+    for amount in amounts:
+        if account.admits(amount):
+            account = account.charge(amount)
+            kept.append(float(amount))
+    squares = math.fsum(x * x for x in kept)
+    value = math.sqrt(2 * math.log(1e5) * squares) + squares / 2
+    assert value <= 1 + 1e-12
+    assert float(account.spent()) == pytest.approx(value, abs=1e-9)
+
+
+def test_square_root_rate():
+    """Charges ten times smaller last a hundred times longer, where basic composition gives ten."""
+    lengths = []
+    for amount in (F(1, 20), F(1, 200)):
+        account, count = SqrtFilter(F(1), F(1, 10**3), F(1, 10**6)), 0
+        while account.admits(amount, F(1, 10**12)):
+            account, count = account.charge(amount, F(1, 10**12)), count + 1
+        lengths.append(count)
+    assert 90 < lengths[1] / lengths[0] < 110
+    assert not SqrtFilter(F(1), F(1, 10)).admits(F(0), F(1, 10))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.fractions(0, 1, max_denominator=20), min_size=1, max_size=60))
+def test_odometer_only_grows(amounts):
+    """Readings rise with every charge and never exceed the plain sum."""
+    meter, before = Odometer(F(1, 10**6), F(1, 100)), F(0)
+    for amount in amounts:
+        meter = meter.charge(amount)
+        assert before <= meter.reading() <= meter.total
+        before = meter.reading()
+
+
+BOLD, SHY = Move.response(F(1, 4)), Move.response(F(1, 10))
+
+
+def bold_after_success(view):
+    """Bold while the last answer was 0, shy after; falls back to shy when bold is refused."""
+    return (BOLD, SHY) if not view or view[-1] == 0 else (SHY,)
+
+
+def test_game_within_a_pure_filter():
+    """The view's largest loss is at most the cap, and close to it."""
+    played = game(PureFilter(F(1)), bold_after_success, rounds=12)
+    assert sum(p for _, p, _ in played.views) == 1
+    assert sum(q for _, _, q in played.views) == 1
+    assert 0.8 < played.largest_loss() <= 1
+    assert played.delta(1.0) <= 1e-12
+    assert played.refused > 0
+    assert played.longest() > 4
+
+
+def test_game_within_a_square_root_filter():
+    """Longer than basic composition allows, and the view stays within (epsilon, slack)."""
+    account = SqrtFilter(F(1), F(1, 4))
+    played = game(account, bold_after_success, rounds=16)
+    assert played.longest() > 10
+    assert 0 < played.delta(1.0) <= 0.25
+    assert played.largest_loss() > 1
+
+
+def test_game_catches_an_uncharged_mechanism():
+    """A move that charges less than it leaks breaks the promise, visibly."""
+    cheat = Move(BOLD.p, BOLD.q, F(1, 100))
+    played = game(PureFilter(F(1, 10)), lambda view: cheat, rounds=10)
+    assert played.largest_loss() > 1
+    assert played.delta(0.1) > 0.1
+
+
+def test_moves():
+    """A response's ratio is at most e^epsilon; stopping and endless games are told."""
+    assert math.log(BOLD.p[0] / BOLD.q[0]) <= 0.25
+    assert math.log(BOLD.p[0] / BOLD.q[0]) > 0.2499
+    assert game(PureFilter(F(1)), lambda view: None, rounds=3).longest() == 0
+    certain = Move((F(1), F(0)), (F(1, 2), F(1, 2)), F(0))
+    assert game(PureFilter(F(1)), lambda view: certain, rounds=1).largest_loss() == math.inf
+    with pytest.raises(ArgumentError, match="mass functions"):
+        Move((F(1),), (F(1, 2),), F(0))
+    with pytest.raises(ArgumentError, match="rounds"):
+        game(PureFilter(F(1)), lambda view: None, rounds=0)
+    free = Move((F(1, 400),) * 400, (F(1, 400),) * 400, F(0))
+    with pytest.raises(ArgumentError, match="too many"):
+        game(PureFilter(F(1)), lambda view: free, rounds=3)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: PureFilter(F(0)), "cap"),
+        (lambda: PureFilter(0.5), "cap"),
+        (lambda: RenyiFilter(F(1), order=F(1)), "order"),
+        (lambda: SqrtFilter(F(1), F(1)), "slack"),
+        (lambda: SqrtFilter(F(0), F(1, 2)), "epsilon"),
+        (lambda: Odometer(F(1), F(1)), "delta"),
+        (lambda: PureFilter(F(1)).admits(F(-1)), "amount"),
+    ],
+)
+def test_refusals(make, name):
+    """Out-of-range amounts are refused by name."""
+    with pytest.raises(ArgumentError, match=name):
+        make()
+
+
+def test_promises_in_epsilon():
+    """Caps convert to epsilon at a delta, from above."""
+    assert 5.2215 < ZcdpFilter(F(1, 2)).epsilon(F(1, 10**6)) < 5.2216
+    value = RenyiFilter(F(1), order=F(8)).epsilon(F(1, 10**6))
+    assert float(value) == pytest.approx(1 + math.log(1e6 / 8) / 7 + math.log(7 / 8))
