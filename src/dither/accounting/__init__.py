@@ -14,6 +14,7 @@ from dither.accounting.comparing import (
 )
 from dither.accounting.filters import BudgetFilter, Remaining
 from dither.accounting.game import GameResult, Move, game
+from dither.accounting.reading import loss_from_expression, loss_from_toml
 from dither.accounting.shuffling import (
     Shuffled,
     shuffle,
@@ -73,6 +74,8 @@ __all__ = [
     "game",
     "group",
     "heterogeneous",
+    "loss_from_expression",
+    "loss_from_toml",
     "optimal",
     "parallel",
     "rho_of_epsilon",

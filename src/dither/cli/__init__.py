@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 
 from dither import __version__
+from dither.cli.account_command import account
 from dither.cli.demo_command import demo
 from dither.cli.explain_command import explain
 from dither.cli.failing import Careful
@@ -37,5 +38,5 @@ def main() -> None:
     """Learn from sensitive data without learning about any one person in it."""
 
 
-for command in (init, explain, preview, release, verify, ledger, demo):
+for command in (init, explain, preview, release, verify, ledger, account, demo):
     main.add_command(command)
