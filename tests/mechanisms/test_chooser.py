@@ -12,6 +12,7 @@ from dither.errors import ArgumentError
 from dither.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
+    MaxNorm,
     Sensitivity,
     Staircase,
     Tulap,
@@ -71,7 +72,7 @@ def test_vector_mechanisms_cost_what_was_asked():
         ({"l1": 500, "dimension": 1, "epsilon": F(6)}, Staircase),
         ({"l1": 500, "dimension": 1, "epsilon": F(6), "delta": DELTA}, Staircase),
         ({"linf": 1, "dimension": 200, "delta": DELTA}, DiscreteGaussian),
-        ({"linf": 1, "dimension": 200}, DiscreteLaplace),
+        ({"linf": 1, "dimension": 200}, MaxNorm),
         ({"l1": 2, "dimension": 200, "delta": DELTA}, DiscreteLaplace),
     ],
 )

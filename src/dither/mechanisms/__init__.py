@@ -19,6 +19,7 @@ from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.key_threshold import KeyThreshold
+from dither.mechanisms.max_norm import MaxNorm
 from dither.mechanisms.noisy_max import NoisyMax
 from dither.mechanisms.peeling import Peeling
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
@@ -47,6 +48,7 @@ __all__ = [
     "Geometric",
     "KeyDiscovery",
     "KeyThreshold",
+    "MaxNorm",
     "Need",
     "NoisyMax",
     "Peeling",

@@ -16,12 +16,13 @@ rate·sensitivity if monotone.
 Proof. The log-ratio of the two laws at i is rate·(u_i - u'_i) + c, where c does not depend on i.
 Over i, u_i - u'_i lies in an interval of length 2·sensitivity (sensitivity, if monotone), so the
 log-ratio lies in an interval of length epsilon. As both laws sum to 1 that interval holds 0:
-epsilon-DP. A loss within an interval of length epsilon is the centred case of Hoeffding's lemma,
-which bounds the Rényi divergence of order alpha by alpha·epsilon²/8.
+epsilon-DP. Let psi(t) be the logarithm of the mean of exp(t·loss) under the second law. Then
+psi(0) = psi(1) = 0, and psi'' is a variance of a number in that interval, at most epsilon²/4. So
+psi(alpha) <= alpha·(alpha - 1)·epsilon²/8, and the Rényi divergence is psi(alpha)/(alpha - 1).
 
 Source. McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007; the range of
 the loss: Durfee and Rogers, NeurIPS 2019; its zCDP: Cesar and Rogers, "Bounding, concentrating, and
-truncating", ALT 2021, lemma 3.4.
+truncating", ALT 2021.
 """
 
 from __future__ import annotations

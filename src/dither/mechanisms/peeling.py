@@ -13,10 +13,9 @@ l1 = k·sensitivity and l2_squared = k·sensitivity².
 Proof. Given the picks, the values are k fixed coordinates; everything composes adaptively. The
 noise of the picks says nothing that composition does not allow, as it is never used again.
 
-Source. Dwork, Su and Zhang, "Differentially private false discovery rate control", 2018 (the
-peeling of lemma 3.4); Cai, Wang and Zhang, "The cost of privacy", Annals of Statistics 2021, for
-sparse means. With Gumbel and Gaussian noise it costs about half of what its Laplace form does at
-the same error.
+Source. Dwork, Su and Zhang, "Differentially private false discovery rate control", 2018; Cai, Wang
+and Zhang, "The cost of privacy", Annals of Statistics 2021, for sparse means. With Gumbel and
+Gaussian noise the same error costs less than in their Laplace form.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ logarithm has the derivative (epsilon - alpha + t)·e^t/(e^t - 1)² > 0, so t = 
 Rounding and clamping are post-processing.
 
 Source. Nissim, Raskhodnikova and Smith, "Smooth sensitivity and sampling in private data analysis",
-STOC 2007, proposition 3.4 for A_k; delta is computed exactly here instead of by their tail bound
+STOC 2007, for A_k; delta is computed exactly here instead of by their tail bound
 (their delta has exp(-(epsilon - alpha - beta)/(e^beta - 1)) with no factor in front).
 """
 

@@ -32,8 +32,7 @@ noise must be fresh, and the comparison's noise must not be reused for the value
 that break one of these are not private.
 
 Source. Dwork, Naor, Reingold, Rothblum and Vadhan, STOC 2009; the corrected form, the split and
-the broken variants: Lyu, Su and Li, "Understanding the sparse vector technique", VLDB 2017,
-theorems 2 to 5.
+the broken variants: Lyu, Su and Li, "Understanding the sparse vector technique", VLDB 2017.
 """
 
 from __future__ import annotations

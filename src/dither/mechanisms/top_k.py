@@ -14,7 +14,7 @@ Guarantee. With e = 2·rate·sensitivity (rate·sensitivity if monotone): (k·e)
 Proof. k adaptive exponential mechanisms of e and e²/8 each (see ``exponential``), composed.
 
 Source. Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
-composition", NeurIPS 2019, lemma 4.2; Cesar and Rogers, ALT 2021, for e²/8.
+composition", NeurIPS 2019; Cesar and Rogers, ALT 2021, for e²/8.
 """
 
 from __future__ import annotations
