@@ -205,16 +205,17 @@ class _Hat:
 def _hat(scale: Fraction, d: int) -> _Hat:
     g = 1 / scale
     peak = d * scale - Fraction(1, 2)  # where the derivative of log f is 0
-    mode = max(0, round(peak))
+    # The largest f(k) is next to the real peak, on one side or the other.
+    other, mode = max(0, math.floor(peak)), max(0, math.ceil(peak))
+    if _ratio(d, g, other, mode, 96)[0] > 1:
+        other, mode = mode, other
+    top = max(Fraction(1), _ratio(d, g, other, mode, 96)[1])
     h = max(1, math.ceil(math.sqrt(d + 1) * float(scale)))
     left, right = mode - h, mode + h
     while 2 * d * scale >= 2 * right + 1:
         right += h
     if 2 * left + 1 <= 0 or 2 * d * scale <= 2 * left + 1:
         left = -1
-    # The largest f(k) is next to the real peak, on one side or the other.
-    beside = {max(0, math.floor(peak)), max(0, math.ceil(peak))}
-    top = max(_ratio(d, g, k, mode, 96)[1] for k in beside | {mode})
     falls = (
         Fraction(2 * d, 2 * left + 1) - g if left >= 0 else Fraction(1),
         g - Fraction(2 * d, 2 * right + 1),
