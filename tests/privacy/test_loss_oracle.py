@@ -156,7 +156,7 @@ def test_sampled_gaussian_once(rate, sigma, epsilon):
             contains(privacy.gaussian(sigma).poisson(rate).delta(epsilon), truth, 1e-9)
 
 
-MASSES = st.lists(st.integers(1, 40), min_size=3, max_size=3)
+MASSES = st.lists(st.integers(0, 40), min_size=3, max_size=3).filter(any)
 
 
 def brute(p, q, k, e):
@@ -230,6 +230,26 @@ def test_fixed_size_samples(sample, e0, epsilon, k):
         assert bound.lower <= truth + 1e-15
         assert truth <= bound.upper + 1e-15
         assert bound.upper - bound.lower <= 1e-5
+
+
+@settings(deadline=None, max_examples=30)
+@given(MASSES, MASSES, st.integers(1, 9), st.floats(0.0, 1.0))
+def test_fixed_size_samples_of_any_pair(left, right, sample, epsilon):
+    """One run of an asymmetric pair: above 0 the mixed pair, in the worse direction."""
+    g = Fraction(sample, 10)
+    p = [Fraction(x, sum(left)) for x in left]
+    q = [Fraction(x, sum(right)) for x in right]
+
+    def mixed(a, b):
+        return [(1 - g) * y + g * x for x, y in zip(a, b, strict=True)]
+
+    with mpmath.workdps(40):
+        truth = max(brute(mixed(p, q), q, 1, mpf(epsilon)), brute(mixed(q, p), p, 1, mpf(epsilon)))
+        base = privacy.pair([float(x) for x in p], [float(x) for x in q], neighbours="replace")
+        bound = base.without_replacement(sample, 10).delta(epsilon)
+        assert bound.lower <= truth + 1e-13
+        assert truth <= bound.upper + 1e-13
+        assert bound.upper - bound.lower <= 1e-4
 
 
 @pytest.mark.parametrize(

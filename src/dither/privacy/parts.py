@@ -581,8 +581,7 @@ class FixedSize(Part):
     def term(self, removal: bool, count: int) -> Term:
         """Both mixed pairs, joined at 0."""
         rate = self.sample / self.population
-        base, other = self.base.term(removal, 1), self.base.term(not removal, 1)
-        return FixedSizeTerm(base, base if self.base.symmetric else other, rate, count)
+        return FixedSizeTerm(self.base.term(removal, 1), rate, count)
 
     @property
     def symmetric(self) -> bool:

@@ -53,13 +53,13 @@ class Grid:
         # What is cut at the ends of one law, over all repetitions, is 1e-16 of delta.
         tail = math.exp(max(rough - 37.0, -680.0)) / repeats
         ends = [term.ends(tail) for term, _ in singles]
-        coarse = max(high - low for low, high in ends) / 2048
+        coarse = max(1e-6, max(high - low for low, high in ends) / 2048)
         guide = self._laws(singles, ends, coarse)[0]
         first = Lattice(
             [law for law, _ in guide], coarse, log_delta=log_delta, epsilon=epsilon, tilt=tilt
         )
         width = self._width(first, guide)
-        spacing = max(width / points, max(high - low for low, high in ends) / (8 * points))
+        spacing = max(width / points, max(high - low for low, high in ends) / (8 * points), 1e-9)
         gaps = [(count, term.anchors()[1]) for term, count in singles if term.anchors()[1] > 0]
         if gaps:
             # The commonest law's two atoms fall on its grid.

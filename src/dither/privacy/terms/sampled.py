@@ -126,9 +126,9 @@ class FixedSizeTerm(Term):
 
     smooth = False
 
-    def __init__(self, base: Term, other: Term, rate: float, count: int) -> None:
+    def __init__(self, base: Term, rate: float, count: int) -> None:
         self.first = SampledTerm(base, rate, True, 1)
-        self.second = SampledTerm(other, rate, False, 1)
+        self.second = SampledTerm(base, rate, False, 1)
         self.count = count
         self.infinite = self.first.infinite
 

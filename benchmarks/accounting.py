@@ -1,0 +1,257 @@
+"""Composed privacy losses: ours beside dp-accounting, prv-accountant and Opacus, in one run.
+
+Run with ``python -m benchmarks.accounting``. Ours prints a certified interval; its caches are
+emptied before every timing, and the median of several is taken. A peer that is not installed is
+left out with a line that says so. Read the ratios, which carry from machine to machine better.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import platform
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dither import accounting, privacy
+from dither.privacy.side import side
+
+Work = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: our work, the peers', and what the target asks."""
+
+    name: str
+    ours: Work
+    peers: dict[str, Work]
+    truth: str
+    reach: float | None
+    """Seconds."""
+
+
+def installed(module: str) -> bool:
+    """Whether a peer can be imported."""
+    return importlib.util.find_spec(module) is not None
+
+
+def timed(work: Work, times: int) -> tuple[Any, float]:
+    """The last result, and the median time in seconds."""
+    taken, result = [], None
+    for _ in range(times):
+        side.cache_clear()
+        start = time.perf_counter()
+        result = work()
+        taken.append(time.perf_counter() - start)
+    return result, statistics.median(taken)
+
+
+def pld(sigma: float, rate: float, steps: int, delta: float) -> Work:
+    """dp-accounting's privacy-loss distribution."""
+
+    def work() -> float:
+        from dp_accounting.pld import privacy_loss_distribution as d
+
+        one = d.from_gaussian_mechanism(sigma, sampling_prob=rate)
+        return float(one.self_compose(steps).get_epsilon_for_delta(delta))
+
+    return work
+
+
+def rdp(sigma: float, rate: float, steps: int, delta: float) -> Work:
+    """dp-accounting's Rényi accountant."""
+
+    def work() -> float:
+        import dp_accounting as d
+        from dp_accounting.rdp import RdpAccountant
+
+        event = d.PoissonSampledDpEvent(rate, d.GaussianDpEvent(sigma))
+        return float(RdpAccountant().compose(event, steps).get_epsilon(delta))
+
+    return work
+
+
+def prv(sigma: float, rate: float, steps: int, delta: float) -> Work:
+    """prv-accountant, to its usual error of 0.01."""
+
+    def work() -> Any:
+        from prv_accountant import PRVAccountant
+        from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
+
+        law = PoissonSubsampledGaussianMechanism(noise_multiplier=sigma, sampling_probability=rate)
+        accountant = PRVAccountant(
+            prvs=[law], max_self_compositions=[steps], eps_error=0.01, delta_error=delta * 1e-5
+        )
+        return accountant.compute_epsilon(delta, [steps])
+
+    return work
+
+
+def opacus(sigma: float, rate: float, steps: int, delta: float) -> Work:
+    """Opacus' PRV accountant."""
+
+    def work() -> float:
+        from opacus.accountants import PRVAccountant
+
+        accountant = PRVAccountant()
+        accountant.history = [(sigma, rate, steps)]
+        return float(accountant.get_epsilon(delta))
+
+    return work
+
+
+def pld_calibrated() -> float:
+    """dp-accounting's noise for epsilon 3 in the first setting."""
+    import dp_accounting as d
+    from dp_accounting.pld import PLDAccountant
+
+    def event(sigma: float) -> Any:
+        return d.SelfComposedDpEvent(
+            d.PoissonSampledDpEvent(0.01, d.GaussianDpEvent(sigma)), 10_000
+        )
+
+    return float(
+        d.calibrate_dp_mechanism(
+            PLDAccountant, event, 3.0, 1e-5, d.LowerEndpointAndGuess(0.5, 1.5), tol=1e-6
+        )
+    )
+
+
+def pld_mixed() -> float:
+    """dp-accounting on a thousand different mechanisms."""
+    from dp_accounting.pld import privacy_loss_distribution as d
+
+    total = d.identity()
+    for i in range(500):
+        total = total.compose(d.from_laplace_mechanism(10 + 50 * i / 499))
+        total = total.compose(d.from_gaussian_mechanism(20 + 80 * i / 499))
+    return float(total.get_epsilon_for_delta(1e-6))
+
+
+def pld_pure() -> float:
+    """dp-accounting on ten thousand pure mechanisms."""
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as d
+
+    one = d.from_privacy_parameters(common.DifferentialPrivacyParameters(0.01, 0.0))
+    return float(one.self_compose(10_000).get_epsilon_for_delta(1e-6))
+
+
+def settings() -> list[Setting]:
+    """Every row."""
+    rows = []
+    for label, sigma, rate, steps, delta, truth in (
+        ("DP-SGD q=.01 σ=1 T=10⁴ δ=1e-5", 1.0, 0.01, 10_000, 1e-5, "6.18771238997154"),
+        ("DP-SGD q=256/60000 σ=1.1 T=14062", 1.1, 256 / 60000, 14_062, 1e-5, "2.38159692142440"),
+        ("DP-SGD q=.01 σ=1 T=10⁴ δ=1e-15", 1.0, 0.01, 10_000, 1e-15, "–"),
+        ("DP-SGD q=.01 σ=1 T=10⁴ δ=1e-60", 1.0, 0.01, 10_000, 1e-60, "–"),
+        ("DP-SGD q=.05 σ=2 T=2000 δ=1e-6", 2.0, 0.05, 2_000, 1e-6, "–"),
+    ):
+        loss = steps * privacy.gaussian(sigma).poisson(rate)
+        arguments = (sigma, rate, steps, delta)
+        peers = {"dp-accounting PLD": pld(*arguments), "dp-accounting RDP": rdp(*arguments)}
+        if delta >= 1e-9:
+            peers |= {"prv-accountant": prv(*arguments), "Opacus PRV": opacus(*arguments)}
+        rows.append(
+            Setting(label, lambda loss=loss, d=delta: loss.epsilon(d), peers, truth, 0.02)  # type: ignore[misc]
+        )
+    mixed = privacy.compose(
+        *(privacy.laplace(10 + 50 * i / 499) for i in range(500)),
+        *(privacy.gaussian(20 + 80 * i / 499) for i in range(500)),
+    )
+    rows.append(
+        Setting(
+            "σ for ε=3, first setting",
+            lambda: accounting.calibrate(
+                lambda s: 10_000 * privacy.gaussian(s).poisson(0.01), epsilon=3.0, delta=1e-5
+            ),
+            {"dp-accounting PLD": pld_calibrated},
+            "1.56496553546",
+            0.05,
+        )
+    )
+    rows.append(
+        Setting(
+            "500 Laplace + 500 Gaussian δ=1e-6",
+            lambda: mixed.epsilon(1e-6),
+            {"dp-accounting PLD": pld_mixed},
+            "5.05262729534415",
+            0.02,
+        )
+    )
+    rows.append(
+        Setting(
+            "10⁴ pure .01 δ=1e-6",
+            lambda: (10_000 * privacy.pure(0.01)).epsilon(1e-6),
+            {"dp-accounting PLD": pld_pure},
+            "4.885515601007316",
+            0.02,
+        )
+    )
+    for name, options in (("any", {}), ("GRR k=18", {"randomiser": "grr", "k": 18})):
+        rows.append(
+            Setting(
+                f"shuffle n=10⁶ ε₀=4 δ=1e-6, {name}",
+                lambda options=options: accounting.shuffle(1_000_000, 4.0, **options).epsilon(1e-6),  # type: ignore[misc]
+                {},
+                ".0343" if name == "any" else ".0299",
+                0.1,
+            )
+        )
+    return rows
+
+
+_NEEDS = {
+    "dp-accounting PLD": "dp_accounting",
+    "dp-accounting RDP": "dp_accounting",
+    "prv-accountant": "prv_accountant",
+    "Opacus PRV": "opacus",
+}
+
+
+def shown(result: Any) -> str:
+    """A peer's answer: one number, or an interval."""
+    if isinstance(result, tuple):
+        return f"[{result[0]:.9g}, {result[2]:.9g}]"
+    return f"{result:.12g}"
+
+
+def main() -> None:
+    """Print every row."""
+    warnings.filterwarnings("ignore")
+    print(f"Python {platform.python_version()}, {platform.machine()}; medians of wall times")
+    missing = sorted({m for m in _NEEDS.values() if not installed(m)})
+    for module in missing:
+        print(f"{module.replace('_', '-')} is not installed: its rows are left out")
+    for row in settings():
+        print(f"\n{row.name}   (exact {row.truth})")
+        row.ours()
+        bound, seconds = timed(row.ours, 7)
+        reach = f", reach {1e3 * row.reach:.0f} ms" if row.reach else ""
+        print(
+            f"  {'dither':<20} [{bound.lower:.14g}, {bound.upper:.14g}]"
+            f"  {1e3 * seconds:9.2f} ms{reach}  {bound.method}"
+        )
+        for name, work in row.peers.items():
+            if not installed(_NEEDS[name]):
+                continue
+            try:
+                result, taken = timed(work, 1)
+            except Exception as error:  # a peer that fails is a finding, not our failure
+                print(f"  {name:<20} failed: {type(error).__name__}")
+                continue
+            below = not isinstance(result, tuple) and result < bound.lower
+            unsound = "  below the exact value" if below and math.isfinite(result) else ""
+            print(
+                f"  {name:<20} {shown(result):<36}  {1e3 * taken:9.2f} ms"
+                f"  {taken / seconds:8.0f} × ours{unsound}"
+            )
+
+
+if __name__ == "__main__":
+    main()
