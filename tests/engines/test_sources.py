@@ -108,7 +108,7 @@ def test_csv_values_read_as_declared(tmp_path):
 def test_csv_without_names_is_refused(tmp_path):
     """The first line names every column once."""
     for content in (b"", b"a,a\n", b"a,\n", b"\xff\n"):
-        with pytest.raises(PolicyError, match=r"column names|name every column"):
+        with pytest.raises(PolicyError, match=r"column names|name every column|is not UTF-8"):
             DuckDBEngine({"t": csv(tmp_path, content)})
 
 
@@ -131,6 +131,14 @@ def test_frames_of_every_kind():
         DuckDBEngine({"t": FrameSource({"b": 1})})
     with pytest.raises(PolicyError, match="mixes types"):
         DuckDBEngine({"t": pd.DataFrame({"b": pd.Series(["a", 1], dtype=object)})})
+
+
+def test_a_polars_column_that_arrow_lacks_is_not_read():
+    """One column of a type that Arrow cannot hold does not keep the others from being read."""
+    frame = pl.DataFrame({"a": [1, 2], "wide": pl.Series([1, 2], dtype=pl.Int128)})
+    with DuckDBEngine({"t": frame.lazy()}) as engine:
+        assert engine.describe("t")["a"] is Kind.INTEGER
+        assert engine.describe("t")["wide"] is None
 
 
 def test_invalid_text_is_null():

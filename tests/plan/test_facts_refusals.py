@@ -99,6 +99,11 @@ def test_only_short_ranges_are_listed():
     """A list of keys follows from bounds up to 4096 values."""
     assert len(listed_values(Facts(Kind.INTEGER, F(1), F(LONGEST_LIST))) or ()) == LONGEST_LIST
     assert listed_values(Facts(Kind.INTEGER, F(0), F(LONGEST_LIST))) is None
+    hundreds = ex.Arithmetic(
+        "*", ex.Floor(ex.Arithmetic("/", c("age"), ex.Literal(100))), ex.Literal(100)
+    )
+    assert listed_values(infer(hundreds, SCOPE)) == (0, 100)
+    assert listed_values(Facts(Kind.INTEGER, F(-25), F(25), step=F(10))) == (-20, -10, 0, 10, 20)
     first = dt.date(2020, 1, 1)
     days = Facts(Kind.DATE, first, first + dt.timedelta(days=LONGEST_LIST - 1))
     assert len(listed_values(days) or ()) == LONGEST_LIST

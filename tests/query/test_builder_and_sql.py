@@ -177,3 +177,17 @@ def test_weights_and_discovery_stand_beside_sql(session):
         session.sql(text, weights={"nn": 1})
     with pytest.raises(ArgumentError, match=r"weights\['n'\] must be"):
         session.sql(text, weights={"n": 0})
+
+
+def test_a_column_that_sql_would_quote_needs_no_quotes_in_python(tmp_path):
+    """The name of a column is enough where it is no word of SQL's own."""
+    import polars as pl
+
+    made = {
+        "budget": {"epsilon": 1, "ledger": str(tmp_path / "l")},
+        "tables": {"t": {"columns": {"Visit cost": {"bounds": [0, 9]}, "a-b": {"values": [1]}}}},
+    }
+    frame = pl.DataFrame({"Visit cost": [1], "a-b": [1]})
+    with dt.open(made, sources={"t": frame}) as opened:
+        question = opened.table("t").group_by("a-b").agg(m=dt.mean("Visit cost"))
+        assert question.sql == 'SELECT "a-b", AVG("Visit cost") AS m FROM t GROUP BY "a-b"'

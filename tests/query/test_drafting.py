@@ -112,6 +112,25 @@ def test_a_csv_draft_says_that_types_are_needed(tmp_path):
         assert session.sql("SELECT AVG(age) AS a FROM v").release(1).frame.height == 1
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_a_csv_cut_at_another_character(tmp_path, delimiter):
+    """The header tells the delimiter; the draft declares it, and opens."""
+    path = tmp_path / "v.csv"
+    path.write_text(f"pid{delimiter}age\n7{delimiter}30\n")
+    (tmp_path / "p.toml").write_text(draft_policy(path, unit="pid"))
+    with dither.open(tmp_path / "p.toml") as session:
+        assert set(session.tables["v"].columns) == {"age", "pid"}
+
+
+def test_a_delimiter_is_for_csv_files(tmp_path):
+    """A Parquet file has none."""
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "v.parquet")
+    text = draft_policy(tmp_path / "v.parquet").replace("source =", 'delimiter = ";"\nsource =')
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(PolicyError, match=r"tables\.v\.delimiter is for CSV files"):
+        dither.open(tmp_path / "p.toml")
+
+
 def test_a_database_needs_its_table(tmp_path):
     """The nearest table is offered; with its name the draft opens."""
     path = tmp_path / "clinic.duckdb"

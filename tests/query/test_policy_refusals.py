@@ -72,6 +72,7 @@ REFUSED = [
     (V + "unit", ..., "tables.visits.max_groups has no meaning where a row is a person"),
     (V + "max_groups", ..., "tables.visits.max_groups is missing"),
     (V + "max_rows", ..., "tables.visits.max_rows is missing"),
+    (V + "delimiter", ";;", "tables.visits.delimiter must be one character"),
     (V + "max_rows", 0, "tables.visits.max_rows must be a whole number"),
     (V + "max_rows", 2**40, "tables.visits.max_rows must be a whole number"),
     (V + "max_rows", True, "tables.visits.max_rows must be a whole number"),

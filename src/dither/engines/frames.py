@@ -52,10 +52,20 @@ def _table(frame: Any, pa: Any) -> Any:
     try:
         return frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
     except Exception:
+        if hasattr(frame, "get_columns"):
+            return pa.table({column.name: _column(column, pa) for column in frame.get_columns()})
         raise ArgumentError(
             "a source must be a path, or a Polars, pandas or Arrow frame; got "
             + type(frame).__name__
         ) from None
+
+
+def _column(column: Any, pa: Any) -> Any:
+    """A Polars column, or, where Arrow has no such type, one that is not read."""
+    try:
+        return column.to_arrow()
+    except Exception:
+        return pa.nulls(len(column), pa.binary())
 
 
 def _from_pandas(frame: Any, pa: Any) -> Any:

@@ -151,7 +151,10 @@ def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str)
     try:
         connection.execute(f"ATTACH {_text(str(path))} AS {quoted(database)} (READ_ONLY)")
     except Exception:
-        raise PolicyError(f"{str(path)!r} cannot be opened as a DuckDB database") from None
+        raise PolicyError(
+            f"{str(path)!r} cannot be opened as a DuckDB database; if another program has it open "
+            "for writing, close it there, or name a copy"
+        ) from None
     found = connection.execute(
         "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ?",
         [database],
@@ -172,8 +175,13 @@ def _lines(path: Path, delimiter: str) -> str:
             line = file.readline(2_000_000).replace(b"\r", b"\n").split(b"\n")[0]
         first = line.decode("utf-8-sig")
         names = next(csv.reader([first], delimiter=delimiter), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise PolicyError(f"{str(path)!r} does not begin with a line of column names") from None
+    except UnicodeDecodeError:
+        raise PolicyError(f"{str(path)!r} is not UTF-8; save it as UTF-8 first") from None
+    except (OSError, EOFError, csv.Error):
+        zipped = "; is it really compressed with gzip?" if opener is gzip.open else ""
+        raise PolicyError(
+            f"{str(path)!r} does not begin with a line of column names{zipped}"
+        ) from None
     if not names or len(set(names)) < len(names) or not all(names):
         raise PolicyError(f"{str(path)!r}: its first line must name every column, each once")
     # The characters below do not occur in text: no line is cut and none is NULL.

@@ -16,6 +16,7 @@ from dither.plan import aggregates as ag
 from dither.plan.expressions import Expression
 from dither.plan.facts import Facts, Scope, infer
 from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
+from dither.plan.kinds import Kind
 from dither.plan.recipes import (
     Linear,
     MeanRecipe,
@@ -181,7 +182,7 @@ class Build:
     ) -> tuple[Facts, Fraction, int, int]:
         facts = infer(operand, self.scope)
         if facts.kind is None or not facts.kind.numeric:
-            raise QueryError(f"{what} of {show(operand)}: not a number")
+            raise QueryError(f"{what} of {show(operand)}: not a number{_as_number(operand, facts)}")
         if facts.range is None:
             raise BoundsError(
                 f"{what} of {show(operand)} needs bounds: declare bounds = [lower, upper] in the "
@@ -195,6 +196,18 @@ class Build:
         if step != declared and low < high:
             self.notes.append(f"{show(operand)} is rounded to multiples of {number(step)}")
         return facts, step, int(low // step), int(-(-high // step))
+
+
+def _as_number(operand: Expression, facts: Facts) -> str:
+    """How it can become a number, for the error."""
+    match facts.kind:
+        case Kind.BOOLEAN:
+            return f"; write CASE WHEN {show(operand)} THEN 1 ELSE 0 END"
+        case Kind.DATE | Kind.TIMESTAMP:
+            return f"; take a part of it, such as YEAR({show(operand)}), or group by it"
+        case Kind.TEXT:
+            return '; if it holds numbers, declare type = "integer" or "real" in the policy'
+    return ""
 
 
 def _power_of_two(size: Fraction) -> Fraction:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dither.errors import ArgumentError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Bin, Expression
-from dither.plan.relations import Filter, Relation
+from dither.plan.relations import Filter, Relation, scans
 from dither.plan.schema import Schema
 from dither.query import asking
 from dither.sql import Names, parse_expression
@@ -54,7 +54,15 @@ class Rows:
     discover: bool = False
 
     def _read(self, text: str) -> Expression:
-        return parse_expression(text, Names(self.relation, self.schema))
+        names = Names(self.relation, self.schema)
+        if isinstance(text, str) and not text.isidentifier() and self._is_column(text):
+            # A column that SQL would want in quotes: in Python its name is enough.
+            return names.column(text, exact=True)
+        return parse_expression(text, names)
+
+    def _is_column(self, text: str) -> bool:
+        tables = (self.schema.table(scan.table) for scan in scans(self.relation))
+        return any(text in table.columns for table in tables)
 
     def filter(self, condition: str) -> Rows:
         """Keep the rows for which a condition is true.

@@ -20,6 +20,8 @@ HINTS = {
     Kind.BOOLEAN: "",
 }
 
+DELIMITERS = (";", "\t", "|")
+
 UNTYPED = (
     "# A CSV file has no types: what is not text needs one, as in",
     '# age = { type = "integer", bounds = [0, 110] }',
@@ -58,14 +60,24 @@ def draft_policy(source: str | Path, *, table: str | None = None, unit: str | No
         raise PolicyError(f"no file {str(source)!r}")
     form = source_format(path, None, "SOURCE")
     name = table or _table_name(path)
-    engine = DuckDBEngine({name: FileSource(path, form, name if form == "duckdb" else None)})
-    try:
-        columns = dict(engine.describe(name))
-    finally:
-        engine.close()
+
+    def described(delimiter: str) -> dict[str, Kind | None]:
+        inner = name if form == "duckdb" else None
+        engine = DuckDBEngine({name: FileSource(path, form, inner, delimiter)})
+        try:
+            return dict(engine.describe(name))
+        finally:
+            engine.close()
+
+    delimiter = ","
+    columns = described(delimiter)
+    if form == "csv" and len(columns) == 1:
+        # One column whose name holds another delimiter is a file cut at that one.
+        delimiter = next((d for d in DELIMITERS if d in next(iter(columns))), ",")
+        columns = described(delimiter) if delimiter != "," else columns
     if unit is not None and unit not in columns:
         raise PolicyError(f"unit: {path.name} has no column {unit!r}" + nearest(unit, columns))
-    return _draft(path, name, unit, columns, UNTYPED if form == "csv" else ())
+    return _draft(path, name, unit, columns, delimiter, UNTYPED if form == "csv" else ())
 
 
 def _table_name(path: Path) -> str:
@@ -79,6 +91,7 @@ def _draft(
     name: str,
     unit: str | None,
     columns: dict[str, Kind | None],
+    delimiter: str,
     remarks: tuple[str, ...],
 ) -> str:
     lines = [
@@ -93,6 +106,8 @@ def _draft(
         f"[tables.{_key(name)}]",
         f"source = {_quoted(str(path))}",
     ]
+    if delimiter != ",":
+        lines.append(f"delimiter = {_quoted(delimiter)}")
     if unit is None:
         lines += [
             '# unit = "..."             # the column that says who is protected; without it a row',

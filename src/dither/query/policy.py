@@ -37,6 +37,7 @@ class DeclaredTable:
     source: str | None
     format: str | None
     source_table: str | None
+    delimiter: str | None
     private: bool
     unit: str | None
     max_groups: int
@@ -249,6 +250,7 @@ def _table(name: str, body: Reader) -> DeclaredTable:
         source=body.text("source"),
         format=body.text("format"),
         source_table=body.text("table"),
+        delimiter=_delimiter(body),
         private=not public,
         unit=unit,
         max_groups=caps["max_groups"] or 1,
@@ -279,6 +281,17 @@ def _table(name: str, body: Reader) -> DeclaredTable:
                 f"count"
             )
     return declared
+
+
+def _delimiter(body: Reader) -> str | None:
+    given = body.take("delimiter")
+    if given is None:
+        return None
+    if not isinstance(given, str) or len(given) != 1 or given in '"\r\n\\':
+        raise PolicyError(
+            f"{body.name('delimiter')} must be one character, such as ';' or a tab, not a quote"
+        )
+    return given
 
 
 def _canonical(document: Mapping[str, Any]) -> bytes:

@@ -41,7 +41,10 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
             form = source_format(path, table.format, f"tables.{name}")
             if not path.is_file():
                 raise PolicyError(f"tables.{name}.source: no file {str(source)!r}")
-            sources[name] = FileSource(path, form, _table_in(table, form))
+            if table.delimiter is not None and form != "csv":
+                raise PolicyError(f"tables.{name}.delimiter is for CSV files")
+            table_in, delimiter = _table_in(table, form), table.delimiter or ","
+            sources[name] = FileSource(path, form, table_in, delimiter)
         else:
             sources[name] = FrameSource(source)
     options = policy.engine

@@ -42,7 +42,7 @@ def arithmetic(node: ex.Arithmetic, of: FactsOf) -> Facts:
             ends = _product((a, b), (c, d), same=node.left == node.right)
             step = None
             if left.step is not None and right.step is not None:
-                step = left.step * right.step
+                step = _spacing(left) * _spacing(right)
         case "/":
             return _quotient(node, left, right)
         case "//" | "%" if integers:
@@ -53,6 +53,13 @@ def arithmetic(node: ex.Arithmetic, of: FactsOf) -> Facts:
         case _:
             raise UnsupportedError(f"operator {node.op!r} is not offered")
     return checked(Facts(kind, *ends, None, step, nullable), node)
+
+
+def _spacing(facts: Facts) -> Fraction:
+    """What a factor's values are multiples of: itself, where it is a constant integer."""
+    if facts.kind is Kind.INTEGER and facts.range is not None and facts.lower == facts.upper:
+        return abs(facts.range[0]) or Fraction(1)
+    return facts.step or Fraction(1)
 
 
 def _product(left: Range, right: Range, *, same: bool) -> Range:

@@ -26,8 +26,8 @@ class Facts:
     for temporal kinds, and ``None`` where unknown. ``domain`` lists all values but NULL.
 
     ``step`` is the lattice of a number: its exact values are multiples of it, provided that every
-    column's values are multiples of the column's declared step. It is 1 for integers and ``None``
-    where there is no lattice.
+    column's values are multiples of the column's declared step. It is ``None`` where there is no
+    lattice, and for integers a whole number: 1, or a constant factor.
     """
 
     kind: Kind | None
@@ -52,6 +52,8 @@ def listed_values(facts: Facts) -> tuple[Value, ...] | None:
     --------
     >>> listed_values(Facts(Kind.INTEGER, Fraction(1), Fraction(3)))
     (1, 2, 3)
+    >>> listed_values(Facts(Kind.INTEGER, Fraction(0), Fraction(20), step=Fraction(10)))
+    (0, 10, 20)
     """
     if facts.domain is not None:
         return facts.domain
@@ -59,8 +61,10 @@ def listed_values(facts: Facts) -> tuple[Value, ...] | None:
         return (False, True)
     if facts.kind is Kind.INTEGER and facts.range is not None:
         low, high = facts.range
-        if high - low < LONGEST_LIST:
-            return tuple(range(int(low), int(high) + 1))
+        # FLOOR(x / 100) * 100 is a multiple of 100.
+        step = max(int(facts.step or 1), 1)
+        if high - low < LONGEST_LIST * step:
+            return tuple(range(-(int(-low) // step) * step, int(high) + 1, step))
     if facts.kind is Kind.DATE and facts.lower is not None and facts.upper is not None:
         assert isinstance(facts.lower, dt.date)
         assert isinstance(facts.upper, dt.date)
