@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms import Exponential, NoisyMax, PermuteAndFlip, coins
+from dither.mechanisms import (
+    Exponential,
+    NoisyMax,
+    PermuteAndFlip,
+    RandomizedResponse,
+    TopK,
+    coins,
+)
 from dither.numeric import directed
 from mechanisms.realised import (
     fraction,
@@ -197,6 +204,24 @@ def test_releasing_the_noisy_maximum_is_caught():
         for shift in (0, 1)
     ]
     assert refuted(*(v.tolist() for v in values), 0.5)
+
+
+def test_privacy_loss_is_the_same_loss():
+    """The composable object claims the charge's epsilon, and a bounded range composes better."""
+    for make in (Exponential, PermuteAndFlip, laplace):
+        mechanism = make(F(1, 20))
+        loss = mechanism.privacy_loss(sensitivity=1)
+        assert loss.epsilon(delta=0) == pytest.approx(0.1, rel=1e-9)
+        assert loss.epsilon(delta=0) >= mechanism.loss(sensitivity=1).epsilon
+    many = (1000 * m(F(1, 20)).privacy_loss(sensitivity=1) for m in (Exponential, PermuteAndFlip))
+    ranged, pure = (m.epsilon(delta=1e-6) for m in many)
+    assert ranged < pure
+    picks = TopK(F(1, 20), 1000).privacy_loss(sensitivity=1)
+    assert picks.epsilon(delta=1e-6) == ranged
+    said = RandomizedResponse(F(1), 4).privacy_loss()
+    assert said.epsilon(delta=0) == pytest.approx(1)
+    gumbel = NoisyMax(F(1, 20), "gumbel").privacy_loss(sensitivity=1)
+    assert (1000 * gumbel).epsilon(delta=1e-6) == ranged
 
 
 @settings(deadline=None, max_examples=40)

@@ -30,9 +30,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dither import privacy
 from dither.mechanisms.coins import exp_choice
 from dither.mechanisms.selection import Selection, check_integers
-from dither.privacy import Charge
+from dither.numeric import directed
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Exponential"]
 
@@ -80,3 +82,14 @@ class Exponential(Selection):
         """What one selection costs: pure epsilon, and rho = epsilon²/8."""
         epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
         return Charge(epsilon=epsilon, rho=epsilon**2 / 8)
+
+    def privacy_loss(
+        self,
+        *,
+        sensitivity: int,
+        monotone: bool = False,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes: a mechanism of bounded range epsilon."""
+        epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
+        return privacy.exponential(directed.float_up(epsilon), neighbours=neighbours)

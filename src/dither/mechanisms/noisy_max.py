@@ -41,7 +41,7 @@ from dither.mechanisms.additive import check_amount
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.selection import Selection, check_integers
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["NoisyMax"]
 
@@ -97,10 +97,19 @@ class NoisyMax(Selection):
 
     def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
         """What one selection costs: pure epsilon; with Gumbel noise rho = epsilon²/8."""
-        same: Selection = PermuteAndFlip(self.rate)
-        if self.kind == "gumbel":
-            same = Exponential(self.rate)
-        return same.loss(sensitivity=sensitivity, monotone=monotone)
+        return self._same().loss(sensitivity=sensitivity, monotone=monotone)
+
+    def privacy_loss(
+        self,
+        *,
+        sensitivity: int,
+        monotone: bool = False,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes; of bounded range with Gumbel noise."""
+        return self._same().privacy_loss(
+            sensitivity=sensitivity, monotone=monotone, neighbours=neighbours
+        )
 
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate.
@@ -127,6 +136,10 @@ class NoisyMax(Selection):
         top = max(noisy)
         tied = np.array([i for i, value in enumerate(noisy) if value == top])
         return int(tied[noise.below(len(tied), 1)[0]])
+
+    def _same(self) -> Selection:
+        """A mechanism of the same guarantee."""
+        return (Exponential if self.kind == "gumbel" else PermuteAndFlip)(self.rate)
 
     def miss_probability(self, gap: int, candidates: int) -> float:
         """A bound of Pr[the pick is ``gap`` or more below the best], by the union over candidates.

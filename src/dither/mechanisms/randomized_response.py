@@ -40,14 +40,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from dither import noise
+from dither import noise, privacy
 from dither.errors import ArgumentError
 from dither.mechanisms import coins
 from dither.mechanisms.additive import Integers, check_amount, check_confidence
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import directed
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["RandomizedResponse"]
 
@@ -113,6 +113,12 @@ class RandomizedResponse:
         tanh = 1 - 2 / (directed.exp_upper(self.epsilon) + 1)
         rho = Fraction(math.ceil(self.epsilon * tanh * _ROUNDED), _ROUNDED)
         return Charge(epsilon=self.epsilon, rho=min(rho, self.epsilon**2 / 2))
+
+    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.REPLACE) -> Loss:
+        """The same loss as an object that composes, exactly; neighbours are two truths."""
+        return privacy.randomized_response(
+            directed.float_up(self.epsilon), self.categories, neighbours=neighbours
+        )
 
     def draw(self, truths: Sequence[int] | Integers) -> Integers:
         """Report for each person, independently.

@@ -17,10 +17,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from dither import privacy
 from dither.errors import ArgumentError
 from dither.mechanisms.additive import check_amount, check_confidence
 from dither.mechanisms.search import smallest_epsilon
-from dither.privacy import Charge
+from dither.numeric import directed
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Selection", "check_integers", "check_whole", "smallest_shortfall"]
 
@@ -113,6 +115,17 @@ class Selection:
     def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
         """What one selection costs: pure epsilon."""
         return Charge.pure(self.epsilon(sensitivity=sensitivity, monotone=monotone))
+
+    def privacy_loss(
+        self,
+        *,
+        sensitivity: int,
+        monotone: bool = False,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes: any epsilon-DP mechanism."""
+        epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
+        return privacy.pure(directed.float_up(epsilon), neighbours=neighbours)
 
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate."""

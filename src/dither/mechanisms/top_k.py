@@ -31,7 +31,7 @@ from dither.mechanisms.coins import exp_choice
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.selection import check_integers, check_whole, smallest_shortfall
 from dither.numeric import directed
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["TopK"]
 
@@ -89,6 +89,18 @@ class TopK:
         """What all k picks cost: epsilon = k·e and rho = k·e²/8."""
         each = Exponential(self.rate).epsilon(sensitivity=sensitivity, monotone=monotone)
         return Charge(epsilon=self.k * each, rho=self.k * each**2 / 8)
+
+    def privacy_loss(
+        self,
+        *,
+        sensitivity: int,
+        monotone: bool = False,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes: k mechanisms of bounded range e."""
+        return self.k * Exponential(self.rate).privacy_loss(
+            sensitivity=sensitivity, monotone=monotone, neighbours=neighbours
+        )
 
     def draw(self, utilities: Sequence[int]) -> tuple[int, ...]:
         """Pick the indices of k candidates, in the order of the race.
