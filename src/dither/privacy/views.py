@@ -41,14 +41,19 @@ def _slacked(loss: Loss, epsilon: float) -> float:
     return loss.slack * (1 + math.exp(min(epsilon, 700.0)))
 
 
-def one_delta(loss: Loss, this: Side, at: float) -> tuple[float, float, str]:
-    """Bounds of one direction's delta at any real epsilon."""
+def one_delta(
+    loss: Loss, this: Side, at: float, *, rough: bool = False
+) -> tuple[float, float, str]:
+    """Bounds of one direction's delta at any real epsilon.
+
+    A rough answer comes from an engine made for a nearby epsilon: as sound, and less tight.
+    """
     if at < 0:
-        low, high, method = one_delta(loss, other(loss, this), -at)
+        low, high, method = one_delta(loss, other(loss, this), -at, rough=rough)
         rest, scale = -math.expm1(at), math.exp(at)
         low, high = rest + scale * low, rest + scale * high
         return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
-    found = this.answer(None, at)
+    found = this.answer(None, round(4 * at) / 4 if rough else at)
     low, high = found.lower(at), found.upper(at)
     if at >= this.top * (1 + 1e-12):
         high = math.log(this.infinite) if this.infinite > 0 else -math.inf
@@ -131,12 +136,12 @@ def _one_tpr(loss: Loss, this: Side, fpr: float) -> tuple[float, float, str]:
     points lies below the function on the far side of either.
     """
 
-    def value(e: float) -> tuple[float, float]:
-        low, high, _ = one_delta(loss, this, e)
+    def value(e: float, rough: bool = False) -> tuple[float, float]:
+        low, high, _ = one_delta(loss, this, e, rough=rough)
         more = math.exp(e) * fpr
         return low + more * (1 - 1e-15), high + more * (1 + 1e-15)
 
-    best = _smallest(lambda e: value(e)[1], -math.log(fpr) if fpr > 0 else 700.0)
+    best = _smallest(lambda e: value(e, True)[1], -math.log(fpr) if fpr > 0 else 700.0)
     low, high = 0.0, min(1.0, value(best)[1])
     for width in (1e-4, 1e-3, 1e-2, 0.1, 0.5):
         a, b, c = best - width, best, best + width
@@ -155,10 +160,12 @@ def _one_tpr(loss: Loss, this: Side, fpr: float) -> tuple[float, float, str]:
 
 def _smallest(f: Callable[[float], float], top: float) -> float:
     """A near-minimiser: a coarse scan, then golden sections."""
-    grid = np.linspace(-40.0, min(top + 1.0, 60.0), 25)
+    # Few far points: the function is unimodal, and each far point costs an engine.
+    far = min(top + 1.0, 60.0)
+    grid = np.unique([-40.0, -20.0, -10.0, *np.linspace(-5.0, min(5.0, far), 9), far])
     values = [f(float(e)) for e in grid]
     i = int(np.argmin(values))
-    a, b = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, 24)])
+    a, b = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
     ratio = (math.sqrt(5) - 1) / 2
     x, y = b - ratio * (b - a), a + ratio * (b - a)
     fx, fy = f(x), f(y)
