@@ -91,6 +91,15 @@ def test_verify_says_one_line_and_an_exit_code(full: Ledger) -> None:
     assert "no ledger" in broken.output
 
 
+def test_amend_keeps_the_delta_that_it_is_not_told(tmp_path: Path) -> None:
+    """A larger epsilon alone does not take the delta away."""
+    with Ledger.open(tmp_path / "l") as book:
+        book.ensure_account("dataset", BudgetFilter(Fraction(1), Fraction(1, 10**6)))
+        run("amend", book.path, "--account", "dataset", "--epsilon", "2", "--reason", "more")
+        caps = book.balance("dataset").caps
+        assert caps == BudgetFilter(Fraction(2), Fraction(1, 10**6))
+
+
 def test_amend_changes_caps_and_keeps_the_reason(full: Ledger) -> None:
     """Exact decimals in, what changed out; a wrong number or name is refused."""
     arguments = ["amend", full.path, "--account", "visits", "--reason", "board decision"]

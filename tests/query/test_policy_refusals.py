@@ -159,7 +159,7 @@ def test_a_policy_is_a_path_or_a_dictionary(tmp_path):
         dither.open(None)
     with pytest.raises(PolicyError, match=r"no policy at .*nothing.toml.*dither init"):
         dither.open(tmp_path / "nothing.toml")
-    with pytest.raises(PolicyError, match="no policy at"):
+    with pytest.raises(PolicyError, match="is a folder; name the policy in it"):
         dither.open(tmp_path)
     with pytest.raises(PolicyError, match="names of fields must be texts"):
         dither.open({1: 2})
@@ -298,3 +298,12 @@ def test_analysts_must_name_themselves(tmp_path, frames):
         dither.open(made, sources=frames, analyst="anna")
     with pytest.raises(ArgumentError, match=r"caps no analysts; add \[analysts.ana\]"):
         dither.open(policy(tmp_path), sources=frames, analyst="ana")
+
+
+def test_a_policy_with_a_byte_order_mark_opens(tmp_path):
+    """As some editors write it, and with their ends of lines."""
+    text = '[budget]\nepsilon = 1\nledger = "l"\n[tables.t]\nsource = "t.csv"\n'
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    (tmp_path / "p.toml").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    with dither.open(tmp_path / "p.toml") as session:
+        assert list(session.tables) == ["t"]

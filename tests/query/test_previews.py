@@ -23,7 +23,8 @@ def test_counts_and_sums_are_exactly_as_wide_as_previewed(session):
     frame = question.release(2).frame
     for name, half in (("n", promised["n"][0]), ("s", promised["s"][0])):
         widths = (frame[f"{name}_upper"] - frame[name]).to_list()
-        assert all(abs(w - half) <= 1 for w in widths)
+        # Of a sum of whole numbers the value is rounded, and the interval outwards.
+        assert all(abs(w - half) <= 1.5 for w in widths)
 
 
 def test_means_are_at_most_as_wide_as_previewed(tmp_path):
@@ -188,9 +189,7 @@ def test_a_pure_budget_cannot_discover(tmp_path, frames):
     with dt.open(policy(tmp_path, budget={"delta": 0}), sources=frames) as pure:
         question = pure.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city")
         for use in (question.preview, question.release, question.explain):
-            with pytest.raises(
-                ArgumentError, match=r"delta must be above 0 to discover keys.*public"
-            ):
+            with pytest.raises(ArgumentError, match=r"pure budget: declare them public.*a delta"):
                 use(1)
         with pytest.raises(ArgumentError, match="the policy's budget is pure"):
             question.release(1, delta=1e-9)

@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from dither.errors import DitherError, QueryError, UnknownNameError, UnsupportedError
+from dither.errors import ArgumentError, DitherError, QueryError, UnknownNameError, UnsupportedError
 from dither.plan.relations import Scan
 from dither.sql import Names, parse_expression, parse_query
 from sql.sql_tables import SCHEMA
@@ -391,3 +391,10 @@ def test_long_text_is_refused() -> None:
     """A text is not parsed at all beyond its limit."""
     with pytest.raises(QueryError, match="longer than"):
         parse_query("SELECT COUNT(*) FROM visits --" + " " * 100_000, SCHEMA)
+
+
+@pytest.mark.parametrize("given", [None, b"SELECT 1", 3])
+def test_what_is_no_text_is_refused(given: object) -> None:
+    """Named by its type, and not read."""
+    with pytest.raises(ArgumentError, match=f"must be a text; got {type(given).__name__}"):
+        parse_query(given, SCHEMA)  # type: ignore[arg-type]

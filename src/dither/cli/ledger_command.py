@@ -86,16 +86,19 @@ def verify(path: Path | None, policy: Path | None) -> None:
 @click.argument("path", metavar="LEDGER", type=FILE)
 @click.option("--account", required=True, help="Whose caps to change.")
 @click.option("--epsilon", required=True, help="The new cap, such as 2.5 or 5/2.")
-@click.option("--delta", default="0", show_default=True, help="The new cap, such as 1e-6.")
+@click.option("--delta", help="The new cap, such as 1e-6; stays as it is if left out.")
 @click.option("--reason", required=True, help="Kept in the ledger for good.")
-def amend(path: Path, account: str, epsilon: str, delta: str, reason: str) -> None:
+def amend(path: Path, account: str, epsilon: str, delta: str | None, reason: str) -> None:
     """Change the caps of an account of LEDGER. What is spent stays spent."""
     from dither.accounting import BudgetFilter
 
-    caps = (_number("--epsilon", epsilon), _number("--delta", delta))
+    cap = _number("--epsilon", epsilon)
+    wanted = None if delta is None else _number("--delta", delta)
     with _opened(path, None) as book:
-        before = _caps(book.balance(account))
-        book.amend(account, BudgetFilter(*caps), reason)
+        now = book.balance(account)
+        before = _caps(now)
+        kept = getattr(now.caps, "delta", Fraction(0)) if wanted is None else wanted
+        book.amend(account, BudgetFilter(cap, kept), reason)
         balance = book.balance(account)
     click.echo(
         f"{account}: {before} -> {_caps(balance)}; remains {_remains(balance)}".replace("\n", " ")

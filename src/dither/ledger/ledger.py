@@ -392,7 +392,9 @@ def _same_caps(account: chain.Account | None, text: str) -> bool:
         return True
     raise LedgerError(
         f"account {account.name!r} has the caps {say_budget(account.budget_text)}, and "
-        f"{say_budget(text)} was asked for: to change them, run `dither ledger amend`"
+        f"{say_budget(text)} was asked for: to change them on the record, run "
+        f"`dither ledger amend LEDGER --account {account.name} ... --reason ...`, or put the old "
+        "caps back"
     )
 
 

@@ -205,12 +205,14 @@ def _check_column(column: str, kinds: Mapping[str, Kind | None], where: str) -> 
 
 
 def _load(path: Path) -> tuple[dict[str, Any], Path]:
+    if path.is_dir():
+        raise PolicyError(f"{str(path)!r} is a folder; name the policy in it")
     if not path.is_file():
         raise PolicyError(
             f"no policy at {str(path)!r}; draft one with: dither init SOURCE --out {path.name}"
         )
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return tomllib.loads(text, parse_float=Decimal), path.resolve().parent
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{path.name} is not valid TOML: {error}") from None

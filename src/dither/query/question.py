@@ -242,6 +242,11 @@ class Question:
             raise ArgumentError("delta must lie in [0, 1)")
         if share > 0 and whole == 0:
             raise ArgumentError("delta must be 0: the policy's budget is pure (its delta is 0)")
+        if share == whole == 0 and self._plan.discovered:
+            raise ArgumentError(
+                "keys cannot be discovered under a pure budget: declare them public in the policy "
+                "(values or bins of the columns), or give [budget] a delta"
+            )
         return price(self._plan, asked, share)
 
     def _what_fits(self, priced: Priced) -> str:

@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 
-from dither.errors import QueryError, UnsupportedError
+from dither.errors import ArgumentError, QueryError, UnsupportedError
 
 __all__ = ["Reading", "read_condition", "read_statement"]
 
@@ -74,6 +74,8 @@ def read_condition(text: str) -> Reading:
 
 
 def _tokens(text: str, what: str) -> list[Token]:
+    if not isinstance(text, str):
+        raise ArgumentError(f"{what} must be a text; got {type(text).__name__}")
     if len(text) > LONGEST_TEXT:
         raise QueryError(f"{what} is longer than {LONGEST_TEXT} characters; shorten it")
     try:
