@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -307,3 +309,23 @@ def test_a_policy_with_a_byte_order_mark_opens(tmp_path):
     (tmp_path / "p.toml").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
     with dither.open(tmp_path / "p.toml") as session:
         assert list(session.tables) == ["t"]
+
+
+def test_a_dictionary_may_hold_numpy_and_ranges(tmp_path):
+    """They are read as the numbers that they are."""
+    columns = {
+        "a": {"bounds": np.array([0, 10]), "nullable": np.bool_(False)},
+        "b": {"values": range(3)},
+        "c": {"bounds": (np.int64(0), np.float64(0.5))},
+    }
+    made = {
+        "budget": {"epsilon": np.float64(0.1), "ledger": str(tmp_path / "l")},
+        "tables": {"t": {"columns": columns}},
+    }
+    frame = pl.DataFrame({"a": [1], "b": [1], "c": [0.1]})
+    with dither.open(made, sources={"t": frame}) as session:
+        facts = session.tables["t"].columns
+        assert facts["a"].upper == 10
+        assert facts["b"].values == (0, 1, 2)
+        assert facts["c"].upper == Fraction(1, 2)
+        assert session.balance()[0].caps.epsilon == Fraction(1, 10)

@@ -96,7 +96,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         Where the policy is missing, malformed, contradictory or incomplete; names the field.
     """
     if isinstance(policy, Mapping):
-        document, folder = dict(policy), Path.cwd()
+        document, folder = _native(policy), Path.cwd()
     elif isinstance(policy, str | Path):
         document, folder = _load(Path(policy))
     else:
@@ -224,6 +224,17 @@ def _load(path: Path) -> tuple[dict[str, Any], Path]:
         ) from None
     except OSError:
         raise PolicyError(f"{path.name} cannot be read: see that you may read it") from None
+
+
+def _native(value: Any) -> Any:
+    """A dictionary with what TOML could have said: numbers and arrays of numpy, ranges, tuples."""
+    if isinstance(value, Mapping):
+        return {name: _native(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_native(inner) for inner in value]
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return _native(value.tolist())
+    return value
 
 
 def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
