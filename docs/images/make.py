@@ -1,11 +1,18 @@
-"""Draw the pictures of README and tutorial: ``python docs/images/make.py``."""
+"""Draw the pictures of the pages: ``python docs/images/make.py [ideas]``.
+
+Those of README and tutorial are of releases, so their noise differs every time. Those of ``ideas/``
+are computed: each page draws its own in a hidden block, which the tests run too.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import tempfile
 from pathlib import Path
 
 import polars as pl
+from PIL import Image
 from statsmodels.datasets import fair
 
 import dither as dt
@@ -18,7 +25,19 @@ COLUMNS = {
 }
 
 
-def main() -> None:
+def ideas() -> None:
+    """Run the pages of ideas and keep the pictures that they draw."""
+    sys.path.insert(0, str(HERE.parents[1] / "tests" / "docs"))
+    from test_code_blocks import run_page
+
+    for page in sorted((HERE.parent / "ideas").glob("*.md")):
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            run_page(page.read_text(), page.name, lambda *_: None)
+            with Image.open(f"{page.stem}.png") as picture:
+                picture.convert("RGB").quantize(128).save(HERE / f"{page.stem}.png", optimize=True)
+
+
+def releases() -> None:
     """Release what the pages release, and draw it."""
     survey = pl.from_pandas(fair.load_pandas().data)
     with tempfile.TemporaryDirectory() as folder:
@@ -36,4 +55,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ideas()
+    if sys.argv[1:] != ["ideas"]:
+        releases()
