@@ -493,3 +493,20 @@ def test_null_stands_last_in_either_direction(tmp_path, direction):
         text = f"SELECT k, COUNT(*) AS n FROM t GROUP BY k ORDER BY k {direction}"
         keys = opened.sql(text).release(epsilon=50).frame["k"].to_list()
     assert keys == (["a", "b", None] if direction == "ASC" else ["b", "a", None])
+
+
+def test_a_key_that_steers_a_terminal_is_shown_as_text(tmp_path):
+    """What somebody typed into a table neither colours, nor breaks, nor widens a summary."""
+    odd = ["\x1b[31mred", "two\nlines", "x" * 300, "$\\frac{$"]
+    made = {
+        "budget": {"epsilon": 100, "delta": 1e-6, "ledger": str(tmp_path / "l")},
+        "tables": {"t": {}},
+    }
+    with dt.open(made, sources={"t": pl.DataFrame({"k": odd * 500})}) as opened:
+        release = opened.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k").release(epsilon=50)
+    assert set(release.frame["k"]) == set(odd)
+    lines = release.summary().splitlines()
+    assert "\x1b" not in "".join(lines)
+    assert max(map(len, lines)) <= 80
+    assert len(lines[2:6]) == len([line for line in lines[:6] if "500" in line]) == 4
+    release.plot(str(tmp_path / "odd.png"))

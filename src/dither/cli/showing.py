@@ -63,6 +63,8 @@ def new_table() -> Table:
 
 def print_release(release: Release) -> None:
     """The answers, each with its interval, then what they cost and what the intervals leave out."""
+    from dither.query.tables import key_text
+
     out = console()
     table, frame = new_table(), release.frame
     for name in release.keys:
@@ -71,7 +73,7 @@ def print_release(release: Release) -> None:
         unit = release.units.get(name)
         table.add_column(f"{name} ({unit})" if unit else name, justify="right", overflow="fold")
     for row in frame.iter_rows(named=True):
-        keys = ["NULL" if row[name] is None else str(row[name]) for name in release.keys]
+        keys = [key_text(row[name]) for name in release.keys]
         answers = [
             interval(row[name], row[f"{name}_lower"], row[f"{name}_upper"])
             for name in release.outputs

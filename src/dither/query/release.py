@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither.query.answers import decode
 from dither.query.certificate import Certificate
-from dither.query.tables import paragraph, table
+from dither.query.tables import key_text, paragraph, table
 from dither.query.wording import UNACCOUNTED
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Release:
     def summary(self) -> str:
         """The release as text: the answers, what they cost, and what the intervals leave out."""
         frame, body = self.frame, self._content["certificate"]
-        columns = [[_key_text(v) for v in frame[key]] for key in self.keys]
+        columns = [[key_text(v) for v in frame[key]] for key in self.keys]
         columns += [self._intervals(frame, name) for name in self.outputs]
         heads = [*self.keys, *(self._headed(name) for name in self.outputs)]
         rows = [list(row) for row in zip(*columns, strict=True)]
@@ -158,10 +158,6 @@ class Release:
     def _intervals(self, frame: pl.DataFrame, name: str) -> list[str]:
         rows = zip(*(frame[c] for c in (name, f"{name}_lower", f"{name}_upper")), strict=True)
         return [_interval_text(*row) for row in rows]
-
-
-def _key_text(value: Any) -> str:
-    return "NULL" if value is None else str(value)
 
 
 def _interval_text(value: float | None, lower: float, upper: float) -> str:

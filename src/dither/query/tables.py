@@ -5,9 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-__all__ = ["WIDTH", "paragraph", "table"]
+__all__ = ["WIDTH", "key_text", "paragraph", "table"]
 
 WIDTH = 79
+LONGEST_KEY = 60
+
+
+def key_text(value: object) -> str:
+    """A key of a release for a terminal: in one line, not long, and nothing that steers it.
+
+    Discovered keys are what somebody typed; the frame holds them as they are.
+
+    Examples
+    --------
+    >>> key_text(None), key_text("two\\nlines"), len(key_text("x" * 300))
+    ('NULL', 'two\\\\nlines', 60)
+    """
+    if value is None:
+        return "NULL"
+    text = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value)
+    )
+    return text if len(text) <= LONGEST_KEY else text[: LONGEST_KEY - 1] + "…"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0) -> list[str]:
