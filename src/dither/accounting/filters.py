@@ -3,6 +3,8 @@
 A filter looks at the sum of the charges so far, the next one included, and says whether the
 (epsilon, delta) promise still holds. Charges may depend on earlier answers, which is what an
 interactive account needs and what fixed-length composition theorems do not give.
+
+`BudgetFilter` is two of the filters of `spending` side by side, each with its share of delta.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dither.accounting.spending import PureFilter, ZcdpFilter
 from dither.accounting.zcdp import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.privacy import Charge
@@ -176,7 +179,7 @@ class BudgetFilter:
     def _basic(self, total: Charge) -> bool:
         return (
             total.epsilon is not None
-            and total.epsilon <= self.epsilon
+            and PureFilter(self.epsilon).admits(total.epsilon)
             and total.delta <= self.basic_delta
         )
 
@@ -185,6 +188,6 @@ class BudgetFilter:
         return (
             cap is not None
             and total.rho is not None
-            and total.rho <= cap
+            and ZcdpFilter(cap).admits(total.rho)
             and total.rho_delta <= self.rho_delta
         )
