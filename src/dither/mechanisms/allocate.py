@@ -185,13 +185,10 @@ def allocate(
         reverse=True,
     )
     split = _Split(tuple(needs), tuple(weights), epsilon, delta, keys)
-    sizes = range(len(needs) + 1 if delta else 1)
+    pure = [_log_variance(split.laplace(i).variance) for i in range(len(needs))]
+    prefixes = [frozenset(order[:size]) for size in range(len(needs) + 1 if delta else 1)]
     # At equal error the smaller prefix wins: the pure mechanism is the simpler promise.
-    _, gaussians = min(
-        ((split.error(frozenset(order[:size])), frozenset(order[:size])) for size in sizes),
-        key=lambda found: found[0],
-    )
-    return split.allocation(gaussians)
+    return split.allocation(min(prefixes, key=lambda prefix: split.error(prefix, pure)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,28 +210,46 @@ class _Split:
     def gaussian_weight(self, gaussians: frozenset[int]) -> Fraction:
         return sum((self.weights[i] for i in gaussians), Fraction(0))
 
-    def mechanism(self, i: int, gaussians: frozenset[int]) -> DiscreteLaplace | DiscreteGaussian:
-        need = self.needs[i]
-        if i not in gaussians:
-            return DiscreteLaplace.for_loss(self.weights[i] * self.epsilon, l1=need.l1)
+    def rho(self, gaussians: frozenset[int]) -> Fraction:
+        """What one unit of weight may cost a Gaussian measurement."""
         weight = self.gaussian_weight(gaussians)
-        rho = rho_of_epsilon(weight * self.epsilon, self.deltas(gaussians)[0])
-        return DiscreteGaussian.for_loss(rho * self.weights[i] / weight, l2_squared=need.l2_squared)
+        return rho_of_epsilon(weight * self.epsilon, self.deltas(gaussians)[0]) / weight
 
-    def error(self, gaussians: frozenset[int]) -> float:
-        """Σ w_i·log(Var_i)."""
-        return sum(
-            float(weight) * _log_variance(self.mechanism(i, gaussians))
-            for i, weight in enumerate(self.weights)
-        )
+    def laplace(self, i: int) -> DiscreteLaplace:
+        return DiscreteLaplace.for_loss(self.weights[i] * self.epsilon, l1=self.needs[i].l1)
 
-    def share(self, i: int, gaussians: frozenset[int]) -> Share:
-        mechanism, need = self.mechanism(i, gaussians), self.needs[i]
-        loss = (
-            mechanism.loss(l1=need.l1)
-            if isinstance(mechanism, DiscreteLaplace)
-            else mechanism.loss(l2_squared=need.l2_squared)
-        )
+    def gaussian(self, i: int, rho: Fraction) -> DiscreteGaussian:
+        need = self.needs[i]
+        return DiscreteGaussian.for_loss(rho * self.weights[i], l2_squared=need.l2_squared)
+
+    def error(self, gaussians: frozenset[int], pure: Sequence[float]) -> float:
+        """Σ w_i·log(Var_i); ``pure`` holds each log(Var_i) under Laplace noise.
+
+        In floating point, since it only chooses: sigma² stands for a discrete Gaussian's variance
+        from 4 on, where they differ by less than 1e-30 of it.
+        """
+        rho = self.rho(gaussians) if gaussians else Fraction(0)
+        per_weight = float(rho)
+        error = 0.0
+        for i, weight in enumerate(self.weights):
+            if i not in gaussians:
+                error += float(weight) * pure[i]
+                continue
+            variance = float(self.needs[i].l2_squared) / (2 * per_weight * float(weight))
+            if variance < 4:
+                variance = self.gaussian(i, rho).variance
+            error += float(weight) * _log_variance(variance)
+        return error
+
+    def share(self, i: int, gaussians: frozenset[int], rho: Fraction) -> Share:
+        need = self.needs[i]
+        mechanism: DiscreteLaplace | DiscreteGaussian
+        if i in gaussians:
+            mechanism = self.gaussian(i, rho)
+            loss = mechanism.loss(l2_squared=need.l2_squared)
+        else:
+            mechanism = self.laplace(i)
+            loss = mechanism.loss(l1=need.l1)
         rejected = "Laplace" if i in gaussians else "Gaussian"
         if not self.delta:
             reason = "δ is 0, so only pure noise will do"
@@ -245,7 +260,8 @@ class _Split:
         return Share(need, mechanism, loss, self.weights[i] * self.epsilon, reason)
 
     def allocation(self, gaussians: frozenset[int]) -> Allocation:
-        shares = tuple(self.share(i, gaussians) for i in range(len(self.needs)))
+        rho = self.rho(gaussians) if gaussians else Fraction(0)
+        shares = tuple(self.share(i, gaussians, rho) for i in range(len(self.needs)))
         delta_conversion, delta_keys = self.deltas(gaussians)
         weight = self.gaussian_weight(gaussians)
         charge = Charge(delta=delta_keys, rho_delta=delta_keys)
@@ -253,8 +269,8 @@ class _Split:
             if i not in gaussians:
                 charge += share.loss
         if gaussians:
-            rho = sum((shares[i].loss.rho or Fraction(0) for i in gaussians), Fraction(0))
-            charge += Charge(epsilon=weight * self.epsilon, delta=delta_conversion, rho=rho)
+            spent = sum((shares[i].loss.rho or Fraction(0) for i in gaussians), Fraction(0))
+            charge += Charge(epsilon=weight * self.epsilon, delta=delta_conversion, rho=spent)
         rule = None
         if self.keys is not None:
             counted = next(s for s in shares if s.need.name == self.keys.need)
@@ -262,9 +278,8 @@ class _Split:
         return Allocation(shares, rule, charge, delta_conversion, delta_keys)
 
 
-def _log_variance(mechanism: DiscreteLaplace | DiscreteGaussian) -> float:
+def _log_variance(variance: float) -> float:
     """log Var Z; noise of a variance below 1e-260 counts as none."""
-    variance = mechanism.variance
     return math.log(variance) if variance > 1e-260 else -600.0
 
 

@@ -61,7 +61,7 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
     >>> from fractions import Fraction
     >>> facts = infer(ex.Arithmetic("*", ex.Literal(2), ex.Literal(Fraction(1, 4))), Scope({}))
     >>> facts.lower, facts.step
-    (Fraction(1, 2), Fraction(1, 4))
+    (Fraction(1, 2), Fraction(1, 2))
     """
 
     def of(below: ex.Expression) -> Facts:
