@@ -114,7 +114,8 @@ def test_analysts_have_caps_of_their_own(tmp_path, frames):
 
 def test_caps_cannot_be_edited_away(tmp_path, frames):
     """A policy whose caps differ from the ledger's is refused, and says how to amend them."""
-    dt.open(policy(tmp_path), sources=frames).close()
+    with dt.open(policy(tmp_path), sources=frames) as opened:
+        opened.sql(COUNT).release("0.1")
     with pytest.raises(LedgerError, match="dither ledger amend"):
         dt.open(policy(tmp_path, budget={"epsilon": 80}), sources=frames)
 
@@ -128,3 +129,26 @@ def test_a_release_costs_what_was_asked(session):
     assert Fraction(loss["delta"]) <= Fraction(1, 10**7)
     assert spent.delta >= Fraction(loss["delta"])
     assert "ε = 0.3" in release.summary()
+
+
+def test_caps_are_written_down_by_the_first_charge(tmp_path, frames):
+    """Explaining and previewing leave the owner free to change the budget; a charge does not."""
+    for epsilon in (1, 2):
+        with dt.open(policy(tmp_path, budget={"epsilon": epsilon}), sources=frames) as opened:
+            question = opened.sql(COUNT)
+            question.explain("0.1")
+            question.preview("0.1")
+            assert opened.ledger.accounts() == []
+    with dt.open(policy(tmp_path, budget={"epsilon": 2}), sources=frames) as opened:
+        opened.sql(COUNT).release("0.1")
+    with pytest.raises(LedgerError, match="caps"):
+        dt.open(policy(tmp_path, budget={"epsilon": 3}), sources=frames)
+
+
+def test_a_notebook_shows_the_cost_with_the_answers(session):
+    """The frame as HTML, and below it what the summary says."""
+    release = session.sql(COUNT).release("0.1")
+    page = release._repr_html_()
+    assert "<table" in page
+    assert "cost: ε = 0.1" in page
+    assert "protects one pid" in page

@@ -48,6 +48,14 @@ class Desk:
     closed: bool = False
     process: int = field(default_factory=os.getpid)
 
+    def open_accounts(self) -> None:
+        """Write the accounts and their caps down, where the ledger does not have them yet.
+
+        Only a question that is charged does so: until then the owner may still change the caps.
+        """
+        for name, budget in self.accounts.items():
+            self.ledger.ensure_account(name, budget)
+
     def check_open(self) -> None:
         """Refuse to charge where the engine could not answer.
 

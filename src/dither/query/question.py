@@ -186,6 +186,7 @@ class Question:
         priced = self._price(epsilon, delta)
         request = self._request(priced, confidence)
         self._desk.engine.prepare(self._plan.job, self._plan.schema)
+        self._desk.open_accounts()
         try:
             charged = self._desk.ledger.charge(
                 list(self._desk.accounts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -87,28 +88,35 @@ class Release:
 
     def summary(self) -> str:
         """The release as text: the answers, what they cost, and what the intervals leave out."""
-        frame, body = self.frame, self._content["certificate"]
+        frame = self.frame
         columns = [[key_text(v) for v in frame[key]] for key in self.keys]
         columns += [self._intervals(frame, name) for name in self.outputs]
         heads = [*self.keys, *(self._headed(name) for name in self.outputs)]
         rows = [list(row) for row in zip(*columns, strict=True)]
+        lines = table(heads, rows[:LONGEST], left=len(self.keys))
+        if len(rows) > LONGEST:
+            lines.append(f"... and {len(rows) - LONGEST:,} more rows")
+        lines += paragraph(
+            f"value ± half-width, or value [lower, upper], at {100 * self.confidence:g} %"
+        )
+        for text in self._said():
+            lines += paragraph(text)
+        return "\n".join(lines)
+
+    def _said(self) -> list[str]:
+        """What stands below the answers: cost, who is protected, what intervals leave out."""
+        body = self._content["certificate"]
         loss = {k: None if v is None else float(Fraction(v)) for k, v in body["loss"].items()}
         cost = f"cost: ε = {loss['epsilon']:.4g}"
         if loss["delta"]:
             cost += f", δ = {loss['delta']:.3g}"
         replayed = " (replayed: nothing charged now)" if self.replayed else ""
-        lines = table(heads, rows[:LONGEST], left=len(self.keys))
-        if len(rows) > LONGEST:
-            lines.append(f"... and {len(rows) - LONGEST:,} more rows")
-        for text in (
-            f"value ± half-width, or value [lower, upper], at {100 * self.confidence:g} %",
+        return [
             f"{cost}; ledger entry {body['ledger']['entry']}{replayed}",
             f"protects {body['protects']}",
             UNACCOUNTED,
-            *self._content["notes"],
-        ):
-            lines += paragraph(text)
-        return "\n".join(lines)
+            *self.notes,
+        ]
 
     def plot(
         self, path: str | None = None, output: str | None = None, *, title: str | None = None
@@ -149,7 +157,8 @@ class Release:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        return self.frame._repr_html_()
+        said = "".join(f"<p>{html.escape(text)}</p>" for text in self._said())
+        return f"<div>{self.frame._repr_html_()}{said}</div>"
 
     def _headed(self, name: str) -> str:
         unit = self.units.get(name)

@@ -85,8 +85,9 @@ def open_session(
         engine.check(schema)
         ledger = Ledger.open(read.ledger)
         try:
-            for name, budget in accounts.items():
-                ledger.ensure_account(name, budget)
+            # Caps that were written down before must be those of the policy.
+            for name in accounts.keys() & set(ledger.accounts()):
+                ledger.ensure_account(name, accounts[name])
         except BaseException:
             ledger.close()
             raise
@@ -178,6 +179,7 @@ class Session:
             Where the session is closed.
         """
         self._desk.check_open()
+        self._desk.open_accounts()
         return [self.ledger.balance(name) for name in self.accounts]
 
     def close(self) -> None:
