@@ -15,18 +15,23 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dither.engines.public_lists import looked_up
 from dither.engines.rows import RowSource, Seeds, without_negative_zero
-from dither.errors import BoundsError
+from dither.engines.totals import (
+    centred,
+    check_overflow,
+    count_of,
+    sum_name,
+    sum_of,
+    times,
+)
 from dither.plan import expressions as ex
 from dither.plan.job import GroupKey, Job, Leaves, Measurement, Rows, Total, Units, Values
 from dither.plan.kinds import Kind, Value
 from dither.sql import forms
 from dither.sql.forms import binary, call, identifier
 
-__all__ = ["MOST_ROWS", "JobQuery"]
-
-MOST_ROWS = 2**40
-"""No table is assumed to have more rows than this; the proofs against overflow use it."""
+__all__ = ["JobQuery"]
 
 UNIT, ROWS = "u", "n"
 
@@ -58,7 +63,7 @@ class JobQuery:
         self._keys = [f"k{i}" for i in range(len(job.keys))]
         self._lists = [self._listed(key) for key in job.keys]
         for measurement in job.measurements:
-            _check_overflow(measurement, job.max_rows)
+            check_overflow(measurement, job.max_rows)
 
     # --- what the caller reads back -----------------------------------------------------------
 
@@ -78,14 +83,32 @@ class JobQuery:
         # With histograms alone, the groups are still asked for: those in which a unit has a row.
         wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)] or [Units()]
         if self._job.unit is None:
-            found = exp.select(*self._key_columns(), *self._row_sums(wanted)).from_(
-                self._rows(wanted).subquery("rows", copy=False)
-            )
-        else:
-            found = exp.select(*self._key_columns(), *self._unit_sums(wanted)).from_(
-                self._kept(self._parts(wanted)).subquery("kept", copy=False)
-            )
+            return self._sums_of_rows(wanted)
+        found = exp.select(*self._key_columns(), *self._unit_sums(wanted)).from_(
+            self._kept(self._parts(wanted)).subquery("kept", copy=False)
+        )
         return self._grouped(found)
+
+    def _sums_of_rows(self, wanted: list[Measurement]) -> exp.Select:
+        """Where each row is a unit: summed by the keys as they are, then held against the lists.
+
+        Nothing is bounded across groups, so looking up each group once does what looking up each
+        row would do.
+        """
+        made = [forms.named(node, f"s{i}") for i, node in enumerate(self._row_sums(wanted))]
+        rows = self._rows(wanted, listed=False).subquery("rows", copy=False)
+        found = self._grouped(exp.select(*self._key_columns(), *made).from_(rows))
+        if all(listed is None for listed in self._lists):
+            return found
+        outer = exp.select().from_(found.subquery("sums", copy=False))
+        keys = []
+        for name, key, listed in zip(self._keys, self._job.keys, self._lists, strict=True):
+            value = identifier(name, "sums")
+            if listed is not None:
+                outer, value = looked_up(outer, value, name, listed, key.kind)
+            keys.append(forms.named(value, name))
+        sums = [identifier(f"s{i}", "sums") for i in range(len(made))]
+        return outer.select(*keys, *sums, copy=False)
 
     def leaves(self, measurement: Leaves) -> exp.Select:
         """Key columns, then leaf and number of rows."""
@@ -127,23 +150,16 @@ class JobQuery:
                 return self._source.unchecked(node)
         return without_negative_zero(self._source.emitter.value(node, key.kind), key.kind)
 
-    def _base(self, values: list[exp.Expression]) -> exp.Select:
-        """Unit, keys and the given values of every row that belongs to a public group."""
+    def _base(self, values: list[exp.Expression], *, listed: bool = True) -> exp.Select:
+        """Unit, keys and the given values of every row, of public groups alone where ``listed``."""
         source, job = self._source, self._job
         columns: list[exp.Expression] = []
         found = exp.select().from_(source.select(job.relation).subquery("t", copy=False))
-        for name, key, listed in zip(self._keys, job.keys, self._lists, strict=True):
+        for name, key, public in zip(self._keys, job.keys, self._lists, strict=True):
             value = self._key_value(key)
-            if listed is None:
-                columns.append(forms.named(value, name))
-                continue
-            table = f"{name}_public"
-            columns.append(forms.named(identifier("position", table), name))
-            found = found.join(
-                _public_list(listed, key.kind).subquery(table, copy=False),
-                on=exp.EQ(this=value, expression=identifier("value", table)),
-                copy=False,
-            )
+            if listed and public is not None:
+                found, value = looked_up(found, value, name, public, key.kind)
+            columns.append(forms.named(value, name))
         if job.unit is not None:
             unit = source.emitter.value(job.unit)
             kind = source.emitter.facts(job.unit).kind
@@ -156,7 +172,7 @@ class JobQuery:
             columns.append(forms.named(exp.true(), "row"))
         return found.select(*columns, copy=False)
 
-    def _rows(self, wanted: list[Measurement]) -> exp.Select:
+    def _rows(self, wanted: list[Measurement], *, listed: bool = True) -> exp.Select:
         emitter = self._source.emitter
         values: list[exp.Expression] = []
         for lattice, name in self._lattices(wanted).items():
@@ -164,7 +180,7 @@ class JobQuery:
             values.append(forms.named(value, name))
         for operand, name in self._plain(wanted).items():
             values.append(forms.named(emitter.value(operand), name))
-        return self._base(values)
+        return self._base(values, listed=listed)
 
     @staticmethod
     def _lattices(wanted: Sequence[Measurement]) -> dict[_Lattice, str]:
@@ -198,11 +214,11 @@ class JobQuery:
         for measurement in wanted:
             match measurement:
                 case Values(operand=operand):
-                    found.append(_count(self._counted(operand, wanted)))
+                    found.append(count_of(self._counted(operand, wanted)))
                 case Total():
                     name = self._name(measurement, wanted)
-                    whole = _centred(measurement, _sum_of(measurement, name), _count(name))
-                    found.append(_times(whole, measurement.parts))
+                    whole = centred(measurement, sum_of(measurement, name), count_of(name))
+                    found.append(times(whole, measurement.parts))
                 case _:
                     found.append(exp.Count(this=exp.Star()))
         return found
@@ -213,11 +229,11 @@ class JobQuery:
         for measurement in wanted:
             if isinstance(measurement, Values):
                 name = self._counted(measurement.operand, wanted)
-                columns[f"count_{name}"] = _count(name)
+                columns[f"count_{name}"] = count_of(name)
             if isinstance(measurement, Total):
                 name = self._name(measurement, wanted)
-                columns[f"count_{name}"] = _count(name)
-                columns[_sum_name(measurement, name)] = _sum_of(measurement, name)
+                columns[f"count_{name}"] = count_of(name)
+                columns[sum_name(measurement, name)] = sum_of(measurement, name)
         by = [identifier(UNIT), *self._key_columns()]
         made = [forms.named(node, name) for name, node in columns.items()]
         return (
@@ -276,14 +292,14 @@ class JobQuery:
     def _scaled_down(self, total: Total, wanted: list[Measurement]) -> exp.Expression:
         name = self._name(total, wanted)
         count = identifier(f"count_{name}")
-        summed = _centred(total, identifier(_sum_name(total, name)), count.copy())
+        summed = centred(total, identifier(sum_name(total, name)), count.copy())
         contributing = identifier(ROWS) if total.null_as_centre else count
         limit = forms.integer(self._job.max_rows * total.parts, "HUGEINT")
         divisor = call("GREATEST", contributing.copy(), forms.integer(1))
         return forms.case(
             (
                 binary("<=", contributing, forms.integer(self._job.max_rows)),
-                _times(summed.copy(), total.parts),
+                times(summed.copy(), total.parts),
             ),
             # Integer division of the engine is towards zero.
             otherwise=binary("//", binary("*", summed, limit), divisor),
@@ -373,66 +389,4 @@ class JobQuery:
             .from_(both.subquery("both", copy=False))
             .group_by(*(c.copy() for c in columns), copy=False)
             .with_("weighed", as_=weighed, materialized=True)
-        )
-
-
-def _public_list(listed: list[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
-    values = forms.list_of([constant.copy() for _, constant in listed], forms.TYPES[kind])
-    places = forms.list_of([exp.Literal.number(place) for place, _ in listed], "INTEGER")
-    return exp.select(
-        forms.named(call("UNNEST", values), "value"),
-        forms.named(call("UNNEST", places), "position"),
-    )
-
-
-def _count(name: str) -> exp.Expression:
-    return exp.Count(this=identifier(name))
-
-
-def _sum_name(total: Total, name: str) -> str:
-    return f"square_{name}_{total.centre}" if total.square else f"sum_{name}"
-
-
-def _sum_of(total: Total, name: str) -> exp.Expression:
-    """The raw sum: of the lattice's integers, or of their squared distances to the centre."""
-    value = identifier(name)
-    if not total.square:
-        return call("SUM", value)
-    distance = binary("-", value, forms.integer(total.centre))
-    if max(abs(total.lower - total.centre), abs(total.upper - total.centre)) > 2**31:
-        distance = forms.cast(distance, "HUGEINT")
-    return call("SUM", binary("*", distance, distance.copy()))
-
-
-def _centred(total: Total, summed: exp.Expression, count: exp.Expression) -> exp.Expression:
-    """The sum of the rows' integers: each row's centre is taken off here, once for all."""
-    whole = call("COALESCE", summed, forms.integer(0, "HUGEINT"))
-    centre = total.square_centre if total.square else total.centre
-    if centre == 0:
-        return whole
-    return binary(
-        "-", whole, binary("*", forms.cast(count, "HUGEINT"), forms.integer(centre, "HUGEINT"))
-    )
-
-
-def _times(whole: exp.Expression, parts: int) -> exp.Expression:
-    return whole if parts == 1 else binary("*", whole, forms.integer(parts, "HUGEINT"))
-
-
-def _check_overflow(measurement: Measurement, max_rows: int) -> None:
-    """Refuse what could leave the engine's 128-bit integers, from public facts alone."""
-    if isinstance(measurement, Leaves):
-        cells = measurement.upper - measurement.lower + 1
-        if measurement.width < 1 or measurement.bins * measurement.width < cells:
-            raise BoundsError("the leaves of a histogram do not cover its bounds")
-    if not isinstance(measurement, Total):
-        return
-    ends = (measurement.lower, measurement.upper, measurement.centre)
-    centre = measurement.square_centre
-    largest = max(*(abs(e) for e in ends), 1) ** (2 if measurement.square else 1) * 4 + abs(centre)
-    largest = max(largest, measurement.magnitude)
-    if largest * MOST_ROWS * max(max_rows, 1) >= 2**126 or max(abs(e) for e in ends) > 2**62:
-        raise BoundsError(
-            "a sum could leave the engine's 128-bit integers; declare narrower bounds or a larger "
-            "step"
         )

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.engines.base import FAILED
-from dither.engines.bounding import MOST_ROWS, JobQuery
+from dither.engines.bounding import JobQuery
 from dither.engines.rows import RowSource, Seeds, Stored
 from dither.engines.sandbox import lock, open_unlocked
 from dither.engines.sources import FileSource, FrameSource, Source, as_source, attach, quoted
+from dither.engines.totals import MOST_ROWS
 from dither.errors import ArgumentError, EngineError, PolicyError, nearest
 from dither.plan.job import Answer, Job, Leaves, Measurement, Total, Units
 from dither.plan.kinds import Kind, Value
