@@ -12,6 +12,7 @@ from dither.accounting.comparing import (
     by_every_theorem,
     shares_by_every_theorem,
 )
+from dither.accounting.dividing import Division, divide
 from dither.accounting.filters import BudgetFilter, Remaining
 from dither.accounting.game import GameResult, Move, game
 from dither.accounting.reading import loss_from_expression, loss_from_toml
@@ -48,6 +49,7 @@ from dither.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of_epsilon
 
 __all__ = [
     "BudgetFilter",
+    "Division",
     "EveryTheorem",
     "Filter",
     "GameResult",
@@ -70,6 +72,7 @@ __all__ = [
     "calibrate",
     "corollary_share",
     "delta_of_rho",
+    "divide",
     "epsilon_of_rho",
     "game",
     "group",
