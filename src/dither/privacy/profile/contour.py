@@ -31,6 +31,9 @@ __all__ = ["Contour"]
 _TOLERANCE = 1e-13
 """What truncation and aliasing may each add, relative to delta."""
 
+_LINES = (1.0, 0.6, 0.4)
+"""Where the line may lie, as parts of the saddle."""
+
 _MOST = 60_000
 """Nodes beyond which another engine is quicker."""
 
@@ -63,25 +66,23 @@ class Contour:
         self.certified = False
         reach = min(t.reach for t in terms)
         c, value = best_tilt(self._moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
-        self.c = c
         if log_delta is not None:
             self.start, log_size = value, log_delta
         else:
             self.start, log_size = float(epsilon or 0.0), value
         if not math.isfinite(self.start) or not math.isfinite(log_size):
             return
-        # A saddle's spread from the second difference of the exponent.
-        step = 1e-2 * c
-        k = self._moment(np.array([c - step, c, c + step]))
-        spread = math.sqrt(
-            max((k[0] + k[2] - 2 * k[1]) / step**2, 0.0) + 1 / c**2 + 1 / (1 + c) ** 2
-        )
-        self._choose_period(k[1], spread, log_size)
-        last = self._choose_end(float(k[1]), spread, log_size)
+        last = None
+        # A heavy tail (sparse samples) has no moments far beyond the saddle, so aliases there are
+        # only proved small by a long period; a lower line does as well with a shorter one.
+        for part in _LINES:
+            self.c = c * part
+            last = self._prepare(log_size)
+            if last is not None:
+                break
         if last is None:
             return
-        if (last + 1) * sum(t.cost(c, self.step * last) for t in terms) > _DEAREST:
-            return
+        c = self.c
         u = self.step * np.arange(last + 1)
         base, value_at, slack = 0.0, np.zeros(last + 1, dtype=complex), np.zeros(last + 1)
         for term in terms:
@@ -96,14 +97,31 @@ class Contour:
         self.slack = slack + 6 * EPS * size
         self.certified = bool(np.isfinite(self.exponent.real).all() and base < 1e15)
 
+    def _prepare(self, log_size: float) -> int | None:
+        """The period and the last node on the line Re t = self.c; None where there are too many."""
+        c = self.c
+        # A saddle's spread from the second difference of the exponent.
+        step = 1e-2 * c
+        k = self._moment(np.array([c - step, c, c + step]))
+        spread = math.sqrt(
+            max((k[0] + k[2] - 2 * k[1]) / step**2, 0.0) + 1 / c**2 + 1 / (1 + c) ** 2
+        )
+        if not self._choose_period(spread, log_size):
+            return None
+        last = self._choose_end(float(k[1]), log_size)
+        if last is None:
+            return None
+        dear = (last + 1) * sum(t.cost(c, self.step * last) for t in self.terms) > _DEAREST
+        return None if dear else last
+
     def _moment(self, c: Array) -> Array:
         total = np.zeros_like(c)
         for term in self.terms:
             total = total + term.log_moment(c)
         return total
 
-    def _choose_period(self, moment: float, spread: float, log_size: float) -> None:
-        """The smallest period P whose aliases are below the tolerance, and a bound for them."""
+    def _choose_period(self, spread: float, log_size: float) -> bool:
+        """The smallest period P whose aliases are below the tolerance, if there is one."""
         c = self.c
         reach = min(t.reach for t in self.terms)
         factors = np.array([0.02, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85])
@@ -121,6 +139,7 @@ class Contour:
         while self._log_alias(self.start, period) > wanted and period < 1e4 * spread + 1e3 / c:
             period *= 1.08
         self.period, self.step = period, 2 * math.pi / period
+        return self._log_alias(self.start, period) <= wanted
 
     def _log_alias(self, epsilon: float, period: float) -> float:
         """log of a bound of Σ_{j != 0} delta(epsilon + jP)·e^{cjP}.
@@ -135,7 +154,7 @@ class Contour:
         left = np.where((c - self._lower) * period > 0.7, left, np.inf)
         return float(np.logaddexp(right.min(), left.min())) + math.log(2.0)
 
-    def _choose_end(self, moment: float, spread: float, log_size: float) -> int | None:
+    def _choose_end(self, moment: float, log_size: float) -> int | None:
         """The first node count whose truncation is proved to be below the tolerance."""
         wanted = log_size + math.log(_TOLERANCE)
         lead = moment + LOOSE * (1e-3 + abs(moment)) - self.c * self.start - math.log(math.pi)

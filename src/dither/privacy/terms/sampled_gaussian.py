@@ -45,6 +45,31 @@ _MARGIN = 10.0
 
 _NODES = 20_000
 
+_SHORT = 128
+"""Summands of one matrix product."""
+
+
+def _nodes(low: float, high: float, h: float) -> Array:
+    """Multiples of h from low to high: each is off by one rounding, and none adds up."""
+    result: Array = h * np.arange(math.floor(low / h), math.ceil(high / h) + 1)
+    return result
+
+
+def _transform(losses: Array, weights: Array, u: Array) -> Complex:
+    """Σ weights·e^{i·u·losses} for u = 0, s, 2s, ...: powers of one factor, in two levels."""
+    block = max(1, math.isqrt(len(u)))
+    step = float(u[1]) if len(u) > 1 else 0.0
+    fine = np.exp(1j * step * np.arange(block)[:, None] * losses[None, :]) * weights
+    starts = step * block * np.arange(-(-len(u) // block))
+    coarse = np.exp(1j * starts[:, None] * losses[None, :])
+    value = np.zeros((len(starts), block), dtype=complex)
+    # In short products, so that their sums' rounding is charged as short.
+    for first in range(0, len(losses), _SHORT):
+        piece = slice(first, first + _SHORT)
+        value += coarse[:, piece] @ fine[:, piece].T
+    found: Complex = value.ravel()[: len(u)]
+    return found
+
 
 class SampledGaussianTerm(Term):
     """A Gaussian on a Poisson sample, ``count`` times.
@@ -120,7 +145,7 @@ class SampledGaussianTerm(Term):
         h, _ = self._step(largest, 0.0)
         low, high = self._window(largest)
         low, high = min(low, -_MARGIN), max(high, _MARGIN)
-        z = np.arange(low, high, h)
+        z = _nodes(low, high, h)
         power = 1.0 + c if self.removal else -c
         f = power[:, None] * self._log_ratio(z)[0][None, :] - 0.5 * (z * z)[None, :]
         top = f.max(axis=1)
@@ -135,7 +160,7 @@ class SampledGaussianTerm(Term):
         """Trapezoid sums at c + iu; cut nodes, quadrature and rounding are in the slack."""
         h, quadrature = self._step(c, float(u.max()))
         low, high = self._window(c)
-        z = np.arange(low, high, h)
+        z = _nodes(low, high, h)
         ratio, ratio_error = self._log_ratio(z)
         power = self._power(c)
         f = -0.5 * z * z + power * ratio
@@ -147,22 +172,29 @@ class SampledGaussianTerm(Term):
         weight = np.exp(f - top)
         whole = float(weight.sum())
         weight /= whole
-        phases = np.exp((1j if self.removal else -1j) * u[:, None] * ratio[None, :])
-        value = phases @ weight
+        value = _transform(ratio if self.removal else -ratio, weight, u)
         base = top + math.log(whole * h / math.sqrt(2 * math.pi))
-        shaken = ratio_error + 2 * EPS * np.abs(ratio)
-        size = float((weight * (abs(power) * shaken + EPS * (z * z + np.abs(f) + 4))).sum())
+        # The last summand: the nodes' own rounding, times the slope of l.
+        slope = self.k * self.a * (1 - float(self.weights[0]) * np.exp(-ratio))
+        moved = 2 * EPS * np.abs(z) * (np.maximum(slope, 0.0) + 8 * EPS * self.k * self.a)
+        shaken = ratio_error + 6 * EPS * np.abs(ratio) + moved
+        size = float((weight * (abs(power) * shaken + EPS * (2 * z * z + np.abs(f) + 4))).sum())
         turn = float((weight * shaken).sum())
-        fixed = 2 * size + 2 * cut / whole + 2 * quadrature + EPS * (abs(base) + len(z) + 8)
+        fixed = (
+            2 * size
+            + 2 * cut / whole
+            + 2 * quadrature
+            + EPS * (abs(base) + min(len(z), _SHORT + len(z) // _SHORT + 1) + 24)
+        )
         modulus = np.maximum(np.abs(value), 1e-300)
         slack = np.log1p((fixed + turn * u) / modulus)
         value = np.where(value == 0, 1e-300, value)
         return self.count * base, self.count * np.log(value), self.count * slack
 
     def cost(self, c: float, u: float) -> float:
-        """Nodes of the inner quadrature."""
+        """Nodes of the inner quadrature; most of their work is one matrix product."""
         low, high = self._window(c)
-        return (high - low) / self._step(c, u)[0]
+        return (high - low) / self._step(c, u)[0] / 25
 
     def fade(self, c: float, u: Array) -> Array:
         """By uniform laws under the tilted density of L, phi·e^{power·l}/l'.
