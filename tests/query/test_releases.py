@@ -510,3 +510,10 @@ def test_a_key_that_steers_a_terminal_is_shown_as_text(tmp_path):
     assert max(map(len, lines)) <= 80
     assert len(lines[2:6]) == len([line for line in lines[:6] if "500" in line]) == 4
     release.plot(str(tmp_path / "odd.png"))
+
+
+def test_extremes_say_that_they_are_quantiles(session):
+    """MIN and MAX of people would be somebody's value; what comes out is said with it."""
+    release = session.sql("SELECT MIN(age) AS lo, MAX(age) AS hi FROM visits").release(1)
+    assert "MIN of age is its 0.5 % quantile" in release.notes[0]
+    assert "MAX of age is its 99.5 % quantile" in " ".join(release.summary().split())

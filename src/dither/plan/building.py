@@ -150,6 +150,11 @@ class Build:
     def _quantile(self, aggregate: ag.Quantile, weight: Fraction) -> QuantileRecipe:
         if not 0 <= aggregate.q <= 1:
             raise QueryError(f"a quantile must lie in [0, 1], got {number(aggregate.q)}")
+        if aggregate.label in ("min", "max"):
+            self.notes.append(
+                f"{aggregate.label.upper()} of {show(aggregate.operand)} is its "
+                f"{number(100 * aggregate.q)} % quantile: the true extreme is one person's value"
+            )
         _, step, low, high = self._lattice(aggregate.operand, "a quantile", SUM_CELLS)
         cells = high - low + 1
         width = -(-cells // QUANTILE_BINS)
