@@ -73,6 +73,7 @@ _HOMES = {
     "Session": ("query.session", None),
     "open": ("query.session", "open_session"),
     "errors": ("errors", ""),
+    "local": ("local", ""),
 }
 
 __all__ = [

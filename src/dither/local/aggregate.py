@@ -1,0 +1,171 @@
+"""Counts of reports: integers that add up, wherever and in whatever order they were counted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local.channel import Channel, channel_from_dict
+
+if TYPE_CHECKING:
+    from dither.local.estimate import Estimate
+
+__all__ = ["Aggregate"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate:
+    """What a server keeps of the reports of one channel.
+
+    Parameters
+    ----------
+    channel : Channel
+    counts : array of int64, shape (channel.features,)
+        How often each feature was reported.
+    n : int
+        Reports counted.
+    rejected : int
+        Reports dropped because the channel could not have produced them.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> channel = local.GRR(3, epsilon=1)
+    >>> a, b = channel.aggregate([0, 1, 1]), channel.aggregate([2, 7])
+    >>> (a + b).counts.tolist(), (a + b).n, (a + b).rejected
+    ([1, 2, 1], 4, 1)
+    """
+
+    channel: Channel
+    counts: npt.NDArray[np.int64]
+    n: int
+    rejected: int = 0
+
+    def __post_init__(self) -> None:
+        counts = np.array(self.counts, dtype=np.int64)
+        if counts.shape != (self.channel.features,):
+            raise ArgumentError(
+                f"counts must be one-dimensional, of length {self.channel.features}"
+            )
+        if (counts.size and int(counts.min()) < 0) or self.n < 0 or self.rejected < 0:
+            raise ArgumentError("counts, n and rejected must be at least 0")
+        counts.setflags(write=False)
+        object.__setattr__(self, "counts", counts)
+
+    def __add__(self, other: Aggregate) -> Aggregate:
+        """Merge two aggregates of the same channel; order and grouping make no difference."""
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        if self.channel.hash != other.channel.hash:
+            raise ArgumentError(
+                "aggregates must be of the same channel to be added: "
+                f"{self.channel.kind} {self.channel.hash[:8]} and "
+                f"{other.channel.kind} {other.channel.hash[:8]} differ"
+            )
+        return Aggregate(
+            self.channel,
+            self.counts + other.counts,
+            self.n + other.n,
+            self.rejected + other.rejected,
+        )
+
+    def __radd__(self, other: object) -> Aggregate:
+        """Let ``sum`` begin from its 0."""
+        if isinstance(other, int) and other == 0:
+            return self
+        return NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        return (
+            self.channel.hash == other.channel.hash
+            and (self.n, self.rejected) == (other.n, other.rejected)
+            and bool(np.array_equal(self.counts, other.counts))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def estimate(self, postprocess: str = "none", *, confidence: float = 0.95) -> Estimate:
+        """Estimate the shares of the domain's values.
+
+        Parameters
+        ----------
+        postprocess : str
+            none (unbiased), clip, norm_sub, base_cut, project, increasing or decreasing.
+        confidence : float
+            Of the intervals, strictly between 0 and 1.
+
+        Raises
+        ------
+        ArgumentError
+            There are no reports, or an argument is out of range.
+        """
+        from dither.local.estimate import estimate
+
+        return estimate(self, postprocess, confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The aggregate with its channel and the channel's hash, in a form that JSON holds."""
+        return {
+            "channel": self.channel.to_dict(),
+            "hash": self.channel.hash,
+            "counts": self.counts.tolist(),
+            "n": self.n,
+            "rejected": self.rejected,
+        }
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Aggregate:
+        """The aggregate that `to_dict` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            A part is missing, or the hash is not the channel's.
+        """
+        try:
+            channel = channel_from_dict(found["channel"])
+            hashed, counts = found["hash"], np.array(found["counts"], dtype=np.int64)
+            n, rejected = int(found["n"]), int(found["rejected"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, ArgumentError):
+                raise
+            raise ArgumentError(
+                "the aggregate is truncated or was not written by to_dict"
+            ) from None
+        if hashed != channel.hash:
+            raise ArgumentError("the aggregate's hash is not that of its channel")
+        return cls(channel, counts, n, rejected)
+
+    def to_arrow(self) -> Any:
+        """The counts as an Arrow table (feature, count), with the rest in its metadata."""
+        import pyarrow as pa
+
+        about = {k: v for k, v in self.to_dict().items() if k != "counts"}
+        table = pa.table({"feature": np.arange(self.counts.size), "count": self.counts})
+        return table.replace_schema_metadata({"dither.local": json.dumps(about)})
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Aggregate:
+        """The aggregate that `to_arrow` wrote; the table's rows may come in any order.
+
+        Raises
+        ------
+        ArgumentError
+            The metadata is missing, a feature is missing or twice, or the hash does not match.
+        """
+        about = (table.schema.metadata or {}).get(b"dither.local")
+        if about is None or not {"feature", "count"} <= set(table.column_names):
+            raise ArgumentError("table must be one that Aggregate.to_arrow wrote")
+        features = table["feature"].to_numpy()
+        order = np.argsort(features, kind="stable")
+        if not np.array_equal(features[order], np.arange(features.size)):
+            raise ArgumentError("table must hold each feature once")
+        found = json.loads(about)
+        return cls.from_dict({**found, "counts": table["count"].to_numpy()[order].tolist()})

@@ -1,0 +1,288 @@
+"""The interface that every channel has: a coin on the device, counts on the server.
+
+::
+
+    values --privatize--> reports --aggregate--> counts --estimate--> shares and their errors
+    (device, secret)      (sent)                 (server, mergeable)
+
+A channel is a public, frozen value. It is written as a dictionary that JSON holds (`to_dict`), and
+its `hash` is that of this dictionary, so two parties that have the same hash have the same channel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError, nearest
+from dither.local.domain import Domain, column
+from dither.local.guarantee import Guarantee
+from dither.numeric import Words, positive, secure_words
+
+if TYPE_CHECKING:
+    from dither.local.aggregate import Aggregate
+
+__all__ = ["Channel", "DomainLike", "Tally", "channel_from_dict", "checked_epsilon", "codes_within"]
+
+DomainLike = int | Domain | list[Any] | tuple[Any, ...] | range | set[Any] | frozenset[Any]
+Codes = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
+Shares = npt.NDArray[np.float64]
+Tally = tuple[Counts, int, int]
+"""Counts of the features, reports counted, reports that no channel could have produced."""
+
+_KINDS: dict[str, type[Channel]] = {}
+_MAX_EPSILON = 40
+
+
+class Channel(ABC):
+    """A local randomiser with its estimator, bound to one exact law.
+
+    A subclass is a frozen value. It states what it is (`settings`), how one code is randomised
+    (`draw`), how reports are counted (`tally`), and how counts are read (`decode`,
+    `noise_covariance`, `noise_variance`).
+    """
+
+    kind: ClassVar[str]
+    """Name on the wire; its meaning never changes. A changed law is a new kind or version."""
+    version: ClassVar[int] = 1
+    unbiased: ClassVar[bool] = True
+
+    domain: Domain
+    epsilon: Fraction
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
+
+    # What it is
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this channel, in a form that JSON holds."""
+        return {"domain": self.domain.to_dict(), "epsilon": str(self.epsilon)}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Channel:
+        """The channel that `settings` describes."""
+        arguments = dict(settings)
+        arguments["domain"] = Domain.from_dict(arguments["domain"])
+        return cls(**arguments)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The channel as a dictionary that JSON holds; `channel_from_dict` reads it."""
+        return {"channel": self.kind, "version": self.version, **self.settings()}
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
+        text = json.dumps(
+            self.to_dict(),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=True,
+            allow_nan=False,
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What one report promises, computed from the exact law."""
+
+    # On the device
+
+    def privatize(self, values: Any) -> Any:
+        """Randomise on the device, with the operating system's randomness.
+
+        Parameters
+        ----------
+        values : one value of the domain, or a column of them, shape (n,)
+
+        Returns
+        -------
+        The report of one value, or the reports of a column: an integer or row a person.
+
+        Raises
+        ------
+        ArgumentError
+            A value is missing or outside the domain. The message shows no value.
+        """
+        if _scalar(values):
+            return _one(self.draw(self.domain.encode([values]), secure_words()))
+        return self.draw(self.domain.encode(values), secure_words())
+
+    @abstractmethod
+    def draw(self, codes: Codes, words: Words) -> npt.NDArray[Any]:
+        """Reports of codes that are known to be valid, by the given source of randomness."""
+
+    # On the server
+
+    def aggregate(self, reports: Any, *, strict: bool = False) -> Aggregate:
+        """Count reports.
+
+        Parameters
+        ----------
+        reports : a column of reports, as `privatize` gives them
+        strict : bool
+            Refuse all of them if one is not a report of this channel, instead of dropping it.
+
+        Returns
+        -------
+        Aggregate
+            It adds to others of the same channel, and says how many reports were dropped.
+
+        Raises
+        ------
+        ArgumentError
+            With `strict`: some report could not have come from this channel.
+        """
+        from dither.local.aggregate import Aggregate
+
+        counts, good, bad = self.tally(reports)
+        if strict and bad:
+            raise ArgumentError(
+                f"reports must come from this channel: {bad} of {good + bad} could not have; "
+                "drop strict=True to count the others"
+            )
+        return Aggregate(self, counts, good, bad)
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """The length of the counts."""
+
+    @abstractmethod
+    def tally(self, reports: Any) -> Tally:
+        """Counts of the features in reports, how many were counted, how many dropped."""
+
+    @abstractmethod
+    def decode(self, counts: Counts, n: int) -> Shares:
+        """Estimated shares of the domain's values, shape (k,), from counts of n reports."""
+
+    @abstractmethod
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """n times the covariance of the estimates given the users' values, shape (k, k)."""
+
+    def noise_variance(self, frequencies: Shares) -> Shares:
+        """The diagonal of `noise_covariance`, shape (k,)."""
+        return np.diag(self.noise_covariance(frequencies)).copy()
+
+    def variance(self, frequencies: Any, n: int, *, population: bool = False) -> Shares:
+        """The variance of each value's estimated share.
+
+        Parameters
+        ----------
+        frequencies : array of float, shape (k,)
+            True shares, non-negative, summing to 1 (within 1e-6).
+        n : int
+            Reports, at least 1.
+        population : bool
+            Add the chance by which the n users were sampled from a population with these shares;
+            without, the users' values are given and only the protocol's own noise counts.
+
+        Returns
+        -------
+        array of float, shape (k,)
+        """
+        f = checked_shares(frequencies, len(self.domain))
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ArgumentError("n must be a whole number of at least 1")
+        variance = self.noise_variance(f) + (f * (1 - f) if population else 0.0)
+        return np.asarray(variance / int(n))
+
+    # For planning
+
+    def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
+        """Counts as reports of these many holders of each code would give; see `simulate`."""
+        from dither.numeric import SimulatedWords
+
+        words = SimulatedWords(int(rng.integers(1 << 62)))
+        counts = np.zeros(self.features, dtype=np.int64)
+        codes = np.repeat(np.arange(len(self.domain)), histogram)
+        for start in range(0, codes.size, 1 << 20):
+            counts += self.tally(self.draw(codes[start : start + (1 << 20)], words))[0]
+        return counts
+
+
+def channel_from_dict(found: dict[str, Any]) -> Channel:
+    """The channel that `Channel.to_dict` wrote.
+
+    Raises
+    ------
+    ArgumentError
+        The kind is unknown, the version is newer, or a setting is missing or out of range.
+    """
+    settings = dict(found)
+    kind, version = settings.pop("channel", None), settings.pop("version", None)
+    if kind not in _KINDS:
+        raise ArgumentError(f"unknown channel {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
+    made = _KINDS[kind]
+    if version != made.version:
+        raise ArgumentError(
+            f"channel {kind!r} must be of version {made.version}, which this dither knows"
+        )
+    try:
+        return made.from_settings(settings)
+    except (KeyError, TypeError, AttributeError):
+        raise ArgumentError(f"the settings of channel {kind!r} are incomplete or unknown") from None
+
+
+def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
+    """Read an epsilon exactly: above 0 and at most 40."""
+    found = positive(epsilon, name)
+    if found > _MAX_EPSILON:
+        raise ArgumentError(
+            f"{name} must be at most {_MAX_EPSILON}: beyond it nothing is protected"
+        )
+    return found
+
+
+def checked_shares(frequencies: Any, k: int, name: str = "frequencies") -> Shares:
+    """Read a distribution over k values: finite, non-negative, summing to 1 within 1e-6."""
+    f = np.asarray(frequencies, dtype=np.float64)
+    if f.shape != (k,):
+        raise ArgumentError(f"{name} must have one share for each of the {k} values")
+    if not np.all(np.isfinite(f)) or f.min() < 0 or abs(f.sum() - 1) > 1e-6:
+        raise ArgumentError(f"{name} must be at least 0 and sum to 1")
+    return f
+
+
+def codes_within(reports: Any, m: int) -> tuple[Codes, int]:
+    """The reports that are whole numbers from 0 to m - 1, and how many are not.
+
+    Parameters
+    ----------
+    reports : a column of anything
+    """
+    given = column(reports)
+    if given.dtype.kind == "b":
+        return np.zeros(0, dtype=np.int64), given.size
+    if given.dtype.kind not in "iuf":
+        given = np.fromiter((_whole(v, m) for v in given.tolist()), np.int64, given.size)
+    good = (given >= 0) & (given < m)
+    if given.dtype.kind == "f":
+        good &= given == np.floor(given)
+    bad = int(given.size - np.count_nonzero(good))
+    kept = given if bad == 0 else given[good]
+    return kept.astype(np.int64, copy=False), bad
+
+
+def _whole(value: Any, m: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return -1
+    return int(value) if 0 <= value < m else -1
+
+
+def _scalar(values: Any) -> bool:
+    return isinstance(values, str | int | float | bool | np.generic) or values is None
+
+
+def _one(reports: npt.NDArray[Any]) -> Any:
+    return reports[0].item() if reports.ndim == 1 else reports[0]

@@ -1,0 +1,161 @@
+"""Estimated shares with their errors, and which of their intervals may be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local.channel import Channel
+from dither.local.domain import Value
+from dither.local.postprocess import postprocess as apply_rule
+from dither.local.postprocess import project
+
+if TYPE_CHECKING:
+    from dither.local.aggregate import Aggregate
+
+__all__ = ["Estimate", "estimate"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Shares of the domain's values among the users who reported.
+
+    Parameters
+    ----------
+    channel : Channel
+    values : tuple
+        The domain's values, in order.
+    shares : array of float, shape (k,)
+        Estimated shares after `postprocess`.
+    standard_errors : array of float, shape (k,)
+        Of the raw estimates, given the users' values, at the estimated shares.
+    n, rejected : int
+        Reports counted and dropped.
+    postprocess : str
+        The rule that was applied.
+    biased : bool
+        Whether the channel or the rule takes unbiasedness away.
+    confidence : float
+        Of `intervals`.
+    plausible : array of float, shape (k,)
+        The raw shares projected onto the simplex, at which errors are computed.
+    raw : array of float, shape (k,)
+        Estimated shares before `postprocess`.
+    """
+
+    channel: Channel
+    values: tuple[Value, ...]
+    shares: Array
+    standard_errors: Array
+    n: int
+    rejected: int
+    postprocess: str
+    biased: bool
+    confidence: float
+    raw: Array = field(repr=False)
+    plausible: Array = field(repr=False)
+
+    @property
+    def counts(self) -> Array:
+        """Estimated numbers of users, shape (k,)."""
+        return np.asarray(self.shares * self.n)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the raw estimates given the users' values, shape (k, k)."""
+        return np.asarray(self.channel.noise_covariance(self.plausible) / self.n)
+
+    @property
+    def intervals(self) -> Array:
+        """Normal intervals of the raw shares, shape (k, 2).
+
+        Raises
+        ------
+        ArgumentError
+            The channel's estimate is biased, so that no such interval is valid.
+        """
+        if not self.channel.unbiased:
+            raise ArgumentError(
+                "intervals are not valid for a biased estimate; use those of an unbiased channel"
+            )
+        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
+        return np.stack(
+            [self.raw - z * self.standard_errors, self.raw + z * self.standard_errors], axis=1
+        )
+
+    def __getitem__(self, value: Value) -> float:
+        """The estimated share of one value."""
+        if value not in self.values:
+            raise ArgumentError("value must be in the channel's domain")
+        return float(self.shares[self.values.index(value)])
+
+    @property
+    def frame(self) -> Any:
+        """A Polars frame: value, share, standard_error and, where valid, lower and upper."""
+        import polars as pl
+
+        columns: dict[str, Any] = {
+            "value": [str(v) for v in self.values],
+            "share": self.shares,
+            "standard_error": self.standard_errors,
+        }
+        if self.channel.unbiased:
+            columns["lower"], columns["upper"] = self.intervals.T
+        return pl.DataFrame(columns)
+
+    def summary(self) -> str:
+        """A few lines for people: what was estimated, how well, and what may be trusted."""
+        percent = f"{100 * self.confidence:g} %"
+        lines = [
+            f"{self.channel.kind}: {self.n:,} reports"
+            + (f", {self.rejected:,} dropped as impossible" if self.rejected else ""),
+            f"{'value':<20}{'share':>9}{'± ' + percent:>12}",
+        ]
+        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
+        order = np.argsort(-self.shares, kind="stable")[:12]
+        lines += [
+            f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}"
+            f"{z * self.standard_errors[i]:>12.4f}"
+            for i in order.tolist()
+        ]
+        if len(self.values) > 12:
+            lines.append(f"... and {len(self.values) - 12:,} more values")
+        if self.biased:
+            lines.append(
+                f"Shares are biased (postprocess: {self.postprocess}); "
+                "the ± is that of the raw estimates."
+            )
+        return "\n".join(lines)
+
+
+def estimate(counted: Aggregate, rule: str, confidence: float) -> Estimate:
+    """Read an aggregate; see `Aggregate.estimate`."""
+    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
+        raise ArgumentError("confidence must be a number strictly between 0 and 1, such as 0.95")
+    if counted.n == 0:
+        raise ArgumentError("there are no reports to estimate from")
+    channel = counted.channel
+    raw = channel.decode(counted.counts, counted.n)
+    plausible = project(raw)
+    errors = np.sqrt(np.maximum(channel.noise_variance(plausible), 0.0) / counted.n)
+    shares = apply_rule(rule, raw, errors)
+    return Estimate(
+        channel=channel,
+        values=channel.domain.values,
+        shares=shares,
+        standard_errors=errors,
+        n=counted.n,
+        rejected=counted.rejected,
+        postprocess=rule,
+        biased=rule != "none" or not channel.unbiased,
+        confidence=float(confidence),
+        raw=raw,
+        plausible=plausible,
+    )

@@ -1,0 +1,112 @@
+"""Channels whose reports are the codes of a small alphabet: everything follows from the matrix."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local.chances import exp_bounds
+from dither.local.channel import Channel, Codes, Counts, Shares, Tally, codes_within
+from dither.local.guarantee import ClassPair
+from dither.numeric import directed
+
+__all__ = ["FiniteChannel", "hockey_stick", "worst_pair"]
+
+Array = npt.NDArray[np.float64]
+
+_MAX_CELLS = 1 << 26
+
+
+class FiniteChannel(Channel):
+    """A channel with a matrix: ``matrix[x, y] = Pr[report y | value x]``.
+
+    A subclass states `exact(x, y)`, the rational probability that its sampler realises, and may
+    state closed forms of what is derived here from the matrix.
+    """
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """How many different reports there are."""
+
+    @abstractmethod
+    def exact(self, x: int, y: int) -> Fraction:
+        """Pr[report y | code x], exactly as drawn."""
+
+    @property
+    def matrix(self) -> Array:
+        """Pr[report y | value x] in floating point, shape (k, outputs); rows sum to 1."""
+        k, m = len(self.domain), self.outputs
+        if k * m > _MAX_CELLS:
+            raise ArgumentError(f"the matrix would have {k:,} × {m:,} cells; use a smaller domain")
+        return np.array([[float(self.exact(x, y)) for y in range(m)] for x in range(k)])
+
+    @property
+    def features(self) -> int:
+        """One count for each report."""
+        return self.outputs
+
+    def tally(self, reports: Any) -> Tally:
+        """How often each report occurred."""
+        codes, bad = codes_within(reports, self.outputs)
+        return np.bincount(codes, minlength=self.outputs).astype(np.int64), codes.size, bad
+
+    @property
+    def decoder(self) -> Array:
+        """W of shape (k, outputs) with W @ matrix.T = identity: shares are W @ counts/n."""
+        return np.asarray(np.linalg.pinv(self.matrix).T)
+
+    def decode(self, counts: Counts, n: int) -> Shares:
+        """W @ counts/n: unbiased."""
+        return np.asarray(self.decoder @ (counts / n))
+
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """W diag(q) W' - diag(f), where q = f @ matrix are the reports' shares.
+
+        Given the users' values it is sum_x f_x·W (diag(R_x) - R_x R_x') W', and W R_x is the x-th
+        unit vector.
+        """
+        w, q = self.decoder, frequencies @ self.matrix
+        return np.asarray((w * q) @ w.T - np.diag(frequencies))
+
+    def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
+        """One multinomial draw for each value that somebody holds."""
+        rows = self.matrix
+        counts = np.zeros(self.outputs, dtype=np.int64)
+        for x in np.flatnonzero(histogram):
+            row = rows[x] / rows[x].sum()
+            counts += rng.multinomial(int(histogram[x]), row)
+        return counts
+
+
+def hockey_stick(channel: FiniteChannel, x: int, other: int, epsilon: Fraction) -> Fraction:
+    """An upper bound of delta(epsilon) of code x against another: sum over y of (p - e^eps q)+."""
+    low, _ = exp_bounds(epsilon)
+    pairs = ((channel.exact(x, y), channel.exact(other, y)) for y in range(channel.outputs))
+    return sum((max(Fraction(0), p - low * q) for p, q in pairs), Fraction(0))
+
+
+def worst_pair(channel: FiniteChannel, xs: Codes, others: Codes, epsilon: Fraction) -> ClassPair:
+    """The worst delta and log-ratio of any code of one class against any other of another."""
+    delta, ratio = Fraction(0), 0.0
+    for x in xs.tolist():
+        for other in others.tolist():
+            if x == other:
+                continue
+            delta = max(delta, hockey_stick(channel, x, other, epsilon))
+            for y in range(channel.outputs):
+                p, q = channel.exact(x, y), channel.exact(other, y)
+                if p > 0:
+                    ratio = max(ratio, log_ratio(p, q))
+    return ClassPair(directed.float_up(delta), ratio)
+
+
+def log_ratio(p: Fraction, q: Fraction) -> float:
+    """log(p/q) rounded up; infinite where q is 0."""
+    return math.inf if q == 0 else directed.float_up(directed.log_upper(p / q))

@@ -1,0 +1,1 @@
+"""Channels for shares of values: one file each."""

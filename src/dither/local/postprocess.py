@@ -1,0 +1,108 @@
+"""Estimates made to look like shares: what each rule does, and what it costs.
+
+A raw estimate is unbiased and may be negative or sum to something else than 1. Every rule here is
+post-processing: it needs no privacy and takes away the unbiasedness.
+
+References
+----------
+Wang, Lopuhaä-Zwakenberg, Li, Skoric and Li, "Locally differentially private frequency estimation
+with consistency", NDSS 2020; Duchi, Shalev-Shwartz, Singer and Chandra, ICML 2008 (projection).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError, nearest
+
+__all__ = ["RULES", "base_cut", "clip", "isotonic", "norm_sub", "postprocess", "project"]
+
+Array = npt.NDArray[np.float64]
+
+
+def clip(shares: Array) -> Array:
+    """Negative shares become 0 and those above 1 become 1; the sum is left as it falls."""
+    return np.asarray(np.clip(shares, 0.0, 1.0))
+
+
+def norm_sub(shares: Array) -> Array:
+    """Zero the negative shares and take one amount off the others, so that they sum to 1.
+
+    The amount delta solves sum of max(0, f_i - delta) = 1 over the positive shares. It is `project`
+    wherever the positive shares sum to 1 or more; where they sum to less, shares of 0 stay 0.
+    """
+    kept = shares > 0
+    if not kept.any():
+        return np.full(shares.size, 1 / shares.size)
+    found = np.zeros(shares.size)
+    found[kept] = project(shares[kept])
+    return found
+
+
+def project(shares: Array, total: float = 1.0) -> Array:
+    """The nearest point, in squared distance, of the simplex {f >= 0, sum f = total}.
+
+    With f sorted downwards, delta = (sum of the first r - total)/r for the largest r at which
+    the r-th share is above it.
+    """
+    ordered = np.sort(shares)[::-1]
+    over = (np.cumsum(ordered) - total) / np.arange(1, shares.size + 1)
+    r = int(np.flatnonzero(ordered > over)[-1])
+    return np.maximum(shares - over[r], 0.0)
+
+
+def base_cut(shares: Array, errors: Array, *, quantile: float = 2.0) -> Array:
+    """Set to 0 what is within `quantile` standard errors of 0; the rest stays as it is."""
+    return np.where(shares >= quantile * errors, shares, 0.0)
+
+
+def isotonic(shares: Array, *, decreasing: bool = False) -> Array:
+    """The nearest monotone sequence in squared distance, by pooling adjacent violators."""
+    flipped = -shares if decreasing else shares
+    means: list[float] = []
+    sizes: list[int] = []
+    for share in flipped.tolist():
+        mean, size = share, 1
+        while means and means[-1] >= mean:
+            mean = (means[-1] * sizes[-1] + mean * size) / (sizes[-1] + size)
+            size += sizes[-1]
+            means.pop()
+            sizes.pop()
+        means.append(mean)
+        sizes.append(size)
+    found = np.repeat(means, sizes)
+    return -found if decreasing else found
+
+
+RULES: dict[str, Callable[[Array, Array], Array]] = {
+    "none": lambda shares, errors: shares,
+    "clip": lambda shares, errors: clip(shares),
+    "norm_sub": lambda shares, errors: norm_sub(shares),
+    "base_cut": base_cut,
+    "project": lambda shares, errors: project(shares),
+    "increasing": lambda shares, errors: isotonic(shares),
+    "decreasing": lambda shares, errors: isotonic(shares, decreasing=True),
+}
+
+
+def postprocess(name: str, shares: Array, errors: Array) -> Array:
+    """Apply a rule by name.
+
+    Parameters
+    ----------
+    name : str
+        One of none, clip, norm_sub, base_cut, project, increasing, decreasing.
+    shares, errors : array of float, shape (k,)
+        Raw estimates and their standard errors.
+
+    Raises
+    ------
+    ArgumentError
+        No rule has that name.
+    """
+    if name not in RULES:
+        raise ArgumentError(f"unknown postprocess rule {name!r}{nearest(name, RULES)}")
+    return RULES[name](shares, errors)
