@@ -30,7 +30,7 @@ def number(name: str, value: Any, *, low: float, high: float, closed: str = "nei
     wanted = f"{name} must be a number {ends[0]} {low:g}" + (
         f" and {ends[1]} {high:g}" if math.isfinite(high) else " and finite"
     )
-    if isinstance(value, bool | str) or value is None:
+    if isinstance(value, bool | str) or value is None or _truth_value(value):
         raise ArgumentError(wanted)
     try:
         x = float(value)
@@ -44,10 +44,22 @@ def number(name: str, value: Any, *, low: float, high: float, closed: str = "nei
 
 
 def whole(name: str, value: Any, low: int) -> int:
-    """An integer argument of at least ``low``."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < low:
+    """An integer argument of at least ``low``, and small enough for doubles to count with."""
+    if isinstance(value, bool) or _truth_value(value) or not hasattr(value, "__index__"):
         raise ArgumentError(f"{name} must be an integer of at least {low}")
+    if int(value) < low:
+        raise ArgumentError(f"{name} must be an integer of at least {low}")
+    if int(value) > _MOST:
+        raise ArgumentError(f"{name} must be at most 10**18")
     return int(value)
+
+
+_MOST = 10**18
+
+
+def _truth_value(value: Any) -> bool:
+    """Whether numpy calls it one: its ``True`` would pass for 1."""
+    return getattr(getattr(value, "dtype", None), "kind", "") == "b"
 
 
 @dataclass(frozen=True, slots=True)

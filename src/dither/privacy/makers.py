@@ -61,7 +61,7 @@ def gaussian(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_R
     >>> round(e, 10), e.method
     (4.8865541175, 'closed form (Gaussian)')
     """
-    sigma = number("noise_multiplier", noise_multiplier, low=0, high=math.inf)
+    sigma = number("noise_multiplier", noise_multiplier, low=1e-100, high=1e100)
     return _loss(GaussianNoise(sigma), neighbours)
 
 
@@ -167,7 +167,7 @@ def zcdp(rho: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     >>> round(zcdp(0.5).epsilon(delta=1e-6), 9)
     5.221534445
     """
-    return _loss(Concentrated(number("rho", rho, low=0, high=math.inf)), neighbours)
+    return _loss(Concentrated(number("rho", rho, low=0, high=1e150)), neighbours)
 
 
 def renyi(orders: Mapping[float, float], *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -198,7 +198,7 @@ def gdp(mu: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     >>> round(gdp(1.0).advantage(), 6)
     0.382925
     """
-    return _loss(GaussianNoise(1 / number("mu", mu, low=0, high=1e150)), neighbours)
+    return _loss(GaussianNoise(1 / number("mu", mu, low=1e-100, high=1e100)), neighbours)
 
 
 def pair(

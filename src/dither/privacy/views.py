@@ -206,6 +206,11 @@ def renyi(loss: Loss, order: float) -> Bound:
     _no_failure(loss, "a Rényi divergence")
     c = order - 1
     ends = [_moment_bounds(s, c) for s in sides(loss)]
+    if not math.isfinite(max(e[1] for e in ends)):
+        raise ArgumentError(
+            f"no Rényi divergence of order {order:g} is known for this loss; "
+            "ask for a lower order, or for epsilon(delta)"
+        )
     return Bound(
         max(0.0, max(e[0] for e in ends) / c), max(e[1] for e in ends) / c, "generating function"
     )
