@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from dither.auditing.audit import audit
     from dither.query.asking import (
         bins,
         count,
@@ -63,6 +64,7 @@ _HOMES = {
         ),
         ("query.asking", None),
     ),
+    "audit": ("auditing", None),
     "Certificate": ("query.certificate", None),
     "verify": ("query.certificate", None),
     "draft_policy": ("query.drafting", None),
@@ -83,6 +85,7 @@ __all__ = [
     "Question",
     "Release",
     "Session",
+    "audit",
     "bins",
     "count",
     "count_units",

@@ -1,0 +1,29 @@
+"""Auditing: certified lower bounds of what a mechanism reveals, from its outputs alone.
+
+An audit treats every mechanism as a black box, ours or another's. It can show that a claim is
+false; it never shows that one is true.
+"""
+
+from dither.auditing.audit import audit
+from dither.auditing.budgets import samples_needed
+from dither.auditing.events import Event
+from dither.auditing.one_run import (
+    OneRunAudit,
+    audit_one_run,
+    chance_of_guesses,
+    guess_by_score,
+)
+from dither.auditing.result import Audit, Claim, Verdict
+
+__all__ = [
+    "Audit",
+    "Claim",
+    "Event",
+    "OneRunAudit",
+    "Verdict",
+    "audit",
+    "audit_one_run",
+    "chance_of_guesses",
+    "guess_by_score",
+    "samples_needed",
+]

@@ -1,0 +1,257 @@
+"""Choosing events on one part of the samples, and certifying them on the other.
+
+An event is a score at or beyond a threshold. One part of the samples fits the scores, a second
+chooses a few events among all thresholds, the last counts how often those few happen. Only the last
+carries the statement: given the other parts, the events are fixed, and each count is binomial. With
+E events, each probability is bounded at level (1 - confidence)/(2·E), so that all bounds hold at
+once with probability at least ``confidence``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+import numpy as np
+
+from dither.auditing.bounds import epsilon_of, lower_bound, mu_of, upper_bound
+from dither.auditing.outcomes import Floats
+from dither.auditing.scores import Mask, Score
+
+__all__ = ["EVENTS", "Candidate", "Event", "certify", "choose_events"]
+
+EVENTS = 6
+"""How many events are certified: few, as each costs the others some of the confidence."""
+
+_CUTS = 400
+_OF_MU = 2
+Worth = Callable[[Floats, Floats], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A certified event.
+
+    Parameters
+    ----------
+    description : str
+        What it is, in terms of the outcome's structure and of quantiles; no value of an outcome.
+    likelier : {"d0", "d1"}
+        The dataset on which it is likelier.
+    p_lower, q_upper : float
+        It has at least probability ``p_lower`` there, and at most ``q_upper`` on the other.
+    epsilon : float
+        What it certifies, given the claimed delta: at least 0.
+    mu : float
+        What it certifies of Gaussian differential privacy: at least 0.
+    """
+
+    description: str
+    likelier: str
+    p_lower: float
+    q_upper: float
+    epsilon: float
+    mu: float
+
+    def __str__(self) -> str:
+        other = "d0" if self.likelier == "d1" else "d1"
+        return (
+            f"{self.description}: probability at least {_rate(self.p_lower, ROUND_FLOOR)} on "
+            f"{self.likelier}, at most {_rate(self.q_upper, ROUND_CEILING)} on {other}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An event that is chosen and not yet certified."""
+
+    score: Score
+    cut: float
+    above: bool
+    likelier: bool
+    worth: float
+
+    def happens(self) -> Mask:
+        """Of every outcome, whether it is in the event; one without the score never is."""
+        values = self.score.values
+        return values >= self.cut if self.above else values <= self.cut
+
+
+def choose_events(
+    scores: Iterable[Score], second: Mask, choose: Mask, *, delta: float, certifying: int
+) -> list[Candidate]:
+    """The events that promise most, at most one of a score and side but for mu.
+
+    Parameters
+    ----------
+    scores : iterable of Score
+    second, choose : array of bool
+        Which outcomes are of the second dataset, and which may be looked at.
+    delta : float
+        The claimed one.
+    certifying : int
+        How many samples of each dataset will certify.
+    """
+    by_epsilon: list[Candidate] = []
+    by_mu: list[Candidate] = []
+    z = 3.3
+    sizes = (int((choose & ~second).sum()), int((choose & second).sum()))
+
+    def epsilon(p: Floats, q: Floats) -> Floats:
+        least = _wilson(p, min(min(sizes), certifying), -z) - delta
+        most = _wilson(q, min(min(sizes), certifying), z)
+        with np.errstate(all="ignore"):
+            return np.where(least > 0, np.log(np.maximum(least, 1e-300) / most), -np.inf)
+
+    def spread(p: Floats, q: Floats) -> Floats:
+        # A stand-in for the normal quantile that needs no table: the logit has its order.
+        least = np.clip(_wilson(p, certifying, -z), 1e-12, 1 - 1e-12)
+        most = np.clip(_wilson(q, certifying, z), 1e-12, 1 - 1e-12)
+        room = np.minimum(np.minimum(least, 1 - least), np.minimum(most, 1 - most))
+        gap = np.log(least / (1 - least)) - np.log(most / (1 - most))
+        return np.asarray(gap / np.sqrt(1 + np.abs(np.log(room)) / 4))
+
+    for score in scores:
+        here = np.sort(_known(score.values[choose & ~second]))
+        there = np.sort(_known(score.values[choose & second]))
+        if not here.size and not there.size:
+            continue
+        cuts = _cuts(here, there)
+        for above in (True, False):
+            a, b = (_rates(x, cuts, n, above) for x, n in zip((here, there), sizes, strict=True))
+            for likelier, p, q in ((False, a, b), (True, b, a)):
+                for worth, into in ((epsilon, by_epsilon), (spread, by_mu)):
+                    into.append(_best(score, cuts, above, likelier, worth(p, q)))
+    chosen: list[Candidate] = []
+    for pool, most in ((by_epsilon, EVENTS - _OF_MU), (by_mu, EVENTS)):
+        for candidate in sorted(pool, key=lambda c: -c.worth):
+            if len(chosen) >= most:
+                break
+            if candidate.worth > -math.inf and not _repeats(candidate, chosen, choose):
+                chosen.append(candidate)
+    return chosen
+
+
+def certify(
+    chosen: Iterable[Candidate], second: Mask, certifying: Mask, *, delta: float, level: float
+) -> list[Event]:
+    """Count chosen events on samples that had no part in choosing, and bound their probabilities.
+
+    Parameters
+    ----------
+    chosen : iterable of Candidate
+    second, certifying : array of bool
+        Which outcomes are of the second dataset, and which are counted.
+    delta : float
+        The claimed one.
+    level : float
+        The probability that any bound fails.
+    """
+    events = list(chosen)
+    each = level / (2 * max(1, len(events)))
+    found = []
+    for event in events:
+        happens = event.happens()
+        this, other = (
+            certifying & (second == side) for side in (event.likelier, not event.likelier)
+        )
+        p = lower_bound(int(happens[this].sum()), int(this.sum()), each)
+        q = upper_bound(int(happens[other].sum()), int(other.sum()), each)
+        found.append(
+            Event(
+                _describe(event, certifying),
+                "d1" if event.likelier else "d0",
+                p,
+                q,
+                max(0.0, epsilon_of(p, q, delta)),
+                max(0.0, mu_of(p, q)),
+            )
+        )
+    return sorted(found, key=lambda e: -e.epsilon)
+
+
+def _best(score: Score, cuts: Floats, above: bool, likelier: bool, worths: Floats) -> Candidate:
+    i = int(worths.argmax())
+    return Candidate(score, float(cuts[i]), above, likelier, float(worths[i]))
+
+
+def _known(values: Floats) -> Floats:
+    return values[~np.isnan(values)]
+
+
+def _cuts(here: Floats, there: Floats) -> Floats:
+    """Values to cut at: all where they are few, else quantiles that grow dense at both ends."""
+    both = np.sort(np.concatenate([here, there]))
+    distinct = np.unique(both)
+    if distinct.size <= _CUTS:
+        return distinct
+    tail = np.geomspace(1.0 / both.size, 0.2, _CUTS // 4)
+    shares = np.concatenate([tail, np.linspace(0.2, 0.8, _CUTS // 2), 1.0 - tail])
+    places = np.clip((shares * both.size).astype(np.int64), 0, both.size - 1)
+    return np.unique(both[places])
+
+
+def _rates(values: Floats, cuts: Floats, size: int, above: bool) -> Floats:
+    """Shares of a sorted sample at or beyond each cut."""
+    if above:
+        hits = values.size - np.searchsorted(values, cuts, side="left")
+    else:
+        hits = np.searchsorted(values, cuts, side="right")
+    return np.asarray(hits / max(size, 1))
+
+
+def _wilson(rate: Floats, n: int, z: float) -> Floats:
+    """Wilson's bound of a rate: quick, and only for choosing."""
+    middle = rate + z * z / (2 * n)
+    reach = z * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return np.asarray((middle + reach) / (1 + z * z / n))
+
+
+def _repeats(candidate: Candidate, chosen: list[Candidate], part: Mask) -> bool:
+    """Whether the same outcomes are in an event that is chosen already."""
+    happens = candidate.happens()[part]
+    return any(
+        c.likelier == candidate.likelier and np.array_equal(happens, c.happens()[part])
+        for c in chosen
+    )
+
+
+def _describe(event: Candidate, part: Mask) -> str:
+    """What the event is, without any value of an outcome."""
+    score, side = event.score, "at or above" if event.above else "at or below"
+    if score.kind == "atoms":
+        return _describe_atoms(event, part)
+    if score.kind == "binary":
+        return f"{score.name} is {side} 2^{event.cut:.0f}"
+    if score.name.startswith("whether "):
+        held = (event.cut > 0.5) == event.above
+        return f"32 bits {'hold' if held else 'do not hold'} {score.name.partition('hold ')[2]}"
+    known = _known(score.values[part])
+    if known.size and event.above and event.cut >= known.max():
+        return f"{score.name} takes its largest value"
+    if known.size and not event.above and event.cut <= known.min():
+        return f"{score.name} takes its smallest value"
+    share = float(np.mean(known <= event.cut)) if known.size else 0.0
+    return f"{score.name} is {side} its percentile {100 * share:.4g}"
+
+
+def _describe_atoms(event: Candidate, part: Mask) -> str:
+    atoms = event.score.atoms
+    assert atoms is not None
+    codes = np.unique(atoms.codes[part & event.happens()])
+    other, this = ("d0", "d1") if event.likelier else ("d1", "d0")
+    if atoms.labels:
+        names = ", ".join(atoms.labels[int(c)] for c in codes[:5])
+        return f"{atoms.name} is {names or 'one not seen'}"
+    return (
+        f"{atoms.name} is one of {codes.size:,} value{'' if codes.size == 1 else 's'} "
+        f"likelier on {this} than on {other}"
+    )
+
+
+def _rate(value: float, rounding: str) -> str:
+    """A percentage to three digits, rounded so that the statement stays true."""
+    kept = Context(prec=3, rounding=rounding).create_decimal(Decimal(value) * 100)
+    return f"{float(kept):g} %"

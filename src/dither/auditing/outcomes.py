@@ -1,0 +1,254 @@
+"""What a mechanism may return, as columns of numbers and atoms.
+
+An outcome is a number, text, ``None``, an array, a tuple or mapping of these, a dataclass, any
+object with a hash, or an exception. It becomes
+
+* numbers: its coordinates, its length, simple statistics of them, and the low-order bits of floats;
+* atoms: itself, and itself without its numbers (types, texts, which exception), as integer codes.
+
+Nothing of this looks at which dataset an outcome is of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Atoms", "Column", "Outcomes", "Raised", "describe_outcomes"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+MOST = 48
+"""Coordinates that are looked at one by one; statistics are of all."""
+
+_BITS = 4
+"""Coordinates whose low-order bits are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The outcome of a call that failed: the exception's type, never its text."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A number of each outcome, NaN where it has none.
+
+    ``binary`` says that a value is an exponent of two, which is told as such.
+    """
+
+    name: str
+    values: Floats
+    binary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """A code for each outcome; equal codes are equal outcomes. ``labels`` may be shown."""
+
+    name: str
+    codes: Codes
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Outcomes in order, each by its columns and atoms; ``raw`` are the coordinates, NaN padded."""
+
+    columns: tuple[Column, ...]
+    atoms: tuple[Atoms, ...]
+    raw: Floats
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+
+def describe_outcomes(
+    outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_]
+) -> Outcomes:
+    """Columns and atoms of outcomes.
+
+    Parameters
+    ----------
+    outputs : sequence or array, one outcome an entry (a row, for an array of two dimensions)
+    seen : array of bool, shape (n,)
+        Those that may say which columns there are; the others are only put into them.
+
+    Returns
+    -------
+    Outcomes
+    """
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and outputs.ndim <= 2:
+        return _of_array(outputs, seen)
+    return _of_objects(outputs, seen)
+
+
+def _of_array(array: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
+    table = array.reshape(len(array), -1)
+    raw = table.astype(np.float64)
+    flat = np.ascontiguousarray(table)
+    if flat.shape[1] == 1:
+        keys = flat[:, 0]
+    else:
+        keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1])))[:, 0]
+    codes = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return Outcomes(tuple(_columns(raw, seen)), (Atoms("the output", codes),), raw[:, :MOST])
+
+
+def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
+    found: list[list[float]] = []
+    whole: list[Hashable] = []
+    frames: list[Hashable] = []
+    kinds: list[str] = []
+    for output in outputs:
+        parts: list[float] = []
+        key, frame = _flatten(output, parts, 0)
+        found.append(parts)
+        whole.append(key)
+        frames.append(frame)
+        kinds.append(f"raises {output.kind}" if isinstance(output, Raised) else _kind(output))
+    lengths = np.array([len(parts) for parts in found], dtype=np.float64)
+    width = int(lengths[seen].max(initial=0.0))
+    table = np.full((len(found), width), np.nan)
+    for i, parts in enumerate(found):
+        table[i, : len(parts)] = parts[:width]
+    columns = _columns(table, seen)
+    if len(set(lengths[seen].tolist())) > 1:
+        columns.append(Column("the number of numbers in the output", lengths))
+    atoms = [_coded("the output", whole), _coded("the output without its numbers", frames)]
+    names = tuple(dict.fromkeys(kinds))
+    place = {name: i for i, name in enumerate(names)}
+    codes = np.array([place[kind] for kind in kinds], dtype=np.int64)
+    atoms.append(Atoms("the kind of the output", codes, names))
+    return Outcomes(tuple(columns), tuple(atoms), table[:, :MOST])
+
+
+def _coded(name: str, keys: Sequence[Hashable]) -> Atoms:
+    place: dict[Hashable, int] = {}
+    codes = [place.setdefault(key, len(place)) for key in keys]
+    return Atoms(name, np.array(codes, dtype=np.int64))
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _flatten(value: Any, parts: list[float], depth: int) -> tuple[Hashable, Hashable]:
+    """Put the numbers of a value into ``parts``; return it, and it without numbers, hashable."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str | bytes):
+        parts.append(float(len(value)))
+        return value, ("text", value)
+    if value is None or isinstance(value, Raised):
+        return value, value
+    if isinstance(value, numbers.Number):
+        return _number(value, parts)
+    if depth < 8:
+        inner = _inside(value)
+        if inner is not None:
+            pairs = [_flatten(v, parts, depth + 1) for v in inner]
+            name = type(value).__name__
+            return (name, *(a for a, _ in pairs)), (name, *(b for _, b in pairs))
+    try:
+        hash(value)
+    except TypeError:
+        return type(value).__name__, type(value).__name__
+    return value, value
+
+
+def _number(value: Any, parts: list[float]) -> tuple[Hashable, Hashable]:
+    kind = type(value).__name__
+    if isinstance(value, complex):
+        parts += [value.real, value.imag]
+        return (kind, repr(value)), kind
+    try:
+        parts.append(float(value))
+    except (OverflowError, ValueError):
+        parts.append(np.inf if value > 0 else -np.inf)
+    # NaN is not itself, and the two zeros are equal: told apart by how they are written.
+    key = repr(value) if isinstance(value, float) and (value != value or value == 0) else value
+    return (kind, key), kind
+
+
+def _inside(value: Any) -> Sequence[Any] | None:
+    """The parts of a compound value in a fixed order; None for what has none."""
+    if isinstance(value, np.ndarray):
+        return [*value.shape, *value.ravel().tolist()] if value.ndim > 1 else list(value.tolist())
+    if isinstance(value, Mapping):
+        return [part for key in sorted(value, key=repr) for part in (key, value[key])]
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    if isinstance(value, list | tuple):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, f.name) for f in dataclasses.fields(value)]
+    return None
+
+
+def _columns(table: Floats, seen: npt.NDArray[np.bool_]) -> list[Column]:
+    width = table.shape[1]
+    one = width == 1
+    names = ["the output" if one else f"coordinate {i + 1}" for i in range(min(width, MOST))]
+    columns = [Column(name, table[:, i]) for i, name in enumerate(names)]
+    for i in range(min(width, _BITS)):
+        columns += _bits(names[i], table[:, i], seen)
+    if width > 1:
+        columns += _statistics(table)
+    return [c for c in columns if _varies(c.values[seen])]
+
+
+def _varies(values: Floats) -> bool:
+    known = values[~np.isnan(values)]
+    return bool(known.size and (known.size < values.size or np.any(known != known[0])))
+
+
+def _statistics(table: Floats) -> list[Column]:
+    empty = np.isnan(table).all(axis=1)
+    filled = np.where(np.isnan(table), 0.0, table)
+    with np.errstate(all="ignore"):
+        found = {
+            "the sum of the coordinates": filled.sum(axis=1),
+            "the largest coordinate": np.where(np.isnan(table), -np.inf, table).max(axis=1),
+            "the smallest coordinate": np.where(np.isnan(table), np.inf, table).min(axis=1),
+            "the place of the largest coordinate": np.where(np.isnan(table), -np.inf, table)
+            .argmax(axis=1)
+            .astype(np.float64),
+            "the number of zeros": (table == 0).sum(axis=1).astype(np.float64),
+        }
+        for i in range(min(table.shape[1], 8) - 1):
+            name = f"coordinate {i + 2} less coordinate {i + 1}"
+            found[name] = table[:, i + 1] - table[:, i]
+    return [Column(name, np.where(empty, np.nan, values)) for name, values in found.items()]
+
+
+def _bits(name: str, values: Floats, seen: npt.NDArray[np.bool_]) -> list[Column]:
+    """Of a float odd·2^e: e, the last three bits, whether 32 bits hold it; and the sign of zero."""
+    finite = np.isfinite(values)
+    safe = np.where(finite, values, 0.0)
+    mantissa, exponent = np.frexp(safe)
+    whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
+    low = whole & -whole
+    lowest = exponent - 53 + np.log2(np.maximum(low, 1))
+    none = ~finite | (safe == 0)
+    with np.errstate(all="ignore"):
+        narrow = safe.astype(np.float32).astype(np.float64) == safe
+    columns = [Column(f"the lowest bit of {name}", np.where(none, np.nan, lowest), binary=True)]
+    if np.any((safe != np.round(safe))[seen]):
+        columns += [
+            Column(f"the last three bits of {name}", np.where(none, np.nan, whole & 7)),
+            Column(f"whether 32 bits hold {name}", np.where(finite, narrow, np.nan)),
+        ]
+    if np.any((finite & (values == 0) & np.signbit(values))[seen]):
+        signed = np.where(values == 0, np.signbit(values), np.nan)
+        columns.append(Column(f"the sign of the zero that {name} is", signed))
+    return columns

@@ -1,0 +1,121 @@
+"""What an audit found: a verdict, a certified bound, and the event that shows it."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dither.auditing.events import Event
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Audit", "Claim", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """What may be said. No audit verifies a claim: it may have missed the event that breaks it."""
+
+    VIOLATED = "violated"
+    NOT_REFUTED = "not refuted"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a mechanism is said to satisfy: (epsilon, delta), or mu-GDP where ``mu`` is given."""
+
+    epsilon: float
+    delta: float = 0.0
+    mu: float | None = None
+
+    def __str__(self) -> str:
+        if self.mu is not None:
+            return f"μ = {self.mu:g} (Gaussian)"
+        return f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The result of `audit`.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        *violated* or *not refuted*; never *verified*.
+    lower : float
+        The certified lower bound of epsilon at the claimed delta; 0 where nothing is certified.
+    mu : float
+        The certified lower bound of mu, as Gaussian differential privacy measures it.
+    event : Event
+        The event that certifies most, described without any value of an output.
+    events : tuple of Event
+        All that were certified; every bound of every one of them holds at once.
+    claimed : Claim
+        What was claimed.
+    samples : int
+        Outputs drawn from each of the two datasets; half of them certify.
+    confidence : float
+        The probability that no bound is wrong, if draws are independent.
+    seconds : float
+        What it took.
+    reuse : str or None
+        How the mechanism's noise is not fresh, where that was seen.
+    notes : tuple of str
+        What else should be known.
+    """
+
+    verdict: Verdict
+    lower: float
+    mu: float
+    event: Event | None
+    events: tuple[Event, ...]
+    claimed: Claim
+    samples: int
+    confidence: float
+    seconds: float
+    reuse: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """The result in a paragraph for people, which says what it does not say.
+
+        Returns
+        -------
+        str
+        """
+        lines = [
+            f"{self.verdict.upper()}: claimed {self.claimed}; certified "
+            + (f"μ >= {self.mu:.3f}" if self.claimed.mu is not None else f"ε >= {self.lower:.3f}")
+            + f" at {100 * self.confidence:g} % confidence."
+        ]
+        if self.reuse:
+            lines.append(f"Reused noise: {self.reuse}.")
+        if self.event is not None:
+            lines.append(f"Event: {self.event}.")
+        lines += [f"Note: {note}." for note in self.notes]
+        lines.append(f"{self.samples:,} outputs of each dataset, {self.seconds:.1f} s.")
+        if self.verdict is Verdict.NOT_REFUTED:
+            lines.append(
+                "Not refuted is not verified: other datasets, other events or more samples may "
+                "tell more."
+            )
+        return "\n".join(part for line in lines for part in textwrap.wrap(line, 88))
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the certified events against what the claim allows.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from dither.plots.audit import draw_audit
+
+        return draw_audit(self, path)

@@ -1,0 +1,102 @@
+"""Noise that is used twice: fixed seeds, one noise for both datasets, outcomes that come again.
+
+An audit counts independent draws. A mechanism whose draws are not independent is named here, and
+is no mechanism of the claim: of two releases, an observer subtracts one from the other. Each test
+asks for evidence that independent draws give with probability at most ``RARE``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.auditing.bounds import lower_bound, upper_bound
+from dither.auditing.outcomes import Codes, Floats
+
+__all__ = ["RARE", "fixed_output", "repeats_in_time", "same_again", "same_difference"]
+
+RARE = 1e-9
+"""Of each test, the probability to name a mechanism whose draws are independent."""
+
+
+def fixed_output(here: Codes, there: Codes) -> str | None:
+    """Whether each dataset always gives one outcome, another for each."""
+    if len(here) < 20 or np.any(here != here[0]) or np.any(there != there[0]):
+        return None
+    if here[0] == there[0]:
+        return None
+    return "equal calls always give the same output: its noise is fixed, by a seed, or absent"
+
+
+def same_again(first: Codes, second: Codes) -> str | None:
+    """Whether two equal calls of a vectorised sampler gave the same outcomes in the same order."""
+    if np.array_equal(first, second) and _log_orders(first) > -math.log(RARE):
+        return "two equal calls gave the same outputs in the same order: its noise has a fixed seed"
+    return None
+
+
+def same_difference(here: Floats, there: Floats, codes: Codes) -> str | None:
+    """Whether the i-th outcomes of the two datasets always differ by the same vector.
+
+    For independent draws each of the n!/Π m! orders of one side's outcomes (m the multiplicities)
+    is as likely, and at most one of them gives constant differences.
+    """
+    if here.shape != there.shape or not here.size or not np.isfinite(here).any():
+        return None
+    with np.errstate(all="ignore"):
+        gap = there - here
+        allowed = 1e-9 * (1.0 + np.nanmax(np.abs(np.where(np.isfinite(here), here, 0.0))))
+        constant = np.nanmax(np.abs(gap - gap[:1]), initial=0.0) <= allowed
+    if constant and not np.isnan(gap).all() and _log_orders(codes) > -math.log(RARE):
+        return "outputs on d0 and d1 differ by a constant, call by call: both have the same noise"
+    return None
+
+
+def repeats_in_time(codes: Codes) -> str | None:
+    """Whether outcomes come again after a fixed number of calls more often than by chance.
+
+    The first half of the calls names the lag. In the second half, pairs at that lag are counted,
+    and pairs of outcomes far apart in time; if draws are independent, both have the same chance.
+    """
+    half = len(codes) // 2
+    lags = {1, *_gaps(codes[:half])}
+    late = codes[half:]
+    for lag in sorted(lags):
+        blocks = len(late) // (4 * lag)
+        if blocks < 1:
+            continue
+        # Pairs without a call in common, so that they are independent.
+        quarter = late[: 2 * lag * blocks].reshape(blocks, 2, lag)
+        near = quarter[:, 0] == quarter[:, 1]
+        rest = late[2 * lag * blocks :]
+        middle = len(rest) // 2
+        far = rest[:middle] == rest[middle : 2 * middle]
+        level = RARE / (2 * len(lags))
+        if near.size < 50 or far.size < 50:
+            continue
+        if lower_bound(int(near.sum()), near.size, level) > upper_bound(
+            int(far.sum()), far.size, level
+        ):
+            after = "at the next call" if lag == 1 else f"after {lag:,} calls"
+            return f"outputs come again {after} more often than by chance: its noise is reused"
+    return None
+
+
+def _gaps(codes: Codes) -> list[int]:
+    """The most common distance between an outcome and its next return, where it stands out."""
+    order = np.argsort(codes, kind="stable")
+    same = codes[order[1:]] == codes[order[:-1]]
+    gaps = (order[1:] - order[:-1])[same]
+    if gaps.size < 20:
+        return []
+    return [int(np.bincount(gaps).argmax())]
+
+
+def _log_orders(codes: npt.NDArray[np.int64]) -> float:
+    """log(n!/Π m!): how many orders of the outcomes can be told apart."""
+    counts = np.bincount(codes)
+    return math.lgamma(len(codes) + 1) - sum(
+        math.lgamma(c + 1) for c in counts[counts > 1].tolist()
+    )

@@ -1,0 +1,86 @@
+"""An audit as a picture: the certified events against what the claim allows an attacker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.plots.canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, short, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dither.auditing import Audit, Claim
+
+__all__ = ["draw_audit"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def draw_audit(audit: Audit, path: str | Path | None = None) -> Figure:
+    """Draw true alarms against false alarms, on logarithmic axes.
+
+    Parameters
+    ----------
+    audit : Audit
+        What is drawn.
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.ticker import FuncFormatter
+
+    points = [(e.q_upper, e.p_lower) for e in audit.events if e.p_lower > e.q_upper]
+    low = min([1e-3, *(q / 3 for q, _ in points)])
+    bottom = min([low, *(p / 3 for _, p in points)])
+    figure = new_figure(WIDTH * 0.72, 5.0)
+    axes = figure.subplots()
+    rates = np.geomspace(low, 1.0, 400)
+    allowed = _allowed(audit.claimed, rates)
+    axes.fill_between(rates, np.maximum(rates, bottom), allowed, color=COLOURS[0], alpha=0.12)
+    axes.plot(rates, allowed, color=COLOURS[0], linewidth=2, label=f"allowed by {audit.claimed}")
+    axes.plot(rates, rates, color=MUTED, linewidth=1, linestyle=":", label="guessing blindly")
+    if points:
+        over = np.array([p > _allowed(audit.claimed, np.array([q]))[0] for q, p in points])
+        x, y = np.array(points).T
+        for mask, colour, marker, label in (
+            (over, COLOURS[5], "D", "certified, beyond the claim"),
+            (~over, COLOURS[2], "o", "certified"),
+        ):
+            if mask.any():
+                axes.plot(x[mask], y[mask], marker, color=colour, markersize=7, label=label)
+    tidy(axes, values="y")
+    axes.spines["left"].set_visible(True)
+    axes.set(xscale="log", yscale="log", xlim=(low, 1.0), ylim=(bottom, 1.15))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{short(100 * value)} %"))
+        axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+    axes.set_xlabel("false alarms, at most", color=INK)
+    axes.set_ylabel("true alarms, at least", color=INK)
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    bound = f"μ ≥ {audit.mu:.3f}" if audit.claimed.mu is not None else f"ε ≥ {audit.lower:.3f}"
+    foot = (
+        f"{bound} at {100 * audit.confidence:g} % confidence, from {audit.samples:,} outputs of "
+        "each dataset. " + (f"Noise is reused: {audit.reuse}." if audit.reuse else "")
+    )
+    title = f"Audit: {audit.verdict.value}"
+    return finish(figure, title=title, foot=foot.strip(), path=path)
+
+
+def _allowed(claim: Claim, rates: Floats) -> Floats:
+    """The most true alarms that the claim allows at each rate of false alarms."""
+    if claim.mu is not None:
+        normal = NormalDist()
+        inner = np.clip(rates, 1e-12, 1 - 1e-12)
+        return np.array([normal.cdf(normal.inv_cdf(float(r)) + claim.mu) for r in inner])
+    factor = np.exp(min(claim.epsilon, 700.0))
+    above = factor * rates + claim.delta
+    below = 1.0 - (1.0 - claim.delta - rates) / factor
+    return np.asarray(np.minimum(1.0, np.minimum(above, below)))
