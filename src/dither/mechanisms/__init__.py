@@ -17,8 +17,10 @@ from dither.mechanisms.combination import half_width, linear_interval
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.key_threshold import KeyThreshold
+from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.max_norm import MaxNorm
 from dither.mechanisms.noisy_max import NoisyMax
 from dither.mechanisms.peeling import Peeling
@@ -45,9 +47,11 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
+    "Gaussian",
     "Geometric",
     "KeyDiscovery",
     "KeyThreshold",
+    "Laplace",
     "MaxNorm",
     "Need",
     "NoisyMax",

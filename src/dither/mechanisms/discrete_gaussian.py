@@ -10,7 +10,9 @@ Assumption. q is integer-valued and l2_squared bounds Σ(q_i(D) - q_i(D'))² for
 D, D'.
 
 Guarantee. rho-zCDP with rho = l2_squared/(2σ²) exactly, for the neighbours that l2_squared was
-computed for.
+computed for; and (epsilon, delta)-DP for every epsilon with the delta of ``analytic``, which is
+exact where one coordinate changes, and for vectors as good as continuous noise's on all but coarse
+lattices.
 
 Proof. For an integer shift m the Rényi divergence of order alpha between Z + m and Z is
 
@@ -50,8 +52,11 @@ from dither.mechanisms.additive import (
     shape_of,
     smallest_half_width,
 )
+from dither.mechanisms.analytic import discrete_delta, discrete_sigma2, mass_below
+from dither.mechanisms.composable import gaussian_pair
+from dither.mechanisms.search import largest_parameter
 from dither.numeric import directed
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["DiscreteGaussian"]
 
@@ -100,10 +105,78 @@ class DiscreteGaussian:
         """The mechanism that costs exactly rho at squared L2 sensitivity ``l2_squared``."""
         return cls(check_amount("l2_squared", l2_squared) / (2 * check_amount("rho", rho)))
 
+    @classmethod
+    def for_epsilon(
+        cls,
+        epsilon: Fraction,
+        delta: Fraction,
+        *,
+        l2_squared: Fraction | int,
+        coordinates: int | None = None,
+    ) -> DiscreteGaussian:
+        """The least noise found that is (epsilon, delta)-DP, by the delta of the law itself.
+
+        Parameters
+        ----------
+        epsilon, delta : Fraction
+            Above 0, and in (0, 1).
+        l2_squared : int or Fraction
+            Squared L2 sensitivity.
+        coordinates : int, optional
+            The most coordinates that change; without it, what l2_squared allows.
+
+        Examples
+        --------
+        >>> noise = DiscreteGaussian.for_epsilon(Fraction(1), Fraction(1, 10**6), l2_squared=100)
+        >>> noise.delta(Fraction(1), l2_squared=100) <= Fraction(1, 10**6)
+        True
+        >>> round(math.sqrt(noise.sigma2), 1)
+        42.3
+        """
+        moved, square = _moved(check_amount("l2_squared", l2_squared), coordinates)
+        if square == 0:
+            raise ArgumentError("l2_squared must be at least 1 for a vector of integers to change")
+        exact, target = check_amount("epsilon", epsilon), check_amount("delta", delta)
+        if target >= 1:
+            raise ArgumentError("delta must be in (0, 1)")
+        return cls(discrete_sigma2(exact, target, square, moved))
+
+    @classmethod
+    def for_half_width(cls, half_width: int, *, confidence: float) -> DiscreteGaussian:
+        """The noise of largest sigma2 (three digits) whose half-width is at most the one given.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is out of range.
+        """
+        found = largest_parameter("half_width", half_width, cls, confidence, noise.MAX_SIGMA2)
+        return cls(found)
+
     def loss(self, *, l2_squared: Fraction | int) -> Charge:
         """What a release costs: rho = l2_squared/(2σ²), and no finite epsilon at delta 0."""
         rho = check_amount("l2_squared", l2_squared, zero=True) / (2 * self.sigma2)
         return Charge(epsilon=None, rho=rho) if rho else Charge()
+
+    def delta(
+        self, epsilon: Fraction, *, l2_squared: Fraction | int, coordinates: int | None = None
+    ) -> Fraction:
+        """A proven upper bound of the delta at an epsilon; parameters as in `for_epsilon`."""
+        moved, square = _moved(check_amount("l2_squared", l2_squared, zero=True), coordinates)
+        return discrete_delta(
+            check_amount("epsilon", epsilon, zero=True), self.sigma2, square, moved
+        )
+
+    def privacy_loss(
+        self,
+        *,
+        l2_squared: Fraction | int,
+        coordinates: int | None = None,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes; see `composable.gaussian_pair`."""
+        moved, square = _moved(check_amount("l2_squared", l2_squared, zero=True), coordinates)
+        return gaussian_pair(self.sigma2, square, moved, neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape."""
@@ -141,6 +214,16 @@ class DiscreteGaussian:
         return {"mechanism": "discrete Gaussian", "sigma2": str(self.sigma2)}
 
 
+def _moved(l2_squared: Fraction, coordinates: int | None) -> tuple[int, int]:
+    """(how many coordinates may change, squared sensitivity as an integer)."""
+    square = math.floor(l2_squared)
+    if coordinates is None:
+        return max(1, square), square
+    if isinstance(coordinates, bool) or not isinstance(coordinates, int) or coordinates < 1:
+        raise ArgumentError("coordinates must be an integer of at least 1")
+    return coordinates, square
+
+
 @lru_cache(maxsize=1024)
 def _upper_tail(sigma2: Fraction, t: int) -> Fraction:
     if sigma2 <= _SUMMED:
@@ -166,15 +249,7 @@ def _summed_tail(sigma2: Fraction, t: int) -> Fraction:
         ratio = -((-ratio * step) >> bits)
     total += -(-term * one // (one - ratio))
     first = directed.exp_upper(-Fraction(t * t) / (2 * sigma2))
-    return first * Fraction(total, one) / _mass_below(sigma2)
-
-
-def _mass_below(sigma2: Fraction) -> Fraction:
-    """A lower bound of N: its middle terms for small σ, σ√(2π) for large."""
-    if sigma2 >= 4:
-        return directed.sqrt_lower(sigma2 * _TWO_PI_BELOW)
-    middle = (directed.exp_lower(-Fraction(z * z) / (2 * sigma2)) for z in range(1, 20))
-    return 1 + 2 * sum(middle, Fraction(0))
+    return first * Fraction(total, one) / mass_below(sigma2)
 
 
 def _normal_tail(x2: Fraction) -> Fraction:

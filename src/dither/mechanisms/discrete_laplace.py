@@ -36,8 +36,10 @@ from dither.mechanisms.additive import (
     shape_of,
     smallest_half_width,
 )
+from dither.mechanisms.composable import laplace_pair
+from dither.mechanisms.search import largest_parameter
 from dither.numeric import directed
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["DiscreteLaplace"]
 
@@ -80,9 +82,31 @@ class DiscreteLaplace:
         """The mechanism that costs exactly epsilon at L1 sensitivity ``l1``."""
         return cls(check_amount("l1", l1) / check_amount("epsilon", epsilon))
 
+    @classmethod
+    def for_half_width(cls, half_width: int, *, confidence: float) -> DiscreteLaplace:
+        """The noise of largest scale (three digits) whose half-width is at most the one given.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is out of range.
+        """
+        found = largest_parameter("half_width", half_width, cls, confidence, noise.MAX_SCALE)
+        return cls(found)
+
     def loss(self, *, l1: Fraction | int) -> Charge:
         """What a release of L1 sensitivity ``l1`` costs: pure epsilon = l1/scale."""
         return Charge.pure(check_amount("l1", l1, zero=True) / self.scale)
+
+    def privacy_loss(
+        self, *, l1: Fraction | int, neighbours: Neighbours = Neighbours.ADD_REMOVE
+    ) -> Loss:
+        """The same loss as an object that composes, of any integer vector within ``l1``.
+
+        It is that of one coordinate that carries the whole change: see `composable`.
+        """
+        exact = check_amount("l1", l1, zero=True)
+        return laplace_pair(self.scale, math.floor(exact), neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Protocol
 
-from dither.mechanisms.additive import check_amount, log_of
+from dither.errors import ArgumentError
+from dither.mechanisms.additive import check_amount, check_confidence, log_of
 
-__all__ = ["largest_epsilon", "smallest_epsilon"]
+__all__ = ["largest_epsilon", "largest_parameter", "least_epsilon", "smallest_epsilon"]
 
 
 def smallest_epsilon(
@@ -88,6 +90,61 @@ def largest_epsilon(
         else:
             last = middle - 1
     return _grid(first)
+
+
+class HasHalfWidth(Protocol):
+    """Noise that tells its half-width."""
+
+    def half_width(self, confidence: float) -> float:
+        """A w with Pr[|Z| <= w] >= confidence."""
+        ...
+
+
+def least_epsilon(
+    name: str,
+    most: float | Fraction,
+    error: Callable[[Fraction], float],
+    *,
+    high: Fraction = Fraction(10**4),
+) -> Fraction:
+    """The least epsilon of three digits whose error is at most ``most``, or a clear refusal.
+
+    Raises
+    ------
+    ArgumentError
+        ``most`` is not a number above 0 (0 is allowed for integer errors), or cannot be reached.
+    """
+    if isinstance(most, bool) or not isinstance(most, int | float | Fraction) or not most >= 0:
+        raise ArgumentError(f"{name} must be a number of at least 0")
+    found = smallest_epsilon(lambda e: error(e) <= most, Fraction(1, 10**6), high)
+    if found is None:
+        raise ArgumentError(f"{name} cannot be reached: allow more, or a lower confidence")
+    return found
+
+
+def largest_parameter(
+    name: str,
+    most: float | Fraction,
+    made: Callable[[Fraction], HasHalfWidth],
+    confidence: float,
+    high: Fraction,
+) -> Fraction:
+    """The largest parameter of three digits whose half-width is at most ``most``.
+
+    Raises
+    ------
+    ArgumentError
+        ``most`` is not a number of at least 0, or the confidence is out of range.
+    """
+    check_confidence(confidence)
+    if isinstance(most, bool) or not isinstance(most, int | float | Fraction) or not most >= 0:
+        raise ArgumentError(f"{name} must be a number of at least 0")
+    found = largest_epsilon(
+        lambda p: made(p).half_width(confidence) <= most, Fraction(1, 10**6), high
+    )
+    if found is None:
+        raise ArgumentError(f"{name} cannot be reached: allow more, or a lower confidence")
+    return found
 
 
 def _grid(index: int) -> Fraction:

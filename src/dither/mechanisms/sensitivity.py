@@ -111,6 +111,17 @@ class Sensitivity:
         """Noise for every coordinate, rho-zCDP for the whole vector."""
         return DiscreteGaussian.for_loss(rho, l2_squared=self.l2_squared)
 
+    @property
+    def changed(self) -> int:
+        """The most coordinates that change: at most the dimension, and at most l1."""
+        return self.l1 if self.dimension is None else min(self.l1, self.dimension)
+
+    def analytic_gaussian(self, epsilon: Fraction, delta: Fraction) -> DiscreteGaussian:
+        """The least noise for every coordinate that is (epsilon, delta)-DP for the whole vector."""
+        return DiscreteGaussian.for_epsilon(
+            epsilon, delta, l2_squared=self.l2_squared, coordinates=self.changed
+        )
+
 
 def _least(*values: int | None) -> int | None:
     """The least of the values that are known."""

@@ -1,0 +1,304 @@
+"""The exact delta of Gaussian noise, as rationals that are proven upper bounds.
+
+Write mu for (L2 sensitivity)/sigma and T(x) = Pr[normal >= x].
+
+Continuous noise. delta(epsilon, mu) = T(epsilon/mu - mu/2) - e^epsilon·T(epsilon/mu + mu/2), by
+Balle and Wang; it rises with mu. T is enclosed by its series below 3 and by its continued fraction
+beyond, both in directed rounding, so that the bound holds to the last digit.
+
+Discrete noise, one coordinate moved by at most m. The law is log-concave, so the likelihood ratio
+of Z and Z + m is monotone and the best event is an upper set: delta = max over t of
+Pr[Z >= t] - e^epsilon·Pr[Z >= t + m], attained at the least t above epsilon·sigma2/m - m/2. Each
+term rises with m, so the largest m is the worst. The sum is taken term by term.
+
+Discrete noise, any integer vector of at most d coordinates moved. Let sigma2 = s² + t² (t² is the
+*softening*). Add continuous N(0, s²) to each coordinate and round each x to an integer y with
+probability proportional to exp(-(y - x)²/(2t²)): post-processing that commutes with integer shifts.
+By Poisson summation Σ_y exp(-(y - x)²/(2t²)) is t·sqrt(2π) times a number in [1 - θ, 1 + θ] for
+every x, with θ = 2q/(1 - q), q = exp(-2π²t²). So the law p' of the rounded noise obeys
+p <= (1 + θ)·p' and p' <= (1 + θ)/(1 - θ)·p, p being the discrete Gaussian of sigma2. Coordinates
+that do not move are the same on both sides. Hence with mu = (L2 sensitivity)/s, for θ <= 1/4,
+
+    delta_discrete(epsilon) <= e^(dθ)·delta(epsilon - 4dθ, mu),
+
+as log((1 + θ)²/(1 - θ)) <= 4θ. On a fine lattice a softening of 8 steps² makes θ less than 1e-67.
+
+Source. Balle and Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018,
+theorem 8; one coordinate: Canonne, Kamath and Steinke, NeurIPS 2020, theorem 7. The rounding
+argument is Peikert's convolution of discrete Gaussians (CRYPTO 2010), used here for privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+from dither.accounting import delta_of_rho, rho_of_epsilon
+from dither.mechanisms.additive import log_of
+from dither.numeric import directed
+
+__all__ = [
+    "discrete_delta",
+    "discrete_sigma2",
+    "gaussian_delta",
+    "gaussian_mu",
+    "mass_below",
+    "normal_tail",
+]
+
+_BITS = 192
+_FIXED = 1 << 256
+_PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923, 10**64)
+"""π, cut after 64 decimals; _PI + 1e-64 is above it."""
+
+_SUMMED = 4096
+"""Up to this sigma2, and this shift, one coordinate's delta is summed term by term."""
+
+
+def normal_tail(x: Fraction) -> tuple[Fraction, Fraction]:
+    """A lower and an upper bound of Pr[normal >= x], within 2**-110 of either.
+
+    Examples
+    --------
+    >>> low, high = normal_tail(Fraction(2))
+    >>> low < high, float(low)
+    (True, 0.0227501319481792...)
+    """
+    if x < 0:
+        low, high = normal_tail(-x)
+        return 1 - high, 1 - low
+    root_low = directed.sqrt_lower(2 * _PI, _BITS)
+    root_high = directed.sqrt_upper(2 * (_PI + Fraction(1, 10**64)), _BITS)
+    exponent = -x * x / 2
+    density = (
+        directed.exp_lower(exponent, _BITS) / root_high,
+        directed.exp_upper(exponent, _BITS) / root_low,
+    )
+    if x < 3:
+        below, above = _series(x)
+        return Fraction(1, 2) - density[1] * above, Fraction(1, 2) - density[0] * below
+    least, most = _fraction(x)
+    return density[0] / most, density[1] / least
+
+
+def _series(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Bounds of Σ_k x^(2k+1)/(2k+1)!!, 0 <= x < 3."""
+    low, high = math.floor(x * _FIXED), math.ceil(x * _FIXED)
+    square_low, square_high = math.floor(x * x * _FIXED), math.ceil(x * x * _FIXED)
+    below, above, k = 0, 0, 1
+    while high > 1 << 40 or k < 32:
+        below, above, k = below + low, above + high, k + 2
+        low = low * square_low // (k * _FIXED)
+        high = -(-high * square_high // (k * _FIXED))
+    # From k = 33 on each term is less than half of the one before.
+    return Fraction(below, _FIXED), Fraction(above + 2 * high, _FIXED)
+
+
+def _fraction(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Bounds of density/tail = x + 1/(x + 2/(x + 3/(x + ...))), x >= 3."""
+    x_low, x_high = math.floor(x * _FIXED), math.ceil(x * _FIXED)
+    square = _FIXED * _FIXED
+    # What continues at level n lies between x and x + (n + 1)/x.
+    low, high = x_low, x_high - (-201 * square // x_low)
+    for k in range(200, 0, -1):
+        low, high = x_low + k * square // high, x_high - (-k * square // low)
+    return Fraction(low, _FIXED), Fraction(high, _FIXED)
+
+
+@lru_cache(maxsize=4096)
+def gaussian_delta(epsilon: Fraction, mu: Fraction) -> Fraction:
+    """An upper bound of continuous Gaussian noise's delta, tight to some forty digits.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Of any sign.
+    mu : Fraction
+        Sensitivity over sigma, at least 0.
+
+    Examples
+    --------
+    >>> float(gaussian_delta(Fraction(10), Fraction(10**20, 48448052626053894000)))
+    2.26...e-05
+    """
+    if mu == 0:
+        return Fraction(0)
+    at = min(epsilon, Fraction(1 << 16))  # delta falls with epsilon, and exp has its reach
+    first = normal_tail(at / mu - mu / 2)[1]
+    second = directed.exp_lower(at, _BITS) * normal_tail(at / mu + mu / 2)[0]
+    return _short(max(Fraction(0), min(Fraction(1), first - second)))
+
+
+@lru_cache(maxsize=1024)
+def gaussian_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest mu, less 2**-48 of it, at which continuous noise is (epsilon, delta)-DP.
+
+    Examples
+    --------
+    >>> float(1 / gaussian_mu(Fraction(1), Fraction(1, 10**5)))
+    3.7306316348159...
+    """
+    # A sound start: what zCDP gives. Its square root is cut to whole multiples of 2**-48 of it.
+    low = directed.sqrt_lower(2 * rho_of_epsilon(epsilon, delta), 64)
+    unit = low / (1 << 48)
+    least, most = 1 << 48, 1 << 49
+    while gaussian_delta(epsilon, most * unit) <= delta:
+        least, most = most, 2 * most
+    while most - least > 1:
+        middle = (least + most) // 2
+        if gaussian_delta(epsilon, middle * unit) <= delta:
+            least = middle
+        else:
+            most = middle
+    return least * unit
+
+
+@lru_cache(maxsize=4096)
+def discrete_delta(
+    epsilon: Fraction, sigma2: Fraction, l2_squared: int, coordinates: int
+) -> Fraction:
+    """An upper bound of delta for discrete Gaussian noise on an integer vector.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        At least 0.
+    sigma2 : Fraction
+        The noise's parameter.
+    l2_squared : int
+        The most that Σ(change)² can be, at least 0.
+    coordinates : int
+        How many coordinates may change, at least 1.
+
+    Returns
+    -------
+    Fraction
+        The exact value, rounded up, where one coordinate changes and sigma2 <= 4096; else the least
+        of two proven bounds: the rounding argument's, and the conversion from zCDP.
+    """
+    if l2_squared == 0:
+        return Fraction(0)
+    moved = min(coordinates, l2_squared)
+    shift = math.isqrt(l2_squared)
+    if moved == 1 and sigma2 <= _SUMMED and shift <= _SUMMED:
+        return _summed_delta(epsilon, sigma2, shift)
+    bounds = [delta_of_rho(l2_squared / (2 * sigma2), epsilon)]
+    size = _size(sigma2)
+    # The size below as well: sigma2 may have been found from there.
+    for soft in {_softening(epsilon, moved, size), _softening(epsilon, moved, size - 1)}:
+        lost, factor = _rounding(soft, moved)
+        if soft < sigma2:
+            mu = directed.sqrt_upper(l2_squared / (sigma2 - soft))
+            bounds.append(factor * gaussian_delta(epsilon - lost, _short(mu)))
+    return min(bounds)
+
+
+@lru_cache(maxsize=1024)
+def discrete_sigma2(
+    epsilon: Fraction, delta: Fraction, l2_squared: int, coordinates: int
+) -> Fraction:
+    """The least sigma2 found, of 40 bits, whose `discrete_delta` at epsilon is at most delta."""
+    moved = min(coordinates, l2_squared)
+    # Where zCDP alone is enough; `discrete_delta` includes it.
+    best = _up40(l2_squared / (2 * rho_of_epsilon(epsilon, delta)))
+    rough = l2_squared / gaussian_mu(epsilon, delta) ** 2
+    soft = _softening(epsilon, moved, _size(rough))
+    lost, factor = _rounding(soft, moved)
+    if lost < epsilon and factor < 2:
+        found = _up40(l2_squared / gaussian_mu(epsilon - lost, delta / factor) ** 2 + soft)
+        if found < best and discrete_delta(epsilon, found, l2_squared, coordinates) <= delta:
+            best = found
+    if moved > 1 or best > _SUMMED or math.isqrt(l2_squared) > _SUMMED:
+        return best
+    low, high = rough / 4, best
+    while high - low > high / (1 << 36):
+        middle = _up40((low + high) / 2)
+        if discrete_delta(epsilon, middle, l2_squared, 1) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def mass_below(sigma2: Fraction) -> Fraction:
+    """A lower bound of N = Σ exp(-z²/(2σ²)): its middle terms for small σ, σ√(2π) for large."""
+    if sigma2 >= 4:
+        return directed.sqrt_lower(sigma2 * 2 * _PI)
+    middle = (directed.exp_lower(-Fraction(z * z) / (2 * sigma2)) for z in range(1, 20))
+    return 1 + 2 * sum(middle, Fraction(0))
+
+
+def _summed_delta(epsilon: Fraction, sigma2: Fraction, shift: int) -> Fraction:
+    """Σ_{y >= t} (f(y) - e^epsilon·f(y + shift)) / N for f(y) = exp(-y²/(2σ²)), rounded up.
+
+    Terms are taken relative to f(t), by their ratios f(y + 1)/f(y), which fall by a common factor.
+    """
+    t = math.floor(epsilon * sigma2 / shift - Fraction(shift, 2)) + 1
+    one = _FIXED
+    step = _ends(-1 / sigma2)
+    ratio = _ends(-Fraction(2 * t + 1) / (2 * sigma2))
+    low = high = one
+    first = second = j = 0
+    while j <= shift or high > 1 << 56 or ratio[1] >= one:
+        first += high
+        if j >= shift:
+            second += low
+        low, high = low * ratio[0] // one, -(-high * ratio[1] // one)
+        ratio = ratio[0] * step[0] // one, -(-ratio[1] * step[1] // one)
+        j += 1
+    first -= -high * one // (one - ratio[1])
+    exponent = -Fraction(t * t) / (2 * sigma2)
+    top = directed.exp_upper(exponent, _BITS) * Fraction(first, one)
+    bottom = directed.exp_lower(exponent, _BITS) * Fraction(second, one)
+    bottom *= directed.exp_lower(min(epsilon, Fraction(1 << 16)), _BITS)
+    return _short(max(Fraction(0), min(Fraction(1), (top - bottom) / mass_below(sigma2))))
+
+
+def _ends(exponent: Fraction) -> tuple[int, int]:
+    low, high = directed.exp_lower(exponent, 288), directed.exp_upper(exponent, 288)
+    return math.floor(low * _FIXED), math.ceil(high * _FIXED)
+
+
+def _size(sigma2: Fraction) -> int:
+    return sigma2.numerator.bit_length() - sigma2.denominator.bit_length()
+
+
+def _softening(epsilon: Fraction, moved: int, size: int) -> Fraction:
+    """A t², in eighths: what is lost of epsilon, about 2^-k of it, against t² of sigma2 = 2^size.
+
+    Any t² gives a true statement; this one is about the best.
+    """
+    start = math.log(8 * moved) - log_of(max(epsilon, Fraction(1, 1 << 20)))
+
+    def soft(k: int) -> float:
+        return max(0.25, (start + k * math.log(2)) / (2 * math.pi**2))
+
+    k = min(range(1, 90), key=lambda k: soft(k) * 2.0**-size + 2.0 ** (1 - k))
+    return Fraction(math.ceil(8 * soft(k)), 8)
+
+
+@lru_cache(maxsize=1024)
+def _rounding(soft: Fraction, moved: int) -> tuple[Fraction, Fraction]:
+    """(4dθ, e^(dθ)) rounded up, for t² = ``soft``: at least 1/4, so that θ is below 1/4."""
+    q = directed.exp_upper(-2 * _PI * _PI * soft)
+    theta = _short(2 * q / (1 - q))
+    return 4 * moved * theta, directed.exp_upper(min(Fraction(1 << 16), moved * theta))
+
+
+def _short(value: Fraction) -> Fraction:
+    """Rounded up to 128 significant bits, so that rationals stay short."""
+    return _up(value, 128)
+
+
+def _up40(value: Fraction) -> Fraction:
+    """Rounded up to 40 significant bits: short sampler's parameters draw faster."""
+    return _up(value, 40)
+
+
+def _up(value: Fraction, bits: int) -> Fraction:
+    if value == 0:
+        return value
+    exponent = value.numerator.bit_length() - value.denominator.bit_length() - bits
+    unit = Fraction(2) ** exponent
+    return math.ceil(value / unit) * unit

@@ -1,0 +1,83 @@
+"""Noise as losses that compose: pairs of laws that dominate every change within a sensitivity.
+
+A pair (P, Q) *dominates* another if it can be turned into the other by post-processing; then no
+attacker and no composition does better against the other. Parameters are rounded to doubles on the
+side of more loss.
+
+Discrete Laplace noise, L1 norm. One coordinate moved by m dominates every integer vector v with
+Σ|v_i| <= m. Proof: let T_a be the trade-off curve of Z against Z + a. Go from 0 to v one coordinate
+after another; along a path of two steps the errors of any test obey T >= T_b(1 - T_a) (a test's
+power in the first step is its level in the second). The law is log-concave, so the same threshold
+tests are best for every shift, and T_{a+b} = T_b(1 - T_a) exactly. Hence T_v >= T_{Σ|v_i|}.
+
+Fine lattices. Z of scale s is g·Z' + V with Z' of scale s/g and V independent of it: write Z as the
+difference of two geometric numbers, and each as g times its quotient by g plus its remainder, which
+are independent. So a shift by m <= g·m' at scale s is dominated by a shift by m' at scale s/g: the
+pair's support is kept short.
+
+Discrete Gaussian noise, L2 norm. One coordinate: the pair itself, while its support is short.
+Otherwise, by the rounding of ``analytic`` with a softening of 128, continuous Gaussian noise of
+sigma2 - 128 dominates it but for a distance in total variation of less than 1e-1090 a coordinate,
+which no double can tell from 0 and the bounds' own widening covers. On a lattice too coarse for
+that, its zCDP.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dither import privacy
+from dither.numeric import directed
+from dither.privacy import Loss, Neighbours
+
+__all__ = ["approximate_class", "gaussian_pair", "laplace_pair", "pure_class"]
+
+_ATOMS = 4096
+_SHORT_SIGMA2 = 250_000
+_SOFT = 128
+_COARSE = 64 * _SOFT
+
+
+def pure_class(epsilon: Fraction, neighbours: Neighbours) -> Loss:
+    """Any epsilon-DP mechanism."""
+    if epsilon == 0:
+        return Loss((), neighbours)
+    return privacy.pure(directed.float_up(epsilon), neighbours=neighbours)
+
+
+def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours) -> Loss:
+    """Any (epsilon, delta)-DP mechanism."""
+    return privacy.approximate(
+        directed.float_up(epsilon), directed.float_up(delta), neighbours=neighbours
+    )
+
+
+def laplace_pair(scale: Fraction, l1: int, neighbours: Neighbours) -> Loss:
+    """Discrete Laplace noise of a scale at an integer L1 sensitivity, any number of coordinates."""
+    if l1 == 0:
+        return Loss((), neighbours)
+    group = 1
+    if l1 > _ATOMS:
+        # Of the group sizes that are short enough, one that wastes least of the shift.
+        first = -(-l1 // _ATOMS)
+        group = min(range(first, first + 500), key=lambda g: -(-l1 // g) * g)
+    return privacy.discrete_laplace(
+        directed.float_down(scale / group), sensitivity=-(-l1 // group), neighbours=neighbours
+    )
+
+
+def gaussian_pair(
+    sigma2: Fraction, l2_squared: int, coordinates: int, neighbours: Neighbours
+) -> Loss:
+    """Discrete Gaussian noise on at most ``coordinates`` changing coordinates."""
+    if l2_squared == 0:
+        return Loss((), neighbours)
+    shift = math.isqrt(l2_squared)
+    if min(coordinates, l2_squared) == 1 and sigma2 <= _SHORT_SIGMA2 and shift <= _ATOMS:
+        sigma = directed.float_down(directed.sqrt_lower(sigma2))
+        return privacy.discrete_gaussian(sigma, sensitivity=shift, neighbours=neighbours)
+    if sigma2 >= _COARSE:
+        ratio = directed.sqrt_lower((sigma2 - _SOFT) / l2_squared)
+        return privacy.gaussian(directed.float_down(ratio), neighbours=neighbours)
+    return privacy.zcdp(directed.float_up(l2_squared / (2 * sigma2)), neighbours=neighbours)

@@ -1,0 +1,211 @@
+"""The Gaussian mechanism for real answers, calibrated analytically, on a public lattice.
+
+Law of what is added, with h the step and z an integer::
+
+    Pr[noise = z·h] proportional to exp(-(z·h)²/(2·sigma2))
+
+that is discrete Gaussian noise of sigma2/h² steps²; the answer is rounded to the lattice first (see
+``reals``).
+
+Assumption. The real vector q changes by at most ``l2`` in the Euclidean norm between neighbours, in
+the answer's own units (the neighbour relation is the caller's), and has ``dimension`` coordinates.
+
+Guarantee. For every epsilon, (epsilon, delta)-DP with the delta of ``analytic`` for the discrete
+law and the rounded answer: exact for one coordinate on a coarse lattice, else Balle and Wang's
+exact condition for continuous noise, less a proven correction that a fine lattice makes invisible.
+It holds for vectors too. And rho-zCDP with rho = (L2 sensitivity in steps)²·h²/(2·sigma2).
+
+The classic sigma, l2·sqrt(2·log(1.25/delta))/epsilon, is too large for epsilon <= 1 and not private
+for some above: at (10, 1e-5) its delta is 2.27e-5. Nor is the sigma of the conversion from zCDP
+needed, which is some seven per cent too large at (1, 1e-6).
+
+Source. Balle and Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018; the
+discrete law: ``analytic`` and ``discrete_gaussian``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from dither import noise
+from dither.mechanisms.additive import Integers, check_amount
+from dither.mechanisms.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.reals import Answer, check_step, released, steps_l2_squared
+from dither.mechanisms.search import largest_parameter
+from dither.mechanisms.selection import check_whole
+from dither.privacy import Charge, Loss, Neighbours
+
+__all__ = ["Gaussian"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """Gaussian noise for real answers, bound to its exact sigma2 and step.
+
+    Parameters
+    ----------
+    sigma2 : Fraction
+        σ² above 0, in squared units of the answer.
+    step : Fraction
+        The public lattice, above 0, in the answer's units; sigma2/step² is at most 2**104.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is not an exact positive number, or beyond the sampler's reach.
+
+    Examples
+    --------
+    >>> mechanism = Gaussian.for_loss(Fraction(1), Fraction(1, 10**5), l2=1)
+    >>> round(mechanism.sigma, 9)
+    3.730631635
+    >>> cost = mechanism.loss(l2=1, epsilon=Fraction(1))
+    >>> cost.epsilon, cost.delta <= Fraction(1, 10**5)
+    (Fraction(1, 1), True)
+    >>> len(Gaussian.for_loss(Fraction(1), Fraction(1, 10**5), l2=1, dimension=3)
+    ...     .release([0.5, 2.25, -1.0]))
+    3
+    """
+
+    sigma2: Fraction
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        for name in ("sigma2", "step"):
+            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
+        DiscreteGaussian(self.sigma2 / self.step**2)
+
+    @property
+    def noise(self) -> DiscreteGaussian:
+        """The noise in steps."""
+        return DiscreteGaussian(self.sigma2 / self.step**2)
+
+    @property
+    def sigma(self) -> float:
+        """σ in the answer's units."""
+        return math.sqrt(self.sigma2)
+
+    @classmethod
+    def for_loss(
+        cls,
+        epsilon: Fraction,
+        delta: Fraction,
+        *,
+        l2: Fraction | int,
+        dimension: int = 1,
+        step: Fraction | int | None = None,
+    ) -> Self:
+        """The least noise found that is (epsilon, delta)-DP, rounding included.
+
+        Parameters
+        ----------
+        epsilon, delta : Fraction
+            Above 0, and in (0, 1).
+        l2 : Fraction
+            L2 sensitivity, above 0, in the answer's units.
+        dimension : int
+            How many numbers the answer has.
+        step : Fraction, optional
+            The public lattice; without it, a fine one that follows from l2 and dimension.
+        """
+        change = check_amount("l2", l2)
+        exact = check_step(step, change, check_whole("dimension", dimension))
+        square = steps_l2_squared(change, exact, dimension)
+        found = DiscreteGaussian.for_epsilon(
+            epsilon, delta, l2_squared=square, coordinates=dimension
+        )
+        return cls(found.sigma2 * exact**2, exact)
+
+    @classmethod
+    def for_half_width(
+        cls, half_width: float | Fraction, *, confidence: float, step: Fraction | int
+    ) -> Self:
+        """The mechanism of largest σ² (three digits, in steps²) with this half-width.
+
+        Raises
+        ------
+        ArgumentError
+            Nothing on this lattice reaches it, or an argument is out of range.
+        """
+        exact = check_amount("step", step)
+        found = largest_parameter(
+            "half_width",
+            half_width,
+            lambda s: cls(s * exact**2, exact),
+            confidence,
+            noise.MAX_SIGMA2,
+        )
+        return cls(found * exact**2, exact)
+
+    def delta(self, epsilon: Fraction, *, l2: Fraction | int, dimension: int = 1) -> Fraction:
+        """A proven upper bound of the delta at an epsilon, tight to many digits."""
+        square = steps_l2_squared(l2, self.step, dimension)
+        return self.noise.delta(epsilon, l2_squared=square, coordinates=dimension)
+
+    def loss(
+        self, *, l2: Fraction | int, dimension: int = 1, epsilon: Fraction | None = None
+    ) -> Charge:
+        """What a release costs: rho, and (epsilon, `delta`) where an epsilon is named."""
+        charge = self.noise.loss(l2_squared=steps_l2_squared(l2, self.step, dimension))
+        if epsilon is None or not charge.rho:
+            return charge
+        exact = check_amount("epsilon", epsilon)
+        return Charge(exact, self.delta(exact, l2=l2, dimension=dimension), charge.rho)
+
+    def privacy_loss(
+        self,
+        *,
+        l2: Fraction | int,
+        dimension: int = 1,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes; see `composable`."""
+        square = steps_l2_squared(l2, self.step, dimension)
+        return self.noise.privacy_loss(
+            l2_squared=square, coordinates=dimension, neighbours=neighbours
+        )
+
+    def release(self, answer: Answer) -> Any:
+        """Say the answer with noise.
+
+        Parameters
+        ----------
+        answer : number, sequence of numbers or array
+            Finite; ints, Fractions, Decimals and floats (read as the decimals they print as).
+
+        Returns
+        -------
+        Fraction, tuple of Fraction, or array of float64
+            Points of the lattice; for an array, each correctly rounded to a double.
+
+        Raises
+        ------
+        ArgumentError
+            The answer is empty, or holds what is no finite number.
+        """
+        return released(answer, self.step, self.noise)
+
+    def draw(self, size: int | tuple[int, ...]) -> Integers:
+        """Draw independent noise in steps, int64, of the given shape."""
+        return self.noise.draw(size)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise, in squared units of the answer."""
+        return self.noise.variance * float(self.step) ** 2
+
+    def half_width(self, confidence: float) -> float:
+        """A w with Pr[|released - answer| <= w] >= confidence, rounding included."""
+        return float((self.noise.half_width(confidence) + Fraction(1, 2)) * self.step)
+
+    def tail(self, t: Fraction | int) -> Fraction:
+        """A proven upper bound of Pr[|released - answer| >= t], t in the answer's units."""
+        steps = check_amount("t", t, zero=True) / self.step - Fraction(1, 2)
+        return self.noise.tail(math.ceil(steps))
+
+    def parameters(self) -> dict[str, str]:
+        """The law and its exact parameters as text, for certificates."""
+        return {"mechanism": "Gaussian", "sigma2": str(self.sigma2), "step": str(self.step)}

@@ -1,0 +1,180 @@
+"""The Laplace mechanism for real answers: pure privacy, on a public lattice.
+
+Law of what is added, with h the step and z an integer::
+
+    Pr[noise = z·h] proportional to exp(-|z|·h/scale)
+
+that is discrete Laplace noise of scale/h steps; the answer is rounded to the lattice first (see
+``reals``). As h falls to 0 this is the Laplace law of density exp(-|x|/scale)/(2·scale), but
+nothing here is continuous: a sampler in floating point leaks through its gaps, this one has none.
+
+Assumption. The real vector q changes by at most ``l1`` in the L1 norm between neighbours, in the
+answer's own units (the neighbour relation is the caller's), and has ``dimension`` coordinates.
+
+Guarantee. epsilon-DP with epsilon = (ceil(l1/h) + dimension - 1)·h/scale exactly: the rounding of
+the answer is charged.
+
+Proof. The rounded answer is an integer vector of that L1 sensitivity (see ``reals``), and the rest
+is ``discrete_laplace``.
+
+Source. Dwork, McSherry, Nissim and Smith, TCC 2006; the attack on floating point: Mironov, "On
+significance of the least significant bits for differential privacy", CCS 2012.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from dither import noise
+from dither.mechanisms.additive import Integers, check_amount
+from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.reals import Answer, check_step, released, steps_l1
+from dither.mechanisms.search import largest_parameter
+from dither.mechanisms.selection import check_whole
+from dither.privacy import Charge, Loss, Neighbours
+
+__all__ = ["Laplace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """Laplace noise for real answers, bound to its exact scale and step.
+
+    Parameters
+    ----------
+    scale : Fraction
+        Above 0, in the answer's units.
+    step : Fraction
+        The public lattice, above 0, in the answer's units; scale/step is at most 2**52.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is not an exact positive number, or beyond the sampler's reach.
+
+    Examples
+    --------
+    >>> cents = Fraction(1, 100)
+    >>> mechanism = Laplace.for_loss(Fraction(1, 2), l1=Fraction(5, 2), step=cents)
+    >>> mechanism.scale, mechanism.loss(l1=Fraction(5, 2)).epsilon
+    (Fraction(5, 1), Fraction(1, 2))
+    >>> abs(mechanism.release(1234.56) - 1234) < 1000, mechanism.half_width(0.95)
+    (True, 14.985)
+    """
+
+    scale: Fraction
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "step"):
+            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
+        DiscreteLaplace(self.scale / self.step)
+
+    @property
+    def noise(self) -> DiscreteLaplace:
+        """The noise in steps."""
+        return DiscreteLaplace(self.scale / self.step)
+
+    @classmethod
+    def for_loss(
+        cls,
+        epsilon: Fraction,
+        *,
+        l1: Fraction | int,
+        dimension: int = 1,
+        step: Fraction | int | None = None,
+    ) -> Self:
+        """The mechanism that costs exactly epsilon, rounding included.
+
+        Parameters
+        ----------
+        epsilon : Fraction
+            Above 0.
+        l1 : Fraction
+            L1 sensitivity, above 0, in the answer's units.
+        dimension : int
+            How many numbers the answer has.
+        step : Fraction, optional
+            The public lattice; without it, a fine one that follows from l1 and dimension.
+        """
+        change = check_amount("l1", l1)
+        exact = check_step(step, change, check_whole("dimension", dimension))
+        return cls(
+            steps_l1(change, exact, dimension) * exact / check_amount("epsilon", epsilon), exact
+        )
+
+    @classmethod
+    def for_half_width(
+        cls, half_width: float | Fraction, *, confidence: float, step: Fraction | int
+    ) -> Self:
+        """The mechanism of largest scale (three digits, in steps) with this half-width.
+
+        Raises
+        ------
+        ArgumentError
+            Nothing on this lattice reaches it, or an argument is out of range.
+        """
+        exact = check_amount("step", step)
+        found = largest_parameter(
+            "half_width", half_width, lambda s: cls(s * exact, exact), confidence, noise.MAX_SCALE
+        )
+        return cls(found * exact, exact)
+
+    def loss(self, *, l1: Fraction | int, dimension: int = 1) -> Charge:
+        """What a release of L1 sensitivity ``l1`` costs: pure epsilon."""
+        return self.noise.loss(l1=steps_l1(l1, self.step, dimension))
+
+    def privacy_loss(
+        self,
+        *,
+        l1: Fraction | int,
+        dimension: int = 1,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes: the discrete law's own pair."""
+        return self.noise.privacy_loss(l1=steps_l1(l1, self.step, dimension), neighbours=neighbours)
+
+    def release(self, answer: Answer) -> Any:
+        """Say the answer with noise.
+
+        Parameters
+        ----------
+        answer : number, sequence of numbers or array
+            Finite; ints, Fractions, Decimals and floats (read as the decimals they print as).
+
+        Returns
+        -------
+        Fraction, tuple of Fraction, or array of float64
+            Points of the lattice; for an array, each correctly rounded to a double.
+
+        Raises
+        ------
+        ArgumentError
+            The answer is empty, or holds what is no finite number.
+        """
+        return released(answer, self.step, self.noise)
+
+    def draw(self, size: int | tuple[int, ...]) -> Integers:
+        """Draw independent noise in steps, int64, of the given shape."""
+        return self.noise.draw(size)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise, in squared units of the answer."""
+        return self.noise.variance * float(self.step) ** 2
+
+    def half_width(self, confidence: float) -> float:
+        """A w with Pr[|released - answer| <= w] >= confidence, rounding included."""
+        return float((self.noise.half_width(confidence) + Fraction(1, 2)) * self.step)
+
+    def tail(self, t: Fraction | int) -> Fraction:
+        """A proven upper bound of Pr[|released - answer| >= t], t in the answer's units."""
+        steps = check_amount("t", t, zero=True) / self.step - Fraction(1, 2)
+        return self.noise.tail(math.ceil(steps))
+
+    def parameters(self) -> dict[str, str]:
+        """The law and its exact parameters as text, for certificates."""
+        return {"mechanism": "Laplace", "scale": str(self.scale), "step": str(self.step)}
