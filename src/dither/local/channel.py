@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,12 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError, nearest
-from dither.local.domain import Domain, column
+from dither.local.domain import Domain, Value, column
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words, positive, secure_words
 
 if TYPE_CHECKING:
+    from dither.local.adversary import Attack
     from dither.local.aggregate import Aggregate
+    from dither.local.shuffling import ShuffledReports
 
 __all__ = ["Channel", "DomainLike", "Tally", "channel_from_dict", "checked_epsilon", "codes_within"]
 
@@ -196,6 +199,51 @@ class Channel(ABC):
             raise ArgumentError("n must be a whole number of at least 1")
         variance = self.noise_variance(f) + (f * (1 - f) if population else 0.0)
         return np.asarray(variance / int(n))
+
+    # What a report gives away
+
+    def attack(self, prior: Any = None, *, high: Iterable[Value] | None = None) -> Attack:
+        """Success of the Bayesian adversary who sees one report, in closed form.
+
+        Parameters
+        ----------
+        prior : array of float, shape (k,), optional
+            What the adversary knows of the population's shares. Without, the guess is the value
+            that makes the report likeliest, and `success` is told for uniform shares.
+        high : collection of values, optional
+            Also tell success by class, and how well a report shows that a value is one of these;
+            a graded channel's own high values by default.
+
+        Raises
+        ------
+        ArgumentError
+            The prior is no distribution, or the reports have too many forms for a closed form
+            (`simulate_attack` plays the game instead).
+        """
+        from dither.local.adversary import attack
+
+        return attack(self, prior, high=high)
+
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """Pr[report | value] up to a factor of each report's own, shape (n, k)."""
+        raise ArgumentError(f"channel {self.kind!r} states no likelihoods")
+
+    def shuffled(self, n: int) -> ShuffledReports:
+        """The central guarantee of n reports whose order is forgotten.
+
+        Parameters
+        ----------
+        n : int
+            Reports, at least 1.
+
+        Raises
+        ------
+        ArgumentError
+            n is below 1, or no two values are amplified.
+        """
+        from dither.local.shuffling import shuffled
+
+        return shuffled(self, n)
 
     # For planning
 

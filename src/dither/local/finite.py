@@ -75,6 +75,10 @@ class FiniteChannel(Channel):
         w, q = self.decoder, frequencies @ self.matrix
         return np.asarray((w * q) @ w.T - np.diag(frequencies))
 
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """Columns of the matrix."""
+        return np.asarray(self.matrix.T[reports])
+
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
         """One multinomial draw for each value that somebody holds."""
         rows = self.matrix

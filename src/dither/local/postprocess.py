@@ -51,7 +51,7 @@ def project(shares: Array, total: float = 1.0) -> Array:
     ordered = np.sort(shares)[::-1]
     over = (np.cumsum(ordered) - total) / np.arange(1, shares.size + 1)
     r = int(np.flatnonzero(ordered > over)[-1])
-    return np.maximum(shares - over[r], 0.0)
+    return np.asarray(np.maximum(shares - over[r], 0.0))
 
 
 def base_cut(shares: Array, errors: Array, *, quantile: float = 2.0) -> Array:

@@ -1,0 +1,91 @@
+"""Reports whose order is forgotten: the central loss that shuffling buys.
+
+Where each report is epsilon-locally private for every two values, n shuffled reports have the
+central loss that `dither.accounting.shuffle` bounds. A graded channel amplifies between two high
+values only, and there as randomised response among all its reports does: the laws of two high
+values x, z differ on the reports x and z alone, in c1 against c2, and everybody else, high or low,
+sends each of the two with chance c2 or more. That is all that the variation-ratio bound uses of
+the others. For a high against a low value nothing is amplified, as a low report excludes values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dither import accounting, privacy
+from dither.errors import ArgumentError
+from dither.local.channel import Channel
+from dither.local.frequency.grr import GRR
+from dither.local.frequency.sdgrr import SDGRR
+from dither.local.frequency.urr import URR
+from dither.privacy import Bound, Loss, Neighbours
+
+__all__ = ["ShuffledReports", "shuffled"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffledReports:
+    """The central guarantee of n reports whose order is forgotten.
+
+    Neighbours replace one person's value by another, both within `between`; n is public.
+
+    Parameters
+    ----------
+    n : int
+    between : str
+        Which pairs of values the guarantee compares.
+    central : dither.accounting.Shuffled
+        The counts that shuffled reports are post-processing of.
+    local_epsilon : float
+        Of one report between these values: the central epsilon is never above it.
+    """
+
+    n: int
+    between: str
+    central: accounting.Shuffled
+    local_epsilon: float
+
+    def epsilon(self, delta: float) -> Bound:
+        """The least central epsilon at a delta in (0, 1)."""
+        return self.central.epsilon(delta)
+
+    def delta(self, epsilon: float) -> Bound:
+        """The least central delta at an epsilon."""
+        return self.central.delta(epsilon)
+
+    def loss(self, delta: float) -> Loss:
+        """The central guarantee at a delta, as a loss that composes."""
+        return privacy.approximate(float(self.epsilon(delta)), delta, neighbours=Neighbours.REPLACE)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n:,} shuffled reports, between {self.between}: "
+            f"epsilon = {float(self.epsilon(1e-6)):.4g} at delta = 1e-06 "
+            f"(one report by itself: {self.local_epsilon:g})"
+        )
+
+
+def shuffled(channel: Channel, n: int) -> ShuffledReports:
+    """The central loss of n shuffled reports; see `Channel.shuffled`."""
+    promise = channel.guarantee
+    epsilon = max(pair.ratio for pair in promise.pairs.values())
+    if isinstance(channel, SDGRR | URR):
+        h = sum(channel.high)
+        if h < 2:
+            raise ArgumentError(
+                "shuffling amplifies between two high values only, and this channel has one"
+            )
+        epsilon = promise.pairs["high", "high"].ratio
+        k = len(channel.domain) if isinstance(channel, SDGRR) else h
+        central = accounting.shuffle(n, epsilon, randomiser="grr", k=k)
+        return ShuffledReports(n, "two high values", central, epsilon)
+    if not math.isfinite(epsilon):
+        raise ArgumentError(
+            f"shuffling does not amplify a {channel.kind} report: some reports exclude values"
+        )
+    if isinstance(channel, GRR):
+        central = accounting.shuffle(n, epsilon, randomiser="grr", k=len(channel.domain))
+    else:
+        central = accounting.shuffle(n, epsilon)
+    return ShuffledReports(n, "any two values", central, epsilon)

@@ -1,0 +1,110 @@
+"""What must hold of every channel, checked against its law: shared by the tests of this room."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dither.local import Aggregate, Channel, channel_from_dict
+from dither.local.chances import exp_bounds
+from dither.local.finite import FiniteChannel
+from dither.numeric import SimulatedWords
+
+DRAWS = 1_000_000
+FALSE_ALARM = 1e-7
+
+
+def chi_square_passes(seen: Any, expected: Any, false_alarm: float = FALSE_ALARM) -> bool:
+    """Whether counts agree with expected counts; cells expected below 5 are pooled.
+
+    The chi-square's tail is bounded by Laurent and Massart (2000):
+    Pr[X >= d + 2·sqrt(d·t) + 2·t] <= exp(-t).
+    """
+    seen, expected = np.asarray(seen, float).ravel(), np.asarray(expected, float).ravel()
+    if np.any(seen[expected == 0] > 0):
+        return False
+    small = expected < 5
+    seen = np.append(seen[~small], seen[small].sum())
+    expected = np.append(expected[~small], expected[small].sum())
+    kept = expected > 0
+    statistic = ((seen[kept] - expected[kept]) ** 2 / expected[kept]).sum()
+    d, t = max(1, int(kept.sum()) - 1), -math.log(false_alarm)
+    return bool(statistic <= d + 2 * math.sqrt(d * t) + 2 * t)
+
+
+def check_rows(channel: FiniteChannel) -> None:
+    """Rows of the exact law sum to one, and the matrix shows the same law."""
+    k, m = len(channel.domain), channel.outputs
+    rows = [[channel.exact(x, y) for y in range(m)] for x in range(k)]
+    assert all(sum(row, Fraction(0)) == 1 for row in rows)
+    assert all(p >= 0 for row in rows for p in row)
+    exact = np.array([[float(p) for p in row] for row in rows])
+    np.testing.assert_allclose(channel.matrix, exact, rtol=1e-12, atol=1e-15)
+
+
+def check_pure(channel: FiniteChannel) -> None:
+    """No report is more than e^epsilon likelier for one value than for another, exactly."""
+    low, _ = exp_bounds(channel.epsilon)
+    k = len(channel.domain)
+    for y in range(channel.outputs):
+        column = [channel.exact(x, y) for x in range(k)]
+        assert max(column) <= low * min(column)
+
+
+def realised(channel: Channel, x: int, seed: int = 1, draws: int = DRAWS) -> Any:
+    """Reports of many people who all hold code x."""
+    return channel.draw(np.full(draws, x, dtype=np.int64), SimulatedWords(seed))
+
+
+def check_sampler(channel: FiniteChannel, draws: int = DRAWS) -> bool:
+    """Whether the sampler realises the matrix, for every code."""
+    rows = channel.matrix
+    return all(
+        chi_square_passes(
+            np.bincount(realised(channel, x, 17 + x, draws), minlength=channel.outputs),
+            draws * rows[x],
+        )
+        for x in range(len(channel.domain))
+    )
+
+
+def simulated_estimates(
+    channel: Channel, frequencies: Any, n: int, runs: int, seed: int = 5
+) -> tuple[Any, Any]:
+    """Raw estimates of many simulated surveys, shape (runs, k), and the true shares."""
+    rng = np.random.default_rng(seed)
+    histogram = np.round(np.asarray(frequencies) * n).astype(np.int64)
+    total = int(histogram.sum())
+    found = [channel.decode(channel.simulate(histogram, rng), total) for _ in range(runs)]
+    return np.array(found), histogram / total
+
+
+def check_estimator(channel: Channel, frequencies: Any, n: int = 20_000, runs: int = 6_000) -> None:
+    """Unbiased within sampling error, and the stated variance within 3 % in the mean."""
+    found, shares = simulated_estimates(channel, frequencies, n, runs)
+    stated = channel.variance(shares, n)
+    deviations = (found.mean(axis=0) - shares) / np.sqrt(stated / runs)
+    assert np.all(np.abs(deviations) < 6)
+    ratios = found.var(axis=0) / stated
+    assert abs(ratios.mean() - 1) < 0.03
+    assert np.all(np.abs(ratios - 1) < 6 * math.sqrt(2 / runs) + 0.01)
+    np.testing.assert_allclose(np.diag(channel.noise_covariance(shares)) / n, stated, rtol=1e-9)
+
+
+def check_wire(channel: Channel, reports: Any) -> None:
+    """A channel and its aggregate survive JSON and Arrow, and merging loses nothing."""
+    again = channel_from_dict(json.loads(json.dumps(channel.to_dict())))
+    assert again == channel
+    assert again.hash == channel.hash
+    half = len(reports) // 2
+    a, b = channel.aggregate(reports[:half]), again.aggregate(reports[half:])
+    whole = channel.aggregate(reports)
+    assert a + b == b + a == whole
+    assert sum([b, a]) == whole
+    assert Aggregate.from_dict(json.loads(json.dumps(whole.to_dict()))) == whole
+    assert Aggregate.from_arrow(whole.to_arrow()) == whole
+    assert whole.rejected == 0
