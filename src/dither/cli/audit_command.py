@@ -1,0 +1,229 @@
+"""The command ``dither audit``: try to refute what a mechanism claims."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dither.cli.options import FILE, Amount
+from dither.cli.waiting import waiting
+from dither.errors import nearest
+
+if TYPE_CHECKING:
+    from dither.auditing import Audit
+    from dither.cli.audit_planted import Subject
+
+__all__ = ["audit"]
+
+_OF_ALL = 20_000
+_OF_ONE = 100_000
+
+
+@click.command(
+    short_help="Try to refute what a mechanism claims.",
+    epilog="""\b
+Examples:
+  dither audit --planted                              the auditor on known mistakes
+  dither audit --all                                  the auditor on every mechanism here
+  dither audit mine.py:noisy_count --epsilon 1 --d0 "[1, 2]" --d1 "[1, 2, 3]"
+  dither audit mine:noisy_mean --epsilon 1 --d0 mine:ages --d1 mine:ages_without_ann
+""",
+)
+@click.argument("target", metavar="[MODULE:FUNCTION]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every mechanism of this package.")
+@click.option("--planted", is_flag=True, help="Mechanisms with a known mistake.")
+@click.option("--epsilon", type=Amount(zero=True), default="1", show_default=True, help="Claimed.")
+@click.option("--delta", type=Amount(zero=True), default="0", show_default=True, help="Claimed.")
+@click.option("--mu", type=float, help="Claimed of Gaussian privacy, in the place of both.")
+@click.option("--d0", metavar="JSON|MODULE:NAME", help="One dataset.")
+@click.option("--d1", metavar="JSON|MODULE:NAME", help="Its neighbour.")
+@click.option("--samples", type=int, help="Of each dataset.  [default: 100000; 20000 with --all]")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.99,
+    show_default=True,
+    help="That no certified bound is wrong.",
+)
+@click.option(
+    "--vectorised/--single",
+    default=None,
+    help="Whether it takes (data, size).  [default: if its second argument is called size]",
+)
+@click.option("--time-limit", type=float, help="Seconds of sampling for each mechanism.")
+@click.option("--plot", "picture", type=FILE, help="Draw the events: .png, .svg, .pdf.")
+def audit(
+    target: str | None,
+    everything: bool,
+    planted: bool,
+    epsilon: Fraction,
+    delta: Fraction,
+    mu: float | None,
+    d0: str | None,
+    d1: str | None,
+    samples: int | None,
+    confidence: float,
+    vectorised: bool | None,
+    time_limit: float | None,
+    picture: Path | None,
+) -> None:
+    """Call a mechanism on two neighbouring datasets, and look for an event that refutes its claim.
+
+    Half of the outputs choose a few events, the other half bounds their probabilities. The verdict
+    is "violated" or "not refuted"; nothing is ever verified. Ctrl-C stops sampling and judges what
+    was drawn.
+
+    Exit code 1 if a claim is violated; with --planted, if a mistake is not caught.
+    """
+    if sum((target is not None, everything, planted)) != 1:
+        raise click.UsageError("give MODULE:FUNCTION, --all or --planted, one of them")
+    options = {"confidence": confidence, "time_limit": time_limit}
+    if target is None:
+        if d0 or d1 or mu is not None or picture or vectorised is not None:
+            raise click.UsageError("--d0, --d1, --mu, --plot and --single go with MODULE:FUNCTION")
+        _table(_subjects(planted), samples or (_OF_ONE if planted else _OF_ALL), planted, options)
+        return
+    from dither.auditing import Verdict
+    from dither.auditing import audit as run
+
+    if d0 is None or d1 is None:
+        raise click.UsageError("give both --d0 and --d1, as JSON or as MODULE:NAME")
+    mechanism, here, there = _named(target), _data("--d0", d0), _data("--d1", d1)
+    if not callable(mechanism):
+        raise click.UsageError(f"{target} is not a function")
+    with waiting("sampling and certifying"):
+        found = run(
+            mechanism,
+            here,
+            there,
+            epsilon,
+            delta,
+            samples=samples or _OF_ONE,
+            mu=mu,
+            vectorised=vectorised,
+            confidence=confidence,
+            time_limit=time_limit,
+        )
+    click.echo(found.summary())
+    if picture is not None:
+        found.plot(picture)
+        click.echo(f"picture: {picture}")
+    if found.verdict is Verdict.VIOLATED:
+        sys.exit(1)
+
+
+def _subjects(planted: bool) -> list[Callable[[], Subject]]:
+    if planted:
+        from dither.cli.audit_planted import planted_bugs
+
+        return [lambda bug=bug: bug for bug in planted_bugs()]  # type: ignore[misc]
+    from dither.cli.audit_catalogue import CATALOGUE
+
+    return CATALOGUE
+
+
+def _table(
+    subjects: Iterable[Callable[[], Subject]],
+    samples: int,
+    planted: bool,
+    options: dict[str, Any],
+) -> None:
+    """Audit one after the other, print them as a table, and leave with the exit code."""
+    from dither.auditing import Verdict
+    from dither.auditing import audit as run
+    from dither.cli.showing import console, new_table, print_paragraphs
+
+    table = new_table()
+    for name in ("mechanism", "claimed"):
+        table.add_column(name, overflow="fold")
+    table.add_column("certified ε ≥", justify="right")
+    table.add_column("verdict", overflow="fold")
+    table.add_column("seconds", justify="right")
+    if planted:
+        table.add_column("what is wrong", overflow="fold")
+    violated = done = 0
+    stopped = False
+    for made in subjects:
+        subject = made()
+        try:
+            with waiting(f"auditing {subject.name}"):
+                found = run(
+                    subject.mechanism,
+                    subject.d0,
+                    subject.d1,
+                    subject.epsilon,
+                    subject.delta,
+                    samples=samples,
+                    **options,
+                )
+        except KeyboardInterrupt:
+            stopped = True
+            break
+        done += 1
+        violated += found.verdict is Verdict.VIOLATED
+        row = [
+            subject.name,
+            str(found.claimed),
+            f"{found.lower:.3f}",
+            _verdict(found),
+            f"{found.seconds:.1f}",
+        ]
+        table.add_row(*row, *([subject.about] if planted else []))
+    console().print(table)
+    console().print()
+    print_paragraphs(
+        f"{violated} of {done} violated, at {100 * options['confidence']:g} % confidence each, "
+        f"from {samples:,} outputs of each dataset." + (" Stopped early." if stopped else "")
+    )
+    if violated < done:
+        print_paragraphs(
+            "Not refuted is not verified: other datasets, other events or more samples may tell "
+            "more."
+        )
+    if stopped or (violated < done if planted else violated > 0):
+        sys.exit(1)
+
+
+def _verdict(found: Audit) -> str:
+    return str(found.verdict) + (", reuses its noise" if found.reuse else "")
+
+
+def _named(text: str) -> Any:
+    """What MODULE:NAME or FILE.py:NAME is."""
+    where, sign, name = text.rpartition(":")
+    if not sign or not where or not name.isidentifier():
+        raise click.UsageError(f"{text} must be MODULE:NAME, such as mine:noisy_count")
+    here = str(Path.cwd())
+    if where.endswith(".py"):
+        path = Path(where)
+        here, where = str(path.resolve().parent), path.stem
+    sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        if error.name and where.split(".")[0] == error.name.split(".")[0]:
+            raise click.UsageError(f"no module {where} here or installed") from None
+        raise
+    finally:
+        sys.path.remove(here)
+    if not hasattr(module, name):
+        known = [n for n in vars(module) if not n.startswith("_")]
+        raise click.UsageError(f"{where} has no {name!r}{nearest(name, known)}")
+    return getattr(module, name)
+
+
+def _data(option: str, text: str) -> Any:
+    """A dataset: JSON, or what MODULE:NAME is."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        if ":" in text and not text.lstrip().startswith(("[", "{", '"')):
+            return _named(text)
+        raise click.UsageError(f"{option} must be JSON, or MODULE:NAME") from None
