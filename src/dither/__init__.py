@@ -75,6 +75,7 @@ _HOMES = {
     "Session": ("query.session", None),
     "open": ("query.session", "open_session"),
     "errors": ("errors", ""),
+    "anonymize": ("anonymize", ""),
     "local": ("local", ""),
 }
 

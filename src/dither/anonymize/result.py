@@ -1,0 +1,118 @@
+"""What an anonymisation gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dither.anonymize.measures import Measures
+from dither.anonymize.tally import Ints
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Anonymized"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anonymized:
+    """A release, and what is known of it.
+
+    Attributes
+    ----------
+    frame : frame of the kind that was given
+        What may be released: the rows kept, with their quasi-identifiers generalised.
+    quasi, sensitive : tuple of str
+    k : int
+        What was asked for; ``measures.k`` is what was reached.
+    required : tuple of str
+        What else was asked of every class.
+    method : str
+        ``"lattice"`` or ``"mondrian"``.
+    levels, heights : mapping of str to int
+        The level of each quasi-identifier, and its coarsest. Empty for Mondrian.
+    suppressed : int
+        Rows left out.
+    rows : array of int64
+        Which rows of the data were kept, in the order of ``frame``. Not for release.
+    classes : array of int64
+        The class of each row of ``frame``.
+    measures : Measures
+        Of ``frame``.
+    loss : float
+        In [0, 1]: how much of its domain a cell could be on average, where a cell left out counts
+        1. Also known as NCP.
+    precision : float or None
+        1 - the mean of level/height.
+    complete : bool
+        False where the search was stopped: the release meets what was asked, and a better one may
+        exist.
+    tried, nodes : int
+        Generalisations tried, and how many there are.
+    """
+
+    frame: Any = field(repr=False)
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    k: int
+    required: tuple[str, ...]
+    method: str
+    levels: Mapping[str, int]
+    heights: Mapping[str, int]
+    suppressed: int
+    rows: Ints = field(repr=False)
+    measures: Measures = field(repr=False)
+    loss: float
+    precision: float | None
+    complete: bool
+    tried: int
+    nodes: int
+
+    @property
+    def classes(self) -> Ints:
+        """The class of each row of ``frame``."""
+        return self.measures.class_of
+
+    @property
+    def unprotected(self) -> str:
+        """What this release does not protect, in one line."""
+        return self.measures.unprotected
+
+    def summary(self) -> str:
+        """What was done, what it cost, and what it does not protect."""
+        total = len(self.rows) + self.suppressed
+        asked = ", ".join((f"{self.k}-anonymity", *self.required))
+        lines = [f"{asked} by {self._how()}"]
+        if self.levels:
+            lines += [
+                f"  {name}: level {level} of {self.heights[name]}"
+                for name, level in self.levels.items()
+            ]
+        lines.append(f"left out {self.suppressed:,} of {total:,} rows; loss {self.loss:.4f}")
+        if self.precision is not None:
+            lines[-1] += f", precision {self.precision:.4f}"
+        if not self.complete:
+            lines.append("stopped early: what was asked is met, and a better release may exist")
+        return "\n".join([*lines, self.measures.summary()])
+
+    def _how(self) -> str:
+        if self.method == "mondrian":
+            return "strict multidimensional partitioning"
+        return f"full-domain generalisation, {self.tried:,} of {self.nodes:,} nodes tried"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw how far each column was generalised, how large classes are, and what remains.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.anonymize import draw_anonymized
+
+        return draw_anonymized(self, path)

@@ -1,0 +1,37 @@
+"""What each model leaves open, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dither.anonymize.requirements import Requirement
+
+__all__ = ["MASKED", "unprotected"]
+
+ALWAYS = "another release about the same people, or an attacker who knows more than these columns"
+
+MASKED = (
+    "Not protected: whoever knows other columns of the row, or how often values occur, may still "
+    "find the person."
+)
+
+
+def unprotected(quasi: Sequence[str], requirements: Sequence[Requirement], diverse: bool) -> str:
+    """One line on what a k-anonymous release does not protect.
+
+    Parameters
+    ----------
+    quasi : sequence of str
+    requirements : sequence of Requirement
+        What holds besides k-anonymity.
+    diverse : bool
+        Whether every class was seen to have two values or more of each sensitive column.
+    """
+    if requirements:
+        parts = list(dict.fromkeys(r.blind for r in requirements))
+        return f"Not protected: {'; '.join(parts)}; and {ALWAYS}."
+    if diverse:
+        first = "values that are likely in a class, though no class has only one"
+    else:
+        first = "a sensitive value that all of a class share"
+    return f"Not protected: {first}; a column left out of quasi; and {ALWAYS}."

@@ -1,0 +1,158 @@
+"""What an anonymised table costs and what it leaves: levels, class sizes, odds of the attackers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dither.plots.canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, short, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dither.anonymize import Anonymized, Measures
+
+__all__ = ["draw_anonymized", "draw_measures"]
+
+_ROW = 0.36
+"""Inches that a bar takes."""
+
+
+def draw_measures(measures: Measures, path: str | Path | None = None) -> Figure:
+    """Class sizes beside the attackers' odds.
+
+    Parameters
+    ----------
+    measures : Measures
+        What is drawn.
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    odds = _odds(measures)
+    figure = new_figure(WIDTH, max(3.4, 1.9 + _ROW * len(odds)))
+    left, right = figure.subplots(1, 2)
+    _classes(left, measures, None)
+    _bars(right, odds, COLOURS[1], "probability, or share of rows")
+    right.set_title("what attackers find", loc="left", fontsize=10, color=INK)
+    title = f"{measures.rows:,} rows, {measures.classes:,} classes, k = {measures.k:,}"
+    return finish(figure, title=title, foot=measures.unprotected, path=path)
+
+
+def draw_anonymized(result: Anonymized, path: str | Path | None = None) -> Figure:
+    """What was generalised, how large classes are, and the attackers' odds.
+
+    Parameters
+    ----------
+    result : Anonymized
+        What is drawn.
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    odds = _odds(result.measures)
+    levels = [
+        (name, level / result.heights[name] if result.heights[name] else 0.0)
+        for name, level in result.levels.items()
+    ]
+    if not levels:
+        return draw_measures(result.measures, path)
+    bars = max(len(levels), len(odds))
+    figure = new_figure(WIDTH, 4.4 + _ROW * bars)
+    grid = figure.add_gridspec(2, 2, height_ratios=[2.6, 1.0 + _ROW * bars])
+    _classes(figure.add_subplot(grid[0, :]), result.measures, result.k)
+    first, second = figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1])
+    _bars(first, levels, COLOURS[0], "level ÷ coarsest level")
+    first.set_title("what was generalised", loc="left", fontsize=10, color=INK)
+    _bars(second, odds, COLOURS[1], "probability, or share of rows")
+    second.set_title("what attackers still find", loc="left", fontsize=10, color=INK)
+    asked = ", ".join((f"{result.k}-anonymity", *result.required))
+    total = len(result.rows) + result.suppressed
+    title = f"{asked}: loss {result.loss:.3f}, {result.suppressed / total:.1%} of rows left out"
+    return finish(figure, title=title, foot=result.unprotected, path=path)
+
+
+def _odds(measures: Measures) -> list[tuple[str, float]]:
+    risk = measures.risk
+    found = [
+        ("prosecutor, worst row", risk.prosecutor.highest),
+        ("prosecutor, average", risk.prosecutor.average),
+    ]
+    if risk.journalist is not None:
+        found += [
+            ("journalist, worst row", risk.journalist.highest),
+            ("journalist, average", risk.journalist.average),
+        ]
+    found.append(("marketer", risk.marketer))
+    for name, one in measures.sensitive.items():
+        shown = name if len(name) <= 16 else f"{name[:15]}…"
+        found += [
+            (f"{shown}: surest guess", one.alpha),
+            (f"{shown}: rows given away", one.disclosed / measures.rows),
+        ]
+    return found
+
+
+def _classes(axes: Axes, measures: Measures, k: int | None) -> None:
+    """The share of rows in classes of at most a size."""
+    sizes = np.sort(measures.sizes)
+    share = np.cumsum(sizes) / measures.rows
+    axes.step(
+        np.concatenate([sizes[:1], sizes]),
+        np.concatenate([[0.0], share]),
+        where="post",
+        color=COLOURS[2],
+        linewidth=2,
+    )
+    tidy(axes, values="y")
+    axes.set_xscale("log")
+    low, high = float(sizes[0]), float(sizes[-1])
+    axes.set_xlim(low / 1.3, max(high, low + 1) * 1.3)
+    axes.set_ylim(0, 1.03)
+    _whole_ticks(axes, 1.0, 2.0, 5.0) if k is not None else _whole_ticks(axes, 1.0)
+    if k is not None and low / 1.3 <= k <= high * 1.3:
+        axes.axvline(k, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+        axes.annotate(f"k = {k}", (k, 0.93), (4, 0), textcoords="offset points", color=MUTED)
+    axes.set_xlabel("rows in the class")
+    axes.set_title("share of rows in classes up to a size", loc="left", fontsize=10, color=INK)
+
+
+def _whole_ticks(axes: Axes, *steps: float) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    axes.xaxis.set_major_locator(LogLocator(subs=steps, numticks=8))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _bars(axes: Axes, rows: list[tuple[str, float]], colour: str, label: str) -> None:
+    places = list(range(len(rows)))[::-1]
+    axes.barh(places, [value for _, value in rows], color=colour, height=0.6)
+    for place, (_, value) in zip(places, rows, strict=True):
+        axes.annotate(
+            short(round(value, 3))
+            if value >= 0.001 or value == 0
+            else short(float(f"{value:.1g}")),
+            (value, place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            size=8,
+            color=INK,
+        )
+    tidy(axes, values="x")
+    axes.set_yticks(places, [name for name, _ in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlim(0, 1.18)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    axes.set_xlabel(label)
