@@ -133,9 +133,7 @@ def audit(
     events: list[Event] = []
     if independent:
         scores = every_score(outcomes, second, parts[0])
-        chosen = choose_events(
-            scores, second, parts[1], delta=claim.delta, certifying=int(parts[2].sum()) // 2
-        )
+        chosen = choose_events(scores, second, parts[1], delta=claim.delta, level=1 - confidence)
         events = certify(chosen, second, parts[2], delta=claim.delta, level=1 - confidence)
     lower = max((e.epsilon for e in events), default=0.0)
     least_mu = max((e.mu for e in events), default=0.0)
@@ -234,7 +232,7 @@ def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, bool]:
         twice = both.atoms[0].codes
         found = reuse.same_again(twice[: len(twice) // 2], twice[len(twice) // 2 :])
     if found is None:
-        found = reuse.same_difference(outcomes.raw[:n], outcomes.raw[n:], here)
+        found = reuse.same_difference(outcomes.raw[:n], outcomes.raw[n:])
     late = reuse.repeats_in_time(here) or reuse.repeats_in_time(there)
     return found or late, late is None
 

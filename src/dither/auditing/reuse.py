@@ -37,21 +37,26 @@ def same_again(first: Codes, second: Codes) -> str | None:
     return None
 
 
-def same_difference(here: Floats, there: Floats, codes: Codes) -> str | None:
+def same_difference(here: Floats, there: Floats) -> str | None:
     """Whether the i-th outcomes of the two datasets always differ by the same vector.
 
-    For independent draws each of the n!/Π m! orders of one side's outcomes (m the multiplicities)
-    is as likely, and at most one of them gives constant differences.
+    For independent draws each of the n!/Π m! orders of one side's coordinates (m the
+    multiplicities) is as likely, and at most one of them gives constant differences.
     """
-    if here.shape != there.shape or not here.size or not np.isfinite(here).any():
+    known = np.isfinite(here)
+    if not known.any() or not np.array_equal(known, np.isfinite(there)):
         return None
-    with np.errstate(all="ignore"):
-        gap = there - here
-        allowed = 1e-9 * (1.0 + np.nanmax(np.abs(np.where(np.isfinite(here), here, 0.0))))
-        constant = np.nanmax(np.abs(gap - gap[:1]), initial=0.0) <= allowed
-    if constant and not np.isnan(gap).all() and _log_orders(codes) > -math.log(RARE):
-        return "outputs on d0 and d1 differ by a constant, call by call: both have the same noise"
-    return None
+    gap = np.where(known, there, 0.0) - np.where(known, here, 0.0)
+    allowed = 1e-9 * (1.0 + np.abs(here[known]).max())
+    for i in range(gap.shape[1]):
+        column = gap[known[:, i], i]
+        if column.size and np.abs(column - column[0]).max() > allowed:
+            return None
+    rows = np.ascontiguousarray(np.where(known, here + 0.0, np.nan))
+    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
+    if _log_orders(np.unique(keys, return_inverse=True)[1].reshape(-1)) <= -math.log(RARE):
+        return None
+    return "outputs on d0 and d1 differ by a constant, call by call: both have the same noise"
 
 
 def repeats_in_time(codes: Codes) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dither.accounting import delta_of_rho
+from dither import privacy
 from dither.cli.audit_planted import Subject
 from dither.mechanisms import (
     BinaryTree,
@@ -50,7 +50,7 @@ def _laplace() -> Subject:
 
 def _gaussian() -> Subject:
     noise = DiscreteGaussian.for_loss(Fraction(1, 2), l2_squared=1)
-    delta = delta_of_rho(Fraction(1, 2), ONE)
+    delta = Fraction(privacy.discrete_gaussian(1.0).delta(1.0).upper)
     return Subject(
         "discrete Gaussian", lambda count, size: count + noise.draw(size), 0, 1, ONE, delta
     )
