@@ -126,11 +126,66 @@ def engine(
             listed = Enumeration(atoms, start)
             if listed.certified:
                 return listed
-    elif all(t.smooth for t in terms):
-        contour = Contour(terms, log_delta=log_delta, epsilon=epsilon)
-        if contour.certified:
-            return contour
+    if all(t.smooth for t in terms):
+        for smoothed in (False, True):
+            found = _settled(terms, log_delta, epsilon, smoothed)
+            if found is not None:
+                return found
     return _refined(terms, log_delta, epsilon)
+
+
+_NARROW = 2e-7
+"""A width of log(delta) that is not worth another attempt."""
+
+_ATTEMPTS = 6
+
+
+def _settled(
+    terms: Sequence[Term], log_delta: float | None, epsilon: float | None, smoothed: bool
+) -> Contour | None:
+    """A contour that is narrow where it will be asked, if there is one.
+
+    The first is built for where Chernoff's bound puts the target. Under a heavy tail that is far
+    off, and the next is built for where the first one puts it.
+    """
+    best = Contour(terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed)
+    if not best.certified:
+        return None
+    width = math.inf
+    contour = best
+    first, last = 0.0, math.inf
+    for _ in range(_ATTEMPTS):
+        low_end, high_end = _ends(contour, log_delta)
+        first, last = max(first, low_end), min(last, high_end)
+        low, high = contour.bounds((low_end + high_end) / 2)
+        if high - low < 0.7 * width:
+            best, width = contour, high - low
+        elif width < 1e-3:
+            break
+        if high - low <= _NARROW:
+            break
+        at = (first + last) / 2
+        size = low if high - low < 3 else None
+        contour = Contour(terms, log_delta=None, epsilon=at, log_size=size, smoothed=smoothed)
+        if not contour.certified:
+            break
+    return best
+
+
+def _ends(contour: Contour, log_delta: float | None) -> tuple[float, float]:
+    """About where the contour puts the target, from above and from below."""
+    at = contour.start
+    if log_delta is None:
+        return at, at
+    low, high = contour.bounds(at)
+    for _ in range(2):
+        at = max(0.0, at + (high - log_delta) / contour.c)
+        low, high = contour.bounds(at)
+    if high - low <= _NARROW and abs(high - log_delta) <= 0.1:
+        return at, at
+    above = invert(lambda e: contour.bounds(e)[1], log_delta, at, above=True, tiny=1e-4)
+    below = invert(lambda e: contour.bounds(e)[0], log_delta, above, above=False, tiny=1e-4)
+    return min(below, above), above
 
 
 def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | None) -> Grid:

@@ -14,6 +14,19 @@ Errors, all charged:
   product does not become small, there is no contour.
 * *Rounding and inner quadrature.* Each law states how far its value may be off; the engine
   charges the sum of |terms|·(exp(slack) - 1).
+
+*Smoothing.* Atoms, and few repetitions of a density, do not fade. Then a Gaussian loss G of a small
+mu = s is composed with L, whose factor fades as e^{-s²u²/2}. Leaving G out is post-processing, so
+delta can only grow: the upper end is sound as it is. It grows by E v(L - epsilon), where, with
+d = y/s, by 1 - e^{-x} <= x on either side of 0 ::
+
+    0 <= v(y) <= s·psi(|d| - s/2),   psi(t) = phi(t) - t·Phi(-t) <= phi(t)/(1 + t²) for t >= 0
+
+For s <= 0.05 and |d| <= 400 that is at most (1 + s)·s·phi(d), and beyond it is below e^{-70000}.
+E phi((L - epsilon)/s) is found on the same line, from the same nodes: phi(y/s) has the transform
+s·e^{s²t²/2}, its trapezoid sum too has aliases of one sign only, and what is cut off beyond u is
+at most M(c)·e^{-c·epsilon}·e^{-s²u²/2}/(pi·s²·u)·s, so that s times it is what delta itself lost.
+The lower end is what is left. The interval's width is of second order in s.
 """
 
 from __future__ import annotations
@@ -25,6 +38,7 @@ import numpy as np
 
 from dither.privacy.profile.search import LOOSE, best_tilt, log_kappa
 from dither.privacy.terms.base import EPS, Array, Term
+from dither.privacy.terms.gaussian import GaussianTerm
 
 __all__ = ["Contour"]
 
@@ -40,6 +54,26 @@ _MOST = 60_000
 _DEAREST = 6e6
 """Complex exponentials beyond which another engine is quicker."""
 
+_ALLOWANCE = 8
+"""How many times more of both a smoothed contour may take."""
+
+_WIDEST = 0.05
+"""The largest smoothing for which its price is proved."""
+
+_FADED = 9.5
+"""Deviations after which a Gaussian factor is below the tolerance, with room to spare."""
+
+
+_ROW = 64
+"""Summands of one plain sum; sums of rows are then added without error."""
+
+
+def _added(values: Array) -> float:
+    """Σ values, off by at most _ROW roundings of Σ |values|."""
+    whole = len(values) // _ROW * _ROW
+    rows = values[:whole].reshape(-1, _ROW).sum(axis=1)
+    return math.fsum([*rows.tolist(), *values[whole:].tolist()])
+
 
 class Contour:
     """A certified two-sided profile of the finite part of the loss.
@@ -50,6 +84,11 @@ class Contour:
         All smooth.
     log_delta, epsilon : float or None
         Where the profile will be asked: near this delta, or near this epsilon.
+    log_size : float, optional
+        log(delta) there, where it is known better than by Chernoff's bound; what is cut is small
+        relative to it.
+    smoothed : bool
+        Compose with a small Gaussian, so that the quadrature ends.
 
     Attributes
     ----------
@@ -60,44 +99,55 @@ class Contour:
     name = "contour quadrature"
 
     def __init__(
-        self, terms: Sequence[Term], *, log_delta: float | None, epsilon: float | None
+        self,
+        terms: Sequence[Term],
+        *,
+        log_delta: float | None,
+        epsilon: float | None,
+        log_size: float | None = None,
+        smoothed: bool = False,
     ) -> None:
-        self.terms = terms
+        self.terms = list(terms)
         self.certified = False
+        self.smoothing = 0.0
         reach = min(t.reach for t in terms)
         c, value = best_tilt(self._moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
         if log_delta is not None:
-            self.start, log_size = value, log_delta
+            self.start, size = value, log_delta
         else:
-            self.start, log_size = float(epsilon or 0.0), value
-        if not math.isfinite(self.start) or not math.isfinite(log_size):
+            self.start, size = float(epsilon or 0.0), value
+        size = size if log_size is None else log_size
+        if not math.isfinite(self.start) or not math.isfinite(size):
             return
         last = None
         # A heavy tail (sparse samples) has no moments far beyond the saddle, so aliases there are
         # only proved small by a long period; a lower line does as well with a shorter one.
         for part in _LINES:
             self.c = c * part
-            last = self._prepare(log_size)
+            last = self._prepare(size, smoothed)
             if last is not None:
                 break
         if last is None:
             return
+        terms = self.terms
         c = self.c
         u = self.step * np.arange(last + 1)
-        base, value_at, slack = 0.0, np.zeros(last + 1, dtype=complex), np.zeros(last + 1)
+        base = 0.0
+        value_at: Array = np.zeros(last + 1, dtype=complex)
+        slack: Array = np.zeros(last + 1)
         for term in terms:
-            b, v, s = term.along(c, u)
-            base, value_at, slack = base + b, value_at + v, slack + s
+            b, v, wrong = term.along(c, u)
+            base, value_at, slack = base + b, value_at + v, slack + wrong
         t = c + 1j * u
         self.t = t
         self.base = base
         self.exponent = value_at - np.log(t) - np.log1p(c + 1j * u)
         self.exponent[0] -= math.log(2)
-        size = np.abs(value_at) + abs(base) + 8.0
-        self.slack = slack + 6 * EPS * size
+        bulk = np.abs(value_at) + abs(base) + 8.0
+        self.slack = slack + 6 * EPS * bulk
         self.certified = bool(np.isfinite(self.exponent.real).all() and base < 1e15)
 
-    def _prepare(self, log_size: float) -> int | None:
+    def _prepare(self, log_size: float, smoothed: bool) -> int | None:
         """The period and the last node on the line Re t = self.c; None where there are too many."""
         c = self.c
         # A saddle's spread from the second difference of the exponent.
@@ -108,11 +158,23 @@ class Contour:
         )
         if not self._choose_period(spread, log_size):
             return None
-        last = self._choose_end(float(k[1]), log_size)
-        if last is None:
-            return None
-        dear = (last + 1) * sum(t.cost(c, self.step * last) for t in self.terms) > _DEAREST
-        return None if dear else last
+        most = _MOST
+        if smoothed:
+            most *= _ALLOWANCE
+            # Off by about s²·(1 + c) in epsilon: some billionths of it, where nodes allow.
+            wanted = math.sqrt(3e-8 * max(self.start, 1e-3 * spread) / (1 + c))
+            self.smoothing = max(wanted, _FADED * 1.05 / (self.step * most))
+            if self.smoothing > _WIDEST:
+                return None
+            self.terms = [*self.terms, GaussianTerm(self.smoothing**2)]
+        last = self._choose_end(float(k[1]), log_size, most)
+        if last is not None:
+            price = (last + 1) * sum(t.cost(c, self.step * last) for t in self.terms)
+            if price <= _DEAREST * (_ALLOWANCE if smoothed else 1):
+                return last
+        if smoothed:
+            self.terms = self.terms[:-1]
+        return None
 
     def _moment(self, c: Array) -> Array:
         total = np.zeros_like(c)
@@ -154,11 +216,11 @@ class Contour:
         left = np.where((c - self._lower) * period > 0.7, left, np.inf)
         return float(np.logaddexp(right.min(), left.min())) + math.log(2.0)
 
-    def _choose_end(self, moment: float, log_size: float) -> int | None:
+    def _choose_end(self, moment: float, log_size: float, most: int) -> int | None:
         """The first node count whose truncation is proved to be below the tolerance."""
         wanted = log_size + math.log(_TOLERANCE)
         lead = moment + LOOSE * (1e-3 + abs(moment)) - self.c * self.start - math.log(math.pi)
-        u = self.step * np.unique(np.geomspace(4, _MOST, 90).astype(int))
+        u = self.step * np.unique(np.geomspace(4, most, 90).astype(int))
         fade = -sum(t.curvature() for t in self.terms) * u * u / 2 - np.log(u)
         if not (lead + fade[-1] < wanted):
             fade = fade + sum(t.fade(self.c, u) for t in self.terms)
@@ -181,14 +243,28 @@ class Contour:
         turned = 6 * EPS * (np.abs(self.t) * abs(epsilon) + abs(self.base))
         wrong = np.abs(value) * np.expm1(np.minimum(self.slack + turned, 700.0))
         scale = top + math.log(self.step / math.pi)
-        total = float(value.real.sum())
-        error = float(wrong.sum()) + len(value) * EPS * float(np.abs(value).sum())
+        total = _added(value.real)
+        error = float(wrong.sum()) * (1 + 1e-9) + 2 * _ROW * EPS * float(np.abs(value).sum())
         lead = self.base + LOOSE * (1e-3 + abs(self.base)) - self.c * epsilon
         cut = math.exp(min(lead - math.log(math.pi) + self._fade - scale, 700.0))
         alias = math.exp(min(self._log_alias(epsilon, self.period) - scale, 700.0))
         high = total + error + cut
         low = total - error - cut - alias
+        if self.smoothing > 0:
+            low -= self._price(value, wrong) + 2 * cut
         return (
             scale + math.log(low) if low > 0 else -math.inf,
             scale + math.log(max(high, error, 1e-300)),
         )
+
+    def _price(self, value: Array, wrong: Array) -> float:
+        """At least what smoothing has added, in the units of ``value``."""
+        s, t = self.smoothing, self.t
+        # Back from delta's kernel 1/(t(1+t)) and the Gaussian loss's e^{t(t+1)s²/2}.
+        factor = t * (1 + t) * np.exp(-t * (s * s / 2))
+        kernel = value * factor
+        size = np.abs(factor)
+        error = float((wrong * size).sum())
+        error += (len(value) + 40) * EPS * float((np.abs(kernel) * (1 + np.abs(t) * s * s)).sum())
+        total = float(kernel.real.sum())
+        return s * s * (1 + s) * (max(total, 0.0) + error) * (1 + 1e-12)

@@ -9,13 +9,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EPS", "Array", "Cells", "Complex", "Term", "erfc", "layers_of", "normal_mass"]
+__all__ = [
+    "EPS",
+    "SHORT",
+    "Array",
+    "Cells",
+    "Complex",
+    "Term",
+    "erfc",
+    "layers_of",
+    "normal_mass",
+    "transform",
+    "turned",
+]
 
 Array = npt.NDArray[Any]
 Complex = npt.NDArray[Any]
 
 EPS = 2.0**-52
 """The spacing of doubles at 1; one rounding errs by at most half of it."""
+
+
+SHORT = 128
+"""Summands of one matrix product, so that its rounding is charged as that of a short sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +127,49 @@ class Term:
     def mean(self) -> float:
         """E_P[L], the KL divergence, of all repetitions."""
         raise NotImplementedError
+
+
+def transform(losses: Array, weights: Array, u: Array) -> Complex:
+    """Σ weights·e^{i·u·losses} for u = 0, s, 2s, ...: powers of one factor, in two levels."""
+    block = max(1, math.isqrt(len(u)))
+    step = float(u[1]) if len(u) > 1 else 0.0
+    fine = np.exp(1j * step * np.arange(block)[:, None] * losses[None, :]) * weights
+    starts = step * block * np.arange(-(-len(u) // block))
+    coarse = np.exp(1j * starts[:, None] * losses[None, :])
+    value = np.zeros((len(starts), block), dtype=complex)
+    # In short products, so that their sums' rounding is charged as short.
+    for first in range(0, len(losses), SHORT):
+        piece = slice(first, first + SHORT)
+        value += coarse[:, piece] @ fine[:, piece].T
+    found: Complex = value.ravel()[: len(u)]
+    return found
+
+
+def turned(losses: Array, weights: Array, u: Array) -> Complex:
+    """Σ weights·(e^{i·u·losses} - 1) for u = 0, s, 2s, ..., to a few roundings of its summands.
+
+    With two angles a + b, e^{i(a+b)} - 1 = (e^{ia} - 1)·e^{ib} + (e^{ib} - 1), and nothing cancels
+    where the angles are small.
+    """
+    block = max(1, math.isqrt(len(u)))
+    step = float(u[1]) if len(u) > 1 else 0.0
+    fine = step * np.arange(block)[:, None] * losses[None, :]
+    starts = step * block * np.arange(-(-len(u) // block))
+    coarse = starts[:, None] * losses[None, :]
+    value = np.zeros((len(starts), block), dtype=complex)
+    for first in range(0, len(losses), SHORT):
+        piece = slice(first, first + SHORT)
+        inner = _less_one(fine[:, piece])
+        held = weights[piece]
+        value += _less_one(coarse[:, piece]) @ ((inner + 1) * held).T + inner @ held
+    found: Complex = value.ravel()[: len(u)]
+    return found
+
+
+def _less_one(angle: Array) -> Complex:
+    half = np.sin(angle / 2)
+    result: Complex = -2 * half * half + 1j * np.sin(angle)
+    return result
 
 
 def erfc(x: Array) -> Array:

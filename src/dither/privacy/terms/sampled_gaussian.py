@@ -29,6 +29,7 @@ import numpy as np
 
 from dither.privacy.terms.base import (
     EPS,
+    SHORT,
     Array,
     Cells,
     Complex,
@@ -36,6 +37,7 @@ from dither.privacy.terms.base import (
     faded,
     layers_of,
     normal_mass,
+    turned,
 )
 
 __all__ = ["SampledGaussianTerm"]
@@ -45,30 +47,11 @@ _MARGIN = 10.0
 
 _NODES = 20_000
 
-_SHORT = 128
-"""Summands of one matrix product."""
-
 
 def _nodes(low: float, high: float, h: float) -> Array:
     """Multiples of h from low to high: each is off by one rounding, and none adds up."""
     result: Array = h * np.arange(math.floor(low / h), math.ceil(high / h) + 1)
     return result
-
-
-def _transform(losses: Array, weights: Array, u: Array) -> Complex:
-    """Σ weights·e^{i·u·losses} for u = 0, s, 2s, ...: powers of one factor, in two levels."""
-    block = max(1, math.isqrt(len(u)))
-    step = float(u[1]) if len(u) > 1 else 0.0
-    fine = np.exp(1j * step * np.arange(block)[:, None] * losses[None, :]) * weights
-    starts = step * block * np.arange(-(-len(u) // block))
-    coarse = np.exp(1j * starts[:, None] * losses[None, :])
-    value = np.zeros((len(starts), block), dtype=complex)
-    # In short products, so that their sums' rounding is charged as short.
-    for first in range(0, len(losses), _SHORT):
-        piece = slice(first, first + _SHORT)
-        value += coarse[:, piece] @ fine[:, piece].T
-    found: Complex = value.ravel()[: len(u)]
-    return found
 
 
 class SampledGaussianTerm(Term):
@@ -135,7 +118,9 @@ class SampledGaussianTerm(Term):
         growth = d * d / 2 + u * ka * d
         if not self.removal:
             growth = growth - c * np.log(np.cos(ka * d / 2))
-        h = float((2 * math.pi * d / (growth + 40.0)).max()) * 0.999
+        # The error counts once a repetition.
+        depth = 42.0 + math.log(self.count)
+        h = float((2 * math.pi * d / (growth + depth)).max()) * 0.999
         best = float((growth - 2 * math.pi * d / h).min())
         return h, 2.1 * math.exp(best)
 
@@ -166,30 +151,59 @@ class SampledGaussianTerm(Term):
         f = -0.5 * z * z + power * ratio
         top = float(f.max())
         cut = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / -math.expm1(-_MARGIN * h)
-        kept = f > top - 42.0
-        cut += len(z) * math.exp(-42.0)
-        z, ratio, ratio_error, f = z[kept], ratio[kept], ratio_error[kept], f[kept]
-        weight = np.exp(f - top)
-        whole = float(weight.sum())
-        weight /= whole
-        value = _transform(ratio if self.removal else -ratio, weight, u)
-        base = top + math.log(whole * h / math.sqrt(2 * math.pi))
-        # The last summand: the nodes' own rounding, times the slope of l.
+        whole = float(np.exp(f - top).sum())
+        sign = 1.0 if self.removal else -1.0
+        # The nodes' own rounding, times the slope of l.
         slope = self.k * self.a * (1 - float(self.weights[0]) * np.exp(-ratio))
         moved = 2 * EPS * np.abs(z) * (np.maximum(slope, 0.0) + 8 * EPS * self.k * self.a)
         shaken = ratio_error + 6 * EPS * np.abs(ratio) + moved
-        size = float((weight * (abs(power) * shaken + EPS * (2 * z * z + np.abs(f) + 4))).sum())
+        base, base_error = self._base(c, z, sign * ratio, shaken, h, top, whole)
+        kept = f > top - 60.0
+        cut += len(z) * math.exp(-60.0)
+        z, ratio, shaken, f = z[kept], ratio[kept], shaken[kept], f[kept]
+        weight = np.exp(f - top) / whole
+        change = turned(sign * ratio, weight, u)
+        # Each summand w·(e^{iul} - 1) errs by its weight's error and by its angle's.
+        short = min(len(z), SHORT + len(z) // SHORT + 1)
+        each = 2 * (abs(power) * shaken + EPS * (2 * z * z + np.abs(f) + 4)) + EPS * (short + 24)
+        blunt = 4 * float((weight * each).sum())
+        steep = float((weight * (each * np.abs(ratio) + shaken)).sum())
         turn = float((weight * shaken).sum())
-        fixed = (
-            2 * size
-            + 2 * cut / whole
-            + 2 * quadrature
-            + EPS * (abs(base) + min(len(z), _SHORT + len(z) // _SHORT + 1) + 24)
-        )
+        lost = np.minimum(blunt + turn * u, steep * u) + 2 * cut / whole + 4 * quadrature
+        value = 1.0 + change
         modulus = np.maximum(np.abs(value), 1e-300)
-        slack = np.log1p((fixed + turn * u) / modulus)
-        value = np.where(value == 0, 1e-300, value)
-        return self.count * base, self.count * np.log(value), self.count * slack
+        slack = base_error + np.log1p((lost + 4 * EPS * np.abs(change)) / modulus)
+        near = np.abs(change) < 0.5
+        held = np.where(near, change, 0.0)
+        # log(1 + w) for small complex w, without the rounding of 1 + w.
+        small = 0.5 * np.log1p(held.real * (2 + held.real) + held.imag**2)
+        small = small + 1j * np.arctan2(held.imag, 1 + held.real)
+        logs = np.where(near, small, np.log(np.where(value == 0, 1e-300, value)))
+        return self.count * base, self.count * logs, self.count * (slack + 4 * EPS * np.abs(logs))
+
+    def _base(
+        self, c: float, z: Array, loss: Array, shaken: Array, h: float, top: float, whole: float
+    ) -> tuple[float, float]:
+        """log M(c) from the same nodes, and a bound of its rounding error.
+
+        Where M(c) is near 1, log1p of Σ w·(e^{cL} - 1) under the law's own weights w, of which
+        less than e^{-49} lies beyond the nodes.
+        """
+        if c * float(np.abs(loss).max()) < 600.0:
+            rise = np.expm1(c * loss)
+            weight = np.exp(-0.5 * z * z + np.maximum(loss, -700.0) * self.removal)
+            weight *= h / math.sqrt(2 * math.pi)
+            total = float((weight * rise).sum())
+            if abs(total) < 0.5:
+                size = EPS * (len(z) / 4 + 24 + z * z) + self.removal * shaken
+                error = weight * (np.abs(rise) * size + c * shaken * (1 + rise))
+                return math.log1p(total), 2 * float(error.sum()) / (1 + total) + math.exp(-48.0)
+        base = top + math.log(whole * h / math.sqrt(2 * math.pi))
+        power = abs(self._power(c))
+        f = -0.5 * z * z + self._power(c) * loss * (1.0 if self.removal else -1.0)
+        weight = np.exp(f - top) / whole
+        each = power * shaken + EPS * (2 * z * z + np.abs(f) + len(z) / 4 + 8)
+        return base, 2 * float((weight * each).sum()) + EPS * (abs(base) + 8)
 
     def cost(self, c: float, u: float) -> float:
         """Nodes of the inner quadrature; most of their work is one matrix product."""
