@@ -1,35 +1,52 @@
 """Amplification by shuffling: n local reports, each epsilon_0-DP, whose order is forgotten.
 
-*Numeric.* Reports of the others hide a victim among look-alikes. With parameters p, q and beta
-(the largest ratio, the least chance to look alike, the total variation of one pair of inputs) [1]_,
-theorem 4.7, shuffled outputs are post-processing of counts (a, b) ::
+*Any randomiser.* With p = e^{epsilon_0}, everybody's report is, with chance 2/(p + 1), a clone: one
+of the two laws that a victim's two inputs are mixtures of, at even odds. Shuffled reports are
+post-processing of how many look like either [1]_ ::
 
-    alpha = beta/(p - 1),  r = alpha·p/q,  C ~ Bin(n-1, 2r),  A ~ Bin(C, 1/2)
-    P: (A + 1, C - A) with chance alpha·p;  (A, C - A + 1) with alpha;  else (A, C - A)
-    Q: the same with the two chances exchanged
+    C ~ Bin(n-1, 2/(p+1)),  A ~ Bin(C, 1/2)
+    P: (A + 1, C - A) with chance p/(p+1), else (A, C - A + 1);   Q: the same with chances exchanged
 
-For every epsilon_0-DP randomiser p = q = e^{epsilon_0} and beta = tanh(epsilon_0/2), which is the
-clone reduction of [2]_; for k-ary randomised response beta = (e^{epsilon_0}-1)/(e^{epsilon_0}+k-1).
-Given a + b = m, the likelihood ratio grows with a, so the divergence is a sum over m of binomial
-tails beyond a threshold.
+*Randomised response among k answers*, D = k + p - 1. Everybody's report is, with chance 1/D for
+each answer, that answer whatever they hold; tell the attacker who else told the truth, and what is
+left of the others are M ~ Bin(n-1, k/D) uniform answers (the privacy blanket [2]_). With N = M + 1
+uniform answers, of which a are the victim's first input and b the second, the histogram has under
+the two inputs densities w(a) and w(b) against N uniform answers::
 
-*Closed forms*, for comparison: [3]_, theorem 3.1, and [2]_, theorem 3.2.
+    w(a) = (k/N)·(N/D + a·(p - 1)/D),   delta(epsilon) = E (w(a) - e^epsilon w(b))+
+
+Given s = a + b, which is Bin(N, 2/k), a is Bin(s, 1/2): a sum of binomial tails. The expectation is
+that of a convex function of a mean of N independent terms, so it falls as N grows (Jensen, since
+the mean of N + 1 exchangeable terms is the conditional mean of that of N); therefore M is taken in
+classes, each at its least N above and at its greatest below. The smaller of this bound and that of
+any randomiser is told.
+
+*Graded response*: where only h of the k answers are everybody's, and the two inputs are among them
+(two high values of SDGRR), tell the attacker also whether the victim's answer is one of the h. The
+same formula holds with k replaced by h and D as it was, and without the bound of any randomiser.
+
+The variation-ratio reduction of [3]_, theorem 4.7, is not used for randomised response: counted
+over all histograms, three answers and three reports exceed it (epsilon_0 = 1, epsilon = 0.9, others
+all holding the first input: 0.0182 against 0.0025), as a report that is no clone tells so.
+
+*Closed forms*, for comparison: [4]_, theorem 3.1, and [1]_, theorem 3.2.
 
 Neighbours replace one unit's input. The local randomisers are the same for all units.
 
 References
 ----------
-.. [1] Wang et al., "Privacy amplification via shuffling: unified, simplified, and tightened",
-   VLDB 2024.
-.. [2] Feldman, McMillan and Talwar, "Stronger privacy amplification by shuffling for Rényi and
+.. [1] Feldman, McMillan and Talwar, "Stronger privacy amplification by shuffling for Rényi and
    approximate differential privacy", SODA 2023.
-.. [3] Feldman, McMillan and Talwar, "Hiding among the clones", FOCS 2021.
+.. [2] Balle, Bell, Gascón and Nissim, "The privacy blanket of the shuffle model", CRYPTO 2019.
+.. [3] Wang et al., "Privacy amplification via shuffling: unified, simplified, and tightened",
+   VLDB 2024.
+.. [4] Feldman, McMillan and Talwar, "Hiding among the clones", FOCS 2021.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,51 +63,83 @@ Array = npt.NDArray[Any]
 _ROUNDING = 1e-8
 """Relative charge on delta: binomial masses err by under 1e-10, thresholds and sums by less."""
 
+_ROUGH = 4
+"""Classes of uniform answers while the search is far from its end."""
+
 _KINDS = ("any", "grr")
 
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
-    """The counts (a, b) that shuffled reports are post-processing of.
+    """The pair of laws that shuffled reports are post-processing of.
 
     Parameters
     ----------
     n : int
         Reports, at least 1.
     p : float
-        e^{epsilon_0}, the largest ratio, above 1; q = p.
-    beta : float
-        Total variation of one pair of inputs, in (0, (p-1)/(p+1)].
+        e^{epsilon_0}, the largest ratio, above 1.
+    answers : int or None
+        Of randomised response; None for any randomiser.
+    hidden : int or None
+        How many of the answers everybody gives now and then: all of them, unless graded.
+    classes : int
+        Into how many the number of uniform answers is divided; more make the bounds closer.
     """
 
     n: int
     p: float
-    beta: float
+    answers: int | None = None
+    hidden: int | None = None
+    classes: int = 24
 
     def delta(self, epsilon: float) -> Bound:
         """The divergence of the counts at an epsilon, rounding and cut tails included."""
         low, high = self._ends(number("epsilon", epsilon, low=0, high=math.inf, closed="low"))
-        return Bound(low, high, "variation-ratio, numeric")
+        return Bound(low, high, self.method)
+
+    @property
+    def method(self) -> str:
+        """How the bounds are computed."""
+        return "clones, numeric" if self.answers is None else "privacy blanket, numeric"
 
     def epsilon(self, delta: float) -> Bound:
         """The least epsilon at a delta in (0, 1)."""
         target = number("delta", delta, low=0, high=1)
+        if self._ends(0.0, target)[1] <= target:
+            return Bound(0.0, 0.0, self.method)
         top = math.log(self.p) * (1 + 1e-15)
+        if self.answers is None:
+            high = self._root(target, 1, 0.0, top, 1e-11)
+            return Bound(self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high, self.method)
+        near = replace(self, classes=_ROUGH)._root(target, 1, 0.0, top, 1e-3)
+        high = self._root(target, 1, near * 0.98, near, 1e-6)
+        return Bound(self._root(target, 0, high * 0.998, high, 1e-6), high, self.method)
 
-        def over(e: float, end: int) -> float:
-            value = self._ends(e, target)[end]
-            return math.log(max(value, 1e-320)) - math.log(target)
+    def _root(self, target: float, end: int, low: float, high: float, tolerance: float) -> float:
+        """Where an end of delta meets the target: just above for the upper end, else just below.
 
-        low, high = 0.0, top
-        if over(low, 1) <= 0:
-            return Bound(0.0, 0.0, "variation-ratio, numeric")
-        f_low, f_high, side = over(low, 1), min(over(high, 1), -1e-3), 0
+        Illinois' rule. The bracket is widened downwards until its lower side lies over the target.
+        """
+
+        def over(e: float) -> float:
+            return math.log(max(self._ends(e, target)[end], 1e-320)) - math.log(target)
+
+        f_high, width = min(over(high), -1e-12), high - low
+        f_low = over(low)
+        while f_low <= 0:
+            if low == 0:
+                return 0.0
+            high, f_high = low, f_low - 1e-12
+            low, width = max(0.0, low - 4 * width), 4 * width
+            f_low = over(low)
+        side = 0
         for _ in range(60):
-            if high - low <= 1e-11 * high:
+            if high - low <= tolerance * high:
                 break
             e = high - f_high * (high - low) / (f_high - f_low)
-            e = min(max(e, low + 1e-12 * high), high - 1e-12 * high)
-            f = over(e, 1)
+            e = min(max(e, low + tolerance / 3 * high), high - tolerance / 3 * high)
+            f = over(e)
             if f <= 0:
                 high, f_high = e, f
                 f_low = f_low / 2 if side == -1 else f_low
@@ -99,47 +148,63 @@ class Shuffled:
                 low, f_low = e, f
                 f_high = f_high / 2 if side == 1 else f_high
                 side = 1
-        below, step = high, 1e-9 * high
-        while below > 0 and over(below, 0) <= 0:
-            below, step = max(0.0, below - step), step * 4
-        return Bound(below, high, "variation-ratio, numeric")
+        return high if end else low
 
     def _ends(self, epsilon: float, target: float = 1e-12) -> tuple[float, float]:
-        n, p = self.n, self.p
-        alpha = self.beta / (p - 1)
-        rate = min(1.0, 2 * alpha)
-        rest = max(0.0, 1 - alpha - alpha * p)
-        if epsilon >= math.log(p):
+        if epsilon >= math.log(self.p):
             return 0.0, 0.0
-        first, last, cut = _window(n - 1, rate, min(target, 0.1) * 1e-9)
-        # m = a + b is C + 1 where the victim looks alike, C otherwise.
-        m = np.arange(first, last + 2, dtype=float)
-        with_one = _binomial(m - 1, n - 1, rate) * (m >= 1)
-        without = _binomial(m, n - 1, rate) * (m <= n - 1) * rest
-        e = math.exp(epsilon)
-        positive = np.maximum(m, 1.0)
-        slope = with_one * alpha / positive * (p - 1) * (1 + e)
-        level = with_one * alpha * (1 - e * p) + without / 2 * (1 - e)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            k = -level / np.where(slope > 0, slope, 1)
-        # Where masses underflow the threshold carries on from its neighbours: it moves smoothly.
-        known = (slope > 0) & np.isfinite(k)
-        k = np.interp(m, m[known], k[known]) if known.any() else positive
-        k = np.clip(np.floor(k), -1, positive)
-        tail = _half_tails((positive - 1).astype(np.int64), k.astype(np.int64))
-        here = np.exp(_log_half(positive - 1, k))
-        s1, s0 = tail + here, tail
-        terms = with_one * alpha * ((p - e) * s1 + (1 - e * p) * s0)
-        terms += without * (1 - e) * (s1 + s0) / 2
+        if self.answers is None or self.hidden is None:
+            return self._clones(epsilon, target)
+        found = [self._blanket(epsilon, target, self.answers, self.hidden)]
+        if self.hidden == self.answers:
+            found.append(self._clones(epsilon, target))
+        return min(low for low, _ in found), min(high for _, high in found)
+
+    def _clones(self, epsilon: float, target: float) -> tuple[float, float]:
+        """The divergence for any randomiser: a sum over C of binomial tails."""
+        p, e = self.p, math.exp(epsilon)
+        first, last, cut = _window(self.n - 1, 2 / (p + 1), min(target, 0.1) * 1e-9)
+        c = np.arange(first, last + 1, dtype=float)
+        masses = _binomial(c, self.n - 1, 2 / (p + 1)) / (p + 1)
+        # P - e·Q at a = A + 1 of c + 1 is in proportion to p·a + (c+1-a) - e·(a + p·(c+1-a)).
+        k = np.floor((c + 1) * (e * p - 1) / ((p - 1) * (1 + e)))
+        s0, here = _half_tails(c.astype(np.int64), k.astype(np.int64))
+        s1 = s0 + here
+        terms = masses * ((p - e) * s1 + (1 - e * p) * s0)
         # Rounding acts on each summand before they cancel.
-        size = with_one * alpha * ((p - e) * s1 + (e * p - 1) * s0)
-        size += without * (e - 1) * (s1 + s0) / 2
-        total = float(np.clip(terms, 0, None).sum())
-        error = _ROUNDING * total + 2e-10 * float(size.sum()) + 1e-300
-        return max(0.0, total - error), min(1.0, total + error + 2 * cut)
+        size = masses * ((p - e) * s1 + (e * p - 1) * s0)
+        return _charged(terms, size, 2 * cut)
+
+    def _blanket(self, epsilon: float, target: float, k: int, h: int) -> tuple[float, float]:
+        """The divergence among h of k answers: classes of M, each at its ends."""
+        truth_more, other = (self.p - 1) / (k + self.p - 1), 1 / (k + self.p - 1)
+        rate = h * other
+        first, last, cut = _window(self.n - 1, rate, min(target, 0.1) * 1e-9)
+        m = np.arange(first, last + 1, dtype=float)
+        masses = _binomial(m, self.n - 1, rate)
+        mean = (self.n - 1) * rate
+        starts = _classes(first, last, mean, mean * (1 - rate), self.classes)
+        weights = np.add.reduceat(masses, starts - first)
+        points = starts.tolist() if starts.size == m.size else [*starts.tolist(), last]
+        each = [
+            _uniform_blanket(int(point) + 1, h, truth_more, other, math.exp(epsilon), target)
+            for point in points
+        ]
+        # A class of one number is its own greatest; else the next class's least is above it.
+        high = float(weights @ [upper for _, upper in each[: starts.size]])
+        low = float(weights @ [lower for lower, _ in each[-starts.size :]])
+        rounding = 1e-9 * high
+        return max(0.0, low - rounding), min(1.0, high + rounding + 2 * cut)
 
 
-def shuffle(n: int, epsilon_0: float, *, randomiser: str = "any", k: int | None = None) -> Shuffled:
+def shuffle(
+    n: int,
+    epsilon_0: float,
+    *,
+    randomiser: str = "any",
+    k: int | None = None,
+    hidden: int | None = None,
+) -> Shuffled:
     """Reports of n units, each epsilon_0-DP on its own, shuffled.
 
     Parameters
@@ -152,6 +217,9 @@ def shuffle(n: int, epsilon_0: float, *, randomiser: str = "any", k: int | None 
         Any epsilon_0-DP randomiser, or k-ary randomised response.
     k : int, optional
         Answers of randomised response, at least 2.
+    hidden : int, optional
+        Of a graded response: how many of the k answers everybody gives with chance 1/(k + p - 1)
+        or more, the two inputs among them; all k by default.
 
     Raises
     ------
@@ -171,8 +239,15 @@ def shuffle(n: int, epsilon_0: float, *, randomiser: str = "any", k: int | None 
         raise ArgumentError("randomiser must be 'any' or 'grr'" + nearest(str(randomiser), _KINDS))
     if (randomiser == "grr") != (k is not None):
         raise ArgumentError("k belongs to randomiser='grr': the number of its answers")
-    answers = 2 if k is None else whole("k", k, 2)
-    return Shuffled(n, p, (p - 1) / (p + answers - 1))
+    if k is None:
+        if hidden is not None:
+            raise ArgumentError("hidden belongs to randomiser='grr'")
+        return Shuffled(n, p)
+    answers = whole("k", k, 2)
+    shared = answers if hidden is None else whole("hidden", hidden, 2)
+    if shared > answers:
+        raise ArgumentError("hidden must be at most k")
+    return Shuffled(n, p, answers, shared)
 
 
 def shuffle_clones_2021(n: int, epsilon_0: float, delta: float) -> float:
@@ -214,6 +289,41 @@ def _checked(n: int, epsilon_0: float, delta: float) -> tuple[int, float, float]
         number("epsilon_0", epsilon_0, low=0, high=100, closed="high"),
         number("delta", delta, low=0, high=1),
     )
+
+
+def _charged(terms: Array, size: Array, cut: float) -> tuple[float, float]:
+    """The ends of a sum whose summands err by 2e-10 of their size; what was cut is added."""
+    total = float(np.clip(terms, 0, None).sum())
+    error = _ROUNDING * total + 2e-10 * float(size.sum()) + 1e-300
+    return max(0.0, total - error), min(1.0, total + error + cut)
+
+
+def _classes(
+    first: int, last: int, mean: float, variance: float, classes: int
+) -> npt.NDArray[np.int64]:
+    """Starts of classes of first..last: single numbers if few, else fine around the mean."""
+    if last - first < classes:
+        return np.arange(first, last + 1)
+    inner = mean + math.sqrt(variance) * np.linspace(-4, 4, classes)
+    inside = np.round(inner[(inner > first) & (inner <= last)]).astype(np.int64)
+    return np.unique(np.append(inside, first))
+
+
+def _uniform_blanket(
+    n: int, h: int, more: float, other: float, e: float, target: float
+) -> tuple[float, float]:
+    """E (h/n)·(more·(a - e·b) - other·n·(e - 1))+ for a, b among n uniform of h answers."""
+    first, last, cut = _window(n, 2 / h, min(target, 0.1) * 1e-7)
+    s = np.arange(max(1, first), last + 1, dtype=float)
+    masses = _binomial(s, n, 2 / h) * (h / n) / 2
+    level = other * n * (e - 1)
+    k = np.clip(np.floor((e * s + level / more) / (1 + e)), 0, s)
+    s0, here = _half_tails((s - 1).astype(np.int64), k.astype(np.int64))
+    s1 = s0 + here
+    # E[a; a > k] = s/2·Pr[Bin(s-1) >= k], E[b; a > k] = s/2·Pr[Bin(s-1) > k].
+    terms = masses * ((more * s - level) * s1 - (more * e * s + level) * s0)
+    size = masses * ((more * s + level) * s1 + (more * e * s + level) * s0)
+    return _charged(terms, size, 2 * cut * h * more)
 
 
 def _window(n: int, rate: float, tail: float) -> tuple[int, int, float]:
@@ -310,23 +420,24 @@ def _log_half(m: Array, k: Array) -> Array:
     return np.where(inside, value, -np.inf)
 
 
-def _half_tails(m: Array, k: Array) -> Array:
-    """Pr[Bin(m, 1/2) > k] along a path on which m grows by 1 and k moves by little.
+def _half_tails(m: Array, k: Array) -> tuple[Array, Array]:
+    """Pr[Bin(m, 1/2) > k] and Pr[Bin(m, 1/2) = k], where m grows by 1 and k moves by little.
 
     Pr[Bin(m+1) > k] = Pr[Bin(m) > k] + Pr[Bin(m) = k]/2; and moving k by one adds or takes one
     mass. The path starts from a direct sum; its errors are those of a running sum.
     """
-    start = np.arange(int(k[0]) + 1, int(m[0]) + 1, dtype=float)
+    # Beyond 20·sqrt(m) from the middle lies less than exp(-800), by Hoeffding.
+    far = max(int(k[0]), int(m[0]) // 2) + 2 + math.ceil(20 * math.sqrt(int(m[0])))
+    start = np.arange(int(k[0]) + 1, min(int(m[0]), far) + 1, dtype=float)
     first = float(np.exp(_log_half(np.full_like(start, float(m[0])), start)).sum())
-    if len(m) == 1:
-        return np.array([first])
-    grow = 0.5 * np.exp(_log_half(m[:-1].astype(float), k[:-1].astype(float)))
-    grow = np.where(m[1:] > m[:-1], grow, 0.0)
+    here = np.exp(_log_half(m.astype(float), k.astype(float)))
+    change = np.where(m[1:] > m[:-1], 0.5 * here[:-1], 0.0)
     move = k[1:] - k[:-1]
-    change = grow
-    for j in range(1, int(np.abs(move).max()) + 1):
+    for j in range(1, int(move.max(initial=0)) + 1):
         up = np.exp(_log_half(m[1:].astype(float), (k[:-1] + j).astype(float)))
+        change = change - np.where(move >= j, up, 0.0)
+    for j in range(1, int(-move.min(initial=0)) + 1):
         down = np.exp(_log_half(m[1:].astype(float), (k[:-1] - j + 1).astype(float)))
-        change = change - np.where(move >= j, up, 0.0) + np.where(move <= -j, down, 0.0)
+        change = change + np.where(move <= -j, down, 0.0)
     tails: Array = np.concatenate([[first], first + np.cumsum(change)])
-    return np.clip(tails, 0.0, 1.0)
+    return np.clip(tails, 0.0, 1.0), here

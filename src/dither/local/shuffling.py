@@ -2,10 +2,9 @@
 
 Where each report is epsilon-locally private for every two values, n shuffled reports have the
 central loss that `dither.accounting.shuffle` bounds. A graded channel amplifies between two high
-values only, and there as randomised response among all its reports does: the laws of two high
-values x, z differ on the reports x and z alone, in c1 against c2, and everybody else, high or low,
-sends each of the two with chance c2 or more. That is all that the variation-ratio bound uses of
-the others. For a high against a low value nothing is amplified, as a low report excludes values.
+values only: everybody, high or low, sends each high report with chance c2 or more, and these
+reports are the blanket that hides one high value among others; low reports hide nothing. For a
+high against a low value nothing is amplified, as a low report excludes values.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def shuffled(channel: Channel, n: int) -> ShuffledReports:
             )
         epsilon = promise.pairs["high", "high"].ratio
         k = len(channel.domain) if isinstance(channel, SDGRR) else h
-        central = accounting.shuffle(n, epsilon, randomiser="grr", k=k)
+        central = accounting.shuffle(n, epsilon, randomiser="grr", k=k, hidden=h)
         return ShuffledReports(n, "two high values", central, epsilon)
     if not math.isfinite(epsilon):
         raise ArgumentError(
