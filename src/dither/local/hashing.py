@@ -4,9 +4,9 @@ All arithmetic is modulo 2**32; ``>>`` shifts zeros in (in JavaScript: ``Math.im
 
     mix32(x):      x ^= x >> 16;  x *= 0x5e2fa045;  x ^= x >> 15;  x *= 0xb629f0af
                    x ^= x >> 16;  x *= 0x10f172a1;  x ^= x >> 15
-    cell(s, i):    mix32(mix32(s + GOLD) + i·GOLD),  GOLD = 0x9e3779b9
-    word(s, v):    cell(s, v & 255) + cell(s, 256 + (v >> 8))
-    bucket(u, g):  floor(u·g / 2**32)
+    cell(s, i):    the high 16 bits of mix32(mix32(s + GOLD) + i·GOLD),  GOLD = 0x9e3779b9
+    word(s, v):    (cell(s, v & 255) + cell(s, 256 + (v >> 8))) mod 2**16
+    bucket(u, g):  floor(u·g / 2**b), where u has b bits
 
     hash64(data, s):  a = mix32(low half of s + GOLD);  b = mix32((high half of s ^ a) + GOLD)
                       for each 4 bytes w, little-endian, the last filled up with zeros:
@@ -32,16 +32,28 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 
-__all__ = ["GOLD", "bucket", "cells", "hash64", "hash64_many", "mix32", "text_bytes", "words_of"]
+__all__ = [
+    "GOLD",
+    "bucket",
+    "bucket_edges",
+    "cells",
+    "hash64",
+    "hash64_many",
+    "mix32",
+    "text_bytes",
+    "words_of",
+]
 
 GOLD = 0x9E3779B9
 """2**32 over the golden ratio, made odd."""
 
+U16 = npt.NDArray[np.uint16]
 U32 = npt.NDArray[np.uint32]
 
 _FACTORS = (np.uint32(0x5E2FA045), np.uint32(0xB629F0AF), np.uint32(0x10F172A1))
 _SHIFTS = (np.uint32(16), np.uint32(15), np.uint32(16))
 _LAST = np.uint32(15)
+_HALF = np.uint32(16)
 _MASK = 0xFFFFFFFF
 _CHUNK = 1 << 20
 
@@ -73,7 +85,7 @@ def mix32(x: Any) -> U32:
     return found
 
 
-def cells(seeds: U32, indices: Any) -> U32:
+def cells(seeds: Any, indices: Any) -> U16:
     """The cells of the seeds' tables: ``cell(seed, index)``, one row an index.
 
     Parameters
@@ -84,14 +96,17 @@ def cells(seeds: U32, indices: Any) -> U32:
 
     Returns
     -------
-    array of uint32, shape (m, n)
+    array of uint16, shape (m, n)
     """
-    starts = mix32(seeds + np.uint32(GOLD))
+    starts = mix32(np.asarray(seeds, dtype=np.uint32) + np.uint32(GOLD))
     steps = np.asarray(indices).astype(np.uint32) * np.uint32(GOLD)
-    return mix32(steps[:, None] + starts[None, :])
+    found = np.empty((steps.size, starts.size), dtype=np.uint16)
+    for row, step in zip(found, steps, strict=True):
+        np.copyto(row, mix32(starts + step) >> _HALF, casting="unsafe")
+    return found
 
 
-def words_of(seeds: U32, codes: Any) -> U32:
+def words_of(seeds: Any, codes: Any) -> U16:
     """Hash each code by the seed at its place: ``word(seed, code)``.
 
     Parameters
@@ -102,22 +117,44 @@ def words_of(seeds: U32, codes: Any) -> U32:
 
     Returns
     -------
-    array of uint32, shape (n,)
+    array of uint16, shape (n,)
     """
     starts = mix32(np.asarray(seeds, dtype=np.uint32) + np.uint32(GOLD))
     given = np.asarray(codes).astype(np.uint32)
     low = (given & np.uint32(255)) * np.uint32(GOLD)
     high = ((given >> np.uint32(8)) + np.uint32(256)) * np.uint32(GOLD)
-    return mix32(starts + low) + mix32(starts + high)
+    # The sum's carry out of 16 bits is dropped, as in the tables.
+    return ((mix32(starts + low) >> _HALF) + (mix32(starts + high) >> _HALF)).astype(np.uint16)
 
 
-def bucket(words: U32, g: int) -> npt.NDArray[np.int64]:
-    """Map hashes to g buckets of nearly the same size: floor(word·g / 2**32).
+def bucket(words: npt.NDArray[Any], g: int) -> npt.NDArray[np.int64]:
+    """Map hashes of b bits to g buckets of nearly the same size: floor(word·g / 2**b).
 
-    Bucket y holds the words from ceil(y·2**32/g) to ceil((y+1)·2**32/g) - 1: of any two buckets,
-    one holds at most one word more than the other.
+    Parameters
+    ----------
+    words : array of uint16 or uint32, any shape
+    g : int
+        From 1 to 2**b.
+
+    Returns
+    -------
+    array of int64, of the same shape
+        Bucket y holds the words from `bucket_edges(g, b)[y]` to one below the next edge.
     """
-    return ((words.astype(np.uint64) * np.uint64(g)) >> np.uint64(32)).astype(np.int64)
+    return ((words.astype(np.uint64) * np.uint64(g)) >> np.uint64(8 * words.itemsize)).astype(
+        np.int64
+    )
+
+
+def bucket_edges(g: int, bits: int) -> list[int]:
+    """Where each of g buckets begins, and 2**bits; sizes differ by at most 1.
+
+    Examples
+    --------
+    >>> bucket_edges(3, 16)
+    [0, 21846, 43691, 65536]
+    """
+    return [-(-(y << bits) // g) for y in range(g + 1)]
 
 
 def text_bytes(value: str | int) -> bytes:
