@@ -41,7 +41,7 @@ from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["BinaryTree", "RunningCount"]
 
@@ -134,6 +134,22 @@ class BinaryTree:
         if isinstance(self.noise, DiscreteLaplace):
             return self.noise.loss(l1=self.levels * whole)
         return self.noise.loss(l2_squared=self.levels * whole**2)
+
+    def privacy_loss(
+        self, *, sensitivity: int, neighbours: Neighbours = Neighbours.ADD_REMOVE
+    ) -> Loss:
+        """The same loss as an object that composes: each level's own, added up.
+
+        Every level changes by at most ``sensitivity`` in L1: one node by all of it is the worst
+        for Laplace noise (see `composable`), and for Gaussian noise where it is 1.
+        """
+        whole = check_whole("sensitivity", sensitivity, 0)
+        if isinstance(self.noise, DiscreteLaplace):
+            return self.levels * self.noise.privacy_loss(l1=whole, neighbours=neighbours)
+        if whole <= 1:
+            level = self.noise.privacy_loss(l2_squared=whole, neighbours=neighbours)
+            return self.levels * level
+        return self.noise.privacy_loss(l2_squared=self.levels * whole**2, neighbours=neighbours)
 
     def variance(self, time: int) -> float:
         """The variance of the estimate after ``time`` steps."""

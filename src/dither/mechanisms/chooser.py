@@ -27,7 +27,7 @@ from dither.mechanisms.max_norm import MaxNorm
 from dither.mechanisms.sensitivity import Sensitivity
 from dither.mechanisms.staircase import Staircase
 from dither.mechanisms.tulap import Tulap
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Choice", "choose"]
 
@@ -54,6 +54,21 @@ class Choice:
     loss: Charge
     reason: str
     sensitivity: Sensitivity
+
+    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
+        """The same loss as an object that composes."""
+        known, mechanism = self.sensitivity, self.mechanism
+        if isinstance(mechanism, DiscreteLaplace):
+            return mechanism.privacy_loss(l1=known.l1, neighbours=neighbours)
+        if isinstance(mechanism, DiscreteGaussian):
+            return mechanism.privacy_loss(
+                l2_squared=known.l2_squared, coordinates=known.changed, neighbours=neighbours
+            )
+        if isinstance(mechanism, MaxNorm):
+            return mechanism.privacy_loss(linf=known.linf, neighbours=neighbours)
+        if isinstance(mechanism, Staircase):
+            return mechanism.privacy_loss(sensitivity=known.linf, neighbours=neighbours)
+        return mechanism.privacy_loss(neighbours=neighbours)
 
 
 def choose(

@@ -92,4 +92,6 @@ class Exponential(Selection):
     ) -> Loss:
         """The same loss as an object that composes: a mechanism of bounded range epsilon."""
         epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
+        if epsilon == 0:
+            return Loss((), neighbours)
         return privacy.exponential(directed.float_up(epsilon), neighbours=neighbours)

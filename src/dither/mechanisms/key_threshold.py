@@ -50,6 +50,8 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.mechanisms.additive import AdditiveNoise, Integers, check_amount
+from dither.mechanisms.composable import approximate_class
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["KeyThreshold"]
 
@@ -110,6 +112,14 @@ class KeyThreshold:
         if n < 1:
             return 1.0
         return self.noise.survival(n - self.tau + 1)
+
+    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
+        """What showing keys adds, to be added to the loss of the noisy vectors themselves.
+
+        A mechanism that fails with probability delta_keys: with H the divergence of the vectors,
+        the proof above bounds the release's by q·H + 1 - q for some q >= 1 - delta_keys.
+        """
+        return approximate_class(Fraction(0), self.delta_keys, neighbours)
 
     def n_for(self, probability: float) -> int:
         """The smallest group that is missed with at most the given probability."""

@@ -43,9 +43,11 @@ from dither import noise
 from dither.errors import ArgumentError
 from dither.mechanisms import coins
 from dither.mechanisms.additive import Integers, check_amount, check_confidence
+from dither.mechanisms.composable import pure_class
+from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_whole
 from dither.numeric import directed
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["MaxNorm"]
 
@@ -92,9 +94,33 @@ class MaxNorm:
         """The mechanism that costs exactly epsilon for the whole vector."""
         return cls(check_whole("linf", linf) / check_amount("epsilon", epsilon), dimension)
 
+    @classmethod
+    def for_half_width(
+        cls, half_width: int, *, linf: int, dimension: int, confidence: float
+    ) -> Self:
+        """The mechanism of least epsilon (three digits) whose half-width is at most the one given.
+
+        Raises
+        ------
+        ArgumentError
+            No epsilon up to 10,000 reaches it, or an argument is out of range.
+        """
+        d, whole = check_whole("dimension", dimension), check_whole("linf", linf)
+        check_confidence(confidence)
+        least = max(Fraction(1, 10**6), Fraction(whole * d, _MOST))  # what a scale allows
+
+        def error(epsilon: Fraction) -> float:
+            return cls(whole / max(epsilon, least), d).half_width(confidence)
+
+        return cls(whole / max(least, least_epsilon("half_width", half_width, error)), d)
+
     def loss(self, *, linf: int) -> Charge:
         """What a whole vector costs: pure epsilon = linf/scale."""
         return Charge.pure(check_whole("linf", linf, 0) / self.scale)
+
+    def privacy_loss(self, *, linf: int, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
+        """The same loss as an object that composes: any epsilon-DP mechanism."""
+        return pure_class(check_whole("linf", linf, 0) / self.scale, neighbours)
 
     def draw(self, size: int = 1) -> Integers:
         """Draw independent vectors of noise.

@@ -22,14 +22,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
 
 import numpy as np
 
 from dither.errors import ArgumentError
+from dither.mechanisms.additive import check_amount, check_confidence
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.selection import Selection, check_integers, check_whole
-from dither.privacy import Charge
+from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.search import least_epsilon
+from dither.mechanisms.selection import (
+    Selection,
+    check_integers,
+    check_whole,
+    smallest_shortfall,
+)
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Peeling"]
 
@@ -54,7 +64,6 @@ class Peeling:
 
     Examples
     --------
-    >>> from fractions import Fraction
     >>> from dither.mechanisms import Exponential
     >>> pick = Exponential.for_loss(Fraction(1, 2), sensitivity=1)
     >>> peeling = Peeling(pick, 2, DiscreteGaussian.for_loss(Fraction(1, 16), l2_squared=2))
@@ -76,6 +85,53 @@ class Peeling:
             raise ArgumentError("noise must be a DiscreteLaplace or a DiscreteGaussian")
         object.__setattr__(self, "k", check_whole("k", self.k))
 
+    @classmethod
+    def for_loss(
+        cls,
+        epsilon: Fraction,
+        *,
+        k: int,
+        sensitivity: int,
+        value_share: Fraction = Fraction(1, 2),
+    ) -> Self:
+        """Exponential picks and Laplace values that cost exactly epsilon in all.
+
+        ``value_share`` in (0, 1) of epsilon goes to the values.
+        """
+        exact, times = check_amount("epsilon", epsilon), check_whole("k", k)
+        share = check_amount("value_share", value_share)
+        if share >= 1:
+            raise ArgumentError("value_share must be in (0, 1)")
+        pick = Exponential.for_loss(exact * (1 - share) / times, sensitivity=sensitivity)
+        return cls(pick, times, DiscreteLaplace.for_loss(exact * share, l1=times * sensitivity))
+
+    @classmethod
+    def for_half_width(
+        cls,
+        half_width: int,
+        *,
+        k: int,
+        sensitivity: int,
+        confidence: float,
+        value_share: Fraction = Fraction(1, 2),
+    ) -> Self:
+        """The peeling of least epsilon (three digits) whose values' half-width is as asked.
+
+        Raises
+        ------
+        ArgumentError
+            No epsilon up to 10,000 reaches it, or an argument is out of range.
+        """
+        check_confidence(confidence)
+
+        def made(epsilon: Fraction) -> Peeling:
+            return cls.for_loss(epsilon, k=k, sensitivity=sensitivity, value_share=value_share)
+
+        found = made(
+            least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
+        )
+        return cls(found.selection, found.k, found.noise)
+
     def loss(self, *, sensitivity: int) -> Charge:
         """What the picks and their values cost together."""
         whole = check_whole("sensitivity", sensitivity, 0)
@@ -86,6 +142,30 @@ class Peeling:
             else self.noise.loss(l2_squared=self.k * whole**2)
         )
         return sum([pick] * self.k, values)
+
+    def privacy_loss(
+        self, *, sensitivity: int, neighbours: Neighbours = Neighbours.ADD_REMOVE
+    ) -> Loss:
+        """The same loss as an object that composes: k picks and k values, each by its own."""
+        whole = check_whole("sensitivity", sensitivity, 0)
+        pick = self.selection.privacy_loss(sensitivity=whole, neighbours=neighbours)
+        if isinstance(self.noise, DiscreteLaplace):
+            value = self.noise.privacy_loss(l1=whole, neighbours=neighbours)
+        else:
+            value = self.noise.privacy_loss(
+                l2_squared=whole**2, coordinates=1, neighbours=neighbours
+            )
+        return self.k * pick + self.k * value
+
+    def shortfall(self, candidates: int, confidence: float) -> int:
+        """The least w with Pr[some pick is more than w below the k-th best] <= 1 - confidence.
+
+        By a union over the k picks: in each round one of the k best is still there.
+        """
+        n = check_whole("candidates", candidates, self.k)
+        return smallest_shortfall(
+            lambda gap: min(1.0, self.k * self.selection.miss_probability(gap, n)), confidence
+        )
 
     def release(self, values: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Pick k coordinates and give their noisy values.

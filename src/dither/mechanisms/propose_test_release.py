@@ -24,17 +24,20 @@ zCDP side: Bun and Steinke, TCC 2016, lemma 8.8.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount
+from dither.mechanisms.additive import check_amount, check_confidence
+from dither.mechanisms.composable import approximate_class
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
+from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["ProposeTestRelease"]
 
@@ -106,6 +109,45 @@ class ProposeTestRelease:
         """What a release costs, whatever it says, for the bound that the distance was taken of."""
         epsilon = 1 / self.test_scale + check_whole("bound", bound, 0) / self.value_scale
         return Charge(epsilon, self.delta, epsilon**2 / 2, self.delta)
+
+    @classmethod
+    def for_half_width(
+        cls,
+        half_width: int,
+        delta: Fraction,
+        *,
+        bound: int,
+        confidence: float,
+        distance: int | None = None,
+        test_share: Fraction = Fraction(1, 2),
+    ) -> Self:
+        """The mechanism of least epsilon (three digits) whose half-width is at most the one given.
+
+        With a ``distance``, tables at least so far are also to get an answer with probability
+        ``confidence``.
+
+        Raises
+        ------
+        ArgumentError
+            No epsilon up to 10,000 reaches it, or an argument is out of range.
+        """
+        outside = 1 - check_confidence(confidence)
+
+        def made(epsilon: Fraction) -> ProposeTestRelease:
+            return cls.for_loss(epsilon, delta, bound=bound, test_share=test_share)
+
+        def error(epsilon: Fraction) -> float:
+            found = made(epsilon)
+            silent = distance is not None and found.miss_probability(distance) > outside
+            return math.inf if silent else found.half_width(confidence)
+
+        found = made(least_epsilon("half_width", half_width, error))
+        return cls(found.test_scale, found.value_scale, found.delta)
+
+    def privacy_loss(self, *, bound: int, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
+        """The same loss as an object that composes: any (epsilon, delta)-DP mechanism."""
+        epsilon = 1 / self.test_scale + check_whole("bound", bound, 0) / self.value_scale
+        return approximate_class(epsilon, self.delta, neighbours)
 
     def release(self, value: int, *, distance: int) -> int | None:
         """Say the value with noise, or None.

@@ -44,9 +44,11 @@ import numpy as np
 from dither import noise
 from dither.errors import ArgumentError
 from dither.mechanisms.additive import Integers, check_amount, check_confidence
+from dither.mechanisms.composable import approximate_class
+from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_integers
 from dither.numeric import directed
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["SmoothMedian"]
 
@@ -141,10 +143,45 @@ class SmoothMedian:
             low, high = (low, middle) if good(middle) else (middle, high)
         return cls(lower, upper, alpha, Fraction(high, one), exact)
 
+    @classmethod
+    def for_half_width(
+        cls,
+        half_width: int,
+        delta: Fraction,
+        *,
+        lower: int,
+        upper: int,
+        smooth: Fraction | int,
+        confidence: float,
+        share: Fraction = Fraction(1, 2),
+    ) -> Self:
+        """The mechanism of least epsilon (three digits) for a half-width where S is ``smooth``.
+
+        ``smooth`` must be public: S of a planning table, never of the data.
+
+        Raises
+        ------
+        ArgumentError
+            No epsilon up to 10,000 reaches it, or an argument is out of range.
+        """
+        planned = check_amount("smooth", smooth) / check_amount("share", share)
+        inside = math.log(1 - check_confidence(confidence))
+
+        def error(epsilon: Fraction) -> float:
+            return math.floor(-float(planned / epsilon) * inside + 0.5)
+
+        found = least_epsilon("half_width", half_width, error)
+        return cls.for_loss(found, delta, lower=lower, upper=upper, share=share)
+
     def loss(self) -> Charge:
         """What a release costs: (epsilon, delta), and delta-approximate rho = epsilon²/2."""
         delta = _delta(self.epsilon, self.alpha, self.falloff)
         return Charge(self.epsilon, delta, self.epsilon**2 / 2, delta)
+
+    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.REPLACE) -> Loss:
+        """The same loss as an object that composes; the number of values is public."""
+        delta = _delta(self.epsilon, self.alpha, self.falloff)
+        return approximate_class(self.epsilon, delta, neighbours)
 
     def smooth_sensitivity(self, values: Sequence[int] | Integers) -> Fraction:
         """S. It depends on the data as they are: a secret, and for planning on other data.

@@ -44,11 +44,12 @@ from typing import Self
 from dither import noise
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms.additive import check_amount, check_confidence
+from dither.mechanisms.composable import laplace_pair, pure_class
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["AboveThreshold", "SparseAnswer", "SparseVector"]
 
@@ -184,6 +185,25 @@ class SparseVector:
         if self.value_scale is not None:
             epsilon += self.cutoff * whole / self.value_scale
         return Charge.pure(epsilon)
+
+    def privacy_loss(
+        self,
+        *,
+        sensitivity: int,
+        monotone: bool = False,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes: a pure one, and each value's own pair.
+
+        Values and comparisons take turns; that costs no more than one after the other, by Vadhan
+        and Zhang, "Concurrent composition theorems for differential privacy", STOC 2023.
+        """
+        compare = SparseVector(self.threshold_scale, self.query_scale, self.cutoff)
+        epsilon = compare.loss(sensitivity=sensitivity, monotone=monotone).epsilon
+        found = pure_class(epsilon or Fraction(0), neighbours)
+        if self.value_scale is not None:
+            found += self.cutoff * laplace_pair(self.value_scale, sensitivity, neighbours)
+        return found
 
     def margin(self, queries: int, confidence: float) -> int:
         """How far from the threshold answers are right.

@@ -48,9 +48,11 @@ from dither.mechanisms.additive import (
     shape_of,
     smallest_half_width,
 )
+from dither.mechanisms.composable import pure_class
+from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_whole
 from dither.numeric import directed
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Staircase"]
 
@@ -106,11 +108,39 @@ class Staircase:
         exact, whole = check_amount("epsilon", epsilon), check_whole("sensitivity", sensitivity)
         return cls(exact, whole, _best_step(float(exact), whole))
 
+    @classmethod
+    def for_half_width(cls, half_width: int, *, sensitivity: int, confidence: float) -> Self:
+        """The mechanism of least epsilon (three digits) whose half-width is at most the one given.
+
+        Raises
+        ------
+        ArgumentError
+            No epsilon up to 10,000 reaches it, or an argument is out of range.
+        """
+
+        def error(epsilon: Fraction) -> float:
+            return cls.for_loss(epsilon, sensitivity=sensitivity).half_width(confidence)
+
+        check_confidence(confidence)
+        return cls.for_loss(least_epsilon("half_width", half_width, error), sensitivity=sensitivity)
+
     def loss(self, *, sensitivity: int, coordinates: int = 1) -> Charge:
         """What a release costs: ceil(d/D)·epsilon for each coordinate that changes, by up to d."""
         whole = check_whole("sensitivity", sensitivity, 0)
         steps = check_whole("coordinates", coordinates) * -(-whole // self.sensitivity)
         return Charge.pure(steps * self.epsilon)
+
+    def privacy_loss(
+        self,
+        *,
+        sensitivity: int,
+        coordinates: int = 1,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """The same loss as an object that composes: one epsilon-DP mechanism a coordinate."""
+        whole = check_whole("sensitivity", sensitivity, 0)
+        each = -(-whole // self.sensitivity) * self.epsilon
+        return check_whole("coordinates", coordinates) * pure_class(each, neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape.

@@ -33,7 +33,7 @@ from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.mechanisms.smooth_median import SmoothMedian
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["SubsampleAggregate"]
 
@@ -103,6 +103,12 @@ class SubsampleAggregate:
         if isinstance(self.aggregator, SmoothMedian):
             return self.aggregator.loss()
         return self.aggregator.loss(l1=self.upper - self.lower)
+
+    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
+        """The same loss as an object that composes: the aggregator's own."""
+        if isinstance(self.aggregator, SmoothMedian):
+            return self.aggregator.privacy_loss(neighbours=neighbours)
+        return self.aggregator.privacy_loss(l1=self.upper - self.lower, neighbours=neighbours)
 
     def release(self, rows: Sequence[Any], estimator: Callable[[list[Any]], int]) -> Fraction:
         """Run the estimator on the blocks and aggregate.

@@ -29,6 +29,7 @@ from dither.errors import ArgumentError
 from dither.mechanisms.additive import check_amount
 from dither.mechanisms.coins import exp_choice
 from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole, smallest_shortfall
 from dither.numeric import directed
 from dither.privacy import Charge, Loss, Neighbours
@@ -84,6 +85,25 @@ class TopK:
         return cls.for_loss(
             k * directed.sqrt_lower(square, 48), k=k, sensitivity=sensitivity, monotone=monotone
         )
+
+    @classmethod
+    def for_shortfall(cls, shortfall: int, *, k: int, candidates: int, confidence: float) -> Self:
+        """The least rate (three digits) whose `shortfall` is at most the one given.
+
+        Raises
+        ------
+        ArgumentError
+            No rate up to a million reaches it, or an argument is out of range.
+        """
+        allowed = check_whole("shortfall", shortfall, 0)
+        rate = smallest_epsilon(
+            lambda r: cls(r, k).shortfall(candidates, confidence) <= allowed,
+            Fraction(1, 10**9),
+            Fraction(10**6),
+        )
+        if rate is None:
+            raise ArgumentError("shortfall cannot be reached: allow more, or a lower confidence")
+        return cls(rate, k)
 
     def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
         """What all k picks cost: epsilon = k·e and rho = k·e²/8."""

@@ -51,8 +51,10 @@ from dither.mechanisms.additive import (
     shape_of,
     smallest_half_width,
 )
+from dither.mechanisms.composable import approximate_class
+from dither.mechanisms.search import least_epsilon
 from dither.numeric import directed
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Tulap"]
 
@@ -108,9 +110,32 @@ class Tulap:
         """The mechanism that costs exactly (epsilon, delta)."""
         return cls(epsilon, delta)
 
+    @classmethod
+    def for_half_width(cls, half_width: int, delta: Fraction, *, confidence: float) -> Self:
+        """The mechanism of least epsilon (three digits) whose half-width is at most the one given.
+
+        Raises
+        ------
+        ArgumentError
+            No epsilon up to 10,000 reaches it, or an argument is out of range.
+        """
+        check_confidence(confidence)
+        return cls(
+            least_epsilon("half_width", half_width, lambda e: cls(e, delta).half_width(confidence)),
+            delta,
+        )
+
     def loss(self) -> Charge:
         """What a count costs: (epsilon, delta), and delta-approximate rho = epsilon²/2."""
         return Charge(self.epsilon, self.delta, self.epsilon**2 / 2, self.delta)
+
+    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
+        """The same loss as an object that composes: any (epsilon, delta)-DP mechanism.
+
+        Canonical noise wastes nothing: its trade-off curve is that of the class, up to the
+        rounding of the reach.
+        """
+        return approximate_class(self.epsilon, self.delta, neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape.
