@@ -175,7 +175,7 @@ def _encode_text(column: pl.Series) -> Coded:
     """Texts by Polars' own dictionary, which numbers every text it has seen in this process."""
     physical = column.cast(pl.Categorical).to_physical()
     filled = physical.cast(pl.Int64).fill_null(-1).to_numpy() + 1
-    top = int(filled.max())
+    top = int(filled.max(initial=0))
     if top <= max(1 << 16, 4 * len(filled)):
         there = np.bincount(filled, minlength=top + 1) > 0
         number: Ints = np.cumsum(there) - 1
@@ -192,7 +192,7 @@ def texts(values: pl.Series) -> pl.Series:
     """Values as the text that a CSV file of them would hold; NaN is ``NaN``, NULL stays NULL."""
     if values.dtype == pl.String:
         return values
-    if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
+    if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary, pl.Duration):
         said = [None if v is None else str(v) for v in values.to_list()]
         return pl.Series(values.name, said, dtype=pl.String)
     return values.cast(pl.String)

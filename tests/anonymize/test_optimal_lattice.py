@@ -1,0 +1,179 @@
+"""The lattice search against exhaustive search, and its release against the definitions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dither as dt
+from anonymize import by_definition as law
+from dither.anonymize import (
+    alpha_k,
+    beta_likeness,
+    delta_disclosure,
+    generalize,
+    l_diversity,
+    measure,
+    t_closeness,
+)
+from dither.errors import ArgumentError
+
+ABOVE = {
+    "a": {0: ["0-1", "0-3", "*"], 1: ["0-1", "0-3", "*"], 2: ["2-3", "0-3", "*"],
+          3: ["2-3", "0-3", "*"], 4: ["4-5", "4-5", "*"], 5: ["4-5", "4-5", "*"]},
+    "b": {"x": ["xy", "*"], "y": ["xy", "*"], "z": ["z", "*"]},
+    "c": {True: ["*"], False: ["*"]},
+}  # fmt: skip
+VALUES = ("flu", "cold", "gout")
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "a": st.integers(0, 5),
+            "b": st.sampled_from("xyz"),
+            "c": st.booleans(),
+            "s": st.sampled_from(VALUES),
+        }
+    ),
+    min_size=1,
+    max_size=24,
+)
+
+
+def q_and_p(inside, released):
+    """Shares of s in a class and in the release."""
+    return law.shares(inside, "s"), law.shares(released, "s")
+
+
+REQUIREMENTS = {
+    "none": ((), ()),
+    "distinct": (l_diversity(2), [lambda c, _: len(law.shares(c, "s")) >= 2]),
+    "entropy": (l_diversity(1.8, "entropy"), [lambda c, _: law.entropy_l(c, "s") >= 1.8]),
+    "recursive": (
+        l_diversity(2, "recursive", c=2),
+        [lambda c, _: law.recursive_c(c, "s", 2) < 2],
+    ),
+    "equal": (
+        t_closeness(0.3, distance="equal"),
+        [lambda c, r: law.transport(*q_and_p(c, r), lambda a, b: float(a != b)) <= 0.3 + 1e-9],
+    ),
+    "ordered": (
+        t_closeness(0.2, distance="ordered"),
+        [
+            lambda c, r: (
+                law.transport(
+                    *q_and_p(c, r),
+                    law.ordered_cost([v for v in VALUES if v in law.shares(r, "s")]),
+                )
+                <= 0.2 + 1e-9
+            )
+        ],
+    ),
+    "alpha": (alpha_k(0.7), [lambda c, _: max(law.shares(c, "s").values()) <= Fraction("0.7")]),
+    "delta": (delta_disclosure(1.0), [lambda c, r: law.delta(*q_and_p(c, r)) < 1.0]),
+    "beta": (beta_likeness(0.8), [lambda c, r: law.beta(*q_and_p(c, r)) <= 0.8 + 1e-12]),
+    "enhanced": (
+        beta_likeness(0.8, enhanced=True),
+        [lambda c, r: law.enhanced(*q_and_p(c, r), 0.8)],
+    ),
+    "several": (
+        [l_diversity(2), alpha_k(0.75)],
+        [
+            lambda c, _: len(law.shares(c, "s")) >= 2,
+            lambda c, _: max(law.shares(c, "s").values()) <= 0.75,
+        ],
+    ),
+}
+
+
+def check(rows, k, suppress, name):
+    """The search finds what trying every node finds, and its release keeps its word."""
+    require, meets = REQUIREMENTS[name]
+    frame = pl.DataFrame(
+        rows, schema={"a": pl.Int64, "b": pl.String, "c": pl.Boolean, "s": pl.String}
+    )
+    allowed = math.floor(suppress * len(rows) + 1e-9)
+    least, nodes = law.best(rows, ABOVE, k, allowed, meets)
+
+    def run():
+        return generalize(
+            frame, list(ABOVE), ABOVE, k, suppress, sensitive="s", require=require,
+            order={"s": VALUES},
+        )  # fmt: skip
+
+    if least == math.inf:
+        with pytest.raises(ArgumentError, match="no generalisation gives"):
+            run()
+        return
+    found = run()
+    assert found.loss == pytest.approx(least, abs=1e-12)
+    assert tuple(found.levels.values()) in nodes
+    assert found.complete
+    again = measure(found.frame, list(ABOVE), "s")
+    assert again.k >= k
+    assert again.sizes.sum() + found.suppressed == len(rows)
+    assert found.suppressed <= allowed
+    assert again.sensitive == measure(found.frame, list(ABOVE), "s").sensitive
+    assert (again.k, again.classes, again.risk) == (
+        found.measures.k,
+        found.measures.classes,
+        found.measures.risk,
+    )
+    released = found.frame.to_dicts()
+    for inside in law.classes(released, list(ABOVE)).values():
+        assert all(meet(inside, released) for meet in meets)
+    assert found.frame["s"].to_list() == frame["s"].gather(found.rows).to_list()
+
+
+@given(ROWS, st.integers(1, 6), st.sampled_from([0, 0.1, 0.25, 0.5]))
+@settings(max_examples=60, deadline=None)
+def test_k_anonymity_is_optimal(rows, k, suppress) -> None:
+    """No node of the lattice has less loss."""
+    check(rows, min(k, len(rows)), suppress, "none")
+
+
+@pytest.mark.parametrize("name", [n for n in REQUIREMENTS if n != "none"])
+def test_requirements_are_met_at_the_optimum(name) -> None:
+    """With every requirement too: the least loss of all nodes, and all classes meet it."""
+
+    @given(ROWS, st.integers(1, 3), st.sampled_from([0, 0.25, 0.5]))
+    @settings(max_examples=14, deadline=None)
+    def run(rows, k, suppress):
+        check(rows, min(k, len(rows)), suppress, name)
+
+    run()
+
+
+def test_weights_and_limits_move_the_optimum() -> None:
+    """A column that counts is spared; a limit is kept."""
+    rows = [(a, b) for a in range(6) for b in "xyz"]
+    frame = pl.DataFrame(rows, schema=["a", "b"], orient="row")
+    trees = {name: ABOVE[name] for name in "ab"}
+    spared = generalize(frame, ["a", "b"], trees, 3, 0, weights={"a": 100})
+    assert spared.levels == {"a": 0, "b": 2}
+    limited = generalize(frame, ["a", "b"], trees, 3, 0, weights={"a": 100}, limits={"b": 1})
+    assert limited.levels["b"] <= 1
+    assert limited.levels["a"] > 0
+
+
+def test_the_level_of_nothing_generalised_is_the_data() -> None:
+    """k = 1 changes nothing: same values, same types."""
+    frame = pl.DataFrame({"a": [0, 5, 3], "b": ["x", "y", "z"]})
+    found = dt.anonymize.generalize(frame, ["a", "b"], {n: ABOVE[n] for n in "ab"}, 1, 0)
+    assert found.frame.equals(frame)
+    assert (found.loss, found.precision, found.suppressed) == (0, 1, 0)
+
+
+def test_what_cannot_be_met_says_how_near_it_came() -> None:
+    """One value has no two; the message counts rows and names none."""
+    frame = pl.DataFrame({"a": [0, 1, 2, 3], "s": ["secretive"] * 4})
+    with pytest.raises(
+        ArgumentError, match="leaves out 4 of 4 rows, and suppress allows 1"
+    ) as told:
+        generalize(frame, ["a"], {"a": ABOVE["a"]}, 1, 0.25, sensitive="s", require=l_diversity(2))
+    assert "secretive" not in str(told.value)
