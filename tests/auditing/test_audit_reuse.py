@@ -37,6 +37,12 @@ def one_noise_for_both():
     return mechanism
 
 
+def one_noise_in_whole_numbers():
+    """The same, of whole numbers."""
+    inner = one_noise_for_both()
+    return lambda data: data + round(3 * (inner(data) - data))
+
+
 def a_short_list():
     """Noise from a list of 100 that is gone through again and again."""
     noises = cycle(np.random.default_rng(2).laplace(size=101).tolist())
@@ -56,6 +62,7 @@ def noise_of_the_second():
         (no_noise, "always give the same output"),
         (seeded_sampler, "fixed seed"),
         (one_noise_for_both, "differ by a constant"),
+        (one_noise_in_whole_numbers, "differ by a constant"),
         (a_short_list, "come again after 101 calls"),
         (noise_of_the_second, "come again at the next call"),
     ],
@@ -77,7 +84,17 @@ def test_dependent_draws_certify_nothing():
 
 @pytest.mark.parametrize(
     "kind",
-    ["two values", "one value", "rare", "pairs", "floats", "wide", "mostly none", "labelled"],
+    [
+        "two values",
+        "one value",
+        "rare",
+        "pairs",
+        "floats",
+        "wide",
+        "mostly none",
+        "labelled",
+        "far",
+    ],
 )
 def test_fresh_noise_is_not_accused(kind):
     """Outputs that repeat because there are few of them are not reuse."""
@@ -93,6 +110,7 @@ def test_fresh_noise_is_not_accused(kind):
             "floats": lambda: words.words(size).astype(np.float64),
             "wide": lambda: below(100, size, words=words),
             "mostly none": lambda: [int(x) if x > 5 else None for x in noise],
+            "far": lambda: 1e15 + data + noise,
             "labelled": lambda: [(str(x), 1) for x in words.words(size)],
         }[kind]()
 

@@ -23,6 +23,7 @@ from dither.numeric import SimulatedWords
 __all__ = ["CERTIFYING", "audit"]
 
 _LEAST = 200
+_PLAIN = ("column", "binary", "atoms", "classifier")
 _FITTING, _CHOOSING = 0.2, 0.3
 
 CERTIFYING = 1 - _FITTING - _CHOOSING
@@ -138,13 +139,11 @@ def audit(
     lower = max((e.epsilon for e in events), default=0.0)
     least_mu = max((e.mu for e in events), default=0.0)
     over = lower > claim.epsilon if claim.mu is None else least_mu > claim.mu
-    by_mu = claim.mu is not None
-    best = max(events, key=lambda e: e.mu if by_mu else e.epsilon, default=None)
     return Audit(
         verdict=Verdict.VIOLATED if over or reused else Verdict.NOT_REFUTED,
         lower=lower,
         mu=least_mu,
-        event=best,
+        event=_shown(events, claim),
         events=tuple(events),
         claimed=claim,
         samples=drawn,
@@ -235,6 +234,19 @@ def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, bool]:
         found = reuse.same_difference(outcomes.raw[:n], outcomes.raw[n:])
     late = reuse.repeats_in_time(here) or reuse.repeats_in_time(there)
     return found or late, late is None
+
+
+def _shown(events: list[Event], claim: Claim) -> Event | None:
+    """The event that certifies most, or a simpler one that certifies nearly as much."""
+    if not events:
+        return None
+    by_mu = claim.mu is not None
+    worth = [e.mu if by_mu else e.epsilon for e in events]
+    most, claimed = max(worth), claim.epsilon if claim.mu is None else claim.mu
+    # A simpler one must refute where the best one does.
+    least = max(most - 0.02 * max(1.0, most), claimed if most > claimed else 0.0)
+    near = [e for e, w in zip(events, worth, strict=True) if w > least or w == most]
+    return min(near, key=lambda e: (_PLAIN.index(e.kind), -(e.mu if by_mu else e.epsilon)))
 
 
 def _notes(outcomes: Outcomes, draws: Draws, asked: int, independent: bool) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ EVENTS = 6
 """How many events are certified: few, as each costs the others some of the confidence."""
 
 _CUTS = 400
-_OF_MU = 2
+_OTHER = 2
 Worth = Callable[[Floats, Floats], Floats]
 
 
@@ -48,6 +48,8 @@ class Event:
         What it certifies, given the claimed delta: at least 0.
     mu : float
         What it certifies of Gaussian differential privacy: at least 0.
+    kind : {"column", "binary", "atoms", "classifier"}
+        What its score is: a number, the exponent of a lowest bit, a set of outcomes, a classifier.
     """
 
     description: str
@@ -56,6 +58,7 @@ class Event:
     q_upper: float
     epsilon: float
     mu: float
+    kind: str
 
     def __str__(self) -> str:
         other = "d0" if self.likelier == "d1" else "d1"
@@ -82,7 +85,13 @@ class Candidate:
 
 
 def choose_events(
-    scores: Iterable[Score], second: Mask, choose: Mask, *, delta: float, level: float
+    scores: Iterable[Score],
+    second: Mask,
+    choose: Mask,
+    *,
+    delta: float,
+    level: float,
+    of_mu: bool = False,
 ) -> list[Candidate]:
     """The few events that promise to certify most, some for epsilon and some for mu.
 
@@ -95,6 +104,8 @@ def choose_events(
         The claimed one.
     level : float
         The probability that any bound may fail, when they are certified.
+    of_mu : bool
+        Whether the claim is of mu, which then most events are chosen for.
     """
     by_epsilon: list[Candidate] = []
     by_mu: list[Candidate] = []
@@ -122,7 +133,8 @@ def choose_events(
                 for worth, into in ((epsilon, by_epsilon), (mu, by_mu)):
                     into.append(_best(score, cuts, above, likelier, worth(p, q)))
     chosen: list[Candidate] = []
-    for pool, most in ((by_epsilon, EVENTS - _OF_MU), (by_mu, EVENTS)):
+    pools = (by_mu, by_epsilon) if of_mu else (by_epsilon, by_mu)
+    for pool, most in zip(pools, (EVENTS - _OTHER, EVENTS), strict=True):
         for candidate in sorted(pool, key=lambda c: -c.worth):
             if len(chosen) >= most:
                 break
@@ -164,6 +176,7 @@ def certify(
                 q,
                 max(0.0, epsilon_of(p, q, delta)),
                 max(0.0, mu_of(p, q)),
+                event.score.kind,
             )
         )
     return sorted(found, key=lambda e: -e.epsilon)

@@ -50,7 +50,8 @@ class Audit:
     mu : float
         The certified lower bound of mu, as Gaussian differential privacy measures it.
     event : Event
-        The event that certifies most, described without any value of an output.
+        The event that certifies most, or a simpler one that certifies nearly as much; described
+        without any value of an output.
     events : tuple of Event
         All that were certified; every bound of every one of them holds at once.
     claimed : Claim

@@ -40,21 +40,36 @@ def same_again(first: Codes, second: Codes) -> str | None:
 def same_difference(here: Floats, there: Floats) -> str | None:
     """Whether the i-th outcomes of the two datasets always differ by the same vector.
 
-    For independent draws each of the n!/Π m! orders of one side's coordinates (m the
-    multiplicities) is as likely, and at most one of them gives constant differences.
+    For independent draws each order of one side's n coordinates is as likely. Of whole numbers, at
+    most one order that can be told apart from others gives constant differences. Of floats, whose
+    differences are constant up to rounding, at most Π wᵢ of the n! orders do, where wᵢ coordinates
+    lie where the i-th may be matched; and the constant may be any of n.
     """
     known = np.isfinite(here)
     if not known.any() or not np.array_equal(known, np.isfinite(there)):
         return None
-    gap = np.where(known, there, 0.0) - np.where(known, here, 0.0)
-    allowed = 1e-9 * (1.0 + np.abs(here[known]).max())
-    for i in range(gap.shape[1]):
-        column = gap[known[:, i], i]
-        if column.size and np.abs(column - column[0]).max() > allowed:
+    chance = 0.0
+    for i in range(here.shape[1]):
+        x, y = here[known[:, i], i], there[known[:, i], i]
+        if not x.size:
+            continue
+        most = max(np.abs(x).max(), np.abs(y).max())
+        whole = most < 2.0**52 and not np.any(x % 1.0) and not np.any(y % 1.0)
+        slack, constant = (0.0 if whole else 2.0**-49 * most), y[0] - x[0]
+        if np.abs(y - x - constant).max() > slack:
             return None
-    rows = np.ascontiguousarray(np.where(known, here + 0.0, np.nan))
-    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
-    if _log_orders(np.unique(keys, return_inverse=True)[1].reshape(-1)) <= -math.log(RARE):
+        if whole:
+            found = -_log_orders(np.unique(x, return_inverse=True)[1].reshape(-1))
+        else:
+            ordered, middle = np.sort(y), x + constant
+            ends = [
+                np.searchsorted(ordered, middle + 2 * slack, side="right"),
+                np.searchsorted(ordered, middle - 2 * slack, side="left"),
+            ]
+            near = np.log(np.maximum(ends[0] - ends[1], 1.0)).sum()
+            found = float(near) + math.log(x.size) - math.lgamma(x.size + 1)
+        chance = min(chance, found)
+    if chance > math.log(RARE):
         return None
     return "outputs on d0 and d1 differ by a constant, call by call: both have the same noise"
 

@@ -59,6 +59,7 @@ def draw_audit(audit: Audit, path: str | Path | None = None) -> Figure:
     tidy(axes, values="y")
     axes.spines["left"].set_visible(True)
     axes.set(xscale="log", yscale="log", xlim=(low, 1.0), ylim=(bottom, 1.15))
+    axes.tick_params(which="both", length=0, pad=6)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{short(100 * value)} %"))
         axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
