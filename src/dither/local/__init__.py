@@ -11,6 +11,7 @@ from dither.local.domain import Domain
 from dither.local.estimate import Estimate
 from dither.local.finite import FiniteChannel
 from dither.local.frequency.grr import GRR
+from dither.local.frequency.local_hash import BLH, FLH, OLH
 from dither.local.frequency.sdgrr import SDGRR
 from dither.local.frequency.urr import URR
 from dither.local.guarantee import ClassPair, Guarantee
@@ -18,7 +19,10 @@ from dither.local.shuffling import ShuffledReports
 from dither.local.simulate import simulate
 
 __all__ = [
+    "BLH",
+    "FLH",
     "GRR",
+    "OLH",
     "SDGRR",
     "URR",
     "Aggregate",
