@@ -11,10 +11,24 @@ from dither.local.domain import Domain
 from dither.local.estimate import Estimate
 from dither.local.finite import FiniteChannel
 from dither.local.frequency.grr import GRR
+from dither.local.frequency.hadamard import Hadamard
 from dither.local.frequency.local_hash import BLH, FLH, OLH
 from dither.local.frequency.sdgrr import SDGRR
+from dither.local.frequency.subset import SubsetSelection
 from dither.local.frequency.urr import URR
 from dither.local.guarantee import ClassPair, Guarantee
+from dither.local.means.distribution import Distribution
+from dither.local.means.duchi import Duchi
+from dither.local.means.em import em, pooled_em
+from dither.local.means.hybrid import Hybrid
+from dither.local.means.interval import Interval
+from dither.local.means.laplace import Laplace
+from dither.local.means.mean import MeanEstimate, mean
+from dither.local.means.personalised import Personalised
+from dither.local.means.piecewise import PM
+from dither.local.means.sdpm import SDPM
+from dither.local.means.square_wave import SW
+from dither.local.means.weighted import Weighted
 from dither.local.shuffling import ShuffledReports
 from dither.local.simulate import simulate
 
@@ -23,19 +37,35 @@ __all__ = [
     "FLH",
     "GRR",
     "OLH",
+    "PM",
     "SDGRR",
+    "SDPM",
+    "SW",
     "URR",
     "Aggregate",
     "Attack",
     "Channel",
     "ClassGame",
     "ClassPair",
+    "Distribution",
     "Domain",
+    "Duchi",
     "Estimate",
     "FiniteChannel",
     "Guarantee",
+    "Hadamard",
+    "Hybrid",
+    "Interval",
+    "Laplace",
+    "MeanEstimate",
+    "Personalised",
     "ShuffledReports",
+    "SubsetSelection",
+    "Weighted",
     "channel_from_dict",
+    "em",
+    "mean",
+    "pooled_em",
     "simulate",
     "simulate_attack",
 ]
