@@ -14,6 +14,8 @@ from dither.local.channel import Channel, channel_from_dict
 
 if TYPE_CHECKING:
     from dither.local.estimate import Estimate
+    from dither.local.means.distribution import Distribution
+    from dither.local.means.mean import MeanEstimate
 
 __all__ = ["Aggregate"]
 
@@ -109,6 +111,18 @@ class Aggregate:
         from dither.local.estimate import estimate
 
         return estimate(self, postprocess, confidence)
+
+    def mean(self, *, confidence: float = 0.95) -> MeanEstimate:
+        """Estimate the mean of numbers; see `dither.local.mean`."""
+        from dither.local.means.mean import mean
+
+        return mean(self, confidence=confidence)
+
+    def distribution(self, **options: Any) -> Distribution:
+        """Estimate the distribution by expectation maximisation; see `dither.local.em`."""
+        from dither.local.means.em import em
+
+        return em(self, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """The aggregate with its channel and the channel's hash, in a form that JSON holds."""

@@ -1,0 +1,1 @@
+"""Channels for numbers: means and distributions on a public lattice, one file each."""

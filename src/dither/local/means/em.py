@@ -1,0 +1,253 @@
+"""Expectation maximisation: the distribution that makes the reports likely, stopped early.
+
+With R the channel's matrix and t the shares of the reports, each round replaces f by
+f·(R @ (t/(f @ R))), which never lowers the log-likelihood per report, sum of t·log(f @ R). That is
+concave, so without a stop the rounds go to its maximum, a distribution of spikes that follows the
+noise: stopping early, or smoothing after every round (EMS), is what regularises. The stop rule, the
+rounds and the bins are therefore part of the result. It is always biased, towards the uniform
+distribution from which it starts.
+
+Source. Dempster, Laird and Rubin, JRSS B 1977; Li et al., SIGMOD 2020 (EM and EMS for local
+privacy), whose rule, a gain in total below e^epsilon/1000, is the default; it is told per report,
+as `log_likelihood` is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local.finite import FiniteChannel
+from dither.local.means.bins import Dense, Linear, point_bins
+from dither.local.means.distribution import Distribution
+from dither.local.means.numeric import NumericChannel
+
+if TYPE_CHECKING:
+    from dither.local.aggregate import Aggregate
+
+__all__ = ["Part", "Solved", "em", "pooled_em", "solve"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Reports of one channel, in bins: a factor of the likelihood.
+
+    Parameters
+    ----------
+    linear : Linear
+    counts : array of int64
+        Of the bins of reports.
+    """
+
+    linear: Linear
+    counts: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """Where the rounds ended.
+
+    Parameters
+    ----------
+    shares : array of float, shape (bins,)
+    iterations : int
+    log_likelihood : float
+        Per report.
+    converged : bool
+        Whether the rule stopped it, and not the greatest number of rounds.
+    """
+
+    shares: Array
+    iterations: int
+    log_likelihood: float
+    converged: bool
+
+
+def solve(parts: Sequence[Part], tolerance: float, max_iterations: int, smooth: bool) -> Solved:
+    """Run the rounds; the parts share one distribution of inputs."""
+    d, n = parts[0].linear.size, sum(int(part.counts.sum()) for part in parts)
+    targets = [part.counts / n for part in parts]
+    f, before, rounds = np.full(d, 1 / d), -math.inf, 0
+    while True:
+        weights, likelihood = np.zeros(d), 0.0
+        for part, target in zip(parts, targets, strict=True):
+            chances = part.linear.forward(f)
+            seen = target > 0
+            likelihood += float(target[seen] @ np.log(chances[seen]))
+            ratios = np.divide(target, chances, out=np.zeros_like(target), where=seen)
+            weights += part.linear.back(ratios)
+        if abs(likelihood - before) < tolerance or rounds == max_iterations:
+            return Solved(f, rounds, likelihood, abs(likelihood - before) < tolerance)
+        f = f * weights
+        if smooth:
+            f = _smoothed(f)
+        f /= f.sum()
+        before, rounds = likelihood, rounds + 1
+
+
+def em(
+    aggregate: Aggregate,
+    *,
+    bins: int | None = None,
+    outputs: int | str | None = None,
+    tolerance: float | None = None,
+    max_iterations: int = 10_000,
+    smooth: bool | None = None,
+) -> Distribution:
+    """Estimate the distribution of values by expectation maximisation.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        Of any channel with a matrix: for numbers, or for values of a list (GRR, SDGRR, URR, ...).
+    bins : int, optional
+        Bins of numbers; left out, 1,024 or as many as there are points. Not for lists of values.
+    outputs : int or "aligned", optional
+        Bins of reports: left out, as fine as tells anything; or so many even ones; or, for SDPM,
+        bins as wide as those of the values and aligned with them.
+    tolerance : float, optional
+        Stop where a round gains less log-likelihood per report; see `default_tolerance`.
+    max_iterations : int
+        At least 1.
+    smooth : bool, optional
+        Average each share with its neighbours (1, 2, 1) after every round. Left out: for the
+        square wave only.
+
+    Returns
+    -------
+    Distribution
+        With its bins, tolerance, rounds and log-likelihood.
+
+    Raises
+    ------
+    ArgumentError
+        There are no reports, the channel has no matrix, or an argument is out of range.
+
+    Notes
+    -----
+    Post-processing of the reports: it costs no privacy.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> channel = local.SW(local.Interval(0, 1, steps=64), epsilon=2)
+    >>> histogram = np.bincount(np.arange(20, 30).repeat(1000), minlength=65)
+    >>> drawn = local.simulate(channel, histogram, np.random.default_rng(1))
+    >>> found = em(drawn, bins=32)
+    >>> abs(found.mean - 24.5 / 64) < 0.02
+    True
+    """
+    return pooled_em(
+        [aggregate],
+        bins=bins,
+        outputs=outputs,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        smooth=smooth,
+    )
+
+
+def pooled_em(
+    aggregates: Sequence[Aggregate],
+    *,
+    bins: int | None = None,
+    outputs: int | str | None = None,
+    tolerance: float | None = None,
+    max_iterations: int = 10_000,
+    smooth: bool | None = None,
+    notes: tuple[str, ...] = (),
+) -> Distribution:
+    """`em` of several channels' reports under one distribution of values: one pooled likelihood.
+
+    The channels must have the same interval or the same list of values.
+    """
+    full = [aggregate for aggregate in aggregates if aggregate.n > 0]
+    if not full:
+        raise ArgumentError("there are no reports to estimate from")
+    channels = [_with_matrix(aggregate) for aggregate in full]
+    numeric = [c for c in channels if isinstance(c, NumericChannel)]
+    first = channels[0]
+    if numeric and any(
+        not isinstance(c, NumericChannel) or c.interval != numeric[0].interval for c in channels
+    ):
+        raise ArgumentError("pooled channels must have the same interval")
+    if any(c.domain != first.domain for c in channels):
+        raise ArgumentError("pooled channels must have the same domain")
+    if not numeric and not (bins is None and outputs is None):
+        raise ArgumentError("bins and outputs are for channels for numbers; leave them out")
+    smooth = all(c.kind == "sw" for c in channels) if smooth is None else bool(smooth)
+    n = sum(aggregate.n for aggregate in full)
+    epsilon = max(float(c.epsilon) for c in channels)
+    tolerance = default_tolerance(epsilon, n) if tolerance is None else _checked(tolerance)
+    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int):
+        raise ArgumentError("max_iterations must be a whole number of at least 1")
+    if max_iterations < 1:
+        raise ArgumentError("max_iterations must be a whole number of at least 1")
+    parts = []
+    for aggregate, channel in zip(full, channels, strict=True):
+        linear = _linear(channel, bins, outputs)
+        parts.append(Part(linear, linear.group(aggregate.counts)))
+    solved = solve(parts, tolerance, max_iterations, smooth)
+    starts = point_bins(numeric[0], bins) if numeric else None
+    return Distribution(
+        kinds=tuple(dict.fromkeys(c.kind for c in channels)),
+        interval=numeric[0].interval if numeric else None,
+        starts=starts,
+        values=() if numeric else first.domain.values,
+        shares=solved.shares,
+        n=n,
+        rejected=sum(aggregate.rejected for aggregate in aggregates),
+        outputs=tuple(int(part.counts.size) for part in parts),
+        tolerance=tolerance,
+        iterations=solved.iterations,
+        converged=solved.converged,
+        smooth=smooth,
+        log_likelihood=solved.log_likelihood,
+        notes=notes,
+    )
+
+
+def default_tolerance(epsilon: float, n: int) -> float:
+    """The stop rule: a thousandth of e^epsilon, in total over the n reports."""
+    return 1e-3 * math.exp(min(epsilon, 40.0)) / n
+
+
+def _with_matrix(aggregate: Aggregate) -> FiniteChannel:
+    if not isinstance(aggregate.channel, FiniteChannel):
+        raise ArgumentError(
+            f"em needs a channel with a matrix, which {aggregate.channel.kind} has not; "
+            "use aggregate.estimate()"
+        )
+    return aggregate.channel
+
+
+def _linear(channel: FiniteChannel, bins: int | None, outputs: int | str | None) -> Linear:
+    if isinstance(channel, NumericChannel):
+        return channel.linear(bins, outputs)
+    return Dense(channel.matrix)
+
+
+def _checked(tolerance: float) -> float:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float):
+        raise ArgumentError("tolerance must be a number above 0, per report")
+    if not 0 < tolerance < math.inf:
+        raise ArgumentError("tolerance must be a number above 0, per report")
+    return float(tolerance)
+
+
+def _smoothed(f: Array) -> Array:
+    """(1, 2, 1)/4; at the ends (2, 1)/3."""
+    found = 2 * f
+    found[1:] += f[:-1]
+    found[:-1] += f[1:]
+    found[1:-1] /= 4
+    found[[0, -1]] /= 3
+    return found

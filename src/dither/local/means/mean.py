@@ -1,0 +1,168 @@
+"""The mean of the reports' values, with its error, and whether an interval of it may be trusted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from dither.errors import ArgumentError
+from dither.local.means.interval import Interval
+from dither.local.means.numeric import NumericChannel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dither.local.aggregate import Aggregate
+
+__all__ = ["MeanEstimate", "mean"]
+
+_SDPM = (
+    "The mean of SDPM's reports is biased towards the middle: a low value x counts p'x; "
+    "aggregate.distribution().mean is the estimate to prefer."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanEstimate:
+    """The mean of the people who reported.
+
+    Parameters
+    ----------
+    kind : str
+        The channel's.
+    interval_of_values : Interval
+    mean : float
+        In the interval's unit. It may lie outside the bounds, as noise may.
+    standard_error : float
+        From the reports' own spread: of the mean of the population from which the people were
+        drawn. Given the people's values it is an upper bound.
+    n, rejected : int
+        Reports counted and dropped.
+    biased : bool
+        Whether the channel's reports do not have the value as their expectation.
+    confidence : float
+        Of `interval`.
+    notes : tuple of str
+    """
+
+    kind: str
+    interval_of_values: Interval
+    mean: float
+    standard_error: float
+    n: int
+    rejected: int
+    biased: bool
+    confidence: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """A normal interval of the mean.
+
+        Raises
+        ------
+        ArgumentError
+            The estimate is biased, so that no such interval is valid.
+        """
+        if self.biased:
+            raise ArgumentError(
+                "an interval is not valid for a biased mean; use PM, Duchi or Hybrid for one"
+            )
+        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
+        return self.mean - z * self.standard_error, self.mean + z * self.standard_error
+
+    @property
+    def frame(self) -> Any:
+        """A Polars frame of one row: mean, standard_error, n and, where valid, lower and upper."""
+        import polars as pl
+
+        row: dict[str, Any] = {
+            "mean": [self.mean],
+            "standard_error": [self.standard_error],
+            "n": [self.n],
+        }
+        if not self.biased:
+            row["lower"], row["upper"] = ([end] for end in self.interval)
+        return pl.DataFrame(row)
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        dropped = f", {self.rejected:,} dropped as impossible" if self.rejected else ""
+        lines = [f"{self.kind}: {self.n:,} reports{dropped}"]
+        if self.biased:
+            lines.append(f"mean  {self.mean:.6g}  (biased; no interval is valid)")
+        else:
+            lower, upper = self.interval
+            lines.append(
+                f"mean  {self.mean:.6g}  ± {self.mean - lower:.3g}  "
+                f"({lower:.6g} to {upper:.6g}, {100 * self.confidence:g} %)"
+            )
+        return "\n".join([*lines, *self.notes])
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the mean with its interval, within the bounds of the values.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.local import draw_means
+
+        return draw_means([self], path)
+
+
+def mean(aggregate: Aggregate, *, confidence: float = 0.95) -> MeanEstimate:
+    """Average the values of the reports.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        Of a channel for numbers.
+    confidence : float
+        Of the interval, strictly between 0 and 1.
+
+    Raises
+    ------
+    ArgumentError
+        There are fewer than two reports, or the channel is not for numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import local
+    >>> channel = local.PM(local.Interval(0, 100, steps=100), epsilon=2)
+    >>> histogram = np.bincount([30, 40, 50], minlength=101) * 20_000
+    >>> drawn = local.simulate(channel, histogram, np.random.default_rng(1))
+    >>> found = mean(drawn)
+    >>> found.interval[0] < 40 < found.interval[1]
+    True
+    """
+    channel = aggregate.channel
+    if not isinstance(channel, NumericChannel):
+        raise ArgumentError(
+            f"a mean needs a channel for numbers, which {channel.kind} is not; use estimate()"
+        )
+    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
+        raise ArgumentError("confidence must be a number strictly between 0 and 1, such as 0.95")
+    n = aggregate.n
+    if n < 2:
+        raise ArgumentError("there must be at least two reports to estimate a mean and its error")
+    positions, shares = channel.positions, aggregate.counts / n
+    middle = float(channel.interval.low + channel.interval.high) / 2
+    found = float(shares @ (positions - middle))
+    spread = float(shares @ (positions - middle - found) ** 2) * n / (n - 1)
+    return MeanEstimate(
+        kind=channel.kind,
+        interval_of_values=channel.interval,
+        mean=middle + found,
+        standard_error=math.sqrt(spread / n),
+        n=n,
+        rejected=aggregate.rejected,
+        biased=not channel.unbiased,
+        confidence=float(confidence),
+        notes=() if channel.unbiased else (_SDPM,),
+    )

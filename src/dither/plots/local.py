@@ -1,0 +1,146 @@
+"""Pictures of local estimates: a distribution with what is known of it, means with their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.plots.canvas import COLOURS, INK, MARKERS, WIDTH, finish, new_figure, short, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dither.local import Distribution, MeanEstimate
+
+__all__ = ["draw_distribution", "draw_means"]
+
+_ROWS = 24
+
+
+def draw_distribution(
+    found: Distribution, path: str | Path | None = None, *, truth: Any = None
+) -> Figure:
+    """Shares as steps over the numbers with the mean, or as bars for the values of a list.
+
+    Parameters
+    ----------
+    found : Distribution
+        What is drawn.
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+    truth : array of float, shape (bins,), optional
+        True shares, where a simulation knows them.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    known = None if truth is None else np.asarray(truth, dtype=np.float64)
+    if known is not None and known.shape != found.shares.shape:
+        raise ArgumentError(f"truth must have one share for each of the {found.bins} bins")
+    rule = "EM, smoothed" if found.smooth else "EM"
+    foot = (
+        f"{' + '.join(found.kinds)}, {found.n:,} reports. {rule}: {found.bins:,} bins, "
+        f"{found.iterations:,} rounds. Biased by the early stop; no interval is valid."
+    )
+    if found.interval is None:
+        return _values(found, known, foot, path)
+    figure = new_figure(WIDTH, 3.9)
+    axes = figure.subplots()
+    widths = np.diff(found.edges)
+    if known is not None:
+        axes.stairs(known / widths, found.edges, color=COLOURS[1], linewidth=1.6, label="truth")
+    axes.stairs(found.shares / widths, found.edges, fill=True, color=COLOURS[0], alpha=0.35)
+    axes.stairs(found.shares / widths, found.edges, color=COLOURS[0], linewidth=1.2, label=rule)
+    axes.axvline(found.mean, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+    axes.annotate(
+        f"mean {short(found.mean)}",
+        (found.mean, 1),
+        (4, -4),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        va="top",
+        size=9,
+        color=INK,
+    )
+    tidy(axes, values="y")
+    axes.set_ylabel("share of people per unit")
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0)
+    if known is not None:
+        axes.legend(frameon=False, fontsize=9, loc="upper right")
+    return finish(figure, title="Estimated distribution", foot=foot, path=path)
+
+
+def draw_means(
+    found: Sequence[MeanEstimate],
+    path: str | Path | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    truth: float | None = None,
+) -> Figure:
+    """One row an estimate: a point, with its interval where one is valid.
+
+    Parameters
+    ----------
+    found : sequence of MeanEstimate
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+    names : sequence of str, optional
+        Of the rows; left out, the channels' kinds.
+    truth : float, optional
+        A line at the true mean, where a simulation knows it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if not found:
+        raise ArgumentError("there must be at least one estimate to draw")
+    labels = [one.kind for one in found] if names is None else list(names)
+    figure = new_figure(WIDTH, 1.5 + 0.42 * len(found))
+    axes = figure.subplots()
+    places = list(range(len(found)))[::-1]
+    for place, one in zip(places, found, strict=True):
+        colour, marker = (COLOURS[5], MARKERS[2]) if one.biased else (COLOURS[0], MARKERS[0])
+        if not one.biased:
+            axes.hlines(place, *one.interval, color=colour, linewidth=2)
+        axes.plot([one.mean], [place], marker, color=colour, markersize=6)
+        axes.annotate(
+            f"{short(one.mean)}{' (biased)' if one.biased else ''}",
+            (one.mean, place),
+            (0, 8),
+            textcoords="offset points",
+            ha="center",
+            size=9,
+            color=INK,
+        )
+    if truth is not None:
+        axes.axvline(truth, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+    tidy(axes, values="x")
+    axes.set_yticks(places, labels)
+    axes.set_ylim(-0.6, len(found) - 0.3)
+    axes.margins(x=0.15)
+    axes.set_xlabel("mean of the values")
+    percent = f"{100 * found[0].confidence:g} %"
+    foot = f"{found[0].n:,} reports. Lines: {percent} intervals; an estimate with a bias has none."
+    return finish(figure, title="Estimated mean", foot=foot, path=path)
+
+
+def _values(found: Distribution, known: Any, foot: str, path: str | Path | None) -> Figure:
+    order = np.argsort(-found.shares, kind="stable")[:_ROWS].tolist()
+    figure = new_figure(WIDTH, 1.5 + 0.3 * len(order))
+    axes = figure.subplots()
+    places = list(range(len(order)))[::-1]
+    axes.barh(places, found.shares[order], color=COLOURS[0], height=0.62)
+    if known is not None:
+        axes.plot(known[order], places, MARKERS[2], color=COLOURS[1], label="truth")
+        axes.legend(frameon=False, fontsize=9, loc="lower right")
+    tidy(axes, values="x")
+    axes.set_yticks(places, [str(found.values[i])[:24] for i in order])
+    axes.set_xlabel("share of people")
+    return finish(figure, title="Estimated shares", foot=foot, path=path)
