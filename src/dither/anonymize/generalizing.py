@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -42,7 +43,7 @@ def generalize(
     quasi: Sequence[str],
     hierarchies: Mapping[str, object],
     k: int = 10,
-    suppress: float = 0.05,
+    suppress: float | Fraction | str = 0.05,
     *,
     sensitive: str | Sequence[str] = (),
     require: Require = (),
@@ -70,7 +71,7 @@ def generalize(
         For each of them a table (`hierarchy`), or `intervals`, `dates`, `prefixes`, `suppression`.
     k : int
         The least size of a class, from 1 to the rows of the frame.
-    suppress : float
+    suppress : number
         The share of rows that may be left out.
     sensitive : str or list of str
         Columns that an attacker wants to know; they are measured, and ``require`` is about them.

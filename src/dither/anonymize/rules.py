@@ -17,7 +17,7 @@ from dither.anonymize.hierarchy import ANY, Rule
 from dither.errors import ArgumentError, nearest
 from dither.numeric import exact
 
-__all__ = ["dates", "intervals", "prefixes", "suppression"]
+__all__ = ["dates", "intervals", "of_numbers_or_dates", "prefixes", "suppression"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +184,11 @@ def suppression() -> Rule:
     ('a', '*')
     """
     return _Suppression()
+
+
+def of_numbers_or_dates(source: object) -> bool:
+    """Whether a hierarchy is made of what values mean, not of how they are written."""
+    return isinstance(source, _Intervals | _Dates)
 
 
 def _finite(value: object) -> Fraction | None:

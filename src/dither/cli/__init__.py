@@ -10,6 +10,7 @@ import click
 
 from dither import __version__
 from dither.cli.account_command import account
+from dither.cli.anonymize_command import anonymize
 from dither.cli.audit_command import audit
 from dither.cli.demo_command import demo
 from dither.cli.explain_command import explain
@@ -39,5 +40,5 @@ def main() -> None:
     """Learn from sensitive data without learning about any one person in it."""
 
 
-for command in (init, explain, preview, release, verify, ledger, account, audit, demo):
+for command in (init, explain, preview, release, verify, ledger, account, audit, anonymize, demo):
     main.add_command(command)

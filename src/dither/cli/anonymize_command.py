@@ -1,0 +1,229 @@
+"""The command ``dither anonymize``: k-anonymity and its kin for a file, measured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dither.cli.options import FILE
+from dither.cli.waiting import PATIENCE, waiting
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dither.anonymize import Anonymized, Measures, Progress
+
+__all__ = ["anonymize"]
+
+DISTANCES = click.Choice(["equal", "ordered", "hierarchical"])
+
+
+@click.command(
+    short_help="Generalise a table to k-anonymity, or measure one.",
+    epilog="""\b
+Examples:
+  dither anonymize people.csv --quasi age,zip --measure --sensitive illness
+  dither anonymize people.csv --quasi age,zip --hierarchy age=5,10,20 \\
+      --hierarchy zip=zip.csv --k 10 --out release.csv
+  dither anonymize people.csv --quasi age,zip --mondrian --k 10 --out release.csv
+""",
+)
+@click.argument("source", type=FILE)
+@click.option("--quasi", required=True, help="Columns that an attacker may know, with commas.")
+@click.option("--sensitive", default="", help="Columns that an attacker wants, with commas.")
+@click.option(
+    "--hierarchy",
+    "hierarchies",
+    multiple=True,
+    metavar="COLUMN=HOW",
+    help="A CSV file (a line a value, fine to coarse, ';' between); or widths of intervals, such "
+    "as 5,10,20; or 'dates', 'suppress', or 'prefix:3,2,1'.",
+)
+@click.option("--k", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--suppress", default="0.05", show_default=True, help="Share of rows to leave out.")
+@click.option("--l", "diversity", type=click.IntRange(1), help="Require distinct l-diversity.")
+@click.option("--t", "closeness", type=float, help="Require t-closeness; needs --distance.")
+@click.option("--distance", type=DISTANCES, help="Of t-closeness; there is no default.")
+@click.option("--mondrian", is_flag=True, help="Cut into boxes; hierarchies only give the order.")
+@click.option("--measure", "only_measure", is_flag=True, help="Measure SOURCE as it stands.")
+@click.option("--seconds", type=click.FloatRange(0), help="Stop then, with the best so far.")
+@click.option("--out", type=FILE, help="Where to write the release: .csv or .parquet.")
+@click.option("--plot", type=FILE, help="Where to draw it: .png, .svg or .pdf.")
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+def anonymize(
+    source: Path,
+    quasi: str,
+    sensitive: str,
+    hierarchies: tuple[str, ...],
+    k: int,
+    suppress: str,
+    diversity: int | None,
+    closeness: float | None,
+    distance: str | None,
+    mondrian: bool,
+    only_measure: bool,
+    seconds: float | None,
+    out: Path | None,
+    plot: Path | None,
+    force: bool,
+) -> None:
+    """Anonymise SOURCE, a Parquet or CSV file, as people did before differential privacy.
+
+    Prints what was done, what it cost, and what it does not protect. An interrupt keeps the best
+    release found so far. No ledger is charged: k-anonymity is no guarantee that could be.
+    """
+    from dither import anonymize as room
+
+    for path, option in ((out, "--out"), (plot, "--plot")):
+        if path is not None and path.exists() and not force:
+            raise click.UsageError(f"{option}: {str(path)!r} exists; write over it with --force")
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise click.UsageError("--out must end in .csv or .parquet")
+    if out is not None and only_measure:
+        raise click.UsageError("--measure releases nothing, so there is nothing for --out")
+    if closeness is not None and distance is None:
+        raise click.UsageError("--t needs --distance: the number means nothing without it")
+    known, wanted = _columns(quasi), _columns(sensitive)
+    with waiting("reading"):
+        trees = _hierarchies(hierarchies)
+        frame = _read(source, [name for name, tree in trees.items() if _of_texts(tree)])
+    found: Anonymized | Measures
+    if only_measure:
+        with waiting("measuring"):
+            found = room.measure(frame, known, wanted, distance=distance, hierarchies=trees)
+    else:
+        require = [] if diversity is None else [room.l_diversity(diversity)]
+        if closeness is not None and distance is not None:
+            require.append(room.t_closeness(closeness, distance=distance))
+        common: dict[str, Any] = {
+            "sensitive": wanted,
+            "require": require,
+            "distance": distance,
+            "seconds": seconds,
+        }
+        if mondrian:
+            with waiting("cutting"):
+                found = room.mondrian(frame, known, k, hierarchies=trees, **common)
+        else:
+            with _telling() as progress:
+                found = room.generalize(
+                    frame, known, trees, k, suppress, progress=progress, **common
+                )
+        if out is not None:
+            _write(found.frame, out)
+    click.echo(found.summary())
+    if plot is not None:
+        with waiting("drawing"):
+            found.plot(plot)
+
+
+def _columns(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _hierarchies(asked: tuple[str, ...]) -> dict[str, object]:
+    from dither import anonymize as room
+
+    found: dict[str, object] = {}
+    for text in asked:
+        name, sign, how = text.partition("=")
+        if not sign or not how:
+            raise click.UsageError("--hierarchy takes COLUMN=HOW, such as age=5,10,20")
+        kind, _, lengths = how.partition(":")
+        if how == "dates":
+            found[name] = room.dates()
+        elif how == "suppress":
+            found[name] = room.suppression()
+        elif kind == "prefix":
+            found[name] = room.prefixes([_whole(n) for n in lengths.split(",")])
+        elif Path(how).is_file():
+            found[name] = room.hierarchy(Path(how))
+        else:
+            try:
+                found[name] = room.intervals([_number(n) for n in how.split(",")])
+            except ValueError as error:
+                raise click.UsageError(
+                    f"--hierarchy {name}=...: there is no such file, and it is no list of widths"
+                ) from error
+    return found
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise click.UsageError("--hierarchy COLUMN=prefix:N,N takes whole numbers") from error
+
+
+def _number(text: str) -> Fraction:
+    return Fraction(text.strip())
+
+
+def _of_texts(tree: object) -> bool:
+    """Whether values are to be read as they are written: 02139 is no number."""
+    from dither.anonymize.rules import of_numbers_or_dates
+
+    return not of_numbers_or_dates(tree)
+
+
+def _read(path: Path, texts: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    if not path.is_file():
+        raise click.UsageError(f"there is no file {str(path)!r}")
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path)
+        there = pl.read_csv(path, n_rows=0).columns
+        return pl.read_csv(
+            path,
+            try_parse_dates=True,
+            infer_schema_length=None,
+            schema_overrides=dict.fromkeys((n for n in texts if n in there), pl.String),
+        )
+    except (pl.exceptions.PolarsError, OSError) as error:
+        # What it says may quote a line of the file.
+        raise click.UsageError(f"{str(path)!r} cannot be read as a table") from error
+
+
+def _write(frame: pl.DataFrame, path: Path) -> None:
+    try:
+        if path.suffix == ".parquet":
+            frame.write_parquet(path)
+        else:
+            frame.write_csv(path)
+    except OSError as error:
+        raise click.UsageError(f"--out cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _telling() -> Iterator[Callable[[Progress], None] | None]:
+    """On a terminal, one line that says how far the search is, from the third second on."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    shown = False
+
+    def tell(progress: Progress) -> None:
+        nonlocal shown
+        if progress.seconds < PATIENCE:
+            return
+        shown = True
+        best = "none yet" if progress.loss is None else f"loss {progress.loss:.4f}"
+        click.echo(
+            f"\r{progress.settled:,} of {progress.nodes:,} settled, best: {best}; Ctrl-C keeps it ",
+            nl=False,
+            err=True,
+        )
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            click.echo("\r\x1b[K", nl=False, err=True)

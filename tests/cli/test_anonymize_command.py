@@ -1,0 +1,83 @@
+"""The command that anonymises a file: release, measures, picture, refusals."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from dither.anonymize import measure
+
+ZIPS = "02139;0213*;*\n02138;0213*;*\n90210;9021*;*\n90211;9021*;*\n"
+PEOPLE = """age,zip,born,illness
+31,02139,1990-01-02,flu
+33,02138,1990-03-04,cold
+35,02139,1990-05-06,flu
+61,90210,1960-07-08,gout
+63,90211,1960-09-10,flu
+65,90210,1960-11-12,cold
+"""
+ASK = ("anonymize", "people.csv", "--quasi", "age,zip", "--k", "3")
+TREES = ("--hierarchy", "age=5,10", "--hierarchy", "zip=zip.csv")
+
+
+@pytest.fixture(autouse=True)
+def people(folder) -> None:
+    """A small file and a hierarchy."""
+    (folder / "people.csv").write_text(PEOPLE)
+    (folder / "zip.csv").write_text(ZIPS)
+
+
+def test_a_release_is_written_and_summed_up(run, folder) -> None:
+    """The file has k, and leading zeros survive; the summary ends in what is not protected."""
+    found = run(*ASK, *TREES, "--sensitive", "illness", "--out", "out.csv", "--plot", "a.svg")
+    assert found.exit_code == 0, found.output
+    frame = pl.read_csv("out.csv")
+    assert set(frame["zip"]) == {"0213*", "9021*"}
+    assert measure(frame, ["age", "zip"]).k == 3
+    assert "3-anonymity by full-domain generalisation" in found.output
+    assert found.output.strip().splitlines()[-1].startswith("Not protected: ")
+    assert (folder / "a.svg").stat().st_size > 1000
+
+
+def test_boxes_dates_and_requirements(run) -> None:
+    """Mondrian without hierarchies; rules for dates and prefixes; l and t."""
+    found = run(*ASK, "--mondrian", "--out", "out.parquet")
+    assert found.exit_code == 0, found.output
+    assert measure(pl.read_parquet("out.parquet"), ["age", "zip"]).k >= 3
+    rules = ("--hierarchy", "born=dates", "--hierarchy", "zip=prefix:4,1")
+    quasi = ("anonymize", "people.csv", "--quasi", "born,zip", "--k", "2", *rules)
+    asked = ("--sensitive", "illness", "--l", "2", "--t", "0.5", "--distance", "equal")
+    found = run(*quasi, *asked)
+    assert found.exit_code == 0, found.output
+    assert "distinct 2-diversity, 0.5-closeness (equal distance)" in found.output
+
+
+def test_measuring_alone(run) -> None:
+    """A table is measured as it stands."""
+    found = run(*ASK, "--measure", "--sensitive", "illness", "--distance", "equal")
+    assert found.exit_code == 0, found.output
+    assert "k = 1; 6 rows are alone" in found.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((*ASK, *TREES, "--out", "people.csv"), "write over it with --force"),
+        ((*ASK, *TREES, "--out", "out.xlsx"), ".csv or .parquet"),
+        ((*ASK, "--measure", "--out", "out.csv"), "nothing for --out"),
+        ((*ASK, *TREES, "--t", "0.1"), "needs --distance"),
+        ((*ASK, "--hierarchy", "age"), "COLUMN=HOW"),
+        ((*ASK, "--hierarchy", "age=no.csv"), "no list of widths"),
+        ((*ASK, "--hierarchy", "zip=prefix:a"), "whole numbers"),
+        ((*ASK, "--hierarchy", "age=5,10"), "must have one for 'zip'"),
+        ((*ASK, *TREES, "--k", "7"), "has only 6 rows"),
+        ((*ASK, *TREES, "--suppress", "x"), "suppress must be"),
+        (("anonymize", "no.csv", "--quasi", "a"), "there is no file"),
+        (("anonymize", "people.csv", "--quasi", "aeg", "--measure"), "did you mean 'age'"),
+    ],
+)
+def test_refusals(run, words, message) -> None:
+    """Each mistake is named."""
+    found = run(*words)
+    assert found.exit_code != 0
+    assert message in " ".join(found.output.split())
