@@ -31,6 +31,12 @@ from dither.local.means.square_wave import SW
 from dither.local.means.weighted import Weighted
 from dither.local.shuffling import ShuffledReports
 from dither.local.simulate import simulate
+from dither.local.structures.attributes import Attributes
+from dither.local.structures.fake_data import FakeData
+from dither.local.structures.item_sets import ItemSets
+from dither.local.structures.key_value import KeyValue
+from dither.local.structures.marginals import Marginals
+from dither.local.structures.parts import PartCounts, Structure
 
 __all__ = [
     "BLH",
@@ -44,6 +50,7 @@ __all__ = [
     "URR",
     "Aggregate",
     "Attack",
+    "Attributes",
     "Channel",
     "ClassGame",
     "ClassPair",
@@ -51,15 +58,21 @@ __all__ = [
     "Domain",
     "Duchi",
     "Estimate",
+    "FakeData",
     "FiniteChannel",
     "Guarantee",
     "Hadamard",
     "Hybrid",
     "Interval",
+    "ItemSets",
+    "KeyValue",
     "Laplace",
+    "Marginals",
     "MeanEstimate",
+    "PartCounts",
     "Personalised",
     "ShuffledReports",
+    "Structure",
     "SubsetSelection",
     "Weighted",
     "channel_from_dict",

@@ -1,0 +1,197 @@
+"""Sets of items: pad every set to one length, sample one item, report it.
+
+A person with items S pads S with dummies to `padding` slots (or keeps a random `padding` of them,
+if there are more), picks one slot at random and reports its item, or "a dummy", through any
+frequency channel over items + 1 symbols.
+
+Guarantee. epsilon for any two sets: whatever is picked, it is reported with epsilon.
+
+Error. The share of people who hold item i is padding·f_i where nobody has more than `padding`
+items; those who have more make every estimate too small, by at most the share of them: the result
+says so and is flagged.
+
+Source. Qin et al., CCS 2016; Wang, Li and Jha, S&P 2018 (padding and sampling).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local.chances import pick
+from dither.local.channel import Channel, DomainLike, checked_epsilon
+from dither.local.domain import Domain
+from dither.local.frequency.grr import GRR
+from dither.local.guarantee import Guarantee
+from dither.local.structures.attributes import checked_counts
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure
+from dither.numeric import Words
+
+__all__ = ["ItemSets", "ItemShares", "sampled_slots"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemShares:
+    """How many people hold each item.
+
+    Parameters
+    ----------
+    items : tuple
+    shares : array of float, shape (k,)
+        Of people whose set holds the item; unbiased if no set is larger than `padding`.
+    standard_errors : array of float, shape (k,)
+    padding : int
+    n : int
+    """
+
+    items: tuple[Any, ...]
+    shares: npt.NDArray[np.float64]
+    standard_errors: npt.NDArray[np.float64]
+    padding: int
+    n: int
+
+    @property
+    def note(self) -> str:
+        """What the shares assume."""
+        return f"too small where people have more than {self.padding} items"
+
+    def top(self, k: int) -> list[tuple[Any, float]]:
+        """The k most frequent items with their shares."""
+        order = np.argsort(-self.shares, kind="stable")[:k]
+        return [(self.items[i], float(self.shares[i])) for i in order.tolist()]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ItemSets(Structure):
+    """Frequencies of items in people's sets.
+
+    Parameters
+    ----------
+    items : Domain, int or list
+        All items there are.
+    epsilon : number
+        For a person's whole set; above 0, at most 40.
+    padding : int
+        Slots, at least 1: about the size that nine sets in ten do not exceed.
+    channel : callable
+        Makes the channel from its domain and epsilon: GRR, OUE, OLH, ...
+
+    Examples
+    --------
+    >>> sets = ItemSets(["bread", "milk", "wine"], epsilon=4, padding=2)
+    >>> counts = sets.aggregate(sets.privatize([{"bread"}, {"bread", "milk"}, set()] * 2000))
+    >>> sets.estimate(counts).top(1)[0][0]
+    'bread'
+    """
+
+    kind: ClassVar[str] = "item-sets"
+
+    items: Domain
+    epsilon: Fraction
+    padding: int
+    channel: Channel
+
+    def __init__(
+        self, items: DomainLike, epsilon: Any, *, padding: int, channel: Maker = GRR
+    ) -> None:
+        domain, made = Domain(items), checked_epsilon(epsilon)
+        object.__setattr__(self, "items", domain)
+        object.__setattr__(self, "epsilon", made)
+        object.__setattr__(self, "padding", checked_padding(padding))
+        # Codes 0..k-1 are items, k is a dummy.
+        object.__setattr__(self, "channel", channel(Domain(len(domain) + 1), made))
+
+    @property
+    def parts(self) -> dict[str, Channel]:
+        """One channel, over items and a dummy."""
+        return {"item": self.channel}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """epsilon for any two sets."""
+        return Guarantee.uniform(self.epsilon)
+
+    def settings(self) -> dict[str, Any]:
+        """Items, slots and epsilon."""
+        return {
+            "items": self.items.to_dict(),
+            "padding": self.padding,
+            "epsilon": str(self.epsilon),
+        }
+
+    def draw(self, records: Any, words: Words) -> Reports:
+        """One report a set, of a sequence of sets of items."""
+        lengths, flat = flattened(records)
+        codes = self.items.encode(flat) if len(flat) else np.zeros(0, dtype=np.int64)
+        codes, lengths = without_repeats(codes, lengths, len(self.items))
+        place, real = sampled_slots(lengths, self.padding, words)
+        chosen = np.full(lengths.size, len(self.items), dtype=np.int64)
+        chosen[real] = codes[place[real]]
+        return {"item": self.channel.draw(chosen, words)}
+
+    def estimate(self, counts: PartCounts) -> ItemShares:
+        """Shares of people who hold each item."""
+        checked_counts(self, counts)
+        part = counts["item"]
+        if part.n == 0:
+            raise ArgumentError("there are no reports to estimate from")
+        raw = part.estimate()
+        f = raw.plausible
+        # Which slot was picked is chance as well: f(1-f)/n over people and picks.
+        errors = self.padding * np.sqrt(raw.standard_errors**2 + f * (1 - f) / part.n)
+        return ItemShares(
+            self.items.values, self.padding * raw.shares[:-1], errors[:-1], self.padding, part.n
+        )
+
+
+def checked_padding(padding: Any) -> int:
+    """Slots: a whole number of at least 1."""
+    if isinstance(padding, bool) or not isinstance(padding, int) or padding < 1:
+        raise ArgumentError("padding must be a whole number of at least 1")
+    return padding
+
+
+def flattened(records: Any) -> tuple[npt.NDArray[np.int64], list[Any]]:
+    """The lengths of the sets, and all their items in order."""
+    if isinstance(records, str | bytes) or not isinstance(records, Iterable):
+        raise ArgumentError("records must be a sequence of sets of items")
+    lengths, flat = [], []
+    for record in records:
+        if isinstance(record, str | bytes) or not isinstance(record, Iterable):
+            raise ArgumentError("records must be a sequence of sets of items, one a person")
+        items = list(record)
+        lengths.append(len(items))
+        flat += items
+    return np.array(lengths, dtype=np.int64), flat
+
+
+def without_repeats(
+    codes: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], k: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Each person's items once each, and the new lengths."""
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    once = np.unique(owner * k + codes)
+    return once % k, np.bincount(once // k, minlength=lengths.size).astype(np.int64)
+
+
+def sampled_slots(
+    lengths: npt.NDArray[np.int64], padding: int, words: Words
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """A slot of each person's padded set: its place among all items, and whether it is an item.
+
+    Of a set of at most `padding` items each has chance 1/padding; of a larger one each has
+    1/length, as a random choice of `padding` of them and then of one does.
+    """
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if lengths.size else lengths
+    slots = np.maximum(lengths, padding)
+    drawn = np.zeros(lengths.size, dtype=np.int64)
+    for size in np.unique(slots).tolist():
+        mine = slots == size
+        drawn[mine] = pick(size, int(mine.sum()), words)
+    return starts + np.minimum(drawn, np.maximum(lengths - 1, 0)), drawn < lengths

@@ -1,0 +1,187 @@
+"""Several channels side by side: reports and counts by part.
+
+A structure sends each report to a named part, publicly; each part is a channel of its own. Counts
+of a structure are the counts of its parts, so they merge as those do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.local.aggregate import Aggregate
+from dither.local.channel import Channel
+from dither.local.domain import Domain
+from dither.local.guarantee import Guarantee
+from dither.numeric import Words, secure_words
+
+__all__ = ["Maker", "PartCounts", "Reports", "Structure", "records_of"]
+
+Maker = Callable[[Domain, Fraction], Channel]
+"""What makes a part: a channel class such as GRR, OUE or OLH."""
+
+Reports = dict[str, Any]
+"""Reports by the name of their part."""
+
+
+class Structure(ABC):
+    """People's structured values, each reported through one or more named channels."""
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, Channel]:
+        """The channels by name, in public order."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What all that one person sends promises."""
+
+    @abstractmethod
+    def draw(self, records: Any, words: Words) -> Reports:
+        """Reports of records, by the given source of randomness."""
+
+    def settings(self) -> dict[str, Any]:
+        """What makes this structure besides its parts, in a form that JSON holds."""
+        return {}
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over the structure's settings and its parts' hashes."""
+        text = json.dumps(
+            {
+                "structure": self.kind,
+                "version": self.version,
+                "settings": self.settings(),
+                "parts": [[name, part.hash] for name, part in self.parts.items()],
+            },
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def privatize(self, records: Any) -> Reports:
+        """Randomise on the device, with the operating system's randomness.
+
+        Parameters
+        ----------
+        records : as the structure's docstring says
+
+        Returns
+        -------
+        dict from part name to a column of reports
+        """
+        return self.draw(records, secure_words())
+
+    def aggregate(self, reports: Mapping[str, Any], *, strict: bool = False) -> PartCounts:
+        """Count reports by part.
+
+        Raises
+        ------
+        ArgumentError
+            A part is unknown; with `strict`, some report could not have come from its channel.
+        """
+        unknown = set(reports) - set(self.parts)
+        if unknown:
+            raise ArgumentError(
+                f"reports must be by part: {len(unknown)} of their names are not parts of this "
+                f"{self.kind}"
+            )
+        return PartCounts(
+            self.hash,
+            {
+                name: part.aggregate(reports.get(name, []), strict=strict)
+                if name in reports
+                else Aggregate(part, np.zeros(part.features, dtype=np.int64), 0)
+                for name, part in self.parts.items()
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartCounts:
+    """The counts of a structure: one aggregate a part.
+
+    Parameters
+    ----------
+    hash : str
+        Of the structure.
+    parts : dict from name to Aggregate
+    """
+
+    hash: str
+    parts: dict[str, Aggregate]
+
+    @property
+    def n(self) -> int:
+        """Reports counted, over all parts."""
+        return sum(part.n for part in self.parts.values())
+
+    @property
+    def rejected(self) -> int:
+        """Reports dropped as impossible, over all parts."""
+        return sum(part.rejected for part in self.parts.values())
+
+    def __getitem__(self, name: str) -> Aggregate:
+        """The aggregate of one part."""
+        return self.parts[name]
+
+    def __add__(self, other: PartCounts) -> PartCounts:
+        """Merge the counts of the same structure."""
+        if not isinstance(other, PartCounts):
+            return NotImplemented
+        if self.hash != other.hash:
+            raise ArgumentError("aggregates must be of the same structure to be added")
+        return PartCounts(self.hash, {k: a + other.parts[k] for k, a in self.parts.items()})
+
+    def __radd__(self, other: object) -> PartCounts:
+        """Let ``sum`` begin from its 0."""
+        if isinstance(other, int) and other == 0:
+            return self
+        return NotImplemented
+
+    def to_dict(self) -> dict[str, Any]:
+        """A form that JSON holds; `from_dict` reads it."""
+        return {"hash": self.hash, "parts": {k: a.to_dict() for k, a in self.parts.items()}}
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> PartCounts:
+        """The counts that `to_dict` wrote."""
+        try:
+            return cls(
+                str(found["hash"]),
+                {name: Aggregate.from_dict(part) for name, part in found["parts"].items()},
+            )
+        except (KeyError, TypeError, AttributeError):
+            raise ArgumentError("the counts are truncated or were not written by to_dict") from None
+
+
+def records_of(records: Any, names: list[str]) -> dict[str, Any]:
+    """Columns by name out of a mapping or a data frame, all of one length.
+
+    Raises
+    ------
+    ArgumentError
+        A column is missing, or the lengths differ.
+    """
+    try:
+        columns = {name: records[name] for name in names}
+    except Exception:  # a data frame's own error for a missing column, whatever its class
+        raise ArgumentError(
+            "records must hold a column for each of: " + ", ".join(map(repr, names))
+        ) from None
+    if len({len(column) for column in columns.values()}) > 1:
+        raise ArgumentError("records must have columns of one length")
+    return columns
