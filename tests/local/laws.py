@@ -12,6 +12,7 @@ import numpy as np
 from dither.local import Aggregate, Channel, channel_from_dict
 from dither.local.chances import exp_bounds
 from dither.local.finite import FiniteChannel
+from dither.local.frequency.unary import UnaryChannel
 from dither.numeric import SimulatedWords
 
 DRAWS = 1_000_000
@@ -108,3 +109,40 @@ def check_wire(channel: Channel, reports: Any) -> None:
     assert Aggregate.from_dict(json.loads(json.dumps(whole.to_dict()))) == whole
     assert Aggregate.from_arrow(whole.to_arrow()) == whole
     assert whole.rejected == 0
+
+
+def check_bit_rows(channel: UnaryChannel) -> None:
+    """The law of the rows of bits sums to one, exactly, for every code."""
+    for x in range(len(channel.domain)):
+        law = [channel.exact(x, bits) for bits in channel.reports()]
+        assert min(law) >= 0
+        assert sum(law, Fraction(0)) == 1
+
+
+def worst_bit_ratio(channel: UnaryChannel, x: int, other: int) -> Fraction:
+    """The largest ratio of one report's chances, of code x against another, over all reports."""
+    pairs = ((channel.exact(x, b), channel.exact(other, b)) for b in channel.reports())
+    return max(p / q for p, q in pairs)
+
+
+def check_bit_pure(channel: UnaryChannel, tight: float = 1e-12) -> None:
+    """Over all reports the worst ratio is at most e^epsilon, and no less than the claim by much."""
+    low, high = exp_bounds(channel.epsilon)
+    k = range(len(channel.domain))
+    worst = max(worst_bit_ratio(channel, x, other) for x in k for other in k if x != other)
+    assert worst <= low
+    assert worst >= high * (1 - Fraction(tight))
+
+
+def check_bit_sampler(channel: UnaryChannel, draws: int = DRAWS) -> bool:
+    """Whether the sampler realises the joint law of the bits, for every code."""
+    k = len(channel.domain)
+    weights = 1 << np.arange(k)[::-1]
+    for x in range(k):
+        rows = np.unpackbits(realised(channel, x, 31 + x, draws), axis=1)
+        assert not rows[:, k:].any()
+        seen = np.bincount(rows[:, :k] @ weights, minlength=1 << k)
+        law = [float(channel.exact(x, bits)) for bits in channel.reports()]
+        if not chi_square_passes(seen, draws * np.array(law)):
+            return False
+    return True

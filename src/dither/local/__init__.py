@@ -14,7 +14,9 @@ from dither.local.frequency.grr import GRR
 from dither.local.frequency.hadamard import Hadamard
 from dither.local.frequency.local_hash import BLH, FLH, OLH
 from dither.local.frequency.sdgrr import SDGRR
+from dither.local.frequency.sketch import CMS, HCMS
 from dither.local.frequency.subset import SubsetSelection
+from dither.local.frequency.unary import OUE, SUE
 from dither.local.frequency.urr import URR
 from dither.local.guarantee import ClassPair, Guarantee
 from dither.local.means.distribution import Distribution
@@ -40,12 +42,16 @@ from dither.local.structures.parts import PartCounts, Structure
 
 __all__ = [
     "BLH",
+    "CMS",
     "FLH",
     "GRR",
+    "HCMS",
     "OLH",
+    "OUE",
     "PM",
     "SDGRR",
     "SDPM",
+    "SUE",
     "SW",
     "URR",
     "Aggregate",
