@@ -21,6 +21,7 @@ from dither.privacy.terms import (
     GaussianTerm,
     LaplaceTerm,
     SampledGaussianTerm,
+    SampledLineTerm,
     SampledTerm,
     Term,
 )
@@ -540,7 +541,8 @@ class Poisson(Part):
         base = self.base.term(removal, 1)
         if isinstance(base, AtomTerm):
             return _sampled_atoms(base, self.base.term(not removal, 1), self.rate, removal, count)
-        return SampledTerm(base, self.rate, removal, count)
+        sampled = SampledTerm(base, self.rate, removal, count)
+        return SampledLineTerm(sampled) if isinstance(base, LaplaceTerm) else sampled
 
     def grouped(self, size: int) -> Part:
         """A binomial number of the group is sampled: Ganesh, "Tight group-level DP guarantees
@@ -581,7 +583,11 @@ class FixedSize(Part):
     def term(self, removal: bool, count: int) -> Term:
         """Both mixed pairs, joined at 0."""
         rate = self.sample / self.population
-        return FixedSizeTerm(self.base.term(removal, 1), rate, count)
+        base = self.base.term(removal, 1)
+        if isinstance(base, AtomTerm):
+            return _joined_atoms(base, self.base.term(not removal, 1), rate, removal, count)
+        joined = FixedSizeTerm(base, rate, count)
+        return SampledLineTerm(joined) if isinstance(base, GaussianTerm | LaplaceTerm) else joined
 
     @property
     def symmetric(self) -> bool:
@@ -596,10 +602,6 @@ class FixedSize(Part):
                 "group of a fixed-size sample needs a pure mechanism, such as laplace or pure"
             )
         return Approximate(top * size * (1 + 1e-13), 0.0)
-
-    def moment(self, removal: bool, count: int) -> Term | None:
-        """None in closed form."""
-        return None
 
     def gdp(self) -> float:
         """Not worse than the base."""
@@ -641,3 +643,31 @@ def _sampled_atoms(
         masses = np.concatenate([masses, [base.infinite]])
     position = base.position + 8 * EPS * float(np.abs(values).max())
     return AtomTerm(values, masses, count, 0.0, relative=base.relative, position=position)
+
+
+def _joined_atoms(
+    base: AtomTerm, swapped: Term, rate: float, removal: bool, count: int
+) -> AtomTerm:
+    """A finite pair on a sample of fixed size: one mixed pair above 0, the other below.
+
+    The first is (1-g)Q + gP against Q, the second P against (1-g)P + gQ; see `terms.sampled`.
+    """
+    first = _sampled_atoms(base, swapped, rate, True, 1)
+    second = _sampled_atoms(base, swapped, rate, False, 1)
+    # A loss within its own rounding of 0 counts as 0, and is charged with the positions.
+    near = 2 * (first.position + second.position + base.position)
+    above, below = first.losses > near, second.losses < -near
+    up = base.losses > 0
+    apart = -base.probabilities[up] * np.expm1(-base.losses[up])
+    rest = (1 - rate) * (math.fsum(apart.tolist()) + base.infinite)
+    rest += float(base.probabilities[~up & (base.losses >= -near)].sum())
+    losses = np.concatenate([second.losses[below], [0.0], first.losses[above]])
+    lost = base.position * float(base.probabilities[up].sum()) / rest if rest > 0 else 0.0
+    return AtomTerm(
+        losses,
+        np.concatenate([second.probabilities[below], [rest], first.probabilities[above]]),
+        count,
+        first.infinite,
+        relative=first.relative + second.relative + 16 * EPS + 2 * lost,
+        position=2 * near,
+    )

@@ -55,7 +55,7 @@ _DEAREST = 6e6
 """Complex exponentials beyond which another engine is quicker."""
 
 _ALLOWANCE = 8
-"""How many times more of both a smoothed contour may take."""
+"""How many times more nodes a smoothed contour may take."""
 
 _WIDEST = 0.05
 """The largest smoothing for which its price is proved."""
@@ -158,23 +158,26 @@ class Contour:
         )
         if not self._choose_period(spread, log_size):
             return None
-        most = _MOST
-        if smoothed:
-            most *= _ALLOWANCE
-            # Off by about s²·(1 + c) in epsilon: some billionths of it, where nodes allow.
-            wanted = math.sqrt(3e-8 * max(self.start, 1e-3 * spread) / (1 + c))
-            self.smoothing = max(wanted, _FADED * 1.05 / (self.step * most))
+        if not smoothed:
+            last = self._choose_end(float(k[1]), log_size, _MOST)
+            return last if last is not None and self._price_of(last) <= _DEAREST else None
+        # Off by about s²·(1 + c) in epsilon: some billionths of it, where nodes allow.
+        wanted = math.sqrt(3e-8 * max(self.start, 1e-3 * spread) / (1 + c))
+        most = _MOST * _ALLOWANCE
+        sharp = self.terms
+        for factor in (1.0, 2.5, 6.0):
+            self.smoothing = max(factor * wanted, _FADED * 1.05 / (self.step * most))
             if self.smoothing > _WIDEST:
-                return None
-            self.terms = [*self.terms, GaussianTerm(self.smoothing**2)]
-        last = self._choose_end(float(k[1]), log_size, most)
-        if last is not None:
-            price = (last + 1) * sum(t.cost(c, self.step * last) for t in self.terms)
-            if price <= _DEAREST * (_ALLOWANCE if smoothed else 1):
+                break
+            self.terms = [*sharp, GaussianTerm(self.smoothing**2)]
+            last = self._choose_end(float(k[1]), log_size, most)
+            if last is not None and self._price_of(last) <= _DEAREST:
                 return last
-        if smoothed:
-            self.terms = self.terms[:-1]
+        self.terms = sharp
         return None
+
+    def _price_of(self, last: int) -> float:
+        return (last + 1) * sum(t.cost(self.c, self.step * last) for t in self.terms)
 
     def _moment(self, c: Array) -> Array:
         total = np.zeros_like(c)

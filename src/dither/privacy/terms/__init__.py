@@ -11,6 +11,7 @@ from dither.privacy.terms.gaussian import GaussianTerm
 from dither.privacy.terms.laplace import LaplaceTerm
 from dither.privacy.terms.sampled import FixedSizeTerm, SampledTerm
 from dither.privacy.terms.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.terms.sampled_line import SampledLineTerm
 
 __all__ = [
     "AtomTerm",
@@ -19,6 +20,7 @@ __all__ = [
     "GaussianTerm",
     "LaplaceTerm",
     "SampledGaussianTerm",
+    "SampledLineTerm",
     "SampledTerm",
     "Term",
 ]

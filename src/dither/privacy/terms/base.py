@@ -18,6 +18,7 @@ __all__ = [
     "Term",
     "erfc",
     "layers_of",
+    "log_of",
     "normal_mass",
     "transform",
     "turned",
@@ -169,6 +170,17 @@ def turned(losses: Array, weights: Array, u: Array) -> Complex:
 def _less_one(angle: Array) -> Complex:
     half = np.sin(angle / 2)
     result: Complex = -2 * half * half + 1j * np.sin(angle)
+    return result
+
+
+def log_of(change: Complex) -> Complex:
+    """log(1 + change), without the rounding of 1 + change where it is small."""
+    near = np.abs(change) < 0.5
+    held = np.where(near, change, 0.0)
+    small = 0.5 * np.log1p(held.real * (2 + held.real) + held.imag**2)
+    small = small + 1j * np.arctan2(held.imag, 1 + held.real)
+    value = np.where(near, 1.0, 1.0 + change)
+    result: Complex = np.where(near, small, np.log(np.where(value == 0, 1e-300, value)))
     return result
 
 

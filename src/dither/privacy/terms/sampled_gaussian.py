@@ -36,6 +36,7 @@ from dither.privacy.terms.base import (
     Term,
     faded,
     layers_of,
+    log_of,
     normal_mass,
     turned,
 )
@@ -170,15 +171,9 @@ class SampledGaussianTerm(Term):
         steep = float((weight * (each * np.abs(ratio) + shaken)).sum())
         turn = float((weight * shaken).sum())
         lost = np.minimum(blunt + turn * u, steep * u) + 2 * cut / whole + 4 * quadrature
-        value = 1.0 + change
-        modulus = np.maximum(np.abs(value), 1e-300)
+        modulus = np.maximum(np.abs(1.0 + change), 1e-300)
         slack = base_error + np.log1p((lost + 4 * EPS * np.abs(change)) / modulus)
-        near = np.abs(change) < 0.5
-        held = np.where(near, change, 0.0)
-        # log(1 + w) for small complex w, without the rounding of 1 + w.
-        small = 0.5 * np.log1p(held.real * (2 + held.real) + held.imag**2)
-        small = small + 1j * np.arctan2(held.imag, 1 + held.real)
-        logs = np.where(near, small, np.log(np.where(value == 0, 1e-300, value)))
+        logs = log_of(change)
         return self.count * base, self.count * logs, self.count * (slack + 4 * EPS * np.abs(logs))
 
     def _base(
