@@ -146,6 +146,37 @@ def test_black_box_audit():
     assert refuted(scores(mutant, 0), scores(mutant, 1), float(epsilon))
 
 
+def test_reused_noise_is_caught():
+    """A tree that draws one noise for all its nodes shows its counts in their differences."""
+
+    class Once:
+        """One draw, given again and again."""
+
+        def __init__(self, noise):
+            self.kept = noise.draw(1)
+
+        def draw(self, size):
+            return self.kept
+
+    def differences(event, *, reuse):
+        tree = BinaryTree.for_loss(F(2), horizon=2, sensitivity=1)
+        found = []
+        for _ in range(400):
+            run = tree.start()
+            if reuse:
+                object.__setattr__(fake := copy.copy(tree), "noise", Once(tree.noise))
+                run.tree = fake
+            run.add(event)
+            run.add(0)
+            first, second, _ = (noisy for _, _, noisy in run.released)
+            found.append(int(first - second >= 1))
+        return found
+
+    for reuse in (False, True):
+        sides = (differences(event, reuse=reuse) for event in (0, 1))
+        assert refuted(*sides, 2.0) == reuse
+
+
 def test_calibration():
     """Losses read back exactly; the least epsilon for a half-width meets it, and no less does."""
     tree = BinaryTree.for_loss(F(3, 2), horizon=1000, sensitivity=2)

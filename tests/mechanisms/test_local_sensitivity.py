@@ -71,6 +71,48 @@ def test_ptr_keeps_its_loss(epsilon, delta):
     assert divergence(proposed(loud, 0, 50), proposed(loud, 3, 51), epsilon) > fraction(delta)
 
 
+def test_ptr_audit():
+    """Near and far tables do not refute (epsilon, delta) at 1e-7; a tenth of the noise does.
+
+    The mutant on the far pair has too little noise on its value; on the near pair its test passes
+    where a neighbour's answer is a thousand away.
+    """
+    epsilon, delta = F(1), F(1, 50)
+    honest = ProposeTestRelease.for_loss(epsilon, delta, bound=3)
+
+    def said(mechanism, value, distance, n=3000):
+        found = [mechanism.release(value, distance=distance) for _ in range(n)]
+        return [-9 if y is None else int(y >= 2) + int(y >= 500) for y in found]
+
+    for one, two in (((0, 40), (3, 41)), ((0, 0), (1000, 0))):
+        assert not refuted(said(honest, *one), said(honest, *two), 1.0, 0.02)
+    loud = ProposeTestRelease(honest.test_scale, honest.value_scale / 10, delta)
+    assert refuted(said(loud, 0, 40), said(loud, 3, 41), 1.0, 0.02)
+    eager = ProposeTestRelease(honest.test_scale, honest.value_scale, delta)
+    object.__setattr__(eager, "tau", 1)
+    assert refuted(said(eager, 0, 0), said(eager, 1000, 0), 1.0, 0.02)
+
+
+def test_subsample_realised_law(monkeypatch):
+    """Two rows in two blocks, walked: the claim holds for the whole law, and no half the noise."""
+
+    def law(scale, rows):
+        method = SubsampleAggregate(2, 0, 2, DiscreteLaplace(scale))
+        return realised_law(
+            monkeypatch,
+            lambda: method.release(rows, lambda block: 2 * max(block, default=0)),
+            floor=1e-12,
+            reach=30,
+        )[0]
+
+    def lost(scale):
+        return divergence(law(scale, [0, 0]), law(scale, [0, 1]), F(1))
+
+    assert SubsampleAggregate(2, 0, 2, DiscreteLaplace(F(2))).loss().epsilon == 1
+    assert lost(F(2)) < 1e-5
+    assert lost(F(1)) > 1e-2
+
+
 def test_ptr_error():
     """How often nothing is said, and how far a value may be off."""
     mechanism = ProposeTestRelease.for_loss(F(1), F(1, 10**6), bound=2)

@@ -125,6 +125,31 @@ def test_peeling_keeps_its_loss_in_law(monkeypatch, noise):
         assert divergence(p, q, F(2)) > 0.1
 
 
+def test_peeling_audit():
+    """Picks with values do not refute epsilon (1e-7); a value with its pick's own noise does.
+
+    The mutant is one race of Laplace noise that also says its winner's noisy value, at the rate of
+    the pick: three level counts all rise by one, and the value moves with all three noises.
+    """
+    honest = Peeling.for_loss(F(2), k=1, sensitivity=1)
+    assert honest.loss(sensitivity=1).epsilon == 2
+
+    def said(values, n=4000):
+        found = [honest.release(values) for _ in range(n)]
+        return [(where[0], int(noisy[0] >= 1)) for where, noisy in found]
+
+    assert not refuted(said([0, 0, 0]), said([1, 1, 1]), 2.0)
+    assert not refuted(said([1, -1]), said([0, -2]), 2.0)
+    rate = F(2)  # a monotone race that costs 2 by its pick alone
+
+    def reused(shift, n=30_000):
+        noisy = DiscreteLaplace(1 / rate).draw((n, 3)) + shift
+        where, top = noisy.argmax(axis=1), noisy.max(axis=1)
+        return [(int(i), int(y >= 1)) for i, y in zip(where, top, strict=True)]
+
+    assert refuted(reused(0), reused(1), 1.0)
+
+
 def test_peeling_sums_its_parts():
     """k selections and the values at k times the sensitivity, in both currencies."""
     pick = NoisyMax.for_loss(F(1, 4), sensitivity=3, kind="laplace")

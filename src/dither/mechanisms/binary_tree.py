@@ -35,18 +35,15 @@ from typing import Self
 
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms.additive import check_confidence
-from dither.mechanisms.combination import Term, half_width
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.inversion import sum_half_width
 from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["BinaryTree", "RunningCount"]
-
-_DEPTH = 4
-"""Levels of a tile whose noises are told apart in an interval; those below act as one normal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,30 +153,27 @@ class BinaryTree:
         return self.noise.variance * float(sum(map(_share, _tiles(self._time(time)))))
 
     def half_width(self, time: int, confidence: float) -> float:
-        """The half-width of the interval of the count after ``time`` steps.
+        """A proven half-width of the interval of the count after ``time`` steps; see `inversion`.
 
-        See ``combination`` for how far it is proved: exact for one noise, else by a rule tested
-        against the laws.
+        Exact where the estimate holds a single noise.
         """
         check_confidence(confidence)
-        terms: list[Term] = []
-        rest = 0.0
+        terms: dict[float, int] = {}
         for height in _tiles(self._time(time)):
-            weight = 1.0
+            weight = Fraction(1)
             for depth in range(height + 1):
-                h = height - depth
-                own = float(_share(h))
-                if depth < _DEPTH:
-                    terms += [(weight * own, self.noise)] * 2**depth
-                else:
-                    rest += weight**2 * 2.0**depth * own**2 * self.noise.variance
+                own = _share(height - depth)
+                key = float(weight * own)
+                terms[key] = terms.get(key, 0) + 2**depth
                 weight *= 1 - own
-        if rest > 0:
-            terms.append((1.0, DiscreteGaussian(Fraction(rest))))
-        return float(half_width(terms, confidence))
+        if not terms:
+            return 0.0
+        if terms == {1.0: 1}:
+            return float(self.noise.half_width(confidence))
+        return sum_half_width(tuple(sorted(terms.items())), self.noise, confidence)
 
     def worst_half_width(self, confidence: float) -> float:
-        """The largest half-width of all times: at the time whose tiles have most variance."""
+        """The half-width at the time whose tiles have most variance, for planning a whole run."""
         top = self.horizon
         starts = [top >> k << k for k in _tiles(top)]
         times = {top} | {start - 1 for start in starts if start > 1}
