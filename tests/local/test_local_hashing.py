@@ -63,6 +63,10 @@ def test_published_vectors() -> None:
     for data, seed, y in VECTORS["hash64"]:
         given, s = bytes.fromhex(data), int(seed, 16)
         assert f"{plain_hash64(given, s):016x}" == y == f"{hashing.hash64(given, s):016x}"
+    for digest, s, y in VECTORS["again"]:
+        d = int(digest, 16)
+        plain = plain_mix((plain_mix((d & M) ^ plain_mix((s + G) & M)) + (d >> 32)) & M)
+        assert plain == y == int(hashing.again([d], [s])[0])
     for value, y in VECTORS["text_bytes"]:
         assert hashing.text_bytes(value).hex() == y
 

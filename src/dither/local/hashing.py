@@ -13,6 +13,7 @@ All arithmetic is modulo 2**32; ``>>`` shifts zeros in (in JavaScript: ``Math.im
                           a = mix32(a ^ w);  b = mix32(b + a)
                       a = mix32(a ^ length);  b = mix32(b + a);  a = mix32(a + b)
                       the result has a as its high and b as its low half
+    again(d, s):      mix32(mix32(low half of d ^ mix32(s + GOLD)) + high half of d)
 
 What it rests on. `mix32` is a bijection, so `cell` is exactly uniform over the 2**32 seeds. `word`
 is tabulation hashing: were the cells independent, any three codes would be hashed independently.
@@ -34,6 +35,7 @@ from dither.errors import ArgumentError
 
 __all__ = [
     "GOLD",
+    "again",
     "bucket",
     "bucket_edges",
     "cells",
@@ -243,3 +245,22 @@ def hash64_many(items: Sequence[bytes], seeds: Sequence[int]) -> npt.NDArray[np.
             a = mix32(a + b)
             found[:, part] = (a.astype(np.uint64) << np.uint64(32)) | b
     return found
+
+
+def again(digests: Any, seeds: Any) -> U32:
+    """Hash 64-bit digests once more, by a seed each: a family of functions of one digest.
+
+    Parameters
+    ----------
+    digests : array of uint64
+        Of `hash64`.
+    seeds : array of int
+        From 0 to 2**32 - 1; the two shapes broadcast.
+
+    Returns
+    -------
+    array of uint32, of the common shape
+    """
+    d = np.asarray(digests, dtype=np.uint64)
+    starts = mix32(np.asarray(seeds).astype(np.uint32) + np.uint32(GOLD))
+    return mix32(mix32(d.astype(np.uint32) ^ starts) + (d >> np.uint64(32)).astype(np.uint32))
