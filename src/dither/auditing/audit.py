@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -119,6 +119,9 @@ def audit(
         raise ArgumentError("mechanism must be callable: of a dataset, or of (dataset, size)")
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer):
         raise ArgumentError("samples must be a whole number")
+    for name, data in (("d0", d0), ("d1", d1)):
+        if isinstance(data, Iterator):
+            raise ArgumentError(f"{name} is an iterator, which one call uses up: pass a list of it")
     _enough(int(samples), claim, confidence)
     start = time.perf_counter()
     many = is_vectorised(mechanism, vectorised)
@@ -158,8 +161,9 @@ def _claim(epsilon: float | Fraction, delta: float | Fraction, mu: float | None)
     """The claim in doubles, rounded so that no true claim is refuted by it."""
     try:
         e, d = float(epsilon), float(delta)
-    except (TypeError, ValueError):
-        raise ArgumentError("epsilon and delta must be numbers") from None
+        mu = None if mu is None else float(mu)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError("epsilon, delta and mu must be numbers") from None
     if not (e >= 0 and math.isfinite(e)):
         raise ArgumentError("epsilon must be a number of at least 0")
     if not 0 <= d < 1:

@@ -15,6 +15,7 @@ import dataclasses
 import numbers
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,11 @@ MOST = 48
 
 _BITS = 4
 """Coordinates whose low-order bits are looked at."""
+
+_EXACT = 2**53
+"""Whole numbers below this are doubles."""
+
+_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +93,44 @@ def describe_outcomes(
     -------
     Outcomes
     """
-    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and outputs.ndim <= 2:
+    if not isinstance(outputs, np.ndarray):
+        outputs = _compact(outputs)
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         return _of_array(outputs, seen)
     return _of_objects(outputs, seen)
 
 
+def _compact(outputs: Sequence[Any]) -> Sequence[Any] | npt.NDArray[Any]:
+    """An array where all outcomes are alike: the same, and far quicker to read."""
+    kinds = set(map(type, outputs))
+    if kinds == {np.ndarray}:
+        alike = len({(a.shape, a.dtype) for a in outputs}) == 1
+        return np.stack(outputs) if alike and outputs[0].dtype.kind in "biuf" else outputs
+    if kinds <= {tuple} or kinds <= {list}:
+        if len(set(map(len, outputs))) > 1:
+            return outputs
+        kinds = set(map(type, chain.from_iterable(outputs)))
+    if kinds == {float}:
+        return np.array(outputs, dtype=np.float64)
+    if kinds == {int}:
+        try:
+            found = np.array(outputs, dtype=np.int64)
+        except OverflowError:
+            return outputs
+        return found if np.abs(found).max() < _EXACT else outputs
+    return outputs
+
+
 def _of_array(array: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
     table = array.reshape(len(array), -1)
-    raw = table.astype(np.float64)
     flat = np.ascontiguousarray(table)
     if flat.shape[1] == 1:
         keys = flat[:, 0]
     else:
         keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1])))[:, 0]
     codes = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    return Outcomes(tuple(_columns(raw, seen)), (Atoms("the output", codes),), raw[:, :MOST])
+    raw = table[:, :MOST].astype(np.float64)
+    return Outcomes(tuple(_columns(table, seen)), (Atoms("the output", codes),), raw)
 
 
 def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
@@ -195,15 +224,20 @@ def _inside(value: Any) -> Sequence[Any] | None:
     return None
 
 
-def _columns(table: Floats, seen: npt.NDArray[np.bool_]) -> list[Column]:
+def _columns(table: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> list[Column]:
     width = table.shape[1]
     one = width == 1
     names = ["the output" if one else f"coordinate {i + 1}" for i in range(min(width, MOST))]
-    columns = [Column(name, table[:, i]) for i, name in enumerate(names)]
+    first = table[:, : len(names)].astype(np.float64)
+    columns = [Column(name, first[:, i]) for i, name in enumerate(names)]
     for i in range(min(width, _BITS)):
-        columns += _bits(names[i], table[:, i], seen)
+        columns += _bits(names[i], first[:, i], seen)
     if width > 1:
-        columns += _statistics(table)
+        step = max(1, _AT_ONCE // width)
+        parts = [
+            _statistics(table[i : i + step].astype(np.float64)) for i in range(0, len(table), step)
+        ]
+        columns += [Column(n, np.concatenate([part[n] for part in parts])) for n in parts[0]]
     return [c for c in columns if _varies(c.values[seen])]
 
 
@@ -212,7 +246,7 @@ def _varies(values: Floats) -> bool:
     return bool(known.size and (known.size < values.size or np.any(known != known[0])))
 
 
-def _statistics(table: Floats) -> list[Column]:
+def _statistics(table: Floats) -> dict[str, Floats]:
     empty = np.isnan(table).all(axis=1)
     filled = np.where(np.isnan(table), 0.0, table)
     with np.errstate(all="ignore"):
@@ -228,7 +262,7 @@ def _statistics(table: Floats) -> list[Column]:
         for i in range(min(table.shape[1], 8) - 1):
             name = f"coordinate {i + 2} less coordinate {i + 1}"
             found[name] = table[:, i + 1] - table[:, i]
-    return [Column(name, np.where(empty, np.nan, values)) for name, values in found.items()]
+    return {name: np.where(empty, np.nan, values) for name, values in found.items()}
 
 
 def _bits(name: str, values: Floats, seen: npt.NDArray[np.bool_]) -> list[Column]:

@@ -141,10 +141,11 @@ def _table(
     from dither.cli.showing import console, new_table, print_paragraphs
 
     table = new_table()
-    for name in ("mechanism", "claimed"):
-        table.add_column(name, overflow="fold")
-    table.add_column("certified ε ≥", justify="right")
-    table.add_column("verdict", overflow="fold")
+    table.add_column("mechanism", no_wrap=True)
+    if not planted:
+        table.add_column("claimed", no_wrap=True)
+    table.add_column("ε ≥", justify="right")
+    table.add_column("verdict", overflow="fold", min_width=11)
     table.add_column("seconds", justify="right")
     if planted:
         table.add_column("what is wrong", overflow="fold")
@@ -168,19 +169,18 @@ def _table(
             break
         done += 1
         violated += found.verdict is Verdict.VIOLATED
-        row = [
-            subject.name,
-            str(found.claimed),
-            f"{found.lower:.3f}",
-            _verdict(found),
-            f"{found.seconds:.1f}",
-        ]
-        table.add_row(*row, *([subject.about] if planted else []))
+        row = [f"{found.lower:.3f}", _verdict(found), f"{found.seconds:.1f}"]
+        if planted:
+            table.add_row(subject.name, *row, subject.about)
+        else:
+            table.add_row(subject.name, str(found.claimed), *row)
     console().print(table)
     console().print()
     print_paragraphs(
-        f"{violated} of {done} violated, at {100 * options['confidence']:g} % confidence each, "
-        f"from {samples:,} outputs of each dataset." + (" Stopped early." if stopped else "")
+        f"{violated} of {done} violated, from {samples:,} outputs of each dataset. "
+        f"ε ≥ is certified, at {100 * options['confidence']:g} % confidence each."
+        + (" Every one claims ε = 1." if planted else "")
+        + (" Stopped early." if stopped else "")
     )
     if violated < done:
         print_paragraphs(
@@ -192,7 +192,7 @@ def _table(
 
 
 def _verdict(found: Audit) -> str:
-    return str(found.verdict) + (", reuses its noise" if found.reuse else "")
+    return str(found.verdict) + (", reuse" if found.reuse else "")
 
 
 def _named(text: str) -> Any:
