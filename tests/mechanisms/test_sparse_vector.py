@@ -173,13 +173,13 @@ def test_missing_threshold_noise_is_caught_by_samples():
     event: "below" five times. Each "below" is exp(-1/2) times as likely on the second table, and
     without noise on the threshold those five are independent: 0.093 against 0.008, a ratio of
     exp(2.5) where exp(1) is claimed. With the noise they share it, and the ratio stays below.
-    10,000 runs on each table; a true claim is refuted with probability at most 1e-7.
+    15,000 runs on each table; a true claim is refuted with probability at most 1e-7.
     """
     mechanism = SparseVector.for_loss(F(1), sensitivity=1, monotone=True)
 
     def said(queries, *, mutant):
         outcomes = []
-        for _ in range(10_000):
+        for _ in range(15_000):
             run = mechanism.start(1)
             if mutant:
                 run._bar = 1

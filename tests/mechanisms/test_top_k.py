@@ -147,7 +147,7 @@ def test_peeling_audit():
         where, top = noisy.argmax(axis=1), noisy.max(axis=1)
         return [(int(i), int(y >= 1)) for i, y in zip(where, top, strict=True)]
 
-    assert refuted(reused(0), reused(1), 1.0)
+    assert refuted(reused(0), reused(1), 2.0)
 
 
 def test_peeling_sums_its_parts():

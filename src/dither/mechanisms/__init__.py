@@ -1,6 +1,8 @@
 """Mechanisms: one file each, with sampler, loss, error and inverse bound to one exact parameter.
 
-``allocate`` chooses among them for one release, ``choose`` for one vector.
+``allocate`` chooses among them for one release, ``choose`` for one vector. Guarantees are of what
+is said, not of how long it took to say: each file that draws in a time that depends on the data
+says so.
 """
 
 from dither.mechanisms.additive import AdditiveNoise

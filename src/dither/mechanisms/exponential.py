@@ -20,6 +20,8 @@ epsilon-DP. Let psi(t) be the logarithm of the mean of exp(t·loss) under the se
 psi(0) = psi(1) = 0, and psi'' is a variance of a number in that interval, at most epsilon²/4. So
 psi(alpha) <= alpha·(alpha - 1)·epsilon²/8, and the Rényi divergence is psi(alpha)/(alpha - 1).
 
+Timing. How long a draw takes depends on the utilities; see ``selection``.
+
 Source. McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007; the range of
 the loss: Durfee and Rogers, NeurIPS 2019; its zCDP: Cesar and Rogers, "Bounding, concentrating, and
 truncating", ALT 2021.

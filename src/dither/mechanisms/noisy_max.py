@@ -21,6 +21,8 @@ Pr[Z_i = z] <= exp(rate·s)·Pr[Z_i = z + s]. Average over the rest.
 The winner's noisy value must not be released with it: that would cost more than the winner. For
 the value, add fresh noise (see ``peeling``).
 
+Timing. How long a draw takes depends on the utilities; see ``selection``.
+
 Source. Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3
 (claim 3.9, for continuous noise and counts); with ties and integers as proved above.
 """

@@ -13,6 +13,8 @@ l1 = k·sensitivity and l2_squared = k·sensitivity².
 Proof. Given the picks, the values are k fixed coordinates; everything composes adaptively. The
 noise of the picks says nothing that composition does not allow, as it is never used again.
 
+Timing. How long the picks take depends on the values; see ``selection``.
+
 Source. Dwork, Su and Zhang, "Differentially private false discovery rate control", 2018; Cai, Wang
 and Zhang, "The cost of privacy", Annals of Statistics 2021, for sparse means. With Gumbel and
 Gaussian noise the same error costs less than in their Laplace form.

@@ -21,6 +21,8 @@ Average over the other noises. The two forms agree: an exponential noise exceeds
 u_max with the coin's probability; among those that do, the excess is again exponential with the
 same mean (no memory), so the largest is uniform among them, as the first in random order is.
 
+Timing. How long a draw takes depends on the utilities; see ``selection``.
+
 Source. McKenna and Sheldon, "Permute-and-flip", NeurIPS 2020; the noise form:
 Ding, Kifer, Steinke and others, "The permute-and-flip mechanism is identical to report-noisy-max
 with exponential noise", 2021.

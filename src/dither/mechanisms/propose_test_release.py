@@ -18,6 +18,9 @@ Proof. Let D, D' be neighbours. If |f(D) - f(D')| <= b, test and value compose t
 d is 0 for both, so that "no" has the same probability on both, and anything else has probability
 at most delta on either.
 
+Timing. A value takes one draw more than "no", which the answer shows anyway. How long the caller
+takes to find d may depend on the data, and is not covered.
+
 Source. Dwork and Lei, "Differential privacy and robust statistics", STOC 2009, section 3; the
 zCDP side: Bun and Steinke, TCC 2016, lemma 8.8.
 """

@@ -13,6 +13,9 @@ integers strictly below l1/step + d and (l2/step + sqrt(d))² (by Minkowski's in
 
 Error. The released point is within half a step of q plus the noise.
 
+Timing. Exact arithmetic takes longer on numbers with more digits; the guarantee is of the released
+point, not of the time to round.
+
 The step must not be taken from the data. Left out, it is the largest power of two that makes a
 2**-20th of the sensitivity, shared by the coordinates: rounding then costs about a millionth.
 """

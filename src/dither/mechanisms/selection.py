@@ -4,6 +4,10 @@ Utilities are integers (counts, or reals on a public lattice), one a candidate, 
 ``sensitivity`` bounds how much any one utility changes between neighbours. Utilities are
 *monotone* if between neighbours they all change in the same direction, as counts do when a row is
 added; then half the randomness is enough.
+
+Timing. How long a pick takes depends on the utilities: on how many distinct gaps there are, how
+large they are, and how many coins are tossed. The guarantee is of the pick and not of its time.
+Where someone may time single picks, say the answer at a time fixed beforehand.
 """
 
 from __future__ import annotations

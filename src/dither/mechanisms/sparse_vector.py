@@ -31,6 +31,9 @@ The threshold's noise must be drawn (without it nothing hides the "below" answer
 noise must be fresh, and the comparison's noise must not be reused for the value: published variants
 that break one of these are not private.
 
+Timing. "Above" draws one noise more than "below" where values are given, which the answer shows
+anyway; the time of a draw itself depends on the noise alone.
+
 Source. Dwork, Naor, Reingold, Rothblum and Vadhan, STOC 2009; the corrected form, the split and
 the broken variants: Lyu, Su and Li, "Understanding the sparse vector technique", VLDB 2017.
 """

@@ -15,6 +15,8 @@ Proof. The blocks of the other rows have the same law on both tables. Given them
 row's, the results differ in one place; a mixture of (epsilon, delta)-close pairs with common
 weights is (epsilon, delta)-close.
 
+Timing. The estimator's time depends on the data, and is not covered.
+
 Source. Nissim, Raskhodnikova and Smith, STOC 2007, section 4; Smith, "Privacy-preserving
 statistical estimation with optimal convergence rates", STOC 2011.
 """

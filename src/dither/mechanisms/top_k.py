@@ -13,6 +13,8 @@ Guarantee. With e = 2·rate·sensitivity (rate·sensitivity if monotone): (k·e)
 
 Proof. k adaptive exponential mechanisms of e and e²/8 each (see ``exponential``), composed.
 
+Timing. How long a draw takes depends on the utilities; see ``selection``.
+
 Source. Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
 composition", NeurIPS 2019; Cesar and Rogers, ALT 2021, for e²/8.
 """
