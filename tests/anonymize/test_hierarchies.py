@@ -72,6 +72,21 @@ def test_uncovered_values_are_counted() -> None:
         fitted(TREE, [" ann", "bob "])
 
 
+@pytest.mark.parametrize(
+    ("values", "leaves"),
+    [
+        ([1, 12], (1.0, 12.0)),
+        ([1.0, 12.0], (1, 12)),
+        ([1.0, 12.0], ("1", "12")),
+        ([1, 12], ("1", "12")),
+        (["1", "12"], (1, 12)),
+    ],
+)
+def test_numbers_meet_whatever_their_type(values, leaves) -> None:
+    """1 and 1.0 are one number; texts are matched as they are written."""
+    assert fitted({leaf: ["x"] for leaf in leaves}, values).sizes == (2, 1)
+
+
 def test_missing_values_stay_until_the_top() -> None:
     """NULL and NaN are values of their own, unless the table lists them."""
     found = fitted(TREE, ["ann", None])

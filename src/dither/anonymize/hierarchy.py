@@ -255,11 +255,11 @@ def _covered(
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The row of the table for each value. A missing value gets a row of its own."""
     said = texts(values)
-    places = pl.DataFrame({"0": table["0"]}).with_row_index("row")
-    found = pl.DataFrame({"0": said}).join(
-        places, on="0", how="left", nulls_equal=True, maintain_order="left"
-    )["row"]
-    leaf = found.cast(pl.Int64).fill_null(-1).to_numpy().copy()
+    leaf = _places(said, table["0"])
+    if values.dtype.is_numeric() and (leaf < 0).any():
+        # 1 and 1.0 are one number in two types.
+        plain = [column.str.replace(r"^(-?\d+)\.0+$", "$1") for column in (said, table["0"])]
+        leaf = np.where(leaf < 0, _places(*plain), leaf) if plain[1].is_unique().all() else leaf
     missing = values.is_null()
     if values.dtype.is_float():
         missing = missing | values.is_nan().fill_null(False)
@@ -276,6 +276,15 @@ def _covered(
             f"{_hint(said, table)}"
         )
     return table, leaf
+
+
+def _places(said: pl.Series, leaves: pl.Series) -> NDArray[np.int64]:
+    """The row of each text, or -1."""
+    places = pl.DataFrame({"0": leaves}).with_row_index("row")
+    found = pl.DataFrame({"0": said}).join(
+        places, on="0", how="left", nulls_equal=True, maintain_order="left"
+    )["row"]
+    return found.cast(pl.Int64).fill_null(-1).to_numpy().copy()
 
 
 def _hint(said: pl.Series, table: pl.DataFrame) -> str:

@@ -140,7 +140,11 @@ class Measures:
 
 def _lines(found: Sensitive) -> list[str]:
     recursive = ", ".join(f"l = {v}: c > {c:.4g}" for v, c in found.recursive_c.items())
-    t = "choose distance=" if found.t is None else f"{found.t:.4g} ({found.distance} distance)"
+    t = (
+        "for a chosen distance only"
+        if found.t is None
+        else f"{found.t:.4g} ({found.distance} distance)"
+    )
     return [
         f"l-diversity  distinct {found.distinct_l}, entropy {found.entropy_l:.4g}"
         + (f", recursive {recursive}" if recursive else ""),

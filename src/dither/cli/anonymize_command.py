@@ -79,6 +79,7 @@ def anonymize(
     release found so far. No ledger is charged: k-anonymity is no guarantee that could be.
     """
     from dither import anonymize as room
+    from dither.cli.showing import print_paragraphs
 
     for path, option in ((out, "--out"), (plot, "--plot")):
         if path is not None and path.exists() and not force:
@@ -117,7 +118,7 @@ def anonymize(
                 )
         if out is not None:
             _write(found.frame, out)
-    click.echo(found.summary())
+    print_paragraphs(*found.summary().splitlines())
     if plot is not None:
         with waiting("drawing"):
             found.plot(plot)
