@@ -127,7 +127,7 @@ def worst_bit_ratio(channel: UnaryChannel, x: int, other: int) -> Fraction:
 
 def check_bit_pure(channel: UnaryChannel, tight: float = 1e-12) -> None:
     """Over all reports the worst ratio is at most e^epsilon, and no less than the claim by much."""
-    low, high = exp_bounds(channel.epsilon)
+    low, high = exp_bounds(channel.guarantee.epsilon)
     k = range(len(channel.domain))
     worst = max(worst_bit_ratio(channel, x, other) for x in k for other in k if x != other)
     assert worst <= low

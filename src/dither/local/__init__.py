@@ -13,6 +13,8 @@ from dither.local.finite import FiniteChannel
 from dither.local.frequency.grr import GRR
 from dither.local.frequency.hadamard import Hadamard
 from dither.local.frequency.local_hash import BLH, FLH, OLH
+from dither.local.frequency.loloha import LOLOHA
+from dither.local.frequency.rappor import RAPPOR
 from dither.local.frequency.sdgrr import SDGRR
 from dither.local.frequency.sketch import CMS, HCMS
 from dither.local.frequency.subset import SubsetSelection
@@ -31,10 +33,12 @@ from dither.local.means.piecewise import PM
 from dither.local.means.sdpm import SDPM
 from dither.local.means.square_wave import SW
 from dither.local.means.weighted import Weighted
+from dither.local.memory import Memory
 from dither.local.shuffling import ShuffledReports
 from dither.local.simulate import simulate
 from dither.local.structures.attributes import Attributes
 from dither.local.structures.fake_data import FakeData
+from dither.local.structures.heavy_hitters import HeavyHitters
 from dither.local.structures.item_sets import ItemSets
 from dither.local.structures.key_value import KeyValue
 from dither.local.structures.marginals import Marginals
@@ -46,9 +50,11 @@ __all__ = [
     "FLH",
     "GRR",
     "HCMS",
+    "LOLOHA",
     "OLH",
     "OUE",
     "PM",
+    "RAPPOR",
     "SDGRR",
     "SDPM",
     "SUE",
@@ -68,6 +74,7 @@ __all__ = [
     "FiniteChannel",
     "Guarantee",
     "Hadamard",
+    "HeavyHitters",
     "Hybrid",
     "Interval",
     "ItemSets",
@@ -75,6 +82,7 @@ __all__ = [
     "Laplace",
     "Marginals",
     "MeanEstimate",
+    "Memory",
     "PartCounts",
     "Personalised",
     "ShuffledReports",

@@ -20,7 +20,6 @@ Source. Erlingsson, Pihur and Korolova, CCS 2014; Wang, Blocki, Li and Jha, USEN
 from __future__ import annotations
 
 import itertools
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,7 +42,7 @@ from dither.local.frequency.packed import (
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words
 
-__all__ = ["OUE", "SUE", "UnaryChannel"]
+__all__ = ["OUE", "SUE", "UnaryChannel", "check_telling"]
 
 _MAX_CELLS = 1 << 26
 
@@ -51,15 +50,22 @@ _MAX_CELLS = 1 << 26
 class UnaryChannel(Channel):
     """A channel of independent bits, one for each value.
 
-    A subclass states `ones`: how often each bit is 1, out of 2**64, for holders of its value and
-    for others. A report is a row of packed bits (see `dither.local.frequency.packed`); the counts
-    are those of the ones in each column.
+    A subclass states `ones`, how often each bit is 1 for holders of its value and for others; or
+    `law`, `chances` and `draw`, where it takes more than a coin a bit. A report is a row of packed
+    bits (see `dither.local.frequency.packed`); the counts are those of the ones in each column.
     """
 
     @property
-    @abstractmethod
     def ones(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Out of 2**64, for each value: how often its bit is 1 if it is held, and if not."""
+        raise NotImplementedError
+
+    @property
+    def law(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+        """p and q of each bit, exactly as drawn."""
+        held, other = self.ones
+        known = {t: Fraction(t, ONE) for t in {*held, *other}}
+        return tuple(known[t] for t in held), tuple(known[t] for t in other)
 
     @property
     def chances(self) -> tuple[Shares, Shares]:
@@ -69,10 +75,10 @@ class UnaryChannel(Channel):
 
     def exact(self, x: int, bits: tuple[int, ...]) -> Fraction:
         """Pr[report of these bits | code x], exactly as drawn."""
-        held, other = self.ones
+        held, other = self.law
         found = Fraction(1)
         for j, bit in enumerate(bits):
-            p = Fraction(held[j] if j == x else other[j], ONE)
+            p = held[j] if j == x else other[j]
             found *= p if bit else 1 - p
         return found
 
@@ -136,6 +142,13 @@ class UnaryChannel(Channel):
         return row_bytes(len(self.domain))
 
 
+def check_telling(channel: UnaryChannel) -> None:
+    """Refuse an epsilon so small that rounding to 2**-64 leaves no difference between p and q."""
+    p, q = channel.chances
+    if not np.all(p > q):
+        raise ArgumentError("epsilon must be larger: its coins cannot be told from fair ones")
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class SUE(UnaryChannel):
     """Symmetric unary encoding: every bit is flipped with the same probability.
@@ -168,6 +181,7 @@ class SUE(UnaryChannel):
         object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
         s, _ = exp_bounds(self.epsilon / 2)
         object.__setattr__(self, "truth", threshold(s / (s + 1)))
+        check_telling(self)
 
     @property
     def ones(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -213,6 +227,7 @@ class OUE(UnaryChannel):
         e, _ = exp_bounds(self.epsilon)
         # Rounded up, by rounding its complement down.
         object.__setattr__(self, "false", ONE - threshold(e / (e + 1)))
+        check_telling(self)
 
     @property
     def ones(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,0 +1,204 @@
+"""Basic RAPPOR: a bit for each value, with coins that a device tosses once and remembers.
+
+Law. Two layers on the one-hot bits of the value (see `dither.local.frequency.layers`): permanent
+bits, each flipped with probability a = f/2, tossed once for a person and value and then kept; and
+reports of the permanent bits, each a coin of probability q where the bit is 1 and p where it is 0.
+
+Guarantee, between two values of one person, which differ in two bits:
+
+- any number of reports of an unchanging value: epsilon = 2·log((1-a)/a);
+- one report: epsilon `once` = log(q*(1-p*)/(p*(1-q*))).
+
+All rounded so that they hold of the rationals drawn. Two histories of values that change at the
+same moments, among v different values each, are v·epsilon apart. When a value changed is not
+hidden: reports of one value resemble each other and not those of another.
+
+Memory. The permanent bits are derived from a secret key of the device, so that none are stored
+(`dither.local.memory`): the same person, channel and value always give the same ones. Were they
+tossed anew for every report, an average over reports would show the value.
+
+Error. That of unary encoding with p* and q*, for an aggregate with one report a person. Repeated
+reports of the same people average the second layer's noise only.
+
+Source. Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014, sections 2 and 3; with p = 1 - q, from
+two epsilons, it is the L-SUE of Arcolezi et al., "Improving the utility of LDP", 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local.channel import Channel, Codes, DomainLike, Shares
+from dither.local.domain import Domain, column
+from dither.local.frequency.layers import Layers, checked_noise, promises
+from dither.local.frequency.packed import one_hot
+from dither.local.frequency.unary import UnaryChannel, check_telling
+from dither.local.guarantee import Guarantee
+from dither.local.memory import Memory
+from dither.numeric import Words, secure_words
+
+__all__ = ["LASTING", "RAPPOR"]
+
+LASTING = (
+    "the value does not change, the device's key stays secret, and words from "
+    "HMAC-SHA256 and AES cannot be told from coins"
+)
+_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RAPPOR(UnaryChannel):
+    """Basic RAPPOR.
+
+    Parameters
+    ----------
+    domain : Domain, int or list
+        The k values that people may hold.
+    epsilon : number, optional
+        Of any number of reports of one value.
+    once : number, optional
+        Of one report; below epsilon. Left out, the permanent bits are reported as they are
+        (one-time RAPPOR).
+    noise : (f, p, q), optional
+        RAPPOR's own parameters, in place of the two epsilons, which are then computed.
+
+    Examples
+    --------
+    >>> channel = RAPPOR(["no", "yes"], epsilon=3, once=1)
+    >>> print(channel.guarantee)
+    epsilon = 1 between any two values
+    >>> device = Memory.fresh()
+    >>> january, july = (channel.report(["yes"], ["anna"], device) for _ in range(2))
+    >>> january.shape == july.shape == (1, 1)
+    True
+    >>> round(float(RAPPOR(5, noise=(0.5, 0.5, 0.75)).epsilon), 4)
+    2.1972
+    """
+
+    kind: ClassVar[str] = "rappor"
+
+    domain: Domain
+    epsilon: Fraction
+    once: Fraction | None
+    noise: tuple[Fraction, Fraction, Fraction] | None
+    layers: Layers
+
+    def __init__(
+        self,
+        domain: DomainLike,
+        epsilon: Any = None,
+        *,
+        once: Any = None,
+        noise: Any = None,
+    ) -> None:
+        if (noise is None) == (epsilon is None) or (noise is not None and once is not None):
+            raise ArgumentError("give epsilon (and once), or noise=(f, p, q), and not both")
+        object.__setattr__(self, "domain", Domain(domain))
+        if noise is None:
+            forever, single = promises(epsilon, once)
+            layers, given = Layers.of(forever, single, 2), None
+        else:
+            given = checked_noise(noise)
+            layers = Layers.of_noise(given)
+            forever, single = layers.forever(2), layers.single(2)
+        object.__setattr__(self, "epsilon", forever)
+        object.__setattr__(self, "once", single)
+        object.__setattr__(self, "noise", given)
+        object.__setattr__(self, "layers", layers)
+        check_telling(self)
+
+    def settings(self) -> dict[str, Any]:
+        """Domain, and the epsilons or the noise that were given."""
+        if self.noise is not None:
+            return {"domain": self.domain.to_dict(), "noise": [str(v) for v in self.noise]}
+        once = None if self.once is None else str(self.once)
+        return {**Channel.settings(self), "once": once}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one report."""
+        return Guarantee.uniform(self.epsilon if self.once is None else self.once)
+
+    @property
+    def lasting(self) -> Guarantee:
+        """Of any number of reports of one value, with a device's memory."""
+        return Guarantee.uniform(self.epsilon, assumes=LASTING)
+
+    @property
+    def law(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+        """q* of the held value's bit, and p* of the others, for one report."""
+        high, low = self.layers.star
+        k = len(self.domain)
+        return (high,) * k, (low,) * k
+
+    @property
+    def chances(self) -> tuple[Shares, Shares]:
+        """q* and p* in floating point."""
+        high, low = self.layers.star
+        k = len(self.domain)
+        return np.full(k, float(high)), np.full(k, float(low))
+
+    def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.uint8]:
+        """Both layers afresh: the law of one report."""
+        k = len(self.domain)
+        permanent = self.layers.permanent(one_hot(codes, k), k, words)
+        return self.layers.report(permanent, k, words)
+
+    def permanent(self, values: Any, users: Sequence[Any], memory: Memory) -> npt.NDArray[np.uint8]:
+        """The permanent bits of each user's value, packed; they never leave the device.
+
+        Parameters
+        ----------
+        values : column of values of the domain, shape (n,)
+        users : sequence of str or int, length n
+            Whose values they are.
+        memory : Memory
+
+        Raises
+        ------
+        ArgumentError
+            A value is outside the domain, or there are not as many users as values.
+        """
+        codes, named = self.domain.encode(values), column(users).tolist()
+        if len(named) != codes.size:
+            raise ArgumentError("users must name one user for each value")
+        k, label = len(self.domain), self.hash
+        rows = one_hot(codes, k)
+        step = max(1, _CELLS // k)
+        for start in range(0, codes.size, step):
+            part = slice(start, start + step)
+            words = memory.words(label, named[part], codes[part].tolist(), k)
+            rows[part] = self.layers.remembered(rows[part], words)
+        return rows
+
+    def report(
+        self,
+        values: Any,
+        users: Sequence[Any],
+        memory: Memory,
+        *,
+        words: Words | None = None,
+    ) -> npt.NDArray[np.uint8]:
+        """Report again and again: permanent bits from memory, and a fresh second layer.
+
+        Parameters
+        ----------
+        values, users, memory
+            As for `permanent`.
+        words : Words, optional
+            Another source of the second layer's randomness, for simulation only.
+
+        Returns
+        -------
+        array of uint8, shape (n, ceil(k/8))
+            Reports for `aggregate`.
+        """
+        permanent = self.permanent(values, users, memory)
+        return self.layers.report(permanent, len(self.domain), words or secure_words())
