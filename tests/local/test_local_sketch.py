@@ -50,7 +50,7 @@ def test_cms_spends_epsilon_on_two_bits() -> None:
 def test_cms_sampler() -> None:
     """Functions and bits occur as the law says: 10**6 draws, false alarm 1e-7."""
     channel = CMS(CITIES, 1, hashes=3, buckets=8)
-    sets = [frozenset(i for i in range(8) if mask >> i & 1) for mask in range(256)]
+    sets = [frozenset(i for i in range(8) if mask >> (7 - i) & 1) for mask in range(256)]
     digest = _digests([text_bytes(CITIES[1])])
     found = realised(channel, 1)
     cell = found[:, 0].astype(np.int64) * 256 + found[:, 2]
@@ -109,7 +109,7 @@ def test_noise_given_the_functions(channel: Any) -> None:
     p = float(Fraction(channel.truth, ONE))
     if isinstance(channel, CMS):
         j = reports[:, 0].astype(np.int64) + 256 * reports[:, 1].astype(np.int64)
-        bits = np.unpackbits(reports[:, 2:], axis=1, bitorder="little")
+        bits = np.unpackbits(reports[:, 2:], axis=1)
         where = bucket(again(digests[None, :], j[:, None]), 64)
         reading = (np.take_along_axis(bits, where, axis=1) - (1 - p)) / (2 * p - 1)
     else:

@@ -50,7 +50,7 @@ def test_sampler(channel: Any) -> None:
     k = len(channel.domain)
     for x in range(k):
         found = realised(channel, x, 17 + x)
-        bits = np.unpackbits(found, axis=1, bitorder="little")[:, :k]
+        bits = np.unpackbits(found, axis=1)[:, :k]
         place = np.full(1 << k, -1)
         place[[sum(1 << c for c in s) for s in sets]] = range(len(sets))
         seen = place[bits @ (1 << np.arange(k))]
@@ -73,7 +73,7 @@ def test_estimator() -> None:
     f, runs, n = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04]), 4000, 500
     channel = SubsetSelection(6, 1)
     codes = np.tile(np.repeat(np.arange(6), (f * n).astype(int)), runs)
-    bits = np.unpackbits(channel.draw(codes, SimulatedWords(3)), axis=1, bitorder="little")
+    bits = np.unpackbits(channel.draw(codes, SimulatedWords(3)), axis=1)
     counts = bits[:, :6].reshape(runs, n, 6).sum(axis=1)
     found = np.array([channel.decode(c, n) for c in counts])
     stated = channel.variance(f, n)

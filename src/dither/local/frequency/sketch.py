@@ -34,9 +34,9 @@ from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
 from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, checked_epsilon
 from dither.local.domain import Domain, Value, column
 from dither.local.finite import FiniteChannel
+from dither.local.frequency.packed import packed_rows
 from dither.local.guarantee import Guarantee
 from dither.local.hashing import again, bucket, hash64_many, text_bytes
-from dither.local.rows import rows_within
 from dither.local.transform import hadamard, parity
 from dither.numeric import Words, secure_words
 
@@ -232,7 +232,7 @@ class CMS(_Sketch):
             bits = ~coins(self.truth, part.size * m, words).reshape(part.size, m)
             rows = np.arange(part.size)
             bits[rows, part] ^= True
-            out[start : start + step, 2:] = np.packbits(bits, axis=1, bitorder="little")
+            out[start : start + step, 2:] = np.packbits(bits, axis=1)
         return out
 
     @property
@@ -243,8 +243,8 @@ class CMS(_Sketch):
     def tally(self, reports: Any) -> Tally:
         """Sums of the bits, by function, and how many reports each function has."""
         m = self.buckets
-        rows, bad = rows_within(reports, (256,) * (2 + m // 8))
-        j = rows[:, 0] + 256 * rows[:, 1]
+        rows, bad = packed_rows(reports, 16 + m)
+        j = rows[:, :2].astype(np.int64) @ np.array([1, 256])
         good = j < self.hashes
         rows, j = rows[good], j[good]
         order = np.argsort(j, kind="stable")
@@ -252,8 +252,7 @@ class CMS(_Sketch):
         step = max(1, _CELLS // m)
         for start in range(0, j.size, step):
             part = order[start : start + step]
-            packed = rows[part, 2:].astype(np.uint8)
-            bits = np.unpackbits(packed, axis=1, bitorder="little")
+            bits = np.unpackbits(rows[part, 2:], axis=1)
             which, first = np.unique(j[part], return_index=True)
             sums[which] += np.add.reduceat(bits, first, axis=0, dtype=np.int64)
         each = np.bincount(j, minlength=self.hashes)

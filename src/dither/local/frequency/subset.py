@@ -30,8 +30,8 @@ from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
 from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, checked_epsilon
 from dither.local.domain import Domain
+from dither.local.frequency.packed import count_columns, packed_rows
 from dither.local.guarantee import Guarantee
-from dither.local.rows import rows_within
 from dither.numeric import Words
 
 __all__ = ["SubsetSelection", "best_size"]
@@ -56,7 +56,7 @@ def _rare(k: int, w: int, e: float) -> float:
 
 @dataclass(frozen=True, slots=True, init=False)
 class SubsetSelection(Channel):
-    """Subset selection; a report is a row of ceil(k/8) bytes, one bit a value, low bits first.
+    """Subset selection; a report is a row of ceil(k/8) bytes, one bit a value (`numpy.packbits`).
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class SubsetSelection(Channel):
                 chosen = np.where(bits[rows, taken], final, taken)
                 # Who holds the value needs one member less, and so leaves out the first round.
                 bits[rows, chosen] |= ~held if last == k - 1 - self.size else True
-            out[start : start + step] = np.packbits(bits, axis=1, bitorder="little")
+            out[start : start + step] = np.packbits(bits, axis=1)
         return out
 
     @property
@@ -150,14 +150,13 @@ class SubsetSelection(Channel):
     def tally(self, reports: Any) -> Tally:
         """How many sets hold each value; a report with another number of bits set is dropped."""
         k = len(self.domain)
-        rows, bad = rows_within(reports, (256,) * -(-k // 8))
+        rows, bad = packed_rows(reports, k)
         counts, good = np.zeros(k, dtype=np.int64), 0
         step = max(1, _CELLS // k)
         for start in range(0, rows.shape[0], step):
-            part = rows[start : start + step].astype(np.uint8)
-            bits = np.unpackbits(part, axis=1, bitorder="little")
-            whole = (bits[:, :k].sum(axis=1) == self.size) & ~bits[:, k:].any(axis=1)
-            counts += bits[whole, :k].sum(axis=0, dtype=np.int64)
+            part = rows[start : start + step]
+            whole = np.bitwise_count(part).sum(axis=1, dtype=np.int64) == self.size
+            counts += count_columns(part[whole], k)
             good += int(np.count_nonzero(whole))
         return counts, good, bad + rows.shape[0] - good
 
