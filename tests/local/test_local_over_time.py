@@ -1,0 +1,171 @@
+"""Reports over time, and texts too many to list."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dither.errors import ArgumentError
+from dither.local import GRR
+from dither.local.chances import ONE, exp_bounds
+from dither.local.frequency.loloha import LOLOHA
+from dither.local.memory import Memory
+from dither.local.structures.heavy_hitters import HeavyHitters
+from dither.numeric import SimulatedWords
+from local import laws
+
+KEY = Memory(bytes(range(32)))
+
+
+def answers(channel: LOLOHA) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+    """The exact laws of the permanent answer and of one report, by true bucket."""
+    g = channel.buckets
+    p1, p2 = Fraction(channel.permanent, ONE), Fraction(channel.instant, ONE)
+    # How many words give each lie: floor(w·(g-1)/2**64) = j.
+    edges = [-(-j * ONE // (g - 1)) for j in range(g)]
+    lies = [Fraction(b - a, ONE) for a, b in itertools.pairwise(edges)]
+    permanent = [
+        [p1 if y == b else (1 - p1) * lies[(y - b - 1) % g] for y in range(g)] for b in range(g)
+    ]
+    q2 = (1 - p2) / (g - 1)
+    report = [
+        [sum(row[z] * (p2 if y == z else q2) for z in range(g)) for y in range(g)]
+        for row in permanent
+    ]
+    return permanent, report
+
+
+@pytest.mark.parametrize("g", [2, 3, 4, 7])
+@pytest.mark.parametrize(("one", "ever"), [("0.5", 1), (1, 2), (2, "2.1")])
+def test_promises(g: int, one: Any, ever: Any) -> None:
+    """The permanent answer keeps epsilon_inf and one report epsilon, and both nearly reach it."""
+    channel = LOLOHA(10, one, ever, buckets=g)
+    for law, epsilon in zip(answers(channel), (channel.epsilon_inf, channel.epsilon), strict=True):
+        low, _ = exp_bounds(epsilon)
+        assert all(sum(row) == 1 for row in law)
+        worst = max(a[y] / b[y] for a in law for b in law for y in range(g))
+        assert worst <= low
+        assert math.log(worst) == pytest.approx(float(epsilon), abs=1e-9)
+    assert channel.forever.epsilon == g * channel.epsilon_inf
+
+
+@pytest.mark.parametrize("g", [2, 5])
+def test_one_round(g: int) -> None:
+    """Given the seed's bucket, one-time reports follow the law; estimates vary as stated."""
+    from dither.local.hashing import bucket, words_of
+
+    channel = LOLOHA(6, 1, 2, buckets=g)
+    found = channel.draw(np.full(400_000, 3, dtype=np.int64), SimulatedWords(9))
+    right = bucket(words_of(found[:, 0], np.full(400_000, 3)), g)
+    _, law = answers(channel)
+    for b in range(g):
+        seen = np.bincount(found[right == b, 1], minlength=g)
+        assert laws.chi_square_passes(seen, seen.sum() * np.array([float(p) for p in law[b]]))
+    laws.check_estimator(channel, [0.4, 0.3, 0.1, 0.1, 0.1, 0.0])
+    laws.check_wire(channel, channel.privatize(np.arange(600) % 6))
+
+
+def lies_seen(reports: list[Any]) -> float:
+    """How much the share of one bucket varies among users, over rounds: 0 if nothing is kept."""
+    rounds = np.array([r[:, 1] for r in reports])
+    return float(np.var(rounds.mean(axis=0)) - np.mean(rounds.var(axis=0)) / len(rounds))
+
+
+def test_memory_is_kept() -> None:
+    """Averaging rounds never uncovers the permanent lies; a device that forgets is caught."""
+    channel = LOLOHA(4, "0.2", "0.5", buckets=2)
+    users = [f"user {i}" for i in range(400)]
+    values = np.zeros(400, dtype=int)
+    kept = [channel.report(values, users, KEY) for _ in range(400)]
+    assert all(np.array_equal(kept[0][:, 0], r[:, 0]) for r in kept)
+    forgot = [channel.report(values, users, Memory.fresh()) for _ in range(400)]
+    for r in forgot:
+        r[:, 0] = kept[0][:, 0]
+    p2 = channel.instant / ONE
+    # Each user's mean report is p2 or 1 - p2 for ever, by the permanent answer.
+    assert lies_seen(kept) == pytest.approx((p2 - 0.5) ** 2, rel=0.2)
+    assert lies_seen(forgot) < 0.1 * lies_seen(kept)
+
+
+def test_changing_values() -> None:
+    """Round by round the shares are followed, within six standard errors."""
+    channel = LOLOHA(5, 2, 3, buckets=4)
+    rng, users = np.random.default_rng(3), list(range(6_000))
+    for shares in ([0.5, 0.2, 0.1, 0.1, 0.1], [0.1, 0.2, 0.1, 0.1, 0.5]):
+        values = rng.choice(5, 6_000, p=shares)
+        found = channel.aggregate(channel.report(values, users, KEY)).estimate()
+        truth = np.bincount(values, minlength=5) / 6_000
+        assert np.all(np.abs(found.shares - truth) < 6 * found.standard_errors)
+
+
+def test_heavy_hitters() -> None:
+    """The frequent texts are found, with shares near the truth, and no others."""
+    survey = HeavyHitters("abcdefghijklmnopqrstuvwxyz", length=6, epsilon=3, step=2)
+    rng = np.random.default_rng(4)
+    common = {"hello": 0.3, "privacy": 0.2, "no": 0.15}
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    texts = rng.choice([*common, ""], 60_000, p=[*common.values(), 0.35]).tolist()
+    texts = [t or "".join(rng.choice(letters, 5)) for t in texts]
+    counts = survey.aggregate(survey.draw(texts, SimulatedWords(5)))
+    found = survey.find(counts, k=5)
+    assert {f.text for f in found} == {"hello", "privac", "no"}
+    for f in found:
+        truth = np.mean([t[:6] == f.text for t in texts])
+        assert abs(f.share - truth) < 6 * f.standard_error
+    assert survey.find(counts, k=1)[0].text == "hello"
+
+
+def test_odd_texts_are_reported_and_not_found() -> None:
+    """Texts beyond the alphabet raise nothing and disturb nobody."""
+    survey = HeavyHitters("ab", length=3, epsilon=4, bits=10)
+    texts = ["ab"] * 4_000 + ["żółć", "", "\ud800", "x" * 1_000] * 250
+    found = survey.find(survey.aggregate(survey.draw(texts, SimulatedWords(6))), k=4)
+    assert found[0].text == "ab"
+    assert all(set(f.text) <= set("ab") for f in found)
+
+
+def test_nothing_stands_out() -> None:
+    """Where all texts are rare, none is told."""
+    survey = HeavyHitters("abcdefgh", length=6, epsilon=1, bits=12)
+    rng = np.random.default_rng(7)
+    texts = ["".join(t) for t in rng.choice(list("abcdefgh"), (20_000, 6))]
+    assert survey.find(survey.aggregate(survey.draw(texts, SimulatedWords(8))), k=10) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LOLOHA(5, 2, 1), "epsilon_inf must be above"),
+        (lambda: LOLOHA(5, 1, 2).report([0, 1], ["a"], KEY), "one name for each value"),
+        (lambda: LOLOHA(5, 1, 2, buckets=1), "from 2 to"),
+        (lambda: HeavyHitters("", 3, 1), "different symbols"),
+        (lambda: HeavyHitters("aa", 3, 1), "different symbols"),
+        (lambda: HeavyHitters("ab\0", 3, 1), "end mark"),
+        (lambda: HeavyHitters("ab", 0, 1), "length must be"),
+        (lambda: HeavyHitters("abcdefghijklmnopqrstuvwxyz", 9, 1, step=6), "at most 1,048,576"),
+        (lambda: HeavyHitters("ab", 3, 1).privatize("ab"), "sequence of texts"),
+        (lambda: HeavyHitters("ab", 3, 1).privatize([None]), "sequence of texts"),
+        (
+            lambda: HeavyHitters("ab", 3, 1, bits=8).find(
+                HeavyHitters("ab", 3, 1, bits=8).aggregate({}), k=1
+            ),
+            "no reports of prefixes",
+        ),
+    ],
+)
+def test_over_time_refusals(make: Any, message: str) -> None:
+    """Each bad argument is named, with what was wanted."""
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+def test_levels_take_any_channel() -> None:
+    """A small structure may use randomised response for its levels."""
+    survey = HeavyHitters("ab", 2, 3, bits=8, channel=GRR)
+    counts = survey.aggregate(survey.draw(["ba"] * 3_000, SimulatedWords(2)))
+    assert survey.find(counts, k=1)[0].text == "ba"
