@@ -20,6 +20,7 @@ from dither.cli.audit_planted import planted_bugs
 from dither.errors import ArgumentError
 from dither.noise import below, bernoulli, discrete_gaussian, discrete_laplace
 from dither.numeric import SimulatedWords
+from dither.privacy import gaussian as dt_gaussian
 
 NAMES = [bug.name for bug in planted_bugs(SimulatedWords(0))]
 SURE = 1 - 1e-6
@@ -149,6 +150,22 @@ def test_delta_is_used():
     assert allowed.verdict is Verdict.NOT_REFUTED
     assert audit(leaky, 0, 1, 1, Fraction(1, 100), samples=40_000).verdict is Verdict.VIOLATED
     assert audit(leaky, 0, 1, 1, samples=40_000).lower > 3
+
+
+def test_delta_is_certified():
+    """Noise of seven eighths of its scale has the right epsilon at no delta: delta is refuted."""
+    words, claimed = SimulatedWords(22), float(dt_gaussian(1.0).delta(1.0).upper)
+
+    def gaussian(sigma2):
+        return lambda data, size: 8 * data + discrete_gaussian(Fraction(sigma2), size, words=words)
+
+    wrong = audit(gaussian(49), 0, 1, 1, claimed, samples=40_000)
+    assert wrong.verdict is Verdict.VIOLATED
+    assert claimed < wrong.delta < 0.173
+    assert f"δ >= {wrong.delta:.4f} at this ε" in wrong.summary().replace("\n", " ")
+    right = audit(gaussian(64), 0, 1, 1, claimed, samples=40_000, confidence=SURE)
+    assert right.verdict is Verdict.NOT_REFUTED
+    assert 0.08 < right.delta <= claimed
 
 
 def test_gaussian_claims():

@@ -6,6 +6,7 @@ false; it never shows that one is true.
 
 from dither.auditing.audit import audit
 from dither.auditing.budgets import samples_needed
+from dither.auditing.claim import Claim
 from dither.auditing.events import Event
 from dither.auditing.one_run import (
     OneRunAudit,
@@ -13,7 +14,7 @@ from dither.auditing.one_run import (
     chance_of_guesses,
     guess_by_score,
 )
-from dither.auditing.result import Audit, Claim, Verdict
+from dither.auditing.result import Audit, Verdict
 
 __all__ = [
     "Audit",

@@ -12,9 +12,10 @@ import numpy as np
 
 from dither.auditing import reuse
 from dither.auditing.bounds import epsilon_of, lower_bound, mu_of, upper_bound
+from dither.auditing.claim import Claim
 from dither.auditing.events import EVENTS, Event, certify, choose_events
 from dither.auditing.outcomes import Outcomes, describe_outcomes
-from dither.auditing.result import Audit, Claim, Verdict
+from dither.auditing.result import Audit, Verdict
 from dither.auditing.sampling import Draws, draw_both, is_vectorised, joined
 from dither.auditing.scores import Mask, every_score
 from dither.errors import ArgumentError
@@ -137,14 +138,15 @@ def audit(
     events: list[Event] = []
     if independent:
         scores = every_score(outcomes, second, parts[0])
-        chosen = choose_events(scores, second, parts[1], delta=claim.delta, level=1 - confidence)
-        events = certify(chosen, second, parts[2], delta=claim.delta, level=1 - confidence)
+        chosen = choose_events(scores, second, parts[1], claim=claim, level=1 - confidence)
+        events = certify(chosen, second, parts[2], claim=claim, level=1 - confidence)
     lower = max((e.epsilon for e in events), default=0.0)
     least_mu = max((e.mu for e in events), default=0.0)
     over = lower > claim.epsilon if claim.mu is None else least_mu > claim.mu
     return Audit(
         verdict=Verdict.VIOLATED if over or reused else Verdict.NOT_REFUTED,
         lower=lower,
+        delta=max((e.delta for e in events), default=0.0),
         mu=least_mu,
         event=_shown(events, claim),
         events=tuple(events),

@@ -19,6 +19,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dither.auditing.bounds import epsilon_of, lower_bound, mu_of, upper_bound
+from dither.auditing.claim import Claim
 from dither.auditing.outcomes import Floats
 from dither.auditing.scores import Mask, Score
 
@@ -28,7 +29,6 @@ EVENTS = 6
 """How many events are certified: few, as each costs the others some of the confidence."""
 
 _CUTS = 400
-_OTHER = 2
 Worth = Callable[[Floats, Floats], Floats]
 
 
@@ -46,6 +46,8 @@ class Event:
         It has at least probability ``p_lower`` there, and at most ``q_upper`` on the other.
     epsilon : float
         What it certifies, given the claimed delta: at least 0.
+    delta : float
+        What it certifies, given the claimed epsilon: at least 0.
     mu : float
         What it certifies of Gaussian differential privacy: at least 0.
     kind : {"column", "binary", "atoms", "classifier"}
@@ -57,6 +59,7 @@ class Event:
     p_lower: float
     q_upper: float
     epsilon: float
+    delta: float
     mu: float
     kind: str
 
@@ -85,35 +88,25 @@ class Candidate:
 
 
 def choose_events(
-    scores: Iterable[Score],
-    second: Mask,
-    choose: Mask,
-    *,
-    delta: float,
-    level: float,
-    of_mu: bool = False,
+    scores: Iterable[Score], second: Mask, choose: Mask, *, claim: Claim, level: float
 ) -> list[Candidate]:
-    """The few events that promise to certify most, some for epsilon and some for mu.
+    """The few events that promise to certify most: of epsilon, of delta if claimed, and of mu.
 
     Parameters
     ----------
     scores : iterable of Score
     second, choose : array of bool
         Which outcomes are of the second dataset, and which may be looked at.
-    delta : float
-        The claimed one.
+    claim : Claim
+        What they are to refute; most events are chosen for that.
     level : float
         The probability that any bound may fail, when they are certified.
-    of_mu : bool
-        Whether the claim is of mu, which then most events are chosen for.
     """
-    by_epsilon: list[Candidate] = []
-    by_mu: list[Candidate] = []
     sizes = (int((choose & ~second).sum()), int((choose & second).sum()))
     n, z = min(sizes), -NormalDist().inv_cdf(level / (2 * EVENTS))
 
     def epsilon(p: Floats, q: Floats) -> Floats:
-        least = _wilson(p, n, -z) - delta
+        least = _wilson(p, n, -z) - claim.delta
         with np.errstate(all="ignore"):
             ratio = np.maximum(least, 1e-300) / _wilson(q, n, z)
             return np.where(least > 0, np.log(ratio), -np.inf)
@@ -121,6 +114,17 @@ def choose_events(
     def mu(p: Floats, q: Floats) -> Floats:
         return _normal_quantile(_wilson(p, n, -z)) - _normal_quantile(_wilson(q, n, z))
 
+    def delta(p: Floats, q: Floats) -> Floats:
+        return _wilson(p, n, -z) - math.exp(min(claim.epsilon, 700.0)) * _wilson(q, n, z)
+
+    # Worths in the order in which they choose, each with how many events may be chosen by then.
+    worths: list[tuple[Worth, int, list[Candidate]]]
+    if claim.mu is not None:
+        worths = [(mu, EVENTS - 2, []), (epsilon, EVENTS, [])]
+    elif claim.delta > 0:
+        worths = [(delta, 2, []), (epsilon, EVENTS - 1, []), (mu, EVENTS, [])]
+    else:
+        worths = [(epsilon, EVENTS - 2, []), (mu, EVENTS, [])]
     for score in scores:
         here = np.sort(_known(score.values[choose & ~second]))
         there = np.sort(_known(score.values[choose & second]))
@@ -130,11 +134,10 @@ def choose_events(
         for above in (True, False):
             a, b = (_rates(x, cuts, n, above) for x, n in zip((here, there), sizes, strict=True))
             for likelier, p, q in ((False, a, b), (True, b, a)):
-                for worth, into in ((epsilon, by_epsilon), (mu, by_mu)):
+                for worth, _, into in worths:
                     into.append(_best(score, cuts, above, likelier, worth(p, q)))
     chosen: list[Candidate] = []
-    pools = (by_mu, by_epsilon) if of_mu else (by_epsilon, by_mu)
-    for pool, most in zip(pools, (EVENTS - _OTHER, EVENTS), strict=True):
+    for _, most, pool in worths:
         for candidate in sorted(pool, key=lambda c: -c.worth):
             if len(chosen) >= most:
                 break
@@ -144,7 +147,7 @@ def choose_events(
 
 
 def certify(
-    chosen: Iterable[Candidate], second: Mask, certifying: Mask, *, delta: float, level: float
+    chosen: Iterable[Candidate], second: Mask, certifying: Mask, *, claim: Claim, level: float
 ) -> list[Event]:
     """Count chosen events on samples that had no part in choosing, and bound their probabilities.
 
@@ -153,8 +156,7 @@ def certify(
     chosen : iterable of Candidate
     second, certifying : array of bool
         Which outcomes are of the second dataset, and which are counted.
-    delta : float
-        The claimed one.
+    claim : Claim
     level : float
         The probability that any bound fails.
     """
@@ -174,7 +176,8 @@ def certify(
                 "d1" if event.likelier else "d0",
                 p,
                 q,
-                max(0.0, epsilon_of(p, q, delta)),
+                max(0.0, epsilon_of(p, q, claim.delta)),
+                max(0.0, p - math.exp(min(claim.epsilon, 700.0)) * q - 1e-15),
                 max(0.0, mu_of(p, q)),
                 event.score.kind,
             )

@@ -48,7 +48,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.auditing.bounds import binomial_tail
-from dither.auditing.result import Claim, Verdict
+from dither.auditing.claim import Claim
+from dither.auditing.result import Verdict
 from dither.errors import ArgumentError
 
 __all__ = ["OneRunAudit", "audit_one_run", "chance_of_guesses", "guess_by_score"]

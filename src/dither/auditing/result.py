@@ -8,12 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dither.auditing.claim import Claim
 from dither.auditing.events import Event
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Audit", "Claim", "Verdict"]
+__all__ = ["Audit", "Verdict"]
 
 
 class Verdict(StrEnum):
@@ -21,20 +22,6 @@ class Verdict(StrEnum):
 
     VIOLATED = "violated"
     NOT_REFUTED = "not refuted"
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a mechanism is said to satisfy: (epsilon, delta), or mu-GDP where ``mu`` is given."""
-
-    epsilon: float
-    delta: float = 0.0
-    mu: float | None = None
-
-    def __str__(self) -> str:
-        if self.mu is not None:
-            return f"μ = {self.mu:g} (Gaussian)"
-        return f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +34,8 @@ class Audit:
         *violated* or *not refuted*; never *verified*.
     lower : float
         The certified lower bound of epsilon at the claimed delta; 0 where nothing is certified.
+    delta : float
+        The certified lower bound of delta at the claimed epsilon; 0 where nothing is certified.
     mu : float
         The certified lower bound of mu, as Gaussian differential privacy measures it.
     event : Event
@@ -70,6 +59,7 @@ class Audit:
 
     verdict: Verdict
     lower: float
+    delta: float
     mu: float
     event: Event | None
     events: tuple[Event, ...]
@@ -87,10 +77,15 @@ class Audit:
         -------
         str
         """
+        if self.claimed.mu is not None:
+            certified = f"μ >= {self.mu:.3f}"
+        elif self.claimed.delta:
+            certified = f"ε >= {self.lower:.3f} at this δ, δ >= {self.delta:.4f} at this ε,"
+        else:
+            certified = f"ε >= {self.lower:.3f}"
+        confident = f"at {100 * self.confidence:g} % confidence"
         lines = [
-            f"{self.verdict.upper()}: claimed {self.claimed}; certified "
-            + (f"μ >= {self.mu:.3f}" if self.claimed.mu is not None else f"ε >= {self.lower:.3f}")
-            + f" at {100 * self.confidence:g} % confidence."
+            f"{self.verdict.upper()}: claimed {self.claimed}; certified {certified} {confident}."
         ]
         if self.reuse:
             lines.append(f"Reused noise: {self.reuse}.")

@@ -1,0 +1,21 @@
+"""What a mechanism is said to satisfy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Claim"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a mechanism is said to satisfy: (epsilon, delta), or mu-GDP where ``mu`` is given."""
+
+    epsilon: float
+    delta: float = 0.0
+    mu: float | None = None
+
+    def __str__(self) -> str:
+        if self.mu is not None:
+            return f"μ = {self.mu:g} (Gaussian)"
+        return f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
