@@ -6,12 +6,14 @@ A `Channel` is the public agreement between the two: `Channel.privatize` on the 
 
 from dither.local.adversary import Attack, ClassGame, simulate_attack
 from dither.local.aggregate import Aggregate
+from dither.local.best import Choice, best
 from dither.local.channel import Channel, channel_from_dict
 from dither.local.domain import Domain
 from dither.local.estimate import Estimate
 from dither.local.finite import FiniteChannel
 from dither.local.frequency.grr import GRR
 from dither.local.frequency.hadamard import Hadamard
+from dither.local.frequency.histogram import SHE, THE
 from dither.local.frequency.local_hash import BLH, FLH, OLH
 from dither.local.frequency.loloha import LOLOHA
 from dither.local.frequency.rappor import RAPPOR
@@ -57,13 +59,16 @@ __all__ = [
     "RAPPOR",
     "SDGRR",
     "SDPM",
+    "SHE",
     "SUE",
     "SW",
+    "THE",
     "URR",
     "Aggregate",
     "Attack",
     "Attributes",
     "Channel",
+    "Choice",
     "ClassGame",
     "ClassPair",
     "Distribution",
@@ -89,6 +94,7 @@ __all__ = [
     "Structure",
     "SubsetSelection",
     "Weighted",
+    "best",
     "channel_from_dict",
     "em",
     "mean",
