@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -17,9 +18,12 @@ from dither.anonymize import (
     beta_likeness,
     delta_disclosure,
     generalize,
+    generalizing,
     l_diversity,
+    lattice,
     measure,
     t_closeness,
+    table,
 )
 from dither.errors import ArgumentError
 
@@ -177,3 +181,61 @@ def test_what_cannot_be_met_says_how_near_it_came() -> None:
     ) as told:
         generalize(frame, ["a"], {"a": ABOVE["a"]}, 1, 0.25, sensitive="s", require=l_diversity(2))
     assert "secretive" not in str(told.value)
+
+
+def _patched(target, name, new):
+    return lambda patch: patch.setattr(target, name, new)
+
+
+def _pruning_too_much(search, node):
+    """A failing node taken to condemn what stands above it too."""
+    verdict = search.table.verdict(node, float(search.loss[node]))
+    search.done[node] = True
+    if not verdict.safe:
+        search.bad[tuple(slice(0, level + 2) for level in node)] = True
+    if verdict.fits and (search.best is None or verdict.loss < search.best[1].loss):
+        search.best = node, verdict
+    return verdict.safe
+
+
+MUTANTS = {
+    "k - 1": _patched(
+        table.Demand, "met", lambda self, sizes, _: ((ok := sizes >= self.k - 1), ok)
+    ),
+    "losses of the last column forgotten": _patched(
+        table.Table,
+        "losses",
+        lambda self, true=table.Table.losses: (*true(self)[:-1], 0 * true(self)[-1]),
+    ),
+    "pruned upwards": _patched(lattice._Search, "check", _pruning_too_much),
+    "a class more is left out": _patched(
+        generalizing, "allowance", lambda share, rows: math.floor(share * rows) + 1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_planted_faults_are_caught(name, monkeypatch) -> None:
+    """The check above fails for each of these, on tables drawn from a fixed seed."""
+    draws = np.random.default_rng(7)
+    tables = [
+        [
+            {
+                "a": int(draws.integers(6)),
+                "b": "xyz"[draws.integers(3)],
+                "c": bool(draws.integers(2)),
+                "s": VALUES[draws.integers(3)],
+            }
+            for _ in range(20)
+        ]
+        for _ in range(12)
+    ]
+
+    def check_all():
+        for rows in tables:
+            check(rows, 3, 0.1, "none")
+
+    check_all()
+    MUTANTS[name](monkeypatch)
+    with pytest.raises((AssertionError, ArgumentError)):
+        check_all()

@@ -23,7 +23,8 @@ class Anonymized:
     Attributes
     ----------
     frame : frame of the kind that was given
-        What may be released: the rows kept, with their quasi-identifiers generalised.
+        What may be released: the rows kept, with their quasi-identifiers generalised. A pandas
+        index is not kept.
     quasi, sensitive : tuple of str
     k : int
         What was asked for; ``measures.k`` is what was reached.

@@ -163,9 +163,13 @@ class Table:
         """Try a node; ``loss`` is its loss with nothing left out."""
         source = self._source(node)
         codes, key, size = self._raise(source, node)
-        joint, joint_size = combine(
-            [(key, size), *zip(source.sensitive, self._sizes(), strict=True)], len(key)
-        )
+        joint, joint_size = key, size
+        if self.demand.columns:
+            values = [
+                (codes, column.size)
+                for codes, column in zip(source.sensitive, self.demand.columns, strict=True)
+            ]
+            joint, joint_size = combine([(key, size), *values], len(key))
         first, weight = tally(joint, joint_size, source.weight)
         if len(first) <= len(key) // 2:
             self._keep(node, codes, source, first, weight)
@@ -209,9 +213,6 @@ class Table:
             for values, column in zip(sensitive, self.demand.columns, strict=True)
         ]
         return self.demand.met(classes.weight, pairs)
-
-    def _sizes(self) -> list[int]:
-        return [column.size for column in self.demand.columns]
 
     def _source(self, node: Node) -> Rows:
         """The shortest table at hand that is no coarser than the node."""
