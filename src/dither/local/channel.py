@@ -125,6 +125,17 @@ class Channel(ABC):
     def draw(self, codes: Codes, words: Words) -> npt.NDArray[Any]:
         """Reports of codes that are known to be valid, by the given source of randomness."""
 
+    @property
+    def report_bytes(self) -> int:
+        """The size of one report on the wire.
+
+        Raises
+        ------
+        ArgumentError
+            Reports of this channel have no fixed size.
+        """
+        raise ArgumentError(f"reports of channel {self.kind!r} have no fixed size")
+
     # On the server
 
     def aggregate(self, reports: Any, *, strict: bool = False) -> Aggregate:

@@ -48,6 +48,11 @@ class FiniteChannel(Channel):
         return np.array([[float(self.exact(x, y)) for y in range(m)] for x in range(k)])
 
     @property
+    def report_bytes(self) -> int:
+        """The fewest bytes that hold the code of any report."""
+        return max(1, -(-(self.outputs - 1).bit_length() // 8))
+
+    @property
     def features(self) -> int:
         """One count for each report."""
         return self.outputs

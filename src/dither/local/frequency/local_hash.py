@@ -180,6 +180,11 @@ class OLH(_Hashed):
         return (p if y == right else q0) / _SEEDS
 
     @property
+    def report_bytes(self) -> int:
+        """4 bytes of seed, and one or two of bucket."""
+        return 5 if self.buckets <= 256 else 6
+
+    @property
     def features(self) -> int:
         """How many reports support each value."""
         return len(self.domain)

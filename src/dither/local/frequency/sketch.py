@@ -236,6 +236,11 @@ class CMS(_Sketch):
         return out
 
     @property
+    def report_bytes(self) -> int:
+        """2 bytes of function number, and one bit for each bucket."""
+        return 2 + self.buckets // 8
+
+    @property
     def features(self) -> int:
         """Bits that are on, for each function and bucket, then the reports of each function."""
         return self.hashes * (self.buckets + 1)

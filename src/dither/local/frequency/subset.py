@@ -30,7 +30,7 @@ from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
 from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, checked_epsilon
 from dither.local.domain import Domain
-from dither.local.frequency.packed import count_columns, packed_rows
+from dither.local.frequency.packed import count_columns, packed_rows, row_bytes
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words
 
@@ -124,7 +124,7 @@ class SubsetSelection(Channel):
         the (k-w)-th on, take a uniform one of the first j, or the j-th itself if that is taken.
         """
         k, n = len(self.domain), codes.size
-        out = np.empty((n, -(-k // 8)), dtype=np.uint8)
+        out = np.empty((n, row_bytes(k)), dtype=np.uint8)
         step = max(1, _CELLS // k)
         for start in range(0, n, step):
             part = codes[start : start + step]
@@ -141,6 +141,11 @@ class SubsetSelection(Channel):
                 bits[rows, chosen] |= ~held if last == k - 1 - self.size else True
             out[start : start + step] = np.packbits(bits, axis=1)
         return out
+
+    @property
+    def report_bytes(self) -> int:
+        """One bit for each value."""
+        return row_bytes(len(self.domain))
 
     @property
     def features(self) -> int:
