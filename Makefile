@@ -54,6 +54,7 @@ check: lint types imports docs test ## all of the above
 
 bench: $(STAMP) ## the headline figures, each beside its peer
 	$(PIP) --editable '.[bench]'
+	$(PIP) --no-deps opacus # its accountants alone are run, and they need no torch
 	@# These two pin old versions of numpy and pandas, and run with new ones: hence no dependencies.
 	$(PIP) --no-deps anjana==1.2.3 pycanon==1.3.6 beartype
 	$(BIN)/python -m benchmarks

@@ -77,7 +77,7 @@ def test_split():
     assert best.scales[0] / best.scales[1] == pytest.approx(3.0, rel=1e-3)
     assert best.loss.delta(1.0) <= 1e-6
     mixed = [privacy.gaussian, privacy.laplace]
-    found = split(mixed, epsilon=1.0, delta=1e-6, weights=[1.0, 2.0], rounds=2)
+    found = split(mixed, epsilon=1.0, delta=1e-6, weights=[1.0, 2.0])
     equal = calibrate(lambda t: privacy.gaussian(t) + privacy.laplace(t), epsilon=1.0, delta=1e-6)
     assert found.loss.delta(1.0) <= 1e-6
     assert found.error <= 3 * float(equal) ** 2 * (1 + 1e-9)

@@ -97,3 +97,44 @@ def test_expressions_mean_what_they_say():
         "without_replacement = { sample = 1, population = 10 }\n"
     )
     assert fixed.neighbours.value == "replace"
+
+
+def test_an_expression_needs_no_command(tmp_path):
+    """Options may come first, and the picture shows every method beside the loss."""
+    path = tmp_path / "all.png"
+    short = run("--delta", "1e-5", "4 * gaussian(3)", "--plot", str(path))
+    assert short.exit_code == 0, short.output
+    assert path.stat().st_size > 10_000
+    assert run("compose", "4 * gaussian(3)", "--delta", "1e-5").output.splitlines()[0] == (
+        "epsilon of 4 * gaussian(3) at delta 1e-05"
+    )
+
+
+def test_a_promise_is_divided(tmp_path):
+    """Every theorem's division on the screen and in a picture; delta 0 leaves the sum."""
+    path = tmp_path / "division.svg"
+    mix = "laplace(sensitivity=2) + 3 * gaussian"
+    result = run("divide", mix, "--epsilon", "1", "--delta", "1e-6", "--plot", str(path))
+    assert result.exit_code == 0, result.output
+    assert all(name in result.output for name in ("numeric", "zCDP", "optimal", "basic"))
+    assert path.stat().st_size > 5_000
+    pure = run("divide", "-", "--epsilon", "1", text="2 * laplace\n")
+    assert pure.exit_code == 0
+    assert "scale 2" in pure.output
+    wrong = run("divide", "lapace", "--epsilon", "1")
+    assert wrong.exit_code == 1
+    assert "did you mean 'laplace'" in wrong.output
+
+
+def test_a_lifetime_budget_is_shared(tmp_path):
+    """Example 3.7 of the books: ten thousand databases, epsilon 1, delta e^-32."""
+    path = tmp_path / "shares.png"
+    delta = "1.2664165549094176e-14"
+    result = run("shares", "10000", "--epsilon", "1", "--delta", delta, "--plot", str(path))
+    assert result.exit_code == 0, result.output
+    for share in ("0.00139760341", "0.00123104493958718", "0.000625"):
+        assert share in result.output
+    assert path.stat().st_size > 5_000
+    assert run("shares", "10000", "--epsilon", "0", "--delta", delta).exit_code == 1
+    each = run("shares", "100", "--epsilon", "1", "--delta", "1e-6", "--each-delta", "5e-9")
+    assert "each with delta 5e-09" in each.output

@@ -15,7 +15,14 @@ from dither.accounting.comparing import (
 from dither.accounting.dividing import Division, divide
 from dither.accounting.filters import BudgetFilter, Remaining
 from dither.accounting.game import GameResult, Move, game
-from dither.accounting.reading import loss_from_expression, loss_from_toml
+from dither.accounting.mixing import (
+    EveryDivision,
+    Part,
+    Share,
+    Shares,
+    divide_by_every_theorem,
+)
+from dither.accounting.reading import loss_from_expression, loss_from_toml, mix_from_expression
 from dither.accounting.shuffling import (
     Shuffled,
     shuffle,
@@ -50,6 +57,7 @@ from dither.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of_epsilon
 __all__ = [
     "BudgetFilter",
     "Division",
+    "EveryDivision",
     "EveryTheorem",
     "Filter",
     "GameResult",
@@ -57,10 +65,13 @@ __all__ = [
     "Move",
     "Odometer",
     "Parallel",
+    "Part",
     "PureFilter",
     "Remaining",
     "RenyiFilter",
     "Row",
+    "Share",
+    "Shares",
     "Shuffled",
     "Split",
     "SqrtFilter",
@@ -73,12 +84,14 @@ __all__ = [
     "corollary_share",
     "delta_of_rho",
     "divide",
+    "divide_by_every_theorem",
     "epsilon_of_rho",
     "game",
     "group",
     "heterogeneous",
     "loss_from_expression",
     "loss_from_toml",
+    "mix_from_expression",
     "optimal",
     "parallel",
     "rho_of_epsilon",

@@ -56,6 +56,8 @@ def calibrate(
     """
     epsilon = number("epsilon", epsilon, low=0, high=math.inf)
     delta = number("delta", delta, low=0, high=1, closed="low")
+    if not callable(make):
+        raise ArgumentError("make must be a function from a parameter to a loss")
     x = number("start", start, low=0, high=math.inf)
     promise = _Promise(make, epsilon, delta)
     x, here, there, step = _first_slope(promise, x)

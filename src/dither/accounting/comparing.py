@@ -6,14 +6,15 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dither.accounting.theorems import advanced, advanced_heterogeneous, corollary_share, share
+from dither.accounting.theorems import advanced, advanced_of_groups, corollary_share, share
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError
 from dither.numeric import exact, float_up
-from dither.privacy import Bound, Loss, gdp, pure
+from dither.privacy import Bound, Loss, approximate, gdp
 from dither.privacy.loss import number, whole
 from dither.privacy.profile import Chernoff, invert
 from dither.privacy.side import merged
@@ -46,10 +47,20 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class EveryTheorem:
-    """A table of rows; ``print`` it or ``plot`` it."""
+    """A table of rows; ``print`` it or ``plot`` it.
+
+    Parameters
+    ----------
+    title : str
+        What was asked.
+    rows : tuple of Row
+    more : bool
+        Whether more is better: of a share, not of an epsilon.
+    """
 
     title: str
     rows: tuple[Row, ...]
+    more: bool = False
 
     def __str__(self) -> str:
         width = max(len(row.theorem) for row in self.rows)
@@ -62,9 +73,12 @@ class EveryTheorem:
         return "\n".join(lines)
 
     def best(self) -> Row:
-        """The row of least value that is a number: the one to quote for an epsilon."""
+        """The row to quote: the least epsilon, or the largest share."""
         known = [row for row in self.rows if row.value is not None]
-        return min(known, key=lambda row: row.value or 0.0)
+        if not known:
+            raise ArgumentError("no theorem gives a number here; " + self.rows[0].note)
+        sign = -1.0 if self.more else 1.0
+        return min(known, key=lambda row: sign * (row.value or 0.0))
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the rows as bars."""
@@ -102,6 +116,8 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
     >>> table.best().theorem
     'numeric'
     """
+    if not isinstance(loss, Loss):
+        raise ArgumentError("loss must be a Loss, such as privacy.gaussian(1.0)")
     d = number("delta", delta, low=0, high=1)
     if not loss.parts:
         raise ArgumentError("loss must have at least one part")
@@ -148,7 +164,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
             return advanced(pures[0][0], pures[0][1], d, form=form), ""
         if form == "exponential":
             raise ArgumentError("stated for equal mechanisms")
-        bound = advanced_heterogeneous([(e, 0.0) for e, k in pures for _ in range(k)], d)
+        bound = advanced_of_groups([(e, 0.0, k) for e, k in pures], d)
         return bound.upper, bound.method
 
     def basic() -> tuple[float, str]:
@@ -184,10 +200,27 @@ def _pures(loss: Loss) -> list[tuple[float, int]] | None:
     return found
 
 
-def shares_by_every_theorem(epsilon: float, k: int, delta: float) -> EveryTheorem:
-    """What each of k pure mechanisms may have, so that all together keep (epsilon, delta).
+def shares_by_every_theorem(
+    epsilon: float, k: int, delta: float, *, each_delta: float = 0.0
+) -> EveryTheorem:
+    """What each of k mechanisms may have, so that all together keep (epsilon, delta).
 
     The question of a lifetime budget over k databases, answered by every theorem side by side.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The promise: above 0, and in (0, 1).
+    k : int
+        Mechanisms, at least 1.
+    each_delta : float
+        Each is (share, each_delta)-DP; k·each_delta must be below delta. The rest is the slack
+        delta' of the theorems that have one.
+
+    Returns
+    -------
+    EveryTheorem
+        Largest epsilons of each mechanism, rounded down.
 
     Examples
     --------
@@ -195,33 +228,47 @@ def shares_by_every_theorem(epsilon: float, k: int, delta: float) -> EveryTheore
     >>> {row.theorem: round(row.value, 7) for row in table.rows}
     {'optimal': 0.0013976, 'zCDP': 0.0013488, 'advanced, tanh form': 0.0012404,
      'advanced, exponential form': 0.001231, 'corollary 3.21': 0.000625, 'basic': 0.0001}
+    >>> table.best().theorem
+    'optimal'
     """
     from dither.accounting.calibrate import calibrate
     from dither.accounting.zcdp import rho_of_epsilon
 
-    e = number("epsilon", epsilon, low=0, high=math.inf)
+    e = number("epsilon", epsilon, low=0, high=500)
     d = number("delta", delta, low=0, high=1)
     k = whole("k", k, 1)
+    each = number("each_delta", each_delta, low=0, high=1, closed="low")
+    rest = Fraction(d) - k * Fraction(each)
+    if rest <= 0:
+        raise ArgumentError("each_delta must be below delta/k: the deltas alone add up to more")
+    slack = math.nextafter(float(rest), 0.0) if each else d
 
     def optimal() -> tuple[float, str]:
-        bound = calibrate(lambda x: k * pure(x), epsilon=e, delta=d, start=e / math.sqrt(k))
+        start = min(e / math.sqrt(k), 100.0)
+        bound = calibrate(
+            lambda x: k * approximate(min(x, 499.0), each), epsilon=e, delta=d, start=start
+        )
         return float(bound), f"at most {bound.upper:.15g}"
 
     def zcdp() -> tuple[float, str]:
+        if each:
+            raise ArgumentError("needs pure mechanisms")
         rho = rho_of_epsilon(exact(e, "epsilon"), exact(d, "delta"))
         return math.sqrt(2 * float(rho) / k) * (1 - 1e-15), f"rho {float(rho):.6g} in all"
 
+    told = f", each with delta {each:g}" if each else ""
     return EveryTheorem(
-        f"share of each of {k} pure mechanisms in epsilon {e:g}, delta {d:g}",
+        f"share of each of {k:,} mechanisms in epsilon {e:g}, delta {d:g}{told}",
         (
             _row("optimal", optimal),
             _row("zCDP", zcdp),
-            _row("advanced, tanh form", lambda: (share(e, k, d), "")),
+            _row("advanced, tanh form", lambda: (share(e, k, slack), "")),
             _row(
                 "advanced, exponential form",
-                lambda: (share(e, k, d, form="exponential"), ""),
+                lambda: (share(e, k, slack, form="exponential"), ""),
             ),
-            _row("corollary 3.21", lambda: (corollary_share(e, k, d), "")),
-            _row("basic", lambda: (math.nextafter(e / k, 0.0), "delta 0")),
+            _row("corollary 3.21", lambda: (corollary_share(e, k, slack), "")),
+            _row("basic", lambda: (math.nextafter(e / k, 0.0), "no slack")),
         ),
+        more=True,
     )

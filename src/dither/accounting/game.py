@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dither.accounting.spending import Filter
+from dither.accounting.spending import Filter, amount_of
 from dither.errors import ArgumentError
+from dither.numeric import exp_lower
 
 __all__ = ["GameResult", "Move", "game"]
 
@@ -41,18 +42,22 @@ class Move:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
+        masses = [*self.p, *self.q]
+        if not all(isinstance(x, int | Fraction) and 0 <= x <= 1 for x in masses):
+            raise ArgumentError("p and q must hold Fractions in [0, 1], so that chances are exact")
         if len(self.p) != len(self.q) or sum(self.p) != 1 or sum(self.q) != 1:
             raise ArgumentError("p and q must be mass functions on the same answers")
 
     @classmethod
     def response(cls, epsilon: Fraction) -> Move:
-        """Randomised response with a rational ratio at most e^epsilon."""
-        ratio = Fraction(math.exp(float(epsilon))) * (1 - Fraction(1, 10**12))
-        ratio = max(ratio.limit_denominator(10**6) - Fraction(2, 10**12), Fraction(1))
-        while float(ratio) > math.exp(float(epsilon)):
-            ratio = 1 + (ratio - 1) * (1 - Fraction(1, 10**5))
+        """Randomised response with a rational ratio just below e^epsilon; epsilon in (0, 30]."""
+        e = amount_of("epsilon", epsilon, zero=False)
+        if e > 30:
+            raise ArgumentError("epsilon must be at most 30 for a game")
+        bound = exp_lower(e)
+        ratio = max(Fraction(math.floor(bound * 10**6), 10**6), Fraction(1))
         hit = ratio / (1 + ratio)
-        return cls((hit, 1 - hit), (1 - hit, hit), epsilon)
+        return cls((hit, 1 - hit), (1 - hit, hit), e)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +131,18 @@ def game(
     """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise ArgumentError("rounds must be an integer of at least 1")
+    if not callable(adversary):
+        raise ArgumentError("adversary must be a function from the answers so far to a move")
+    if not (hasattr(account, "admits") and hasattr(account, "charge")):
+        raise ArgumentError("account must be a filter, such as PureFilter(Fraction(1))")
     done: list[tuple[View, Fraction, Fraction]] = []
     open_views: list[tuple[View, Fraction, Fraction, Filter]] = [
         ((), Fraction(1), Fraction(1), account)
     ]
     refused = 0
-    for _ in range(rounds):
+    for _ in range(min(rounds, _VIEWS)):
+        if not open_views:
+            break
         following: list[tuple[View, Fraction, Fraction, Filter]] = []
         for view, p, q, spent in open_views:
             wanted = adversary(view)

@@ -23,11 +23,12 @@ import inspect
 from typing import Any
 
 from dither import privacy
+from dither.accounting.mixing import Part
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, compose
 from dither.privacy.loss import whole
 
-__all__ = ["loss_from_expression", "loss_from_toml"]
+__all__ = ["loss_from_expression", "loss_from_toml", "mix_from_expression"]
 
 _MAKERS = {
     name: getattr(privacy, name)
@@ -48,6 +49,7 @@ _MAKERS = {
 }
 _METHODS = ("group", "poisson", "without_replacement")
 _LONGEST = 20_000
+_UNREAD = "the expression cannot be read; write for example "
 
 
 def loss_from_expression(text: str) -> Loss:
@@ -68,18 +70,78 @@ def loss_from_expression(text: str) -> Loss:
     >>> loss_from_expression("2 * pure(0.5).poisson(0.1) + gaussian(4)").describe()
     '2 * pure(0.5).poisson(0.1) + gaussian(4)'
     """
-    if len(text) > _LONGEST:
-        raise ArgumentError(f"the expression must be at most {_LONGEST} characters long")
+    example = "100 * gaussian(10) + pure(0.1)"
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-        found = _value(tree.body)
-    except (SyntaxError, RecursionError, MemoryError) as error:
+        found = _value(_parsed(text, example))
+    except (RecursionError, OverflowError) as error:
         raise ArgumentError(
-            "the expression cannot be read; write for example 100 * gaussian(10) + pure(0.1)"
+            f"the expression cannot be read; write for example {example}"
         ) from error
     if not isinstance(found, Loss):
         raise ArgumentError("the expression must be a loss, such as gaussian(10)")
     return found
+
+
+def mix_from_expression(text: str) -> tuple[Part, ...]:
+    """Read a mix of mechanisms whose noise is wanted.
+
+    Parameters
+    ----------
+    text : str
+        Kinds, joined by + and repeated with \\*, each with a sensitivity and a weight if wanted.
+
+    Raises
+    ------
+    ArgumentError
+        Something else is written.
+
+    Examples
+    --------
+    >>> for part in mix_from_expression("laplace(sensitivity=2) + 3 * gaussian"):
+    ...     print(part.describe())
+    laplace(sensitivity=2)
+    3 * gaussian
+    """
+    example = "laplace(sensitivity=2) + 3 * gaussian(weight=4)"
+    try:
+        return tuple(_mixed(_parsed(text, example), 1))
+    except RecursionError as error:
+        raise ArgumentError(
+            f"the expression cannot be read; write for example {example}"
+        ) from error
+
+
+def _parsed(text: str, example: str) -> ast.expr:
+    if not isinstance(text, str):
+        raise ArgumentError("the expression must be text")
+    if len(text) > _LONGEST:
+        raise ArgumentError(f"the expression must be at most {_LONGEST} characters long")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ArgumentError(
+            f"the expression cannot be read; write for example {example}"
+        ) from error
+
+
+def _mixed(node: ast.expr, count: int) -> list[Part]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _mixed(node.left, count) + _mixed(node.right, count)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for times, inner in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(times, ast.Constant):
+                return _mixed(inner, count * whole("the number of repetitions", times.value, 1))
+    if isinstance(node, ast.Name):
+        return [Part(node.id, count)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        names = [word.arg for word in node.keywords]
+        if not node.args and set(names) <= {"sensitivity", "weight"}:
+            named: dict[str, Any] = {str(w.arg): _value(w.value) for w in node.keywords}
+            return [Part(node.func.id, count, **named)]
+        raise ArgumentError(
+            f"{node.func.id} takes sensitivity=... and weight=...; its noise is what is sought"
+        )
+    raise ArgumentError("a mix holds kinds of mechanisms, + and * by a whole number; nothing else")
 
 
 def _value(node: ast.expr) -> Any:
@@ -170,6 +232,8 @@ def loss_from_toml(text: str) -> Loss:
     """
     import tomllib
 
+    if not isinstance(text, str):
+        raise ArgumentError("the document must be text")
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

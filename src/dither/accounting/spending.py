@@ -45,7 +45,7 @@ __all__ = [
 ZERO = Fraction(0)
 
 
-def _amount(name: str, value: Any, *, zero: bool = True) -> Fraction:
+def amount_of(name: str, value: Any, *, zero: bool = True) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
         raise ArgumentError(f"{name} must be an int or a Fraction, so that sums are exact")
     if value < 0 or (value == 0 and not zero):
@@ -73,16 +73,16 @@ class _Sum:
     spent: Fraction = ZERO
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cap", _amount("cap", self.cap, zero=False))
-        object.__setattr__(self, "spent", _amount("spent", self.spent))
+        object.__setattr__(self, "cap", amount_of("cap", self.cap, zero=False))
+        object.__setattr__(self, "spent", amount_of("spent", self.spent))
 
     def _cost(self, amount: Fraction) -> Fraction:
         return amount
 
     def admits(self, amount: Fraction, delta: Fraction = ZERO) -> bool:
         """Whether the sum with the next amount stays within the cap; a delta never fits."""
-        cost = self._cost(_amount("amount", amount))
-        return _amount("delta", delta) == 0 and self.spent + cost <= self.cap
+        cost = self._cost(amount_of("amount", amount))
+        return amount_of("delta", delta) == 0 and self.spent + cost <= self.cap
 
     def charge(self, amount: Fraction, delta: Fraction = ZERO) -> Self:
         """The account after the charge.
@@ -147,12 +147,14 @@ class RenyiFilter(_Sum):
     def __post_init__(self) -> None:
         # Zero-argument super() does not work in a dataclass that is rebuilt for its slots.
         _Sum.__post_init__(self)
-        if _amount("order", self.order) <= 1:
+        if amount_of("order", self.order) <= 1:
             raise ArgumentError("order must be above 1")
 
     def epsilon(self, delta: Fraction) -> Fraction:
         """The promise as an epsilon: cap + log(1/(order·delta))/(order-1) + log(1 - 1/order)."""
-        delta = _amount("delta", delta, zero=False)
+        delta = amount_of("delta", delta, zero=False)
+        if delta >= 1:
+            raise ArgumentError("delta must be below 1")
         order = Fraction(self.order)
         value = self.cap + log_upper(1 / (order * delta)) / (order - 1) + log_upper(1 - 1 / order)
         return max(ZERO, value)
@@ -206,9 +208,9 @@ class SqrtFilter:
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "slack"):
-            object.__setattr__(self, name, _amount(name, getattr(self, name), zero=False))
+            object.__setattr__(self, name, amount_of(name, getattr(self, name), zero=False))
         for name in ("delta", "squares", "deltas"):
-            object.__setattr__(self, name, _amount(name, getattr(self, name)))
+            object.__setattr__(self, name, amount_of(name, getattr(self, name)))
         if self.slack >= 1 or self.delta >= 1:
             raise ArgumentError("slack and delta must be below 1")
 
@@ -221,7 +223,7 @@ class SqrtFilter:
 
     def admits(self, amount: Fraction, delta: Fraction = ZERO) -> bool:
         """Whether an (amount, delta)-DP charge keeps the promise."""
-        amount, delta = _amount("amount", amount), _amount("delta", delta)
+        amount, delta = amount_of("amount", amount), amount_of("delta", delta)
         return (
             self._after(self.squares + amount * amount) <= self.epsilon
             and self.deltas + delta <= self.delta
@@ -283,13 +285,13 @@ class Odometer:
 
     def __post_init__(self) -> None:
         for name in ("delta", "unit"):
-            object.__setattr__(self, name, _amount(name, getattr(self, name), zero=False))
+            object.__setattr__(self, name, amount_of(name, getattr(self, name), zero=False))
         if self.delta >= 1:
             raise ArgumentError("delta must be below 1")
 
     def charge(self, amount: Fraction) -> Self:
         """The meter after a pure charge; an odometer never refuses."""
-        amount = _amount("amount", amount)
+        amount = amount_of("amount", amount)
         return replace(self, squares=self.squares + amount * amount, total=self.total + amount)
 
     def reading(self) -> Fraction:

@@ -1,17 +1,29 @@
-"""Sharing one promise among mechanisms so that the total error is least."""
+"""Sharing one promise among mechanisms by their noise, so that the total error is least.
+
+Where `divide` gives each mechanism an (epsilon, delta), and a theorem adds those up, here the
+mechanisms themselves are composed: what a Gaussian's noise costs beside a Laplace's is then as
+exact as `dither.privacy.Loss` is, and nothing is lost in between.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from dither.accounting.calibrate import calibrate
+import numpy as np
+
+from dither.accounting.least import Array, Wanted, largest_factor, least
+from dither.accounting.saddle import LossSaddle
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
 from dither.privacy.loss import number
 
-__all__ = ["Split", "split"]
+__all__ = ["Split", "split", "split_groups"]
+
+_STEP = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +35,7 @@ class Split:
     scales : tuple of float
         One a mechanism.
     error : float
-        Σ weight·scale², the weighted total variance up to each law's constant.
+        The sum of the errors: Σ weight·scale² unless errors were given.
     loss : Loss
         The total, proved to keep the promise.
     """
@@ -32,6 +44,11 @@ class Split:
     error: float
     loss: Loss
 
+    def __str__(self) -> str:
+        lines = [f"total error {self.error:.6g}"]
+        lines += [f"  {i:>3}  scale {s:.6g}" for i, s in enumerate(self.scales, 1)]
+        return "\n".join(lines)
+
 
 def split(
     makes: Sequence[Callable[[float], Loss]],
@@ -39,32 +56,39 @@ def split(
     epsilon: float,
     delta: float,
     weights: Sequence[float] | None = None,
-    rounds: int = 3,
+    errors: Sequence[Callable[[float], float]] | None = None,
 ) -> Split:
-    """The noise scales of least Σ weight·scale² whose losses together are (epsilon, delta)-DP.
+    """The noise scales of least total error whose losses together are (epsilon, delta)-DP.
 
     Parameters
     ----------
     makes : sequence of callable
-        Each from a positive noise scale to a loss; more noise costs less.
+        Each from a positive noise scale to a loss; more noise costs less. The same function listed
+        twice, with the same weight and error, gets the same scale twice.
     epsilon, delta : float
-        The promise.
+        The promise: above 0, and in [0, 1); 0 where all losses are pure.
     weights : sequence of float, optional
-        How much each mechanism's variance matters, above 0; equal unless told.
-    rounds : int
-        Passes over the ratios of the scales.
+        How much each mechanism's error matters, above 0; equal unless told.
+    errors : sequence of callable, optional
+        Each from a noise scale to an error that grows with it; scale² unless told.
 
     Returns
     -------
     Split
-        The composed loss was certified; that the split is the best rests on the search, which is
+        The composed loss was certified. That the split is the best rests on the search, which is
         exact for Gaussians alone and local otherwise.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or no common factor of the scales keeps the promise.
 
     Notes
     -----
-    For given ratios between the scales the common factor is calibrated exactly; each ratio is then
-    moved in turn by golden sections. Gaussians alone are solved by scale_i ∝ weight_i^{-1/4}
-    (minimise Σ w·s² at a fixed Σ 1/s²), which is where the search begins.
+    Log-scales descend together along the boundary of the promise (`dither.accounting.least`), whose
+    slopes come from a saddle point; the common factor at the end is certified, to about 1e-8.
+    Twenty different mechanisms take well under a second, except sampled Gaussians. Gaussians
+    alone have scale_i ∝ weight_i^{-1/4} (minimise Σ w·s² at a fixed Σ 1/s²).
 
     Examples
     --------
@@ -74,71 +98,100 @@ def split(
     >>> round(best.scales[0] / best.scales[1], 3), best.loss.delta(1.0) <= 1e-6
     (2.0, True)
     """
-    if not makes:
-        raise ArgumentError("makes must hold at least one mechanism")
-    given = [1.0] * len(makes) if weights is None else list(weights)
-    if len(given) != len(makes):
-        raise ArgumentError("weights must have one number for each mechanism")
+    functions = _listed("makes", makes)
+    k = len(functions)
+    given = [1.0] * k if weights is None else _listed("weights", weights)
+    wanted = [_square] * k if errors is None else _listed("errors", errors)
+    if len(given) != k or len(wanted) != k:
+        raise ArgumentError("weights and errors must have one entry for each mechanism")
+    if not all(callable(f) for f in (*functions, *wanted)):
+        raise ArgumentError("makes and errors must be functions of a noise scale")
     w = [number("weights", x, low=0, high=math.inf) for x in given]
-    ratios = [x**-0.25 for x in w]
-
-    def total(at: Sequence[float], t: float) -> Loss:
-        return compose(*(make(t * r) for make, r in zip(makes, at, strict=True)))
-
-    start = 1.0
-
-    def scale(at: Sequence[float]) -> float:
-        nonlocal start
-        start = float(calibrate(lambda t: total(at, t), epsilon=epsilon, delta=delta, start=start))
-        return start
-
-    def error(at: Sequence[float]) -> float:
-        t = scale(at)
-        return math.fsum(x * (t * r) ** 2 for x, r in zip(w, at, strict=True))
-
-    best, width = error(ratios), 0.7
-    for _ in range(max(0, rounds) if len(makes) > 1 else 0):
-        before = best
-        for i in range(1, len(makes)):
-            ratios[i], best = _golden(ratios, i, width, error, best)
-        width /= 3
-        if best > before * (1 - 1e-7):
-            break
-    t = scale(ratios)
-    scales = tuple(t * r for r in ratios)
-    return Split(
-        scales, math.fsum(x * s * s for x, s in zip(w, scales, strict=True)), total(ratios, t)
+    distinct: list[tuple[Callable[[float], Loss], Callable[[float], float], float]] = []
+    places = []
+    for key in zip(functions, wanted, w, strict=True):
+        if key not in distinct:
+            distinct.append(key)
+        places.append(distinct.index(key))
+    scales, error, loss = split_groups(
+        [make for make, _, _ in distinct],
+        [partial(_weighted, f, x) for _, f, x in distinct],
+        [places.count(i) for i in range(len(distinct))],
+        epsilon=epsilon,
+        delta=delta,
     )
+    return Split(tuple(scales[i] for i in places), error, loss)
 
 
-def _golden(
-    ratios: list[float],
-    i: int,
-    width: float,
-    error: Callable[[Sequence[float]], float],
-    best: float,
-) -> tuple[float, float]:
-    """The best of some factors on ratio i, and its error."""
-    part = (math.sqrt(5) - 1) / 2
-    a, b, found = -width, width, (ratios[i], best)
+def split_groups(
+    makes: Sequence[Callable[[float], Loss]],
+    errors: Sequence[Callable[[float], float]],
+    counts: Sequence[int],
+    *,
+    epsilon: float,
+    delta: float,
+) -> tuple[list[float], float, Loss]:
+    """Scales, error and loss of ``counts[i]`` mechanisms of each kind, one scale a group."""
+    e = number("epsilon", epsilon, low=0, high=math.inf)
+    d = number("delta", delta, low=0, high=1, closed="low")
+    n = np.array(counts, dtype=float)
+    m = len(n)
 
-    def at(x: float) -> float:
-        nonlocal found
-        tried = ratios[i] * math.exp(x)
-        value = error([*ratios[:i], tried, *ratios[i + 1 :]])
-        if value < found[1]:
-            found = (tried, value)
-        return value
+    def composed(levels: Sequence[float]) -> Loss:
+        return compose(*(c * make(x) for make, x, c in zip(makes, levels, counts, strict=True)))
 
-    x, y = b - part * (b - a), a + part * (b - a)
-    fx, fy = at(x), at(y)
-    for _ in range(8):
-        if fx <= fy:
-            b, y, fy = y, x, fx
-            x = b - part * (b - a)
-            fx = at(x)
-        else:
-            a, x, fx = x, y, fy
-            y = a + part * (b - a)
-            fy = at(y)
+    taken = [lambda x, _, f=f: f(x) for f in errors]
+    none = np.zeros(m, dtype=bool)
+    total = _total(makes, composed, n, e, d)
+    problem = Wanted(taken, n, total, e, 0.0, none, slack=False, step=_STEP)
+    levels = least(problem, np.full(m, math.sqrt(float(n.sum())) / e)).levels
+
+    def over(factor: float) -> float:
+        loss = composed((levels / factor).tolist())
+        if d == 0:
+            return math.log(max(loss.epsilon(0.0).upper, 1e-300) / e)
+        return math.log(max(loss.delta(e).upper, 1e-300) / d)
+
+    scales = (levels / largest_factor(over)).tolist()
+    error = math.fsum(c * f(x) for f, x, c in zip(errors, scales, counts, strict=True))
+    return scales, error, composed(scales)
+
+
+def _total(
+    makes: Sequence[Callable[[float], Loss]],
+    composed: Callable[[Sequence[float]], Loss],
+    counts: Array,
+    epsilon: float,
+    delta: float,
+) -> Callable[[Array, float], float]:
+    """The search's epsilon: by a saddle point, or the exact one where moments are not known."""
+
+    def exact(levels: Array, _: float) -> float:
+        return float(composed(levels.tolist()).epsilon(delta))
+
+    if delta == 0:
+        return exact
+    near = LossSaddle(makes, counts, epsilon, delta)
+    try:
+        near.moments(np.ones(len(counts)))
+    except NotImplementedError:
+        return exact
+    return near.total
+
+
+def _square(scale: float) -> float:
+    return scale * scale
+
+
+def _weighted(error: Callable[[float], float], weight: float, scale: float) -> float:
+    return weight * float(error(scale))
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    try:
+        found = list(values)
+    except TypeError as error:
+        raise ArgumentError(f"{name} must be a sequence, one entry for each mechanism") from error
+    if not found:
+        raise ArgumentError(f"{name} must hold at least one mechanism")
     return found

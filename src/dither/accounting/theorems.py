@@ -84,7 +84,9 @@ def basic(epsilon: float, k: int, *, delta: float = 0.0) -> tuple[float, float]:
     >>> basic(0.5, 4)
     (2.0, 0.0)
     """
-    return heterogeneous([(epsilon, delta)] * whole("k", k, 1))
+    ((e, d),), n = _pairs([(epsilon, delta)]), whole("k", k, 1)
+    total_e, total_d = basic_of_groups([(e, d, n)])
+    return float_up(total_e), float_up(min(total_d, Fraction(1)))
 
 
 def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -95,10 +97,14 @@ def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
     >>> heterogeneous([(0.5, 0.0), (0.25, 1e-6)])
     (0.75, 1e-06)
     """
-    pairs = _pairs(losses)
-    total_e = sum((Fraction(e) for e, _ in pairs), Fraction(0))
-    total_d = sum((Fraction(d) for _, d in pairs), Fraction(0))
+    total_e, total_d = basic_of_groups([(e, d, 1) for e, d in _pairs(losses)])
     return float_up(total_e), float_up(min(total_d, Fraction(1)))
+
+
+def basic_of_groups(groups: Sequence[tuple[float, float, int]]) -> tuple[Fraction, Fraction]:
+    """The exact sums of n times (epsilon, delta)."""
+    total_e = sum((n * Fraction(e) for e, _, n in groups), Fraction(0))
+    return total_e, sum((n * Fraction(d) for _, d, n in groups), Fraction(0))
 
 
 def advanced(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") -> float:
@@ -137,14 +143,18 @@ def advanced_heterogeneous(losses: Sequence[tuple[float, float]], delta_prime: f
     >>> advanced_heterogeneous([(0.01, 0.0)] * 10_000, 1e-5)
     5.298521745563...
     """
-    pairs = _pairs(losses)
+    return advanced_of_groups([(e, d, 1) for e, d in _pairs(losses)], delta_prime)
+
+
+def advanced_of_groups(groups: Sequence[tuple[float, float, int]], delta_prime: float) -> Bound:
+    """`advanced_heterogeneous` of n times (epsilon, delta)."""
     d = number("delta_prime", delta_prime, low=0, high=1)
     m = context()
-    epsilons = [m.mpf(e) for e, _ in pairs]
-    drift = m.fsum(e * m.tanh(e / 2) for e in epsilons)
-    square = m.fsum(e * e for e in epsilons)
+    epsilons = [(m.mpf(e), n) for e, _, n in groups]
+    drift = m.fsum(n * e * m.tanh(e / 2) for e, n in epsilons)
+    square = m.fsum(n * e * e for e, n in epsilons)
     options = {
-        "sum of epsilons": m.fsum(epsilons),
+        "sum of epsilons": m.fsum(n * e for e, n in epsilons),
         "advanced, logarithmic slack": drift
         + m.sqrt(2 * square * m.log(m.e + m.sqrt(square) / m.mpf(d))),
         "advanced, tanh form": drift + m.sqrt(2 * square * m.log(1 / m.mpf(d))),
@@ -286,6 +296,8 @@ def parallel(*losses: Loss) -> Parallel:
     """
     if not losses:
         raise ArgumentError("parallel needs at least one loss")
+    if not all(isinstance(loss, Loss) for loss in losses):
+        raise ArgumentError("parallel takes losses, such as privacy.laplace(1.0)")
     if any(loss.neighbours is not Neighbours.ADD_REMOVE for loss in losses):
         raise ArgumentError(
             "parallel composition needs neighbours that add or remove one unit: a replaced unit "

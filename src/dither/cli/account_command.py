@@ -1,4 +1,4 @@
-"""The command ``dither account``: what a sum of mechanisms costs, by every method."""
+"""The command ``dither account``: what mechanisms cost together, and what each may have."""
 
 from __future__ import annotations
 
@@ -16,30 +16,71 @@ if TYPE_CHECKING:
 __all__ = ["account"]
 
 
-@click.command(
+class Defaulted(click.Group):
+    """A group that takes what is none of its commands for the first one's argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the first command's name before an expression."""
+        known = {*self.commands, *ctx.help_option_names}
+        if args and args[0] not in known:
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of use."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=Defaulted,
+    short_help="What mechanisms cost together, and what each may have.",
+    epilog="""\b
+Examples:
+  dither account "10000 * gaussian(1.0).poisson(0.01)" --delta 1e-5
+  dither account divide "laplace + 3 * gaussian" --epsilon 1 --delta 1e-6
+  dither account shares 10000 --epsilon 1 --delta 1e-9
+""",
+)
+def account() -> None:
+    """Reckon with mechanisms that are fixed in advance. No data is read, nothing is charged.
+
+    `dither account EXPRESSION` is short for `dither account compose EXPRESSION`.
+    """
+
+
+@account.command(
     short_help="What a sum of mechanisms costs, by every method.",
     epilog="""\b
 Examples:
   dither account "10000 * gaussian(1.0).poisson(0.01)" --delta 1e-5
   dither account "500 * laplace(30) + zcdp(0.01)" --delta 1e-6 --plot loss.png
   dither account mechanisms.toml --epsilon 2
+
+\b
+Mechanisms: gaussian(noise_multiplier), laplace(noise_multiplier), pure(epsilon),
+  approximate(epsilon, delta), zcdp(rho), gdp(mu), renyi({order: value}), exponential(epsilon),
+  randomized_response(epsilon, k), discrete_gaussian(sigma), discrete_laplace(scale), pair([...],
+  [...]). Each takes .poisson(rate), .without_replacement(sample, population) and .group(size).
 """,
 )
 @click.argument("what", metavar="EXPRESSION|FILE.toml|-")
 @click.option("--delta", type=float, help="Print epsilon at this delta; 1e-6 unless told.")
 @click.option("--epsilon", type=float, help="Print delta at this epsilon.")
 @click.option(
-    "--plot", "picture", type=FILE, help="Draw profile, trade-off and law: .png, .svg, .pdf."
+    "--plot",
+    "picture",
+    help="Draw every method, the profile, the trade-off and the loss: .png, .svg, .pdf.",
+    type=FILE,
 )
-def account(what: str, delta: float | None, epsilon: float | None, picture: Path | None) -> None:
+def compose(what: str, delta: float | None, epsilon: float | None, picture: Path | None) -> None:
     """Compose mechanisms that are fixed in advance, and say what they cost together.
 
-    EXPRESSION adds mechanisms with + and repeats them with *, as in Python. No data is read and
-    nothing is charged.
+    EXPRESSION adds mechanisms with + and repeats them with *, as in Python.
     """
     from dither.accounting import by_every_theorem
 
     loss = _read(what)
+    table = None
     if epsilon is not None:
         bound = loss.delta(epsilon)
         click.echo(f"delta of {loss.describe()} at epsilon {epsilon:g}")
@@ -47,10 +88,66 @@ def account(what: str, delta: float | None, epsilon: float | None, picture: Path
     if epsilon is None or delta is not None:
         table = by_every_theorem(loss, 1e-6 if delta is None else delta)
         click.echo(str(table))
-        if table.best().theorem != "numeric":
+        known = [row for row in table.rows if row.value is not None]
+        if known and table.best().theorem != "numeric":
             click.echo(f"  least: {table.best().theorem}")
+        table = table if known else None
     if picture is not None:
-        loss.plot(picture)
+        from dither.plots.loss import draw_loss
+
+        draw_loss(loss, picture, table=table)
+        click.echo(f"picture: {picture}")
+
+
+@account.command(
+    short_help="The noise of least total error that keeps a promise.",
+    epilog="""\b
+Examples:
+  dither account divide "laplace + 3 * gaussian" --epsilon 1 --delta 1e-6
+  dither account divide "2 * laplace(sensitivity=5) + laplace(weight=9)" --epsilon 0.5
+""",
+)
+@click.argument("mix", metavar="MIX|-")
+@click.option("--epsilon", type=float, required=True, help="Of everything together.")
+@click.option("--delta", type=float, default=0.0, help="Of everything together; 0 unless told.")
+@click.option("--plot", "picture", help="Draw errors and noise: .png, .svg, .pdf.", type=FILE)
+def divide(mix: str, epsilon: float, delta: float, picture: Path | None) -> None:
+    """Divide a promise among mechanisms so that their variances add up to the least.
+
+    MIX names kinds (laplace, gaussian, randomized_response), joined by + and repeated with *, each
+    with (sensitivity=..., weight=...) if wanted. The answer is each one's noise and, by the
+    theorems that divide promises, its epsilon and delta.
+    """
+    from dither.accounting import divide_by_every_theorem, mix_from_expression
+
+    parts = mix_from_expression(sys.stdin.read() if mix == "-" else mix)
+    table = divide_by_every_theorem(parts, epsilon=epsilon, delta=delta)
+    click.echo(str(table))
+    if picture is not None:
+        table.plot(picture)
+        click.echo(f"picture: {picture}")
+
+
+@account.command(
+    short_help="What each of K mechanisms may have of a lifetime budget.",
+    epilog="Example: dither account shares 10000 --epsilon 1 --delta 1e-9 --plot shares.png",
+)
+@click.argument("k", type=int)
+@click.option("--epsilon", type=float, required=True, help="Of all K together.")
+@click.option("--delta", type=float, required=True, help="Of all K together.")
+@click.option("--each-delta", type=float, default=0.0, help="Of each; 0 unless told.")
+@click.option("--plot", "picture", help="Draw the shares: .png, .svg, .pdf.", type=FILE)
+def shares(k: int, epsilon: float, delta: float, each_delta: float, picture: Path | None) -> None:
+    """Say how much epsilon each of K mechanisms may have, by every theorem.
+
+    Such as K databases that hold a record of the same person, which know nothing of one another.
+    """
+    from dither.accounting import shares_by_every_theorem
+
+    table = shares_by_every_theorem(epsilon, k, delta, each_delta=each_delta)
+    click.echo(str(table))
+    if picture is not None:
+        table.plot(picture)
         click.echo(f"picture: {picture}")
 
 

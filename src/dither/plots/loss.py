@@ -10,10 +10,12 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.plots.canvas import COLOURS, MUTED, WIDTH, finish, new_figure, tidy
+from dither.plots.theorems import bars_of_theorems
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dither.accounting import EveryTheorem
     from dither.privacy import Loss
 
 __all__ = ["draw_loss"]
@@ -21,7 +23,9 @@ __all__ = ["draw_loss"]
 _POINTS = 17
 
 
-def draw_loss(loss: Loss, path: str | Path | None = None) -> Figure:
+def draw_loss(
+    loss: Loss, path: str | Path | None = None, *, table: EveryTheorem | None = None
+) -> Figure:
     """Draw delta against epsilon, misses against false alarms, and the law of the loss.
 
     Parameters
@@ -30,18 +34,34 @@ def draw_loss(loss: Loss, path: str | Path | None = None) -> Figure:
         What is drawn.
     path : str or Path, optional
         Where to save it: .png, .svg or .pdf.
+    table : EveryTheorem, optional
+        The loss's epsilon by every theorem, drawn below.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    figure = new_figure(WIDTH * 1.4, 4.0)
-    left, middle, right = figure.subplots(1, 3)
+    if table is None:
+        figure = new_figure(WIDTH * 1.4, 4.0)
+        left, middle, right = figure.subplots(1, 3)
+    else:
+        rows = sum(row.value is not None for row in table.rows)
+        low = 0.9 + 0.3 * rows
+        figure = new_figure(WIDTH * 1.4, 4.0 + low)
+        grid = figure.add_gridspec(2, 3, height_ratios=[3.4, low])
+        left, middle, right = (figure.add_subplot(grid[0, i]) for i in range(3))
+        below = figure.add_subplot(grid[1, :])
+        bars_of_theorems(below, table)
+        below.set_title("epsilon by every method" + _at(table), loc="left", fontsize=10)
     _profile(left, loss)
     _tradeoff(middle, loss)
     _law(right, loss)
     foot = f"{loss.describe()}; neighbours: {loss.neighbours.value}"
     return finish(figure, title="What the loss reveals", foot=foot, path=path)
+
+
+def _at(table: EveryTheorem) -> str:
+    return ", at" + table.title.rpartition(" at")[2]
 
 
 def _profile(axes: object, loss: Loss) -> None:
@@ -62,7 +82,7 @@ def _tradeoff(axes: object, loss: Loss) -> None:
     from matplotlib.axes import Axes
 
     assert isinstance(axes, Axes)
-    epsilons = np.linspace(-8.0, 8.0, 33)
+    epsilons = np.linspace(-8.0, 8.0, 65)
     fpr = np.linspace(0.0, 1.0, 201)
     caught = np.ones_like(fpr)
     values = {abs(e): float(loss.delta(abs(float(e)))) for e in epsilons}
