@@ -7,14 +7,19 @@ left out with a line that says so. Read the ratios, which carry from machine to 
 
 from __future__ import annotations
 
+import importlib
+import importlib.machinery
 import importlib.util
 import math
 import platform
 import statistics
+import sys
 import time
+import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dither import accounting, privacy
@@ -92,17 +97,64 @@ def prv(sigma: float, rate: float, steps: int, delta: float) -> Work:
     return work
 
 
-def opacus(sigma: float, rate: float, steps: int, delta: float) -> Work:
-    """Opacus' PRV accountant."""
+def opacus_accountants() -> Any:
+    """Opacus' package of accountants, without the torch that the rest of Opacus needs.
+
+    They are numpy and scipy alone. Where torch is missing, stand-ins for the packages above them
+    keep those from being run, and one for the optimizer's type, which is only named there.
+    """
+    if "opacus.accountants.prv" not in sys.modules and importlib.util.find_spec("torch") is None:
+        spec = importlib.util.find_spec("opacus")
+        if spec is None or not spec.submodule_search_locations:
+            raise ImportError("opacus is not installed")
+        root = Path(next(iter(spec.submodule_search_locations)))
+        for name, folder in (("opacus", root), ("opacus.accountants", root / "accountants")):
+            package = types.ModuleType(name)
+            package.__path__ = [str(folder)]
+            package.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+            sys.modules[name] = package
+        optimizers: Any = types.ModuleType("opacus.optimizers")
+        optimizers.DPOptimizer = object
+        sys.modules["opacus.optimizers"] = optimizers
+    importlib.import_module("opacus.accountants.prv")
+    return sys.modules["opacus.accountants.prv"], importlib.import_module("opacus.accountants.rdp")
+
+
+def opacus_prv(sigma: float, rate: float, steps: int, delta: float) -> Work:
+    """Opacus' PRV accountant, at its defaults: an error of 0.01."""
 
     def work() -> float:
-        from opacus.accountants import PRVAccountant
-
-        accountant = PRVAccountant()
+        accountant = opacus_accountants()[0].PRVAccountant()
         accountant.history = [(sigma, rate, steps)]
         return float(accountant.get_epsilon(delta))
 
     return work
+
+
+def opacus_rdp(sigma: float, rate: float, steps: int, delta: float) -> Work:
+    """Opacus' Rényi accountant."""
+
+    def work() -> float:
+        accountant = opacus_accountants()[1].RDPAccountant()
+        accountant.history = [(sigma, rate, steps)]
+        return float(accountant.get_epsilon(delta))
+
+    return work
+
+
+def opacus_calibrated() -> float:
+    """Opacus' noise for epsilon 3 in the first setting: doubling and halving around its PRV."""
+    low, high = 0.5, 1.5
+
+    def epsilon(sigma: float) -> float:
+        return float(opacus_prv(sigma, 0.01, 10_000, 1e-5)())
+
+    while epsilon(high) > 3.0:
+        low, high = high, 2 * high
+    while 3.0 - epsilon(high) > 0.01:
+        middle = (low + high) / 2
+        low, high = (low, middle) if epsilon(middle) < 3.0 else (middle, high)
+    return high
 
 
 def pld_calibrated() -> float:
@@ -155,8 +207,9 @@ def settings() -> list[Setting]:
         loss = steps * privacy.gaussian(sigma).poisson(rate)
         arguments = (sigma, rate, steps, delta)
         peers = {"dp-accounting PLD": pld(*arguments), "dp-accounting RDP": rdp(*arguments)}
+        peers["Opacus RDP"] = opacus_rdp(*arguments)
         if delta >= 1e-9:
-            peers |= {"prv-accountant": prv(*arguments), "Opacus PRV": opacus(*arguments)}
+            peers |= {"prv-accountant": prv(*arguments), "Opacus PRV": opacus_prv(*arguments)}
         rows.append(
             Setting(label, lambda loss=loss, d=delta: loss.epsilon(d), peers, truth, 0.02)  # type: ignore[misc]
         )
@@ -170,7 +223,7 @@ def settings() -> list[Setting]:
             lambda: accounting.calibrate(
                 lambda s: 10_000 * privacy.gaussian(s).poisson(0.01), epsilon=3.0, delta=1e-5
             ),
-            {"dp-accounting PLD": pld_calibrated},
+            {"dp-accounting PLD": pld_calibrated, "Opacus PRV": opacus_calibrated},
             "1.56496553546",
             0.05,
         )
@@ -211,7 +264,11 @@ _NEEDS = {
     "dp-accounting RDP": "dp_accounting",
     "prv-accountant": "prv_accountant",
     "Opacus PRV": "opacus",
+    "Opacus RDP": "opacus",
 }
+
+
+_HOW = {"opacus": " (pip install --no-deps opacus: its accountants need no torch)"}
 
 
 def shown(result: Any) -> str:
@@ -227,7 +284,10 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {platform.machine()}; medians of wall times")
     missing = sorted({m for m in _NEEDS.values() if not installed(m)})
     for module in missing:
-        print(f"{module.replace('_', '-')} is not installed: its rows are left out")
+        print(
+            f"{module.replace('_', '-')} is not installed: its rows are left out"
+            + _HOW.get(module, "")
+        )
     for row in settings():
         print(f"\n{row.name}   (exact {row.truth})")
         row.ours()
