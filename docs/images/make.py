@@ -33,8 +33,9 @@ def ideas() -> None:
     for page in sorted(p for at in ("ideas", "attacks") for p in (HERE.parent / at).glob("*.md")):
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             run_page(page.read_text(), page.name, lambda *_: None)
-            with Image.open(f"{page.stem}.png") as picture:
-                picture.convert("RGB").quantize(128).save(HERE / f"{page.stem}.png", optimize=True)
+            for drawn in Path().glob(f"{page.stem}*.png"):
+                with Image.open(drawn) as picture:
+                    picture.convert("RGB").quantize(128).save(HERE / drawn.name, optimize=True)
 
 
 def releases() -> None:
