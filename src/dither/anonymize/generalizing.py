@@ -256,8 +256,8 @@ def _nothing_fits(found: Found, demand: Demand, allowed: int, rows: int) -> str:
     if not found.complete:
         return f"seconds ran out before any release with {asked} was found; allow more"
     return (
-        f"no generalisation gives {asked}: the closest leaves out {found.least:,} of {rows:,} "
-        f"rows, and suppress allows {allowed:,}; raise suppress, lower k, or ask for less"
+        f"no generalisation gives {asked}: the closest leaves out at least {found.least:,} of "
+        f"{rows:,} rows, and suppress allows {allowed:,}; raise suppress, lower k, or ask for less"
     )
 
 

@@ -62,7 +62,7 @@ class Found:
     complete : bool
         Whether it is known to be the best: false where the search was stopped.
     least : int
-        The fewest rows that a node tried would leave out.
+        No node tried would leave out fewer rows.
     """
 
     node: Node | None

@@ -54,18 +54,19 @@ class Demand:
         """Whether something depends on which other classes are released."""
         return any(r.relative for _, r in self.requirements)
 
-    def met(self, sizes: Ints, pairs: Sequence[Pairs]) -> tuple[Truths, Truths]:
+    def met(self, sizes: Ints, pairs: Sequence[Pairs], enough: int = 0) -> tuple[Truths, Truths]:
         """Which classes meet the monotone part, and which meet everything.
 
         A class that does not is left out. Where the release's own distribution counts, leaving
-        classes out moves it, so the rest is held against it again until nothing changes.
+        classes out moves it, so the rest is held against it again until nothing changes, or fewer
+        rows than ``enough`` are left.
         """
         safe: Truths = sizes >= self.k
         for i, requirement in self.monotone:
             safe = safe & requirement.met(pairs[i], self.columns[i].context)
         kept = safe
         others = [(i, r) for i, r in self.requirements if not r.monotone]
-        while others and kept.any():
+        while others and int(sizes[kept].sum()) >= max(enough, 1):
             fine = np.ones(int(kept.sum()), dtype=np.bool_)
             for i, requirement in others:
                 fine &= requirement.met(pairs[i].only(kept), self.columns[i].context)
@@ -212,7 +213,7 @@ class Table:
             pair(classes.of, classes.weight, values, column.size, weight)
             for values, column in zip(sensitive, self.demand.columns, strict=True)
         ]
-        return self.demand.met(classes.weight, pairs)
+        return self.demand.met(classes.weight, pairs, self.total - self.allowed)
 
     def _source(self, node: Node) -> Rows:
         """The shortest table at hand that is no coarser than the node."""
