@@ -84,6 +84,9 @@ def test_least_error_wins(question, kind):
     assert choice.loss.epsilon == asked["epsilon"]
     assert choice.loss.delta <= asked.get("delta", 0)
     assert f"{math.sqrt(choice.mechanism.variance):.4g}" in choice.reason
+    # The pair of a discrete law or its class: at most 2 % above what was asked.
+    whole = choice.privacy_loss().epsilon(delta=1.001 * float(asked.get("delta", 0)))
+    assert whole <= float(asked["epsilon"]) * 1.02
     known = choice.sensitivity
     assert choice.mechanism.variance <= known.laplace(asked["epsilon"]).variance * (1 + 1e-9)
 

@@ -16,10 +16,10 @@ are independent. So a shift by m <= g·m' at scale s is dominated by a shift by 
 pair's support is kept short.
 
 Discrete Gaussian noise, L2 norm. One coordinate: the pair itself, while its support is short.
-Otherwise, by the rounding of ``analytic`` with a softening of 128, continuous Gaussian noise of
-sigma2 - 128 dominates it but for a distance in total variation of less than 1e-1090 a coordinate,
-which no double can tell from 0 and the bounds' own widening covers. On a lattice too coarse for
-that, its zCDP.
+Otherwise, by the rounding of ``analytic`` with a softening of 96, continuous Gaussian noise of
+sigma2 - 96 dominates it but for a distance in total variation of less than 1e-820 a coordinate;
+even times e^epsilon, epsilon <= 709, that is below every double, and the bounds' own widening
+covers it. On a lattice too coarse for that, its zCDP.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = ["approximate_class", "gaussian_pair", "laplace_pair", "pure_class"]
 
 _ATOMS = 4096
 _SHORT_SIGMA2 = 250_000
-_SOFT = 128
-_COARSE = 64 * _SOFT
+_SOFT = 96
+_COARSE = 16 * _SOFT
 
 
 def pure_class(epsilon: Fraction, neighbours: Neighbours) -> Loss:
