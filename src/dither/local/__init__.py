@@ -16,6 +16,7 @@ from dither.local.frequency.hadamard import Hadamard
 from dither.local.frequency.histogram import SHE, THE
 from dither.local.frequency.local_hash import BLH, FLH, OLH
 from dither.local.frequency.loloha import LOLOHA
+from dither.local.frequency.min_id import MinIDLDP
 from dither.local.frequency.rappor import RAPPOR
 from dither.local.frequency.sdgrr import SDGRR
 from dither.local.frequency.sketch import CMS, HCMS
@@ -38,6 +39,7 @@ from dither.local.means.weighted import Weighted
 from dither.local.memory import Memory
 from dither.local.shuffling import ShuffledReports
 from dither.local.simulate import simulate
+from dither.local.streams import BadChunk, StreamCount, aggregate_stream
 from dither.local.structures.attributes import Attributes
 from dither.local.structures.fake_data import FakeData
 from dither.local.structures.heavy_hitters import HeavyHitters
@@ -45,6 +47,8 @@ from dither.local.structures.item_sets import ItemSets
 from dither.local.structures.key_value import KeyValue
 from dither.local.structures.marginals import Marginals
 from dither.local.structures.parts import PartCounts, Structure
+from dither.local.tables import aggregate_table, reports_table
+from dither.local.wire import ReportFile, aggregate_file, read_reports, write_reports
 
 __all__ = [
     "BLH",
@@ -67,6 +71,7 @@ __all__ = [
     "Aggregate",
     "Attack",
     "Attributes",
+    "BadChunk",
     "Channel",
     "Choice",
     "ClassGame",
@@ -88,17 +93,26 @@ __all__ = [
     "Marginals",
     "MeanEstimate",
     "Memory",
+    "MinIDLDP",
     "PartCounts",
     "Personalised",
+    "ReportFile",
     "ShuffledReports",
+    "StreamCount",
     "Structure",
     "SubsetSelection",
     "Weighted",
+    "aggregate_file",
+    "aggregate_stream",
+    "aggregate_table",
     "best",
     "channel_from_dict",
     "em",
     "mean",
     "pooled_em",
+    "read_reports",
+    "reports_table",
     "simulate",
     "simulate_attack",
+    "write_reports",
 ]

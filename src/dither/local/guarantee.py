@@ -108,12 +108,13 @@ class Guarantee:
             return f"epsilon = {float(self.epsilon):g} between any two values{assumes}"
         width = max(len(name) for name in self.classes) + 2
         cells = [
-            [_cell(self.pairs[row, column]) for column in self.classes] for row in self.classes
+            [_cell(self.pairs[row, column], self.graded) for column in self.classes]
+            for row in self.classes
         ]
         wide = max(width, *(len(cell) + 2 for row in cells for cell in row))
+        what = f"delta at epsilon = {float(self.epsilon):g}," if self.graded else "epsilon"
         lines = [
-            f"delta at epsilon = {float(self.epsilon):g}, of a value of the row "
-            "against one of the column",
+            f"{what} of a value of the row against one of the column",
             " " * width + "".join(name.rjust(wide) for name in self.classes),
             *(
                 name.ljust(width) + "".join(cell.rjust(wide) for cell in row)
@@ -123,7 +124,9 @@ class Guarantee:
         return "\n".join(lines) + assumes
 
 
-def _cell(pair: ClassPair) -> str:
+def _cell(pair: ClassPair, graded: bool) -> str:
+    if not graded:
+        return f"{pair.ratio:.3g}" if pair.ratio else "–"
     if pair.delta == 0:
         return "0"
     ratio = "∞" if math.isinf(pair.ratio) else f"{pair.ratio:.3g}"
