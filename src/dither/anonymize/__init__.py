@@ -13,7 +13,7 @@ says so in a line of its own. The lab in `dither.attack` breaks them.
 """
 
 from dither.anonymize.format_preserving import format_preserving
-from dither.anonymize.generalizing import generalize, recode
+from dither.anonymize.generalizing import generalize
 from dither.anonymize.hierarchy import Hierarchy, hierarchy
 from dither.anonymize.lattice import Progress
 from dither.anonymize.masking import shuffle, substitute, truncate
@@ -21,6 +21,7 @@ from dither.anonymize.measures import Measures, Sensitive
 from dither.anonymize.measuring import measure
 from dither.anonymize.partitioning import mondrian
 from dither.anonymize.pseudonyms import new_key, pseudonymize
+from dither.anonymize.recoding import recode
 from dither.anonymize.requirements import (
     alpha_k,
     beta_likeness,

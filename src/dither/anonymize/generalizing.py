@@ -1,4 +1,4 @@
-"""``generalize``: the full-domain generalisation of least loss; ``recode``: one of your choice."""
+"""``generalize``: the full-domain generalisation of least loss."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from dither.anonymize.asking import (
     demanded,
     hierarchies_of,
 )
-from dither.anonymize.frames import Coded, as_given, encode, names, read
-from dither.anonymize.hierarchy import Fitted, fit
+from dither.anonymize.frames import Coded, as_given, encode, read
+from dither.anonymize.hierarchy import Fitted
 from dither.anonymize.lattice import Found, Progress, search
 from dither.anonymize.measures import from_classes
 from dither.anonymize.measuring import columns_apart
 from dither.anonymize.pairs import Floats
+from dither.anonymize.recoding import fitted, raised
 from dither.anonymize.result import Anonymized
 from dither.anonymize.sensitive import Column, chosen_distances
 from dither.anonymize.table import Demand, Rows, Table
@@ -32,7 +33,7 @@ from dither.anonymize.tally import combine, label
 from dither.anonymize.wording import unprotected
 from dither.errors import ArgumentError, nearest
 
-__all__ = ["generalize", "recode"]
+__all__ = ["generalize"]
 
 MOST_NODES = 10_000_000
 """A search keeps a number and two marks for each node: 100 MB."""
@@ -130,69 +131,17 @@ def generalize(
         table, k, wanted, require, chosen_distances(distance, wanted), order, sources
     )
     coded = [encode(table[name]) for name in known]
-    fitted = tuple(
-        _limited(_fitted(name, sources[name], one), name, limits)
+    trees = tuple(
+        _limited(fitted(name, sources[name], one), name, limits)
         for name, one in zip(known, coded, strict=True)
     )
-    _check_nodes(known, fitted, limits)
+    _check_nodes(known, trees, limits)
     base, of = _collapse(coded, demand, table.height)
-    work = Table(fitted, base, demand, share, allowed)
+    work = Table(trees, base, demand, share, allowed)
     found = search(work, seconds=seconds, progress=progress)
     if found.node is None:
         raise ArgumentError(_nothing_fits(found, demand, allowed, table.height))
     return _released(frame, table, known, columns, chosen, work, coded, of, found)
-
-
-def recode(frame: object, hierarchies: Mapping[str, object], levels: Mapping[str, int]) -> Any:
-    """Generalise columns to levels of your choice.
-
-    Parameters
-    ----------
-    frame : Polars or pandas DataFrame, or pyarrow Table
-    hierarchies : mapping of str
-        As in `generalize`.
-    levels : mapping of str to int
-        0 leaves the values as they are.
-
-    Returns
-    -------
-    frame of the same kind
-        To bring a population table to the levels of a release, for `measure`.
-
-    Raises
-    ------
-    ArgumentError
-        For an unknown column or a level that its hierarchy does not have.
-
-    Examples
-    --------
-    >>> from dither.anonymize import intervals
-    >>> recode(pl.DataFrame({"age": [31]}), {"age": intervals([5, 10])}, {"age": 2}).item()
-    '[30, 40)'
-    """
-    table = read(frame)
-    asked = names("levels", list(levels), table)
-    sources = hierarchies_of(hierarchies, table, asked, all_of=True)
-    new = []
-    for name in asked:
-        one = encode(table[name])
-        fitted = _fitted(name, sources[name], one)
-        level = levels[name]
-        if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= fitted.height:
-            raise ArgumentError(f"levels[{name!r}] must be from 0 to {fitted.height}")
-        new.append(_raised(table[name], fitted, level, one))
-    return as_given(table.with_columns(new), frame)
-
-
-def _fitted(name: str, source: object, coded: Coded) -> Fitted:
-    weight = np.bincount(coded.codes, minlength=coded.size)
-    return fit(name, source, coded.values, weight)
-
-
-def _raised(column: pl.Series, fitted: Fitted, level: int, coded: Coded) -> pl.Series:
-    if level == 0:
-        return column
-    return fitted.labels[level].gather(fitted.maps[level][coded.codes]).alias(column.name)
 
 
 def _shares(weights: Mapping[str, float] | None, quasi: Sequence[str]) -> Floats:
@@ -280,7 +229,7 @@ def _released(
     stay = kept[own.of][of]
     rows = np.flatnonzero(stay)
     new = [
-        _raised(table[name], one, level, codes)
+        raised(table[name], one, level, codes)
         for name, one, level, codes in zip(quasi, work.fitted, node, coded, strict=True)
     ]
     released = table.with_columns(new)

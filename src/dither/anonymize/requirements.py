@@ -6,7 +6,6 @@ Shares and distances are floating point here; a requirement counts as met within
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -293,11 +292,6 @@ def closeness(pairs: Pairs, ground: str, context: Context) -> Floats:
         return distance.hierarchical(pairs, context.maps)
     assert ground == "equal", "a context is made for the distance chosen"
     return distance.equal(pairs)
-
-
-def needs(requirements: Mapping[str, tuple[Requirement, ...]], name: str) -> set[str]:
-    """The ground distances that a column's requirements use."""
-    return {r.distance for r in requirements.get(name, ()) if r.distance is not None}
 
 
 def _number(

@@ -43,8 +43,10 @@ class Anonymized:
     measures : Measures
         Of ``frame``.
     loss : float
-        In [0, 1]: how much of its domain a cell could be on average, where a cell left out counts
-        1. Also known as NCP.
+        In [0, 1], also known as NCP: how much of its domain a cell could be on average, where a
+        cell left out counts 1. For the lattice (leaves under a label - 1) / (leaves - 1), of the
+        hierarchy's table or, by a rule, of the values at hand; for Mondrian the width of the box
+        over that of the data.
     precision : float or None
         1 - the mean of level/height.
     complete : bool

@@ -6,14 +6,9 @@ from collections.abc import Sequence
 
 from dither.anonymize.requirements import Requirement
 
-__all__ = ["MASKED", "unprotected"]
+__all__ = ["unprotected"]
 
 ALWAYS = "another release about the same people, or an attacker who knows more than these columns"
-
-MASKED = (
-    "Not protected: whoever knows other columns of the row, or how often values occur, may still "
-    "find the person."
-)
 
 
 def unprotected(quasi: Sequence[str], requirements: Sequence[Requirement], diverse: bool) -> str:
