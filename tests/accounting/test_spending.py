@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction as F
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, settings
@@ -154,3 +155,47 @@ def test_promises_in_epsilon():
     assert 5.2215 < ZcdpFilter(F(1, 2)).epsilon(F(1, 10**6)) < 5.2216
     value = RenyiFilter(F(1), order=F(8)).epsilon(F(1, 10**6))
     assert float(value) == pytest.approx(1 + math.log(1e6 / 8) / 7 + math.log(7 / 8))
+
+
+def test_square_root_filter_never_exceeds_its_theorem_in_the_worst_game():
+    """Exact views of an adaptive adversary: the divergence is within the slack, amounts varied."""
+    moves = [Move.response(F(i, 10)) for i in (1, 3, 6)]
+
+    def adversary(view):
+        """The largest question after a run of equal answers, the smallest otherwise."""
+        loud = len(view) >= 2 and view[-1] == view[-2]
+        return moves[::-1] if loud else moves
+
+    for slack in (F(1, 5), F(1, 50)):
+        played = game(SqrtFilter(F(3, 2), slack), adversary, rounds=11)
+        assert played.delta(1.5) <= slack
+        assert played.longest() > 2
+
+
+def test_gdp_filter_sums_squares_over_an_adaptive_path():
+    """Two Gaussian answers, the second's mu chosen from the first: not above one of mu = cap.
+
+    The view is (X, Y) with X ~ N(mu1, 1) and Y ~ N(mu2(X), 1) against zero means; its divergence
+    is an integral over X of the second answer's, taken on a fine grid.
+    """
+    normal, cap, first = NormalDist(), 1.0, 0.6
+
+    def second(x):
+        """All that is left after a large answer, half of it after a small one."""
+        left = math.sqrt(cap - first**2)
+        return left if x > 0.3 else left / 2
+
+    def gaussian_delta(mu, epsilon):
+        """The hockey-stick divergence of N(mu, 1) from N(0, 1), at any real epsilon."""
+        a, b = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+        return normal.cdf(a) - math.exp(epsilon) * normal.cdf(b)
+
+    step = 1e-3
+    for epsilon in (0.0, 0.5, 1.0, 2.0):
+        total = 0.0
+        for i in range(-8000, 8601):
+            x = (i + 0.5) * step
+            loss = first * x - first**2 / 2
+            density = normal.pdf(x - first)
+            total += density * step * gaussian_delta(second(x), epsilon - loss)
+        assert total <= gaussian_delta(math.sqrt(cap), epsilon) + 1e-9

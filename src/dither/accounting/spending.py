@@ -13,6 +13,36 @@ has been spent. Amounts are exact fractions, and every rounding is towards refus
   (epsilon, delta' + delta'')-DP while Σ delta_i <= delta'' [3]_, theorem 2. The rate is that of
   advanced composition, with no price for adaptivity.
 
+Notes
+-----
+*Setting.* Neighbours, and the amounts' meaning, are those of the charges. P and Q are the laws of
+the whole view on two neighbouring tables. Given the view so far, the next mechanism and its
+amount are fixed, so its loss L_i has the charge's guarantee; amounts are part of the view. L is
+the sum.
+
+*Sums of losses* (`PureFilter`). |L_i| <= epsilon_i, and the epsilons that are admitted add up to
+at most the cap in every view, so |L| <= cap.
+
+*Rényi and zCDP.* Let E[e^{c·L_i} | view] <= e^{c·d_i}, where d_i is the charge at order 1 + c (c
++ 1 times rho_i for zCDP). Then exp(c·L - c·Σ d_i), taken step by step under P, has conditional
+mean at most 1 and so is a supermartingale. Stopped whenever the filter or the adversary stops,
+its mean is at most 1, and Σ d_i <= cap always; so E[e^{cL}] <= e^{c·cap}.
+
+*Gaussian* (`GdpFilter`). By Blackwell's theorem a mu-GDP answer is a random map of N(0, 1)
+against N(mu, 1), hence of a Brownian path run for time mu² without drift against one with drift
+1. One path serves all answers: each uses the next stretch, whose length the view so far fixes.
+The lengths never exceed the cap together, so the view is a random map of the path up to time cap,
+that is of N(0, cap) against N(cap, cap): sqrt(cap)-GDP. (For other trade-off curves adding up
+along the view is not sound; only Gaussian ones have this path.)
+
+*Square root* (`SqrtFilter`). An epsilon-DP answer is epsilon²/2-zCDP, so with S = Σ epsilon_i²
+the process exp(c·L - c(c + 1)·S/2) is a supermartingale. By Ville's inequality it ever reaches
+1/delta' with probability at most delta'; otherwise L <= ln(1/delta')/c + (c + 1)·S/2 at all
+times. With s the largest S that is admitted and c = sqrt(2·ln(1/delta')/s) that is
+sqrt(2·s·ln(1/delta')) + s/2, at most epsilon. An (epsilon_i, delta_i) answer is, on both tables,
+a mixture with weight delta_i of something arbitrary and else epsilon_i-DP; the weights add up to
+at most delta'' in every view.
+
 References
 ----------
 .. [1] Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", NeurIPS 2016.
@@ -264,10 +294,10 @@ class Odometer:
     *Claim.* With probability at least 1 - delta the privacy loss is at most `reading` at all times.
 
     *Proof.* Rung j = 0, 1, ... is the `SqrtFilter` that stops when Σ epsilon_i² would exceed
-    unit·2^j, with slack delta/2^(j+1). By the maximal inequality behind theorem 2 of [3]_ in the
-    module's references, the loss exceeds that filter's epsilon at some time before it stops with
-    probability at most its slack. The slacks add up to at most delta. At any time the first rung
-    that has not stopped gives the reading; Σ epsilon_i bounds the loss surely.
+    unit·2^j, with slack delta/2^(j+1). By Ville's inequality, as in the module's notes, the loss
+    exceeds that filter's epsilon at some time before it stops with probability at most its slack:
+    that inequality holds at all times at once. The slacks add up to at most delta. At any time
+    the first rung that has not stopped gives the reading; Σ epsilon_i bounds the loss surely.
 
     Examples
     --------
