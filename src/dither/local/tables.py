@@ -1,0 +1,203 @@
+"""Reports in tables: Parquet and Arrow, counted by DuckDB in bounded memory.
+
+A channel whose report is one number is counted by one ``GROUP BY``; other reports are read in
+batches and counted as they come. Both give the counts that `Channel.aggregate` gives, to the bit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local.aggregate import Aggregate
+from dither.local.channel import Channel
+from dither.local.finite import FiniteChannel
+from dither.local.frequency.local_hash import OLH
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["aggregate_table", "reports_table"]
+
+_HASH = b"dither.local.channel"
+_BATCH = 1 << 18
+_FLOATS = {"FLOAT", "DOUBLE"}
+_WHOLE = {f"{u}{n}INT" for u in ("", "U") for n in ("TINY", "SMALL", "BIG", "HUGE")}
+_WHOLE |= {"INTEGER", "UINTEGER"}
+
+
+def reports_table(channel: Channel, reports: Any) -> Any:
+    """Reports as an Arrow table that names their channel's hash in its metadata.
+
+    Parameters
+    ----------
+    channel : Channel
+    reports : array, as `Channel.privatize` gives them for a column
+
+    Returns
+    -------
+    pyarrow.Table
+        One column ``report``, of numbers or of bytes; for OLH and BLH ``seed`` and ``bucket``.
+        Write it with ``pyarrow.parquet.write_table``.
+    """
+    import pyarrow as pa
+
+    given = np.asarray(reports)
+    if isinstance(channel, OLH):
+        columns = {
+            "seed": pa.array(given[:, 0].astype(np.uint32)),
+            "bucket": pa.array(given[:, 1].astype(np.uint16)),
+        }
+    elif isinstance(channel, FiniteChannel):
+        columns = {"report": pa.array(given.astype(np.uint32))}
+    else:
+        size = channel.report_bytes
+        buffer = pa.py_buffer(np.ascontiguousarray(given, dtype=np.uint8).tobytes())
+        kind = pa.binary(size)
+        columns = {"report": pa.Array.from_buffers(kind, given.shape[0], [None, buffer])}
+    return pa.table(columns).replace_schema_metadata({_HASH: channel.hash})
+
+
+def aggregate_table(
+    channel: Channel,
+    source: Any,
+    *,
+    memory: str = "1GB",
+    threads: int = 2,
+) -> Aggregate:
+    """Count a table of reports.
+
+    Parameters
+    ----------
+    channel : Channel
+    source : path, list of paths, or pyarrow.Table
+        Parquet files, or a table, with a column ``report``, or ``seed`` and ``bucket`` for OLH and
+        BLH, as `reports_table` makes.
+    memory : str
+        What DuckDB may use, such as "1GB".
+    threads : int
+        How many threads DuckDB may use, at least 1.
+
+    Returns
+    -------
+    Aggregate
+        NULLs and impossible reports are counted as rejected.
+
+    Raises
+    ------
+    ArgumentError
+        The table cannot be read, lacks the columns, or names another channel's hash.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> channel = local.GRR(3, epsilon=1)
+    >>> aggregate_table(channel, reports_table(channel, [0, 1, 1])).counts.tolist()
+    [1, 2, 0]
+    """
+    import duckdb
+
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ArgumentError("threads must be a whole number of at least 1")
+    wanted = ["seed", "bucket"] if isinstance(channel, OLH) else ["report"]
+    _check_hash(channel, source)
+    try:
+        engine = duckdb.connect(":memory:", config={"memory_limit": memory, "threads": threads})
+    except duckdb.Error:
+        raise ArgumentError('memory must be a size such as "1GB"') from None
+    with engine:
+        try:
+            engine.execute("SET preserve_insertion_order = false")
+            relation = _relation(engine, source)
+            kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+            if not set(wanted) <= set(kinds):
+                raise ArgumentError(f"the table must have the columns {', '.join(wanted)}")
+            if isinstance(channel, FiniteChannel):
+                return _grouped(channel, relation, kinds["report"])
+            return _batched(channel, relation, wanted)
+        except duckdb.Error:
+            raise ArgumentError(
+                "the table of reports cannot be read: it is truncated or not Parquet"
+            ) from None
+
+
+def _relation(engine: duckdb.DuckDBPyConnection, source: Any) -> duckdb.DuckDBPyRelation:
+    if hasattr(source, "schema") and hasattr(source, "column_names"):
+        return engine.from_arrow(source)
+    paths = [str(p) for p in (source if isinstance(source, list | tuple) else [source])]
+    return engine.read_parquet(paths)
+
+
+def _grouped(channel: FiniteChannel, relation: duckdb.DuckDBPyRelation, kind: str) -> Aggregate:
+    """One count for each report by GROUP BY; -1 stands for what no channel could have said."""
+    counts = np.zeros(channel.outputs, dtype=np.int64)
+    if kind not in _WHOLE | _FLOATS:
+        n = relation.aggregate("count(*)").fetchall()[0][0]
+        return Aggregate(channel, counts, 0, int(n))
+    within = f"report >= 0 AND report < {channel.outputs}"
+    if kind in _FLOATS:
+        within += " AND report = floor(report)"
+    code = f"CASE WHEN {within} THEN CAST(report AS BIGINT) ELSE -1 END"
+    found = relation.aggregate(f"{code} AS code, count(*) AS found", "code").fetchnumpy()
+    codes, each = found["code"].astype(np.int64), found["found"].astype(np.int64)
+    good = codes >= 0
+    counts[codes[good]] = each[good]
+    return Aggregate(channel, counts, int(each[good].sum()), int(each[~good].sum()))
+
+
+def _batched(channel: Channel, relation: duckdb.DuckDBPyRelation, wanted: list[str]) -> Aggregate:
+    counts = np.zeros(channel.features, dtype=np.int64)
+    good = bad = 0
+    quoted = ", ".join(f'"{name}"' for name in wanted)
+    for batch in relation.project(quoted).to_arrow_reader(_BATCH):
+        reports, nulls = _columns(batch)
+        more, g, b = channel.tally(reports)
+        counts, good, bad = counts + more, good + g, bad + b + nulls
+    return Aggregate(channel, counts, good, bad)
+
+
+def _columns(batch: Any) -> tuple[npt.NDArray[Any] | list[Any], int]:
+    """Reports of a batch as `Channel.tally` takes them, and how many were NULL."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([batch]).drop_null()
+    nulls = batch.num_rows - table.num_rows
+    if table.num_columns == 2:
+        columns = [table.column(i).to_numpy() for i in range(2)]
+        if all(c.dtype.kind in "iuf" for c in columns):
+            return np.stack(
+                [c.astype(np.float64 if c.dtype.kind == "f" else np.int64) for c in columns], axis=1
+            ), nulls
+        return list(zip(*(c.tolist() for c in columns), strict=True)), nulls
+    rows = table.column(0).to_pylist()
+    sizes = {len(r) for r in rows if isinstance(r, bytes)}
+    if len(sizes) == 1 and all(isinstance(r, bytes) for r in rows):
+        return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), -1), nulls
+    return rows, nulls
+
+
+def _check_hash(channel: Channel, source: Any) -> None:
+    """Refuse files and tables whose metadata name another channel; without any, trust."""
+    import pyarrow.parquet as pq
+
+    if hasattr(source, "schema") and hasattr(source, "column_names"):
+        schemas = [source.schema]
+    else:
+        paths = source if isinstance(source, list | tuple) else [source]
+        try:
+            schemas = [pq.read_schema(str(p)) for p in paths if Path(p).is_file()]
+        except Exception:  # what pyarrow raises has no common root
+            raise ArgumentError(
+                "the table of reports cannot be read: it is truncated or not Parquet"
+            ) from None
+    for schema in schemas:
+        named = (schema.metadata or {}).get(_HASH)
+        if named is not None and named.decode("ascii", "replace") != channel.hash:
+            raise ArgumentError(
+                f"the table's reports are of channel {named[:8].decode('ascii', 'replace')}, "
+                f"not of {channel.kind} {channel.hash[:8]}"
+            )
