@@ -155,7 +155,7 @@ class BinaryTree:
     def half_width(self, time: int, confidence: float) -> float:
         """A proven half-width of the interval of the count after ``time`` steps; see `inversion`.
 
-        Exact where the estimate holds a single noise.
+        Exact where the estimate holds a single noise; else for confidences up to 1 - 1e-7.
         """
         check_confidence(confidence)
         terms: dict[float, int] = {}

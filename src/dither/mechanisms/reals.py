@@ -84,6 +84,8 @@ def released(answer: Answer, step: Fraction, noise: AdditiveNoise) -> Any:
     ArgumentError
         The answer is empty, or holds what is no finite number.
     """
+    if isinstance(answer, np.generic):
+        answer = answer.item()
     if isinstance(answer, np.ndarray):
         if answer.dtype.kind not in "iuf" or answer.size == 0:
             raise ArgumentError("answer must be a non-empty array of real numbers")
