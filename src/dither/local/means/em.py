@@ -16,81 +16,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.finite import FiniteChannel
 from dither.local.means.bins import Dense, Linear, point_bins
 from dither.local.means.distribution import Distribution
 from dither.local.means.numeric import NumericChannel
+from dither.local.means.solve import Part, solve
 
 if TYPE_CHECKING:
     from dither.local.aggregate import Aggregate
 
-__all__ = ["Part", "Solved", "em", "pooled_em", "solve"]
+__all__ = ["default_tolerance", "em", "pooled_em"]
 
-Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Reports of one channel, in bins: a factor of the likelihood.
-
-    Parameters
-    ----------
-    linear : Linear
-    counts : array of int64
-        Of the bins of reports.
-    """
-
-    linear: Linear
-    counts: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Solved:
-    """Where the rounds ended.
-
-    Parameters
-    ----------
-    shares : array of float, shape (bins,)
-    iterations : int
-    log_likelihood : float
-        Per report.
-    converged : bool
-        Whether the rule stopped it, and not the greatest number of rounds.
-    """
-
-    shares: Array
-    iterations: int
-    log_likelihood: float
-    converged: bool
-
-
-def solve(parts: Sequence[Part], tolerance: float, max_iterations: int, smooth: bool) -> Solved:
-    """Run the rounds; the parts share one distribution of inputs."""
-    d, n = parts[0].linear.size, sum(int(part.counts.sum()) for part in parts)
-    targets = [part.counts / n for part in parts]
-    f, before, rounds = np.full(d, 1 / d), -math.inf, 0
-    while True:
-        weights, likelihood = np.zeros(d), 0.0
-        for part, target in zip(parts, targets, strict=True):
-            chances = part.linear.forward(f)
-            seen = target > 0
-            likelihood += float(target[seen] @ np.log(chances[seen]))
-            ratios = np.divide(target, chances, out=np.zeros_like(target), where=seen)
-            weights += part.linear.back(ratios)
-        if abs(likelihood - before) < tolerance or rounds == max_iterations:
-            return Solved(f, rounds, likelihood, abs(likelihood - before) < tolerance)
-        f = f * weights
-        if smooth:
-            f = _smoothed(f)
-        f /= f.sum()
-        before, rounds = likelihood, rounds + 1
+_TO_THE_TOP = 1e-6
 
 
 def em(
@@ -114,7 +54,8 @@ def em(
         Bins of reports: left out, as fine as tells anything; or so many even ones; or, for SDPM,
         bins as wide as those of the values and aligned with them.
     tolerance : float, optional
-        Stop where a round gains less log-likelihood per report; see `default_tolerance`.
+        Stop where a round gains less log-likelihood per report. Left out: e^epsilon/1000 in total
+        for numbers; for a list of values, whose shares are few, so little that the maximum is met.
     max_iterations : int
         At least 1.
     smooth : bool, optional
@@ -186,7 +127,10 @@ def pooled_em(
     smooth = all(c.kind == "sw" for c in channels) if smooth is None else bool(smooth)
     n = sum(aggregate.n for aggregate in full)
     epsilon = max(float(c.epsilon) for c in channels)
-    tolerance = default_tolerance(epsilon, n) if tolerance is None else _checked(tolerance)
+    if tolerance is None:
+        tolerance = default_tolerance(epsilon, n) if numeric else _TO_THE_TOP / n
+    else:
+        tolerance = _checked(tolerance)
     if isinstance(max_iterations, bool) or not isinstance(max_iterations, int):
         raise ArgumentError("max_iterations must be a whole number of at least 1")
     if max_iterations < 1:
@@ -195,7 +139,7 @@ def pooled_em(
     for aggregate, channel in zip(full, channels, strict=True):
         linear = _linear(channel, bins, outputs)
         parts.append(Part(linear, linear.group(aggregate.counts)))
-    solved = solve(parts, tolerance, max_iterations, smooth)
+    solved = solve(parts, tolerance, max_iterations, smooth, fast=not numeric and not smooth)
     starts = point_bins(numeric[0], bins) if numeric else None
     return Distribution(
         kinds=tuple(dict.fromkeys(c.kind for c in channels)),
@@ -216,7 +160,7 @@ def pooled_em(
 
 
 def default_tolerance(epsilon: float, n: int) -> float:
-    """The stop rule: a thousandth of e^epsilon, in total over the n reports."""
+    """The stop rule for numbers, per report: e^epsilon/1000 in total over the n reports."""
     return 1e-3 * math.exp(min(epsilon, 40.0)) / n
 
 
@@ -241,13 +185,3 @@ def _checked(tolerance: float) -> float:
     if not 0 < tolerance < math.inf:
         raise ArgumentError("tolerance must be a number above 0, per report")
     return float(tolerance)
-
-
-def _smoothed(f: Array) -> Array:
-    """(1, 2, 1)/4; at the ends (2, 1)/3."""
-    found = 2 * f
-    found[1:] += f[:-1]
-    found[:-1] += f[1:]
-    found[1:-1] /= 4
-    found[[0, -1]] /= 3
-    return found
