@@ -108,19 +108,19 @@ def test_estimate_variance_is_the_formula():
 
 @pytest.mark.parametrize("noise", [DiscreteLaplace(F(6)), DiscreteGaussian(F(40))])
 def test_intervals_cover(noise):
-    """90 % intervals hold the count in at least 82 % of 500 runs: 6 deviations, 1e-9 each."""
+    """90 % intervals hold the count in at least 79 % of 300 runs: 6 deviations, 1e-9 each."""
     tree = BinaryTree(64, noise)
     hits = {5: 0, 31: 0, 63: 0}
-    for _ in range(500):
+    for _ in range(300):
         run = tree.start()
         for t in range(1, 64):
             run.add(1)
             if t in hits:
                 low, high = run.interval(0.9)
                 hits[t] += low <= t <= high
-    assert min(hits.values()) >= 0.82 * 500
+    assert min(hits.values()) >= 0.79 * 300
     if isinstance(noise, DiscreteGaussian):
-        assert max(hits.values()) <= 0.98 * 500
+        assert max(hits.values()) <= 0.995 * 300
 
 
 def test_black_box_audit():

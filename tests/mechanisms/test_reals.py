@@ -142,7 +142,7 @@ def test_calibration_beats_zcdp_and_holds():
     assert math.sqrt(wide.sigma2 / 500) == pytest.approx(4.22468, rel=1e-3)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.fractions(-20, 20, max_denominator=64), min_size=1, max_size=5),
     st.fractions(F(1, 20), 3, max_denominator=40),

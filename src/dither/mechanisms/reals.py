@@ -41,7 +41,7 @@ __all__ = ["Answer", "Number", "check_step", "released", "steps_l1", "steps_l2_s
 Number = int | float | Fraction | Decimal | str
 """A real number; a float is read as the decimal that it prints as."""
 
-Answer = Number | Iterable[Number] | npt.NDArray[Any]
+Answer = Number | np.number[Any] | Iterable[Number] | npt.NDArray[Any]
 
 _FINE = 20
 
@@ -84,7 +84,7 @@ def released(answer: Answer, step: Fraction, noise: AdditiveNoise) -> Any:
     ArgumentError
         The answer is empty, or holds what is no finite number.
     """
-    if isinstance(answer, np.generic):
+    if isinstance(answer, np.number):
         answer = answer.item()
     if isinstance(answer, np.ndarray):
         if answer.dtype.kind not in "iuf" or answer.size == 0:
