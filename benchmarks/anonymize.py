@@ -47,6 +47,7 @@ def adult(folder: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     complete = raw.filter(~pl.any_horizontal(pl.col(pl.String) == "?"))
     files = {q: folder / "adult_hierarchies" / f"adult_hierarchy_{q}.csv" for q in QUASI}
     frame = complete.select(*QUASI, SENSITIVE).drop_nulls()
+    frame = frame.with_columns(pl.col("age").cast(pl.Int64))
     return frame, {name: hierarchy(path) for name, path in files.items()}
 
 

@@ -35,13 +35,17 @@ def draw_measures(measures: Measures, path: str | Path | None = None) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    title = f"{measures.rows:,} rows, {measures.classes:,} classes, k = {measures.k:,}"
+    return _measured(measures, title, path)
+
+
+def _measured(measures: Measures, title: str, path: str | Path | None) -> Figure:
     odds = _odds(measures)
     figure = new_figure(WIDTH, max(3.4, 1.9 + _ROW * len(odds)))
     left, right = figure.subplots(1, 2)
     _classes(left, measures, None)
     _bars(right, odds, COLOURS[1], "probability, or share of rows")
     right.set_title("what attackers find", loc="left", fontsize=10, color=INK)
-    title = f"{measures.rows:,} rows, {measures.classes:,} classes, k = {measures.k:,}"
     return finish(figure, title=title, foot=measures.unprotected, path=path)
 
 
@@ -59,13 +63,16 @@ def draw_anonymized(result: Anonymized, path: str | Path | None = None) -> Figur
     -------
     matplotlib.figure.Figure
     """
+    asked = ", ".join((f"{result.k}-anonymity", *result.required))
+    total = len(result.rows) + result.suppressed
+    title = f"{asked}: loss {result.loss:.3f}, {result.suppressed / total:.1%} of rows left out"
     odds = _odds(result.measures)
     levels = [
         (name, level / result.heights[name] if result.heights[name] else 0.0)
         for name, level in result.levels.items()
     ]
     if not levels:
-        return draw_measures(result.measures, path)
+        return _measured(result.measures, title, path)
     bars = max(len(levels), len(odds))
     figure = new_figure(WIDTH, 4.4 + _ROW * bars)
     grid = figure.add_gridspec(2, 2, height_ratios=[2.6, 1.0 + _ROW * bars])
@@ -75,9 +82,6 @@ def draw_anonymized(result: Anonymized, path: str | Path | None = None) -> Figur
     first.set_title("what was generalised", loc="left", fontsize=10, color=INK)
     _bars(second, odds, COLOURS[1], "probability, or share of rows")
     second.set_title("what attackers still find", loc="left", fontsize=10, color=INK)
-    asked = ", ".join((f"{result.k}-anonymity", *result.required))
-    total = len(result.rows) + result.suppressed
-    title = f"{asked}: loss {result.loss:.3f}, {result.suppressed / total:.1%} of rows left out"
     return finish(figure, title=title, foot=result.unprotected, path=path)
 
 
