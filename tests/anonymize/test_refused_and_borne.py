@@ -255,6 +255,15 @@ def test_every_result_says_what_it_does_not_protect() -> None:
             assert found.unprotected in str(found)
 
 
+def test_columns_that_nobody_named_are_told() -> None:
+    """A name left in the frame is released, and the summary says so."""
+    for frame in (FRAME, FRAME.to_pandas(), FRAME.to_arrow()):
+        found = ask(frame=frame, sensitive=())
+        assert found.untouched == ("ill",)
+        assert "released as they are: ill" in found.summary()
+    assert ask().untouched == ()
+
+
 def test_results_are_drawn(tmp_path) -> None:
     """A release of either kind, and measures alone, with what they do not protect at the foot."""
     frame = pl.DataFrame({"age": [1, 1, 1, 1], "ill": ["a", "b", "a", "b"]})

@@ -59,7 +59,8 @@ def generalize(
 
     Every combination of levels is considered, and the best is certain: the one of least `loss`
     among those whose classes all have k rows and meet what is required, after leaving out the rows
-    of classes that do not, at most a share ``suppress`` of all.
+    of classes that do not, at most a share ``suppress`` of all. Columns that are not in ``quasi``
+    are released as they are: drop names and numbers of people first.
 
     Parameters
     ----------

@@ -79,6 +79,14 @@ class Anonymized:
         return self.measures.class_of
 
     @property
+    def untouched(self) -> tuple[str, ...]:
+        """The columns of ``frame`` that are neither: names and numbers in them are released."""
+        columns = getattr(self.frame, "column_names", None) or self.frame.columns
+        return tuple(
+            str(name) for name in columns if str(name) not in {*self.quasi, *self.sensitive}
+        )
+
+    @property
     def unprotected(self) -> str:
         """What this release does not protect, in one line."""
         return self.measures.unprotected
@@ -96,6 +104,8 @@ class Anonymized:
         lines.append(f"left out {self.suppressed:,} of {total:,} rows; loss {self.loss:.4f}")
         if self.precision is not None:
             lines[-1] += f", precision {self.precision:.4f}"
+        if self.untouched:
+            lines.append(f"released as they are: {', '.join(self.untouched)}")
         if not self.complete:
             lines.append("stopped early: what was asked is met, and a better release may exist")
         return "\n".join([*lines, self.measures.summary()])

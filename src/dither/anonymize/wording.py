@@ -8,7 +8,7 @@ from dither.anonymize.requirements import Requirement
 
 __all__ = ["unprotected"]
 
-ALWAYS = "another release about the same people, or an attacker who knows more than these columns"
+ALWAYS = "a column left out of quasi, another release on the same people, or whoever knows more"
 
 
 def unprotected(quasi: Sequence[str], requirements: Sequence[Requirement], diverse: bool) -> str:
@@ -29,4 +29,4 @@ def unprotected(quasi: Sequence[str], requirements: Sequence[Requirement], diver
         first = "values that are likely in a class, though no class has only one"
     else:
         first = "a sensitive value that all of a class share"
-    return f"Not protected: {first}; a column left out of quasi; and {ALWAYS}."
+    return f"Not protected: {first}; and {ALWAYS}."

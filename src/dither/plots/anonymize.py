@@ -65,7 +65,8 @@ def draw_anonymized(result: Anonymized, path: str | Path | None = None) -> Figur
     """
     asked = ", ".join((f"{result.k}-anonymity", *result.required))
     total = len(result.rows) + result.suppressed
-    title = f"{asked}: loss {result.loss:.3f}, {result.suppressed / total:.1%} of rows left out"
+    left_out = f"{result.suppressed / total:.1%} of rows" if result.suppressed else "no row"
+    title = f"{asked}: loss {result.loss:.3f}, {left_out} left out"
     odds = _odds(result.measures)
     levels = [
         (name, level / result.heights[name] if result.heights[name] else 0.0)
