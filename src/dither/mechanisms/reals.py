@@ -41,7 +41,7 @@ __all__ = ["Answer", "Number", "check_step", "released", "steps_l1", "steps_l2_s
 Number = int | float | Fraction | Decimal | str
 """A real number; a float is read as the decimal that it prints as."""
 
-Answer = Number | np.number[Any] | Iterable[Number] | npt.NDArray[Any]
+Answer = Number | Iterable[Number] | npt.NDArray[Any]
 
 _FINE = 20
 
@@ -71,7 +71,7 @@ def steps_l2_squared(l2: Fraction | int, step: Fraction, dimension: int) -> int:
     return math.ceil((exact_l2 / step + directed.sqrt_upper(Fraction(d))) ** 2) - 1
 
 
-def released(answer: Answer, step: Fraction, noise: AdditiveNoise) -> Any:
+def released(answer: Any, step: Fraction, noise: AdditiveNoise) -> Any:
     """The answer rounded to the lattice, plus fresh noise in steps.
 
     Returns
