@@ -113,8 +113,24 @@ class Shuffled:
             high = self._root(target, 1, 0.0, top, 1e-11)
             return Bound(self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high, self.method)
         near = replace(self, classes=_ROUGH)._root(target, 1, 0.0, top, 1e-3)
-        high = self._root(target, 1, near * 0.98, near, 1e-6)
-        return Bound(self._root(target, 0, high * 0.998, high, 1e-6), high, self.method)
+        # The classes leave a width of some 1e-4, so a root finer than that says nothing more.
+        high = self._root(target, 1, near * 0.995, near, 1e-5)
+        return Bound(self._below(target, high), high, self.method)
+
+    def _below(self, target: float, high: float) -> float:
+        """An epsilon at which the lower end of delta is over the target, in ever longer steps."""
+        low, up = self._ends(high, target)
+        # log delta falls faster than a Gaussian would have it: half of the first guess is tried.
+        step = high * math.log(max(up, 1e-320) / max(low, 1e-320)) / (-2 * math.log(target))
+        step *= 0.56
+        for _ in range(40):
+            at = high - max(step, 1e-6 * high)
+            if at <= 0:
+                break
+            if self._ends(at, target)[0] >= target:
+                return at
+            step = 1.5 * (high - at)
+        return 0.0
 
     def _root(self, target: float, end: int, low: float, high: float, tolerance: float) -> float:
         """Where an end of delta meets the target: just above for the upper end, else just below.
