@@ -16,6 +16,7 @@ from dither.local.frequency.hadamard import Hadamard
 from dither.local.frequency.histogram import SHE, THE
 from dither.local.frequency.local_hash import BLH, FLH, OLH
 from dither.local.frequency.loloha import LOLOHA
+from dither.local.frequency.metric import GridPrivacy, TruncatedGeometric
 from dither.local.frequency.min_id import MinIDLDP
 from dither.local.frequency.rappor import RAPPOR
 from dither.local.frequency.sdgrr import SDGRR
@@ -82,6 +83,7 @@ __all__ = [
     "Estimate",
     "FakeData",
     "FiniteChannel",
+    "GridPrivacy",
     "Guarantee",
     "Hadamard",
     "HeavyHitters",
@@ -101,6 +103,7 @@ __all__ = [
     "StreamCount",
     "Structure",
     "SubsetSelection",
+    "TruncatedGeometric",
     "Weighted",
     "aggregate_file",
     "aggregate_stream",

@@ -49,6 +49,10 @@ class Guarantee:
         Row against column, in both orders.
     assumes : str
         What the promise rests on, in one sentence; empty where nothing is assumed.
+    per_unit : Fraction, optional
+        Of a metric channel: epsilon for each `unit` of distance between two values.
+    unit : str
+        The unit's name.
 
     Examples
     --------
@@ -60,6 +64,8 @@ class Guarantee:
     classes: tuple[str, ...]
     pairs: dict[tuple[str, str], ClassPair]
     assumes: str = ""
+    per_unit: Fraction | None = None
+    unit: str = ""
 
     @classmethod
     def uniform(cls, epsilon: Fraction, *, assumes: str = "") -> Guarantee:
@@ -104,6 +110,11 @@ class Guarantee:
 
     def __str__(self) -> str:
         assumes = f"\nAssumes: {self.assumes}" if self.assumes else ""
+        if self.per_unit is not None:
+            return (
+                f"epsilon = {float(self.per_unit):g} for each {self.unit} between two values; "
+                f"{float(self.epsilon):.4g} over all of them{assumes}"
+            )
         if not self.graded and len(self.classes) == 1:
             return f"epsilon = {float(self.epsilon):g} between any two values{assumes}"
         width = max(len(name) for name in self.classes) + 2
