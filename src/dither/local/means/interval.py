@@ -148,12 +148,15 @@ class Interval:
             return self._exactly(given)
         floats = given.astype(np.float64)
         self._refuse(int(np.isnan(floats).sum()), 0, given.size)
-        place = (floats - float(self.low)) / float(self.step)
-        # On or beside a point the double might fall on the wrong side: those are done exactly.
-        near = np.abs(place - np.rint(place)) < _NEAR
-        near |= (place < 0) | (place > self.steps)
-        base = np.floor(np.where(near, 0.0, place)).astype(np.int64)
-        part = ((place - np.floor(place)) * np.where(near, 0.0, 2.0**64)).astype(np.uint64)
+        with np.errstate(over="ignore"):
+            place = (floats - float(self.low)) / float(self.step)
+        # On or beside a point the double might fall on the wrong side: those are done exactly,
+        # and so are those outside.
+        near = (place < 0) | (place > self.steps)
+        place[near] = 0.0
+        near |= np.abs(place - np.rint(place)) < _NEAR
+        base = np.floor(place).astype(np.int64)
+        part = ((place - np.floor(place)) * 2.0**64).astype(np.uint64)
         if near.any():
             distinct, inverse = np.unique(given[near], return_inverse=True)
             exact_base, exact_part = self._exactly(distinct, inverse)
