@@ -20,6 +20,7 @@ __all__ = ["Score", "every_score"]
 Mask = npt.NDArray[np.bool_]
 
 _ROWS = 30_000
+_LINEAR = 12_000
 _COLUMNS = 64
 _BINS = 32
 _ROUNDS = 40
@@ -125,32 +126,33 @@ def _logistic(
     columns: tuple[Column, ...], rows: npt.NDArray[np.int64], label: Floats
 ) -> Score | None:
     """Ridge logistic regression on columns, each scaled by its spread and cut at five of it."""
-    known = np.stack([c.values[rows] for c in columns], axis=1)
-    known = np.where(np.isfinite(known), known, np.nan)
-    filled = ~np.isnan(known).all(axis=0)
-    if not filled.any():
+    parts = [rows[label == side][: _LINEAR // 2] for side in (0, 1)]
+    few, goal = np.concatenate(parts), np.repeat([0.0, 1.0], [p.size for p in parts])
+    scaled: list[tuple[Column, float, float]] = []
+    for column in columns:
+        known = column.values[few]
+        known = known[np.isfinite(known)]
+        if known.size:
+            low, middle, high = np.quantile(known, [0.1, 0.5, 0.9])
+            scaled.append((column, float(middle), max(float(high / 2 - low / 2), 1e-12)))
+    if not scaled:
         return None
-    centre = np.zeros(known.shape[1])
-    spread = np.ones(known.shape[1])
-    centre[filled] = np.nanmedian(known[:, filled], axis=0)
-    low, high = np.nanquantile(known[:, filled], [0.1, 0.9], axis=0)
-    spread[filled] = np.maximum((high - low) / 2, 1e-12)
-
-    def scaled(table: Floats) -> Floats:
-        with np.errstate(all="ignore"):
-            found = np.clip((table - centre) / spread, -5, 5)
-        return np.where(np.isnan(found), 0.0, found)
-
-    x = np.column_stack([np.ones(rows.size), scaled(known)])
+    x = np.column_stack([np.ones(few.size), *(_scaled(c.values[few], m, s) for c, m, s in scaled)])
     weights = np.zeros(x.shape[1])
-    for _ in range(8):
+    for _ in range(6):
         chance = 1.0 / (1.0 + np.exp(-np.clip(x @ weights, -30, 30)))
         curve = (x * (chance * (1 - chance))[:, None]).T @ x + 5.0 * np.eye(x.shape[1])
-        weights += np.linalg.solve(curve, x.T @ (label - chance) - 5.0 * weights)
-    table = np.stack([c.values for c in columns], axis=1)
-    return Score(
-        _counted("a linear score", columns), "classifier", scaled(table) @ weights[1:] + weights[0]
-    )
+        weights += np.linalg.solve(curve, x.T @ (goal - chance) - 5.0 * weights)
+    values = np.full(columns[0].values.size, weights[0])
+    for weight, (column, middle, spread) in zip(weights[1:].tolist(), scaled, strict=True):
+        values += weight * _scaled(column.values, middle, spread)
+    return Score(_counted("a linear score", columns), "classifier", values)
+
+
+def _scaled(values: Floats, middle: float, spread: float) -> Floats:
+    with np.errstate(all="ignore"):
+        found = np.clip((values - middle) / spread, -5, 5)
+    return np.where(np.isfinite(values), found, 0.0)
 
 
 def _counted(what: str, columns: tuple[Column, ...]) -> str:
