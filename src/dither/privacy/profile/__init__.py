@@ -8,7 +8,7 @@ target. `engine` chooses: closed form, lattice, contour, enumeration, grid.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -195,13 +195,29 @@ def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | No
     """A finer grid until the two sides agree to a millionth, or the next would take too long."""
     repeats = sum(len(t.singles()) for t in terms)
     best: Grid | None = None
+    cap, least = epsilon, math.inf
     for bits in (13, 15, 17):
         if best is not None and repeats << bits > 1 << 20:
             break
-        best = Grid(terms, log_delta=log_delta, epsilon=epsilon, points=1 << bits)
-        at = epsilon if epsilon is not None else best.start
-        low, high = best.bounds(at)
-        if high - low <= 1e-7:
+        grid = Grid(terms, log_delta=log_delta, epsilon=epsilon, points=1 << bits, cap=cap)
+        best = grid if best is None else best
+        if log_delta is not None:
+            start = grid.start if cap is None else cap
+            cap = invert(_upper_of(grid), log_delta, start, above=True, tiny=1e-6)
+        if cap is None or not math.isfinite(cap):
             break
+        low, high = grid.bounds(cap)
+        # On too fine a grid the rounding of its masses outweighs what it gains.
+        if high - low < least:
+            best, least = grid, high - low
+        elif bits > 13:
+            break
+        if least <= 1e-7:
+            break
+        cap *= 1 + 1e-6
     assert best is not None
     return best
+
+
+def _upper_of(grid: Grid) -> Callable[[float], float]:
+    return lambda e: grid.bounds(e)[1]

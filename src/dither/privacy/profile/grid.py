@@ -11,6 +11,14 @@ that loses least. Lowering losses lowers delta. Mass outside the grid is dropped
 
 Both err by O(h²) a repetition, and are composed by `lattice`.
 
+*Rare large losses.* A sparse sample's loss has a tail a thousand times as long as its body. Where
+every loss has a lower end, of sum -F over all repetitions, the grid may end at cap + F: call what
+lies above a hit. Once there is one, the total is above cap whatever the others are, so at any
+epsilon <= cap the hits contribute exactly Pr_P[hit] - e^epsilon·Pr_Q[hit], and the grid holds what
+is left, a body that is short. Above cap that difference is only a lower end, and Pr_P[hit] an upper
+one. In the other direction, where the total of the upper ends is T, a loss below -T leaves no
+positive total, so that it matters not how far below it is.
+
 References
 ----------
 .. [1] Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, "Connect the dots: tighter discrete
@@ -46,39 +54,83 @@ class Grid:
         epsilon: float | None,
         points: int = 1 << 15,
         tilt: float | None = None,
+        cap: float | None = None,
     ) -> None:
         singles = [pair for term in terms for pair in term.singles()]
         rough = log_delta if log_delta is not None else -30.0 - 2.0 * float(epsilon or 0.0)
         repeats = sum(count for _, count in singles)
         # What is cut at the ends of one law, over all repetitions, is 1e-16 of delta.
         tail = math.exp(max(rough - 37.0, -680.0)) / repeats
+        most = sum(term.top() for term in terms)
         ends = [term.ends(tail) for term, _ in singles]
-        coarse = max(1e-6, max(high - low for low, high in ends) / 2048)
-        guide = self._laws(singles, ends, coarse)[0]
-        first = Lattice(
-            [law for law, _ in guide], coarse, log_delta=log_delta, epsilon=epsilon, tilt=tilt
-        )
+        ends = [(max(low, min(-most, high - 1e-6)), high) for low, high in ends]
+        floor = sum(count * max(0.0, -term.least()) for term, count in singles)
+        self._cap = -math.inf
+        target = {"log_delta": log_delta, "epsilon": epsilon}
+        if cap is None and math.isfinite(floor):
+            cap = self._guided(singles, ends, target, tilt)[0].start
+        if cap is not None and math.isfinite(floor):
+            end = (cap + floor) * (1 + 1e-9) + 1e-9 * floor
+            if any(high > end for _, high in ends):
+                ends = [(low, min(high, max(end, low + 1e-9))) for low, high in ends]
+                self._cap = cap
+                target = {"log_delta": None, "epsilon": cap}
+        first, guide, coarse = self._guided(singles, ends, target, tilt)
         width = self._width(first, guide)
-        spacing = max(width / points, max(high - low for low, high in ends) / (8 * points), 1e-9)
+        spacing = max(width / points, max(high - low for low, high in ends) / (8 * points))
+        spacing = max(spacing, 1e-5 * coarse)
         gaps = [(count, term.anchors()[1]) for term, count in singles if term.anchors()[1] > 0]
-        if gaps:
+        if gaps and max(gaps)[1] >= spacing:
             # The commonest law's two atoms fall on its grid.
             gap = max(gaps)[1]
             spacing = gap / math.ceil(gap / spacing)
         total = sum(high - low for low, high in ends)
         self.spacing = spacing if total / spacing <= _CELLS else total / _CELLS
         up, down = self._laws(singles, ends, self.spacing, first.c)
-        self.start = first.start
-        self.upper = Lattice(
-            [law for law, _ in up], self.spacing, log_delta=log_delta, epsilon=epsilon, tilt=tilt
-        )
-        self.lower = Lattice(down, self.spacing, log_delta=log_delta, epsilon=epsilon)
+        self.start = first.start if self._cap == -math.inf else self._cap
+        laws = [law for law, _ in up]
+        self.upper = Lattice(laws, self.spacing, tilt=tilt, **target)
+        self.lower = Lattice(down, self.spacing, **target)
         self._shift = sum(
             count * term.position for term, count in singles if isinstance(term, AtomTerm)
         )
         lost = sum(law.count * math.log1p(-min(above, 0.5)) for law, above in up)
         self._cut = -math.expm1(lost) * (1 + 1e-9)
+        if self._cap > -math.inf:
+            self._hits = self._hit(singles)
         self.certified = self.upper.certified and self.lower.certified
+
+    def _guided(
+        self,
+        singles: Sequence[tuple[Term, int]],
+        ends: Sequence[tuple[float, float]],
+        target: dict[str, float | None],
+        tilt: float | None,
+    ) -> tuple[Lattice, list[tuple[LatticeLaw, float]], float]:
+        """A coarse composition, to learn the tilt and the width."""
+        coarse = max(high - low for low, high in ends) / 2048
+        guide = self._laws(singles, ends, coarse)[0]
+        laws = [law for law, _ in guide]
+        return Lattice(laws, coarse, tilt=tilt, **target), guide, coarse
+
+    def _hit(self, singles: Sequence[tuple[Term, int]]) -> tuple[float, float, float, float]:
+        """Ends of the chance that any loss lies above its grid: under P, and under Q."""
+        logs = [0.0, 0.0, 0.0, 0.0]
+        for (term, count), end in zip(singles, self._tops, strict=True):
+            far = max(term.ends(1e-300)[1], end) * (1 + 1e-6) + 1e-6
+            cells = term.cells(np.array([end, far]))
+            p, q = float(cells.p[0]), float(cells.q[0])
+            p_off, q_off = float(cells.p_error[0]), float(cells.q_error[0])
+            # Edges were mapped with rounding: the mass next to the end may be on either side.
+            off = 2 * cells.position + 8 * EPS * abs(end)
+            near = term.cells(np.array([end - off, end + off]))
+            p_off += float(near.p[0] + near.p_error[0])
+            q_off += float(near.q[0] + near.q_error[0])
+            ends = (p - p_off, p + p_off + 1e-299, q - q_off, q + q_off + 1e-299)
+            for i, value in enumerate(ends):
+                logs[i] += count * math.log1p(-min(max(value, 0.0), 0.999))
+        p_low, p_high, q_low, q_high = (-math.expm1(x) for x in logs)
+        return p_low * (1 - 1e-14), p_high * (1 + 1e-14), q_low * (1 - 1e-14), q_high * (1 + 1e-14)
 
     @staticmethod
     def _width(first: Lattice, guide: Sequence[tuple[LatticeLaw, float]]) -> float:
@@ -102,7 +154,7 @@ class Grid:
         h: float,
         tilt: float = 1.0,
     ) -> tuple[list[tuple[LatticeLaw, float]], list[LatticeLaw]]:
-        up, down = [], []
+        up, down, self._tops = [], [], []
         for (term, count), (low, high) in zip(singles, ends, strict=True):
             anchor = term.anchors()[0]
             first = math.floor((low - anchor) / h) - 2
@@ -110,6 +162,7 @@ class Grid:
             # Half cells serve both grids: pessimistic points lie on even edges.
             edges = anchor + (h / 2) * np.arange(2 * first, 2 * last + 1)
             cells = term.cells(edges)
+            self._tops.append(float(edges[-1]))
             up.append(_pessimistic(cells, edges, h, count))
             down.append(_optimistic(cells, edges, h, count, tilt))
         return up, down
@@ -117,9 +170,19 @@ class Grid:
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of the finite part's delta(epsilon)."""
         high = self.upper.bounds(epsilon - self._shift)[1]
-        if self._cut > 0:
-            high = float(np.logaddexp(high, math.log(self._cut)))
-        return self.lower.bounds(epsilon + self._shift)[0], high
+        low = self.lower.bounds(epsilon + self._shift)[0]
+        if self._cap == -math.inf:
+            if self._cut > 0:
+                high = float(np.logaddexp(high, math.log(self._cut)))
+            return low, high
+        p_low, p_high, q_low, q_high = self._hits
+        grown = math.exp(min(epsilon, 700.0))
+        least = max(0.0, p_low - grown * q_high * (1 + 1e-15))
+        most = p_high - (grown * q_low * (1 - 1e-15) if epsilon <= self._cap else 0.0)
+        if least > 0:
+            low = float(np.logaddexp(low, math.log(least)))
+        high = float(np.logaddexp(high, math.log(max(most, 1e-300))))
+        return low - 4 * EPS * (1 + abs(low)), high + 4 * EPS * (1 + abs(high))
 
 
 def _pairs(values: Array) -> Array:
@@ -154,11 +217,15 @@ def _optimistic(cells: Cells, edges: Array, h: float, count: int, tilt: float) -
     p, q = _pairs(cells.p[1:-1]), _pairs(cells.q[1:-1])
     p = np.maximum(p - _pairs(cells.p_error[1:-1]), 0.0)
     q = q + _pairs(cells.q_error[1:-1])
+    # The last half cell joins the last whole one.
+    p[-1] += max(0.0, float(cells.p[-1] - cells.p_error[-1]))
+    q[-1] += float(cells.q[-1] + cells.q_error[-1])
     middle = edges[2:-2:2]
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = np.log(p) - np.log(q) - 8 * EPS * (np.abs(np.log(p)) + np.abs(np.log(q)) + 1)
         away = np.where((p > 0) & (q > 0), loss - middle, -h / 2)
     away = np.clip(away - 4 * EPS * np.abs(middle), -h / 2, h / 2)
+    p, away = _levelled(p, away, h)
     with np.errstate(divide="ignore"):
         z = np.log(p) + tilt * middle
     weight = np.exp(z - z.max())
@@ -172,6 +239,41 @@ def _optimistic(cells: Cells, edges: Array, h: float, count: int, tilt: float) -
     masses[1:] += np.where(fits, p, 0.0)
     masses[:-1] += np.where(fits, 0.0, p)
     return LatticeLaw(float(middle[0]) - h + d, masses, count, 8 * EPS, cells.position)
+
+
+def _levelled(p: Array, away: Array, h: float) -> tuple[Array, Array]:
+    """Masses and distances from their lattice points, after neighbours have lent each other mass.
+
+    An outcome may be split at random and its pieces merged with others: post-processing. One that
+    lies below its point takes what brings it there from the point above, and one that lies above
+    its point takes it from below. What a lender keeps has the ratio it had; but it owes less then,
+    so a loan from below is cut by what it may have lent itself. The distances that come out are
+    computed, not trusted.
+    """
+    fit = (p > 0) & (np.abs(away) <= h / 4)
+    above = -p[1:] * np.expm1(-(away[1:] + h))
+    under = p[:-1] * np.expm1(h - away[:-1])
+    owed = p * np.expm1(-away)
+    down, up = np.zeros_like(p), np.zeros_like(p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # down[k]: the part of k + 1 that goes to k; up[k]: the part of k - 1 that goes to k.
+        part = np.where(fit[:-1] & fit[1:] & (owed[:-1] > 0), owed[:-1] / above, 0.0)
+        down[:-1] = np.where((part >= 0) & (part <= 0.25), part, 0.0)
+        part = np.where(fit[1:] & fit[:-1] & (owed[1:] < 0), -owed[1:] / under, 0.0)
+        up[1:] = np.where((part >= 0) & (part <= 0.25), part, 0.0)
+    lent = np.concatenate([[0.0], down[:-1]]) + np.concatenate([up[1:], [0.0]])
+    up *= 1 - lent
+    lent = np.concatenate([[0.0], down[:-1]]) + np.concatenate([up[1:], [0.0]])
+    # Rounding: nothing is lent twice.
+    kept = p * (1 - lent) * (1 - 4 * EPS)
+    from_above = np.append(down[:-1] * p[1:], 0.0)
+    from_below = np.append(0.0, up[1:] * p[:-1])
+    whole = kept + from_above + from_below
+    far, near = np.append(away[1:], 0.0), np.append(0.0, away[:-1])
+    other = kept * np.exp(-away) + from_above * np.exp(-far - h) + from_below * np.exp(h - near)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(whole > 0, np.log(whole / other) - 16 * EPS, -h / 2)
+    return whole * (1 - 8 * EPS), np.clip(found, -h / 2, h / 2)
 
 
 def moment_ends(term: Term, c: Array) -> tuple[float, float]:

@@ -94,6 +94,10 @@ class AtomTerm(Term):
         """The last atom, each time."""
         return self.count * float(self.losses[-1])
 
+    def least(self) -> float:
+        """The first atom."""
+        return float(self.losses[0]) - self.position
+
     def anchors(self) -> tuple[float, float]:
         """The two likeliest atoms."""
         if len(self.losses) < 2:

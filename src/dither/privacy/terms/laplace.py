@@ -86,6 +86,10 @@ class LaplaceTerm(Term):
         """Σ epsilon."""
         return float((self.counts * self.epsilons).sum())
 
+    def least(self) -> float:
+        """-epsilon of the largest."""
+        return -float(self.epsilons.max())
+
     def anchors(self) -> tuple[float, float]:
         """The two atoms."""
         e = float(self.epsilons[0])

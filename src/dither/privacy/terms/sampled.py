@@ -105,6 +105,10 @@ class SampledTerm(Term):
             return self.count * _removal(self.base.top(), self.rate)
         return self.count * -math.log1p(-self.rate)
 
+    def least(self) -> float:
+        """log(1 - g) for removal."""
+        return math.log1p(-self.rate) * (1 + 1e-12) if self.removal else -math.inf
+
     def anchors(self) -> tuple[float, float]:
         """The base's atoms, mapped."""
         low, gap = self.base.anchors()

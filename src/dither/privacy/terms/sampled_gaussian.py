@@ -234,6 +234,19 @@ class SampledGaussianTerm(Term):
             return math.inf
         return -self.count * math.log(float(self.weights[0]))
 
+    def anchors(self) -> tuple[float, float]:
+        """Where most samples lack the unit, nearly an atom at ±log(w_0)."""
+        if self.weights[0] <= 0:
+            return 0.0, 0.0
+        end = math.log(float(self.weights[0]))
+        return (end if self.removal else -end), 0.0
+
+    def least(self) -> float:
+        """log(w_0) for removal; addition has no end."""
+        if not self.removal or self.weights[0] <= 0:
+            return -math.inf
+        return math.log(float(self.weights[0])) * (1 + 1e-12)
+
     def singles(self) -> list[tuple[Term, int]]:
         """Itself."""
         return [(self, self.count)]

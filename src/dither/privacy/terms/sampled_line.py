@@ -312,6 +312,10 @@ class SampledLineTerm(Term):
         """As a grid sees it."""
         return self.inner.ends(tail)
 
+    def least(self) -> float:
+        """As a grid sees it."""
+        return self.inner.least()
+
     def anchors(self) -> tuple[float, float]:
         """As a grid sees it."""
         return self.inner.anchors()
