@@ -138,3 +138,25 @@ def test_a_lifetime_budget_is_shared(tmp_path):
     assert run("shares", "10000", "--epsilon", "0", "--delta", delta).exit_code == 1
     each = run("shares", "100", "--epsilon", "1", "--delta", "1e-6", "--each-delta", "5e-9")
     assert "each with delta 5e-09" in each.output
+
+
+def test_no_finite_epsilon_says_so():
+    """A delta below the chance of failure: the least one is named, and the exit code tells."""
+    result = run("approximate(1, 1e-5)", "--delta", "1e-7")
+    assert result.exit_code == 1
+    assert "it must be above 1e-05" in result.output
+
+
+def test_ties_go_to_the_numeric_row():
+    """Where a theorem differs by its rounding alone, it is not called the least."""
+    result = run("pure(1) * 3 + 2 * laplace(5)", "--delta", "1e-7")
+    assert result.exit_code == 0
+    assert "least:" not in result.output
+
+
+def test_documents_hold_orders():
+    """A Rényi profile in TOML, whose keys are text."""
+    text = '[[mechanism]]\nkind = "renyi"\norders = { 2 = 0.1, "8.5" = 0.4 }\n'
+    assert loss_from_toml(text).describe() == "renyi({2: 0.1, 8.5: 0.4})"
+    with pytest.raises(ArgumentError, match="orders must map"):
+        loss_from_toml('[[mechanism]]\nkind = "renyi"\norders = { two = 0.1 }\n')

@@ -23,6 +23,9 @@ from dither.privacy.views import sides
 __all__ = ["EveryTheorem", "Row", "by_every_theorem", "shares_by_every_theorem"]
 
 
+_EQUAL = 1e-9
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One theorem's answer.
@@ -77,8 +80,13 @@ class EveryTheorem:
         known = [row for row in self.rows if row.value is not None]
         if not known:
             raise ArgumentError("no theorem gives a number here; " + self.rows[0].note)
-        sign = -1.0 if self.more else 1.0
-        return min(known, key=lambda row: sign * (row.value or 0.0))
+        # Rows are listed from the sharpest; one that differs by its rounding is not sharper.
+        best = known[0]
+        for row in known[1:]:
+            old, new = best.value or 0.0, row.value or 0.0
+            if new > old * (1 + _EQUAL) if self.more else new < old * (1 - _EQUAL):
+                best = row
+        return best
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the rows as bars."""
@@ -92,7 +100,7 @@ def _row(theorem: str, compute: Callable[[], tuple[float, str]]) -> Row:
     try:
         value, note = compute()
     except ArgumentError as error:
-        return Row(theorem, None, str(error).split(":")[0], time.perf_counter() - start)
+        return Row(theorem, None, str(error).split(";")[0], time.perf_counter() - start)
     return Row(theorem, value, note, time.perf_counter() - start)
 
 

@@ -248,6 +248,13 @@ def loss_from_toml(text: str) -> Loss:
     return compose(*(_mechanism(row, document.get("neighbours", "add-remove")) for row in rows))
 
 
+def _order(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ArgumentError("orders must map numbers above 1, as in orders = {2 = 0.1}") from error
+
+
 def _mechanism(row: Any, neighbours: str) -> Loss:
     if not isinstance(row, dict):
         raise ArgumentError("the document must list mechanisms, each under [[mechanism]]")
@@ -257,6 +264,9 @@ def _mechanism(row: Any, neighbours: str) -> Loss:
         raise ArgumentError(f"unknown kind {kind!r}" + nearest(kind, _MAKERS))
     repeat = whole("repeat", rest.pop("repeat", 1), 1)
     samples = {name: rest.pop(name) for name in _METHODS if name in rest}
+    if kind == "renyi" and isinstance(rest.get("orders"), dict):
+        # Keys of a TOML table are text.
+        rest["orders"] = {_order(name): value for name, value in rest["orders"].items()}
     loss = _called(_MAKERS[kind], [], {**rest, "neighbours": neighbours})
     for name in ("poisson", "without_replacement", "group"):
         if name in samples:

@@ -91,7 +91,8 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
         known = [row for row in table.rows if row.value is not None]
         if known and table.best().theorem != "numeric":
             click.echo(f"  least: {table.best().theorem}")
-        table = table if known else None
+        if not known:
+            raise click.ClickException(table.rows[0].note)
     if picture is not None:
         from dither.plots.loss import draw_loss
 

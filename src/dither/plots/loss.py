@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_loss"]
 
-_POINTS = 17
+_POINTS = 33
 
 
 def draw_loss(
@@ -108,10 +108,15 @@ def _law(axes: object, loss: Loss) -> None:
         points, masses = loss.loss_distribution()
     except ArgumentError:
         axes.text(0.5, 0.5, "only bounded, not known", ha="center", transform=axes.transAxes)
+        axes.set_xticks([])
+        axes.set_yticks([])
         return
     mean = float((points * masses).sum() / masses.sum())
     spread = math.sqrt(max(float(((points - mean) ** 2 * masses).sum()), 1e-12))
-    edges = np.linspace(mean - 5 * spread, mean + 5 * spread, 61)
+    seen = points[masses > 1e-9]
+    low = max(mean - 5 * spread, float(seen.min(initial=mean)) - 0.1 * spread)
+    high = min(mean + 5 * spread, float(seen.max(initial=mean)) + 0.1 * spread)
+    edges = np.linspace(low, high, 61)
     heights, _ = np.histogram(points, edges, weights=masses)
     axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[2])
     axes.axvline(mean, color=MUTED, linewidth=1)
