@@ -18,6 +18,7 @@ from dither.local.frequency.local_hash import BLH, FLH, OLH
 from dither.local.frequency.loloha import LOLOHA
 from dither.local.frequency.metric import GridPrivacy, TruncatedGeometric
 from dither.local.frequency.min_id import MinIDLDP
+from dither.local.frequency.personal import Personal, PersonalAggregate, PersonalEstimate
 from dither.local.frequency.rappor import RAPPOR
 from dither.local.frequency.sdgrr import SDGRR
 from dither.local.frequency.sketch import CMS, HCMS
@@ -97,6 +98,9 @@ __all__ = [
     "Memory",
     "MinIDLDP",
     "PartCounts",
+    "Personal",
+    "PersonalAggregate",
+    "PersonalEstimate",
     "Personalised",
     "ReportFile",
     "ShuffledReports",
