@@ -51,12 +51,13 @@ def _library_randomness(tree: ast.AST) -> list[int]:
         node = waiting.pop()
         if isinstance(node, ast.ClassDef) and node.name.startswith("Simulated"):
             continue
+        # A caller's own generator may be named as a type: what simulates asks for one.
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "np.random.Generator":
+            continue
         waiting.extend(ast.iter_child_nodes(node))
         names = list(_imports(node))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             names = [f"{node.value.id}.{node.attr}".replace("np.", "numpy.", 1)]
-        # A caller's own generator may be named as a type: what simulates asks for one.
-        names = [n for n in names if n != "numpy.random.Generator"]
         if any(n == "random" or n.startswith(("random.", "numpy.random")) for n in names):
             lines.append(getattr(node, "lineno", 0))
     return lines
