@@ -217,20 +217,38 @@ def renyi(loss: Loss, order: float) -> Bound:
 
 
 def zcdp(loss: Loss) -> Bound:
-    """A rho with D_a <= rho·a at every order a: upper from the parts, lower from some orders."""
+    """A rho with D_a <= rho·a at every order a: upper from the parts, lower from some orders.
+
+    Sampling does not lower it. With rate g, e^L >= g·e^x, x the base's loss, so D_a of a sampled
+    Gaussian is at least a·mu²/2 + a·log(g)/(a - 1): its ratio to a tends to mu²/2 as a grows.
+    """
     _no_failure(loss, "a zCDP bound")
     high = sum(count * part.rho() for part, count in loss.parts) * (1 + 1e-12)
     if not math.isfinite(high):
         raise ArgumentError("no finite rho is known for this loss; ask for epsilon(delta) instead")
-    low = 0.0
+    low = _tail(loss) / 2 * (1 - 1e-12)
+    if low >= high * (1 - 1e-11):
+        return Bound(min(low, high), high, "exact: the sum over parts, reached at large orders")
     for s in sides(loss):
         for c in (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0):
             low = max(low, _moment_bounds(s, c)[0] / (c * (c + 1)))
-    return Bound(min(low, high), high, "sum over parts, and Rényi orders from below")
+    return Bound(
+        min(low, high), high, "upper bound: sum over parts; lower: the tail and some orders"
+    )
+
+
+def _tail(loss: Loss) -> float:
+    return sum(count * part.tail() for part, count in loss.parts)
 
 
 def gdp(loss: Loss) -> Bound:
-    """A mu such that the total is mu-GDP: upper from the parts, lower from the total variation."""
+    """A mu such that the total is mu-GDP: upper from the parts, lower from tail and variation.
+
+    Sampling does not lower it. A total of Gaussians on samples of rates g_i has
+    Pr[L > s] >= Π g_i·Pr[N(mu²/2, mu²) > s - Σ log g_i] with mu² the unsampled total, and so
+    exceeds the tail of every Gaussian of a smaller mu from some s on; no smaller mu holds at all
+    errors. What sampling buys shows in epsilon(delta) and in tradeoff(fpr).
+    """
     _no_failure(loss, "a Gaussian bound")
     square = sum(count * part.gdp() ** 2 for part, count in loss.parts)
     if not math.isfinite(square):
@@ -240,9 +258,13 @@ def gdp(loss: Loss) -> Bound:
     high = math.sqrt(square) * (1 + 1e-12)
     if all(type(part).__name__ == "GaussianNoise" for part, _ in loss.parts):
         return Bound(high * (1 - 4e-12), high, "closed form (Gaussian)")
+    low = math.sqrt(_tail(loss)) * (1 - 1e-12)
+    if low >= high * (1 - 1e-11):
+        return Bound(min(low, high), high, "exact: the unsampled total, whose tail a sample keeps")
     seen = min(delta(loss, 0.0).lower, 1 - 1e-15)
-    low = 2 * NormalDist().inv_cdf((1 + seen) / 2) * (1 - 1e-7)
-    return Bound(max(0.0, min(low, high)), high, "sum over parts, and total variation from below")
+    low = max(low, 2 * NormalDist().inv_cdf((1 + seen) / 2) * (1 - 1e-7))
+    method = "upper bound: sum over parts; lower: the tail and the total variation"
+    return Bound(max(0.0, min(low, high)), high, method)
 
 
 def mean(loss: Loss) -> float:
