@@ -97,11 +97,11 @@ def test_weights_are_as_the_paper_meant() -> None:
 
 @pytest.mark.parametrize(("epsilon", "n"), [(0.1, 2_458_285), (0.3, 100_000), (1.0, 100_000)])
 def test_pooling_is_no_worse_for_shares(epsilon: float, n: int) -> None:
-    """One likelihood has the lower mean squared error over 8 surveys; much lower where noisy."""
+    """One likelihood has the lower mean squared error over 12 surveys; much lower where noisy."""
     channel, histogram = _lists(epsilon), _histogram(EA, n)
     truth = np.sum(np.split(histogram, 3), axis=0) / histogram.sum()
     rng, apart, pooled = np.random.default_rng(3), 0.0, 0.0
-    for _ in range(8):
+    for _ in range(12):
         drawn = local.simulate(channel, histogram, rng)
         apart += float(((channel.weighted(drawn).combined - truth) ** 2).mean())
         pooled += float(((channel.pooled(drawn).shares - truth) ** 2).mean())

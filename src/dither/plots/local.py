@@ -45,7 +45,7 @@ def draw_distribution(
     rule = "EM, smoothed" if found.smooth else "EM"
     foot = (
         f"{' + '.join(found.kinds)}, {found.n:,} reports. {rule}: {found.bins:,} bins, "
-        f"{found.iterations:,} rounds. Biased by the early stop; no interval is valid."
+        f"{found.iterations:,} rounds. {found.caution}"
     )
     if found.interval is None:
         return _values(found, known, foot, path)

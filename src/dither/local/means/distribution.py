@@ -127,6 +127,12 @@ class Distribution:
         edges = self.edges
         return pl.DataFrame({"lower": edges[:-1], "upper": edges[1:], "share": self.shares})
 
+    @property
+    def caution(self) -> str:
+        """Why the shares are biased."""
+        why = "shares are kept at 0 or more" if self.interval is None else "the rounds stop early"
+        return f"Biased, as {why}; no interval is valid."
+
     def summary(self) -> str:
         """A few lines for people: what was found, and on what it depends."""
         lines = [
@@ -147,7 +153,7 @@ class Distribution:
                 else "stopped at the greatest number of rounds"
             )
         )
-        lines.append("Biased by the early stop; no interval is valid.")
+        lines.append(self.caution)
         return "\n".join([*lines, *self.notes])
 
     def plot(self, path: str | Path | None = None, *, truth: Any = None) -> Figure:
