@@ -204,6 +204,8 @@ def test_hostile_cells_are_borne(rows, k) -> None:
         pl.Series("a", [None] * 6),
         pl.Series("a", ["x", "y", None] * 2, dtype=pl.Categorical),
         pl.Series("a", [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31), None] * 2),
+        pl.Series("a", [2**31 - 1, 0, None] * 2, dtype=pl.Int32).cast(pl.Date),
+        pl.Series("a", [2**62, 0, None] * 2).cast(pl.Datetime("ms")),
         pl.Series("a", [dt.time(1), None, dt.time(2)] * 2),
         pl.Series("a", [dt.timedelta(1), None, dt.timedelta(2)] * 2),
         pl.Series("a", [object(), 1, "1", None, 1.0, "x"], dtype=pl.Object),
@@ -227,8 +229,8 @@ def test_missing_is_a_value_of_its_own() -> None:
 
 def test_values_that_only_look_alike_stay_apart() -> None:
     """The number 1 and the text "1" are two classes, since a release would show both."""
-    frame = pd.DataFrame({"a": [1, "1", 1.5, None]}, dtype=object)
-    assert measure(frame, ["a"]).classes == 4
+    frame = pd.DataFrame({"a": [1, "1", 1.5, None, True, dt.date(1970, 1, 2)]}, dtype=object)
+    assert measure(frame, ["a"]).classes == 6
 
 
 def test_many_wide_columns_do_not_overflow() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,10 @@ from dither.anonymize.tally import Ints
 from dither.errors import ArgumentError, nearest
 
 __all__ = ["Coded", "as_given", "encode", "names", "one_column", "read", "texts"]
+
+
+_FARTHEST = 90_000_000
+"""Days from 1970: the calendar that Polars writes ends some 262,000 years away."""
 
 
 class Coded(NamedTuple):
@@ -68,6 +72,15 @@ def read(frame: object, argument: str = "frame") -> pl.DataFrame:
 
 
 def _from_pandas(name: str, column: Any) -> pl.Series:
+    if column.dtype == object:
+        # Arrow would read 1 beside a date as the second of January 1970; here a cell is what it is.
+        missing = column.isna().tolist()
+        cells = [None if m else v for v, m in zip(column.tolist(), missing, strict=True)]
+        if len({type(cell) for cell in cells if cell is not None}) > 1:
+            return pl.Series(name, _told_apart(cells), dtype=pl.String)
+        found = one_column(cells).alias(name)
+        # Neither pandas nor Arrow has whole numbers of 128 bits, so there would be no way back.
+        return found.cast(pl.String) if found.dtype == pl.Int128 else found
     try:
         return pl.Series(name, pl.from_pandas(column, nan_to_null=False))
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
@@ -155,6 +168,8 @@ def encode(column: pl.Series) -> Coded:
         column = pl.Series(name, _told_apart(column.to_list()), dtype=pl.String)
     elif isinstance(dtype, pl.Enum) or dtype == pl.Categorical:
         column = column.cast(pl.String)
+    elif dtype == pl.Date or dtype == pl.Datetime:
+        column = _within_calendar(column)
     if column.dtype == pl.String:
         return _encode_text(column)
     # Grouping knows that NaN equals NaN and that -0.0 equals 0.0.
@@ -169,6 +184,17 @@ def encode(column: pl.Series) -> Coded:
     codes = np.empty(len(column), dtype=np.int32)
     codes[rows] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     return Coded(codes, groups["value"].alias(name))
+
+
+def _within_calendar(column: pl.Series) -> pl.Series:
+    """Dates, or their numbers where one is so far off that Polars cannot write it."""
+    number = column.to_physical().cast(pl.Int64)
+    unit = getattr(column.dtype, "time_unit", None)
+    per_day = {None: 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}[unit]
+    lowest, highest = cast("int | None", number.min()), cast("int | None", number.max())
+    if lowest is None or highest is None:
+        return column
+    return column if max(-lowest, highest) <= _FARTHEST * per_day else number
 
 
 def _encode_text(column: pl.Series) -> Coded:
