@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.local.chances import exp_bounds
 from dither.local.channel import Channel, Codes, Counts, Shares, Tally, codes_within
+from dither.local.domain import column
 from dither.local.guarantee import ClassPair
 from dither.numeric import directed
 
@@ -21,6 +22,7 @@ __all__ = ["FiniteChannel", "hockey_stick", "worst_pair"]
 Array = npt.NDArray[np.float64]
 
 _MAX_CELLS = 1 << 26
+_CHUNK = 1 << 22
 
 
 class FiniteChannel(Channel):
@@ -59,8 +61,16 @@ class FiniteChannel(Channel):
 
     def tally(self, reports: Any) -> Tally:
         """How often each report occurred."""
-        codes, bad = codes_within(reports, self.outputs)
-        return np.bincount(codes, minlength=self.outputs).astype(np.int64), codes.size, bad
+        given = column(reports)
+        counts = np.zeros(self.outputs, dtype=np.int64)
+        bad = 0
+        # In parts, so that narrow reports are never all widened at once.
+        step = max(_CHUNK, self.outputs)
+        for start in range(0, given.size, step):
+            codes, impossible = codes_within(given[start : start + step], self.outputs)
+            counts += np.bincount(codes, minlength=self.outputs)
+            bad += impossible
+        return counts, given.size - bad, bad
 
     @property
     def decoder(self) -> Array:
