@@ -1,0 +1,436 @@
+/**
+ * Local reports from a browser: one module, no dependencies.
+ *
+ * A device is told a channel as a JSON text and its hash. It turns a value into a record, noisy by
+ * the channel's law, and sends that alone. Coins come from crypto.getRandomValues; what they are
+ * compared with are whole numbers of 2**-64ths, computed with integers; no float decides anything.
+ *
+ *   const channel = await loadChannel(text, hash);
+ *   const record = channel.report("flu");        // a Uint8Array, ready to send
+ *   const file = channel.file(records);          // header and records, for a collector to read
+ *
+ * Channels: grr, sdgrr, urr, sue, oue, blh, olh, flh, hadamard, subset.
+ * The law of each, the bytes and the hash are told in docs/local/wire.md.
+ */
+
+const ONE = 1n << 64n;
+
+// ---- Random words and coins -------------------------------------------------------------------
+
+const pool = new Uint32Array(4096);
+let used = pool.length;
+
+/** A uniform number of 32 bits. */
+function word() {
+  if (used === pool.length) {
+    crypto.getRandomValues(pool);
+    used = 0;
+  }
+  const found = pool[used];
+  pool[used++] = 0;
+  return found;
+}
+
+/** A threshold t of 2**64 as two numbers of 32 bits. */
+function halves(t) {
+  if (t < 0n || t >= ONE) throw new RangeError("a threshold must be from 0 to 2**64 - 1");
+  return [Number(t >> 32n), Number(t & 0xffffffffn)];
+}
+
+/** 1 with probability t/2**64, else 0. */
+function coin([high, low]) {
+  const a = word();
+  const b = word();
+  return Number(a < high) | (Number(a === high) & Number(b < low));
+}
+
+/** A uniform whole number below n, from 1 to 2**32. */
+export function below(n) {
+  if (n === 1) return 0;
+  const mask = 0xffffffff >>> Math.clz32(n - 1);
+  for (;;) {
+    const found = (word() & mask) >>> 0;
+    if (found < n) return found;
+  }
+}
+
+/** a where bit is 1, b where it is 0, without a branch; a and b below 2**32. */
+function choose(bit, a, b) {
+  const mask = -bit;
+  return ((a & mask) | (b & ~mask)) >>> 0;
+}
+
+// ---- Exact thresholds -------------------------------------------------------------------------
+
+const SCALE = 384n;
+
+/** A lower bound of e**(a/b) times 2**384, by its series; the bound is off by less than 2**-300. */
+function expLower([a, b]) {
+  let term = 1n << SCALE;
+  let sum = 0n;
+  for (let n = 1n; term > 0n; n++) {
+    sum += term;
+    term = (term * a) / (b * n);
+  }
+  return sum;
+}
+
+/** The largest t with t/2**64 at most (u·E + v)/(w·E + x), E = e**epsilon, all whole numbers. */
+function threshold(E, [u, v], [w, x]) {
+  const [a, b, c, d] = [u, v, w, x].map(BigInt);
+  return ((a * E + (b << SCALE)) << 64n) / (c * E + (d << SCALE));
+}
+
+/** An epsilon as two whole numbers: "1", "1/2". */
+function fraction(text) {
+  const found = /^([0-9]+)(?:\/([0-9]+))?$/.exec(text);
+  if (!found) throw new TypeError("epsilon must be a fraction of whole numbers");
+  const [a, b] = [BigInt(found[1]), BigInt(found[2] ?? "1")];
+  if (a <= 0n || b <= 0n || a > 40n * b) throw new RangeError("epsilon must be in (0, 40]");
+  return [a, b];
+}
+
+// ---- The hash ---------------------------------------------------------------------------------
+
+const GOLD = 0x9e3779b9;
+
+/** Mix 32 bits: a bijection. */
+export function mix32(x) {
+  x = Math.imul(x ^ (x >>> 16), 0x5e2fa045);
+  x = Math.imul(x ^ (x >>> 15), 0xb629f0af);
+  x = Math.imul(x ^ (x >>> 16), 0x10f172a1);
+  return (x ^ (x >>> 15)) >>> 0;
+}
+
+/** The cell of a seed's table: 16 bits. */
+export function cell(seed, index) {
+  return mix32((mix32((seed + GOLD) | 0) + Math.imul(index, GOLD)) | 0) >>> 16;
+}
+
+/** The hash of a code under a seed: 16 bits. */
+export function wordOf(seed, code) {
+  return (cell(seed, code & 255) + cell(seed, 256 + (code >>> 8))) & 0xffff;
+}
+
+/** The bucket of a 16-bit hash, of g at most 4,096. */
+export function bucket(hash, g) {
+  return (hash * g) >>> 16;
+}
+
+/** Hash bytes to 64 bits, as two numbers [high, low]; so is the seed given. */
+export function hash64(bytes, [seedHigh, seedLow]) {
+  let a = mix32((seedLow + GOLD) | 0);
+  let b = mix32(((seedHigh ^ a) + GOLD) | 0);
+  for (let i = 0; i < bytes.length; i += 4) {
+    const at = (j) => (i + j < bytes.length ? bytes[i + j] : 0);
+    const w = at(0) | (at(1) << 8) | (at(2) << 16) | (at(3) << 24);
+    a = mix32(a ^ w);
+    b = mix32((b + a) | 0);
+  }
+  a = mix32(a ^ bytes.length);
+  b = mix32((b + a) | 0);
+  a = mix32((a + b) | 0);
+  return [a, b];
+}
+
+/** Hash a 64-bit digest [high, low] once more, by a seed. */
+export function again([high, low], seed) {
+  return mix32((mix32(low ^ mix32((seed + GOLD) | 0)) + high) | 0);
+}
+
+/** The bytes of a text or integer that is hashed as such. */
+export function textBytes(value) {
+  return new TextEncoder().encode(typeof value === "string" ? "s" + value : "i" + Number(value));
+}
+
+/** 1 where x has an odd number of bits set. */
+function parity(x) {
+  x ^= x >>> 16;
+  x ^= x >>> 8;
+  x ^= x >>> 4;
+  x ^= x >>> 2;
+  return (x ^ (x >>> 1)) & 1;
+}
+
+// ---- Channels ---------------------------------------------------------------------------------
+
+/**
+ * Read a channel and check that it is the one agreed on.
+ *
+ * @param {string} text  the channel's canonical JSON
+ * @param {string} hash  SHA-256 of it, 64 hexadecimal digits, from a source that the device trusts
+ */
+export async function loadChannel(text, hash) {
+  const bytes = new TextEncoder().encode(text);
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const found = Array.from(digest, (b) => b.toString(16).padStart(2, "0")).join("");
+  if (found !== hash) throw new Error("the channel's hash is not the one agreed on");
+  const described = JSON.parse(text);
+  const make = KINDS[described.channel];
+  if (!make) throw new Error("this client does not know the channel");
+  if (described.version !== 1) throw new Error("the channel must be of version 1");
+  return new Channel(described, bytes, digest, make);
+}
+
+/** A channel on the device. */
+class Channel {
+  #draw;
+  #places;
+  #other;
+
+  constructor(described, text, digest, make) {
+    this.kind = described.channel;
+    this.text = text;
+    this.digest = digest;
+    const domain = described.domain;
+    const values = domain.values;
+    this.size = values ? values.length : domain.size;
+    if (!Number.isSafeInteger(this.size) || this.size < 2 || this.size > 1 << 24) {
+      throw new RangeError("a domain must have from 2 to 2**24 values");
+    }
+    if (values) {
+      this.#places = new Map(values.map((value, i) => [key(value), i]));
+      if (this.#places.size !== values.length) throw new Error("a domain must not repeat a value");
+    }
+    this.#other = "other" in domain ? this.#place(domain.other) : -1;
+    const made = make(described, this.size, (value) => this.code(value));
+    this.recordBytes = made.bytes;
+    this.thresholds = made.thresholds;
+    this.#draw = made.draw;
+  }
+
+  #place(value) {
+    if (this.#places) return this.#places.get(key(value)) ?? -1;
+    const code = Number(value);
+    return key(value)[0] === "i" && code >= 0 && code < this.size ? code : -1;
+  }
+
+  /** The code of a value. An unknown one throws, unless the domain declares another for it. */
+  code(value) {
+    const found = this.#place(value);
+    const code = found < 0 ? this.#other : found;
+    if (code < 0) throw new RangeError("the value is not in the channel's domain");
+    return code;
+  }
+
+  /** The record of one value: its report, noisy. */
+  report(value) {
+    const out = new Uint8Array(this.recordBytes);
+    this.#draw(this.code(value), out);
+    return out;
+  }
+
+  /** A file of records, as a collector reads it. */
+  file(records) {
+    const head = new DataView(new ArrayBuffer(24));
+    new Uint8Array(head.buffer).set(new TextEncoder().encode("DITHERLR"));
+    head.setUint16(8, 1, true);
+    head.setUint16(10, this.recordBytes, true);
+    head.setUint32(12, this.text.length, true);
+    head.setBigUint64(16, BigInt(records.length), true);
+    const start = 24 + this.text.length + 32;
+    const out = new Uint8Array(start + records.length * this.recordBytes);
+    out.set(new Uint8Array(head.buffer));
+    out.set(this.text, 24);
+    out.set(this.digest, 24 + this.text.length);
+    records.forEach((record, i) => out.set(record, start + i * this.recordBytes));
+    return out;
+  }
+}
+
+/** Texts apart from integers; true and false are 1 and 0. */
+function key(value) {
+  if (typeof value === "string") return "s" + value;
+  if (typeof value === "boolean") return "i" + Number(value);
+  if (Number.isSafeInteger(value)) return "i" + value;
+  throw new TypeError("a value must be a text, a boolean or an integer below 2**53");
+}
+
+/** A number in the bytes of `out` from `at` to before `end`, low bytes first. */
+function put(out, number, at = 0, end = out.length) {
+  for (let i = at; i < end; i++) {
+    out[i] = number & 255;
+    number = Math.floor(number / 256);
+  }
+}
+
+/** How many bytes hold every number below n. */
+function bytesFor(n) {
+  return Math.max(1, Math.ceil((32 - Math.clz32(n - 1)) / 8));
+}
+
+/** Another code than x, uniform. */
+function another(x, k) {
+  const moved = x + 1 + below(k - 1);
+  return moved - k * Number(moved >= k);
+}
+
+/** A channel whose report is one number below `outputs`. */
+function scalar(outputs, thresholds, draw) {
+  return { bytes: bytesFor(outputs), thresholds, draw: (x, out) => put(out, draw(x)) };
+}
+
+function grr(described, k) {
+  const t = threshold(expLower(fraction(described.epsilon)), [1, 0], [1, k - 1]);
+  const kept = halves(t);
+  return scalar(k, [t], (x) => {
+    const moved = another(x, k);
+    return choose(coin(kept), x, moved);
+  });
+}
+
+/** Which codes are high, and their list. */
+function grades(described, k, code) {
+  const high = new Uint8Array(k);
+  for (const value of described.high) high[code(value)] = 1;
+  const highs = Array.from(high.keys()).filter((x) => high[x]);
+  return [high, highs];
+}
+
+function sdgrr(described, k, code) {
+  const [high, highs] = grades(described, k, code);
+  const E = expLower(fraction(described.epsilon));
+  const m = k - highs.length;
+  const ts = [threshold(E, [1, 0], [1, k - 1]), threshold(E, [1, m - 1], [1, k - 1])];
+  const [keptHigh, keptLow] = ts.map(halves);
+  return scalar(k, ts, (x) => {
+    // Everyone draws all of it, so that the time taken says nothing of the value.
+    const moved = choose(high[x], another(x, k), highs[below(highs.length)]);
+    return choose(choose(high[x], coin(keptHigh), coin(keptLow)), x, moved);
+  });
+}
+
+function urr(described, k, code) {
+  const [high, highs] = grades(described, k, code);
+  const E = expLower(fraction(described.epsilon));
+  const s = highs.length;
+  const ts = [threshold(E, [1, 0], [1, s - 1]), threshold(E, [1, -1], [1, s - 1])];
+  // With one sensitive value e/(s + e - 1) is 1: it is always kept.
+  const always = ts[0] >= ONE;
+  const [keptHigh, keptLow] = [always ? [0, 0] : halves(ts[0]), halves(ts[1])];
+  const place = new Uint32Array(k);
+  highs.forEach((x, i) => (place[x] = i));
+  return scalar(k, ts, (x) => {
+    const next = highs[(place[x] + 1 + below(Math.max(1, s - 1))) % s];
+    const moved = choose(high[x], next, highs[below(s)]);
+    const stays = coin(keptHigh) | Number(always);
+    return choose(choose(high[x], stays, coin(keptLow)), x, moved);
+  });
+}
+
+/** Independent bits; the holder's own is drawn apart. */
+function unary(k, own, others) {
+  const [mine, rest] = [own, others].map(halves);
+  return {
+    bytes: Math.ceil(k / 8),
+    thresholds: [own, others],
+    draw: (x, out) => {
+      for (let j = 0; j < k; j++) {
+        const bit = choose(Number(j === x), coin(mine), coin(rest));
+        out[j >> 3] |= bit << (7 - (j & 7));
+      }
+    },
+  };
+}
+
+function sue(described, k) {
+  const [a, b] = fraction(described.epsilon);
+  const t = threshold(expLower([a, 2n * b]), [1, 0], [1, 1]);
+  return unary(k, t, ONE - t);
+}
+
+function oue(described, k) {
+  const t = threshold(expLower(fraction(described.epsilon)), [1, 0], [1, 1]);
+  return unary(k, ONE / 2n, ONE - t);
+}
+
+/** Randomised response of buckets: the threshold, and how to draw. */
+function buckets(described, g) {
+  if (!(g >= 2 && g <= 4096)) throw new RangeError("buckets must be from 2 to 4096");
+  const t = threshold(expLower(fraction(described.epsilon)), [1, 0], [1, g - 1]);
+  const kept = halves(t);
+  return [t, (right) => {
+    const moved = another(right, g);
+    return choose(coin(kept), right, moved);
+  }];
+}
+
+function olh(described) {
+  const g = described.channel === "blh" ? 2 : described.buckets;
+  const [t, answer] = buckets(described, g);
+  const bytes = g <= 256 ? 5 : 6;
+  const draw = (x, out) => {
+    const seed = word();
+    put(out, seed, 0, 4);
+    put(out, answer(bucket(wordOf(seed, x), g)), 4);
+  };
+  return { bytes, thresholds: [t], draw };
+}
+
+function flh(described) {
+  const { seeds, buckets: g } = described;
+  const [t, answer] = buckets(described, g);
+  return scalar(seeds * g, [t], (x) => {
+    const seed = below(seeds);
+    return seed * g + answer(bucket(wordOf(seed, x), g));
+  });
+}
+
+function hadamard(described, k) {
+  const B = described.blocks;
+  const width = 2 ** (32 - Math.clz32(Math.ceil(k / B)));
+  const total = B * width;
+  const half = width / 2;
+  const E = expLower(fraction(described.epsilon));
+  const t = threshold(E, [half, 0], [half, total - half]);
+  const kept = halves(t);
+  return scalar(total, [t], (x) => {
+    const [block, column] = [x % B, 1 + Math.floor(x / B)];
+    const lowest = column & -column;
+    const start = below(width);
+    const odd = parity(start & column);
+    const inside = block * width + (start ^ (lowest * odd));
+    const wrong = block * width + (start ^ (lowest * (1 - odd)));
+    // Of the K - b/2 others, b/2 are in the own block and the rest in the next ones.
+    const u = below(total - half);
+    const rest = Math.max(0, u - half);
+    const away = (rest % width) + width * ((block + 1 + Math.floor(rest / width)) % B);
+    return choose(coin(kept), inside, choose(Number(u < half), wrong, away));
+  });
+}
+
+function subset(described, k) {
+  const w = described.size;
+  if (!(w >= 1 && w < k)) throw new RangeError("a set's size must be from 1 to k - 1");
+  const t = threshold(expLower(fraction(described.epsilon)), [w, 0], [w, k - w]);
+  const kept = halves(t);
+  const draw = (x, out) => {
+    const bits = new Uint8Array(k);
+    const held = coin(kept);
+    bits[x] = held;
+    for (let last = k - 1 - w; last < k - 1; last++) {
+      // Others are counted from the value on, which keeps them apart from it.
+      const taken = (x + 1 + below(last + 1)) % k;
+      const final = (x + 1 + last) % k;
+      const chosen = choose(bits[taken], final, taken);
+      // Who holds the value needs one member less, and so leaves out the first round.
+      bits[chosen] |= last === k - 1 - w ? 1 - held : 1;
+    }
+    for (let j = 0; j < k; j++) out[j >> 3] |= bits[j] << (7 - (j & 7));
+  };
+  return { bytes: Math.ceil(k / 8), thresholds: [t], draw };
+}
+
+const KINDS = {
+  __proto__: null,
+  grr,
+  sdgrr,
+  urr,
+  sue,
+  oue,
+  blh: olh,
+  olh,
+  flh,
+  hadamard,
+  subset,
+};
