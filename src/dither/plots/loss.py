@@ -104,18 +104,23 @@ def _law(axes: object, loss: Loss) -> None:
     assert isinstance(axes, Axes)
     tidy(axes, values="x")
     axes.set_title("law of the privacy loss", loc="left", fontsize=10)
-    try:
-        points, masses = loss.loss_distribution()
-    except ArgumentError:
-        axes.text(0.5, 0.5, "only bounded, not known", ha="center", transform=axes.transAxes)
+    points = masses = np.zeros(1)
+    told = "infinite: the output tells all"
+    if loss.advantage().lower < 1 - 1e-9:
+        try:
+            points, masses = loss.loss_distribution()
+        except ArgumentError:
+            told = "only bounded, not known"
+    if not masses.sum() > 0:
+        axes.text(0.5, 0.5, told, ha="center", transform=axes.transAxes)
         axes.set_xticks([])
         axes.set_yticks([])
         return
     mean = float((points * masses).sum() / masses.sum())
     spread = math.sqrt(max(float(((points - mean) ** 2 * masses).sum()), 1e-12))
     seen = points[masses > 1e-9]
-    low = max(mean - 5 * spread, float(seen.min(initial=mean)) - 0.1 * spread)
-    high = min(mean + 5 * spread, float(seen.max(initial=mean)) + 0.1 * spread)
+    low = max(mean - 5 * spread, float(np.min(seen)) - 0.1 * spread)
+    high = min(mean + 5 * spread, float(np.max(seen)) + 0.1 * spread)
     edges = np.linspace(low, high, 61)
     heights, _ = np.histogram(points, edges, weights=masses)
     axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[2])
