@@ -146,8 +146,8 @@ class Loss:
         Raises
         ------
         ArgumentError
-            The rate is out of range, the neighbours replace a unit, or several mechanisms that are
-            not all Gaussian share one sample.
+            The rate is out of range, the neighbours replace a unit, or several mechanisms share
+            one sample that are neither all Gaussian nor all with finitely many outcomes.
 
         Notes
         -----
@@ -215,16 +215,32 @@ class Loss:
             mu = math.sqrt(sum(count * part.gdp() ** 2 for part, count in parts))
             return GaussianNoise(1 / mu) if len(parts) > 1 or parts[0][1] > 1 else parts[0][0]
         if len(parts) != 1 or parts[0][1] != 1:
-            raise ArgumentError(
-                f"{what} applies to one mechanism, or to Gaussians that share a sample; sample "
-                "each mechanism by itself and add"
-            )
+            return self._together(what)
         part = parts[0][0].dominating()
         if part is None:
             raise ArgumentError(
                 f"{what} needs a mechanism whose pair is known, not only {parts[0][0].describe()}"
             )
         return part
+
+    def _together(self, what: str) -> Part:
+        from dither.privacy.side import merged
+        from dither.privacy.terms import AtomTerm
+        from dither.privacy.together import Together
+
+        stronger = tuple((part.dominating(), count) for part, count in merged(self.parts))
+        known = tuple((part, count) for part, count in stronger if part is not None)
+        finite = all(isinstance(part.term(True, 1), AtomTerm) for part, _ in known)
+        if not known or len(known) < len(stronger) or not finite:
+            raise ArgumentError(
+                f"{what} takes one mechanism, several Gaussians, or several with finitely many "
+                "outcomes (randomized_response, discrete_laplace, pure, approximate, pair): only "
+                "then is the pair of all that share the sample known. Where each mechanism draws "
+                "a sample of its own, sample each by itself and add"
+            )
+        joined = Together(known)
+        joined.term(True, 1)
+        return joined
 
     def group(self, size: int) -> Loss:
         """The loss against groups of ``size`` units that change together.

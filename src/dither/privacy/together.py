@@ -1,0 +1,87 @@
+"""Several mechanisms on one sample: the pair of the whole is mixed, not that of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.privacy.parts import Approximate, Part
+from dither.privacy.terms import AtomTerm
+from dither.privacy.terms.base import EPS
+
+__all__ = ["Together"]
+
+_MOST = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Part):
+    """Independent mechanisms with finite pairs, read as one mechanism with the product pair.
+
+    Every part's `term` is an `AtomTerm`. Losses that agree to 1e-14 of the largest are merged, and
+    that is charged as a position.
+    """
+
+    parts: tuple[tuple[Part, int], ...]
+
+    @property
+    def symmetric(self) -> bool:
+        """Where all are."""
+        return all(part.symmetric for part, _ in self.parts)
+
+    def term(self, removal: bool, count: int) -> AtomTerm:
+        """The product law."""
+        losses, masses = np.zeros(1), np.ones(1)
+        relative = position = kept = 0.0
+        for part, times in self.parts:
+            one = part.term(removal, 1)
+            assert isinstance(one, AtomTerm)
+            for _ in range(times):
+                if len(losses) * len(one.losses) > 50 * _MOST:
+                    raise ArgumentError(
+                        "too many outcomes share one sample; sample fewer mechanisms together"
+                    )
+                losses = (losses[:, None] + one.losses[None, :]).ravel()
+                masses = (masses[:, None] * one.probabilities[None, :]).ravel()
+                order = np.argsort(losses, kind="stable")
+                losses, masses = losses[order], masses[order]
+                near = 1e-14 * max(1e-300, float(np.abs(losses).max()))
+                key = np.floor(losses / near)
+                starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
+                losses, masses = losses[starts], np.add.reduceat(masses, starts)
+                relative += one.relative + EPS * (4 + len(one.losses))
+                position += one.position + 4 * EPS * float(np.abs(losses).max()) + 2 * near
+                kept += math.log1p(-one.infinite)
+        if len(losses) > _MOST:
+            raise ArgumentError(
+                "too many outcomes share one sample; sample fewer mechanisms together"
+            )
+        infinite = -math.expm1(kept) * (1 + 1e-14)
+        return AtomTerm(losses, masses, count, infinite, relative=relative, position=position)
+
+    def grouped(self, size: int) -> Part:
+        """By the pure epsilon of the whole, where there is one."""
+        ends = [self.term(removal, 1) for removal in (True, False)]
+        if any(end.infinite > 0 for end in ends):
+            raise ArgumentError("group of mechanisms on one sample needs pure mechanisms")
+        return Approximate(size * max(end.top() for end in ends) * (1 + 1e-12), 0.0)
+
+    def gdp(self) -> float:
+        """Squares add up."""
+        return math.sqrt(sum(count * part.gdp() ** 2 for part, count in self.parts))
+
+    def rho(self) -> float:
+        """Adds up."""
+        return sum(count * part.rho() for part, count in self.parts)
+
+    def tail(self) -> float:
+        """Adds up."""
+        return sum(count * part.tail() for part, count in self.parts)
+
+    def describe(self) -> str:
+        """As written."""
+        words = [p.describe() if k == 1 else f"{k} * {p.describe()}" for p, k in self.parts]
+        return "(" + " + ".join(words) + ")"
