@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.plots.canvas import COLOURS, INK, MARKERS, WIDTH, finish, new_figure, short, tidy
+from dither.plots.canvas import COLOURS, INK, MARKERS, WIDTH, finish, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +59,7 @@ def draw_distribution(
     axes.stairs(found.shares / widths, found.edges, color=COLOURS[0], linewidth=1.2, label=rule)
     axes.axvline(found.mean, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
     axes.annotate(
-        f"mean {short(found.mean)}",
+        f"mean {found.mean:.6g}".replace("-", "\N{MINUS SIGN}"),
         (found.mean, 1),
         (4, -4),
         xycoords=("data", "axes fraction"),
@@ -69,8 +70,8 @@ def draw_distribution(
     )
     tidy(axes, values="y")
     axes.set_ylabel("share of people per unit")
+    axes.margins(x=0, y=0.14)
     axes.set_ylim(bottom=0)
-    axes.margins(x=0)
     if known is not None:
         axes.legend(frameon=False, fontsize=9, loc="upper right")
     return finish(figure, title="Estimated distribution", foot=foot, path=path)
@@ -111,7 +112,7 @@ def draw_means(
             axes.hlines(place, *one.interval, color=colour, linewidth=2)
         axes.plot([one.mean], [place], marker, color=colour, markersize=6)
         axes.annotate(
-            f"{short(one.mean)}{' (biased)' if one.biased else ''}",
+            f"{_digits(one)}{' (biased)' if one.biased else ''}",
             (one.mean, place),
             (0, 8),
             textcoords="offset points",
@@ -128,7 +129,14 @@ def draw_means(
     axes.set_xlabel("mean of the values")
     percent = f"{100 * found[0].confidence:g} %"
     foot = f"{found[0].n:,} reports. Lines: {percent} intervals; an estimate with a bias has none."
+    foot += " Dashed: the truth." if truth is not None else ""
     return finish(figure, title="Estimated mean", foot=foot, path=path)
+
+
+def _digits(one: MeanEstimate) -> str:
+    """The mean with as many decimals as its standard error has two digits in."""
+    places = 0 if one.standard_error == 0 else 1 - math.floor(math.log10(one.standard_error))
+    return f"{one.mean:,.{min(max(places, 0), 12)}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _values(found: Distribution, known: Any, foot: str, path: str | Path | None) -> Figure:
