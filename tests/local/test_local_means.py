@@ -95,6 +95,7 @@ def test_laplace_law_and_promise(epsilon: float, steps: int) -> None:
         *CHANNELS,
         local.Hybrid(local.Interval(0, 3, steps=37), 1),
         local.PM(local.Interval(steps=64), 2),
+        local.Laplace(local.Interval(steps=20), 3),
     ],
     ids=_names,
 )

@@ -36,12 +36,11 @@ from dither.numeric import Words
 if TYPE_CHECKING:
     from dither.local.means.bins import Linear
 
-__all__ = ["Laplace", "LaplaceLaw"]
+__all__ = ["Laplace", "LaplaceLaw", "LaplaceProducts"]
 
 Array = npt.NDArray[np.float64]
 
 _SCALES = 16
-_OUTPUT_BINS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +114,44 @@ class LaplaceLaw:
         return np.array([self.row(x) @ weights for x in range(self.steps + 1)])
 
 
+class LaplaceProducts:
+    """f @ matrix and matrix @ w with all reports at or beyond either end in one bin each.
+
+    From an end outwards every row falls by the same r a step, so how far out a report lies tells
+    nothing. Within, sums of f·r^|i-j| are two running sums, of f/r^i and f·r^i; as r^-N = e^epsilon
+    neither overflows, and as all terms are positive nothing cancels.
+
+    Parameters
+    ----------
+    law : LaplaceLaw
+    """
+
+    def __init__(self, law: LaplaceLaw) -> None:
+        rate = 1 / float(law.scale)
+        self.powers = np.exp(-rate * np.arange(law.steps + 1))
+        self.middle = -math.expm1(-rate) / (1 + math.exp(-rate))
+        self.end = 1 / (1 + math.exp(-rate))
+
+    def _sums(self, f: Array) -> Array:
+        below = self.powers * np.cumsum(f / self.powers)
+        above = np.cumsum((f * self.powers)[::-1])[::-1] / self.powers
+        return np.asarray(below + above - f)
+
+    def forward(self, f: Array) -> Array:
+        """Shares of the bins of reports, one a point."""
+        found = self.middle * self._sums(f)
+        found[0] = self.end * (f @ self.powers)
+        found[-1] = self.end * (f @ self.powers[::-1])
+        return found
+
+    def back(self, weights: Array) -> Array:
+        """E[weights[bin of the report] | point]."""
+        inner = weights.copy()
+        inner[[0, -1]] = 0.0
+        ends = weights[0] * self.powers + weights[-1] * self.powers[::-1]
+        return np.asarray(self.middle * self._sums(inner) + self.end * ends)
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Laplace(NumericChannel):
     """Discrete Laplace noise on the lattice.
@@ -182,12 +219,14 @@ class Laplace(NumericChannel):
         )
 
     def linear(self, bins: int | None, outputs: int | str | None) -> Linear:
-        """The law between bins, in at most 4,096 bins of reports unless told."""
-        from dither.local.means.bins import Dense, point_bins, report_bins
+        """The law between bins; unless told, all beyond either end is one bin, at no loss."""
+        from dither.local.means.bins import Binned, Dense, point_bins, report_bins
 
-        if outputs is None:
-            outputs = min(_OUTPUT_BINS, self.outputs)
         starts = point_bins(self, bins)
+        if outputs is None:
+            ends = np.append(0, self.law.reach + np.arange(1, self.interval.steps + 1))
+            products = LaplaceProducts(self.law)
+            return Binned(products, starts, self.interval.steps + 1, ends, ends)
         edges = report_bins(self, outputs, starts)
         below = self.law.below(np.arange(self.interval.steps + 1), np.append(edges, self.outputs))
         sizes = np.diff(np.append(starts, self.interval.steps + 1))
