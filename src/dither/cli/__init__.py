@@ -17,6 +17,7 @@ from dither.cli.explain_command import explain
 from dither.cli.failing import Careful
 from dither.cli.init_command import init
 from dither.cli.ledger_command import ledger
+from dither.cli.local_command import local
 from dither.cli.preview_command import preview
 from dither.cli.release_command import release
 from dither.cli.verify_command import verify
@@ -40,5 +41,17 @@ def main() -> None:
     """Learn from sensitive data without learning about any one person in it."""
 
 
-for command in (init, explain, preview, release, verify, ledger, account, audit, anonymize, demo):
+for command in (
+    init,
+    explain,
+    preview,
+    release,
+    verify,
+    ledger,
+    account,
+    audit,
+    anonymize,
+    local,
+    demo,
+):
     main.add_command(command)

@@ -1,0 +1,24 @@
+"""The experiments of SDLDP (Chen, Ye, Zhang and Shu, 2025), redone, beside the theory put right.
+
+Figures 2 and 4 to 9, with the baselines that the paper lacks, and a verdict on each of its claims.
+Frequencies need only the two marginals, which stand here; means need the heights and weights of the
+SOCR growth survey, as a file.
+"""
+
+from dither.local.reproduce.claims import Claim, claims
+from dither.local.reproduce.figures import Curve, Panel, PaperFigure
+from dither.local.reproduce.frequencies import adversary_figure, frequency_figures
+from dither.local.reproduce.numbers import mean_figures, read_survey, variance_figure
+
+__all__ = [
+    "Claim",
+    "Curve",
+    "Panel",
+    "PaperFigure",
+    "adversary_figure",
+    "claims",
+    "frequency_figures",
+    "mean_figures",
+    "read_survey",
+    "variance_figure",
+]

@@ -1,0 +1,86 @@
+"""What a figure of the paper shows, as numbers: curves over epsilon, in panels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EPSILONS", "Curve", "Panel", "PaperFigure", "exponent"]
+
+EPSILONS = (*(f"0.{i}" for i in range(1, 10)), "1")
+"""The paper's: 0.1 to 1 in steps of 0.1, as exact decimals."""
+
+Array = npt.NDArray[np.float64]
+
+
+def exponent(values: Any) -> Array:
+    """log10, as the paper's axes have it."""
+    return np.asarray(np.log10(np.asarray(values, dtype=np.float64)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """One line of a panel.
+
+    Parameters
+    ----------
+    label : str
+    values : array of float, shape (10,)
+        At `EPSILONS`; log10 of an error, or a share.
+    how : {"exact", "simulated", "printed", "baseline"}
+        By formula, by drawing reports, by the paper's own formula, or what needs no reports.
+    """
+
+    label: str
+    values: Array
+    how: str = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One set of axes."""
+
+    title: str
+    ylabel: str
+    curves: tuple[Curve, ...]
+
+    def __getitem__(self, label: str) -> Array:
+        """The values of the curve of that label, the first of its kind."""
+        return next(curve.values for curve in self.curves if curve.label == label)
+
+    def of(self, label: str, how: str) -> Array:
+        """The values of the curve of that label and kind."""
+        return next(c.values for c in self.curves if (c.label, c.how) == (label, how))
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFigure:
+    """A figure of the paper.
+
+    Parameters
+    ----------
+    number : int
+        Its number there.
+    title : str
+    panels : tuple of Panel
+    note : str
+        What this version puts right or adds.
+    """
+
+    number: int
+    title: str
+    panels: tuple[Panel, ...]
+    note: str
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the figure; write it where a path is given (.png, .svg or .pdf)."""
+        from dither.plots.paper import draw
+
+        return draw(self, path)

@@ -1,0 +1,241 @@
+"""Figures 2, 5, 6 and 9: shares of values by GRR, URR, SDGRR and personalised SDGRR.
+
+Errors by formula are given the users' values: the protocol's own noise, which repeated runs on one
+data set have. Simulated errors are means over runs, as the paper's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.local.finite import FiniteChannel
+from dither.local.frequency.grr import GRR
+from dither.local.frequency.sdgrr import SDGRR
+from dither.local.frequency.urr import URR
+from dither.local.means.personalised import Personalised
+from dither.local.reproduce.figures import EPSILONS, Curve, Panel, PaperFigure, exponent
+from dither.local.simulate import simulate
+
+__all__ = [
+    "HIGH",
+    "MARGINALS",
+    "USERS",
+    "adversary_figure",
+    "frequency_figures",
+    "histogram_of",
+    "shared_out",
+    "variance_printed",
+]
+
+Array = npt.NDArray[np.float64]
+
+USERS = 2_458_285
+MARGINALS = {
+    "EA": (44, 32, 17, 17, 70, 114, 39, 42, 40, 29, 225, 145, 26, 22, 92, 31, 10, 5),
+    "MS": (215, 423, 17, 58, 65, 18, 204),
+}
+"""US census of 1990, per mille: years of school (18 values), marital status (7)."""
+
+HIGH = {"EA": {25: 4, 50: 9, 75: 14}, "MS": {25: 2, 50: 4, 75: 5}}
+"""How many values, the first of each list, are high at a quarter, a half and three quarters."""
+
+PEOPLE = {25: 0.4, 50: 0.3, 75: 0.3}
+"""Of the personalised mechanism: which people choose which share of high values."""
+
+
+def histogram_of(name: str) -> npt.NDArray[np.int64]:
+    """How many of the census's people hold each value."""
+    weights = np.array(MARGINALS[name], dtype=np.float64)
+    return np.asarray(np.floor(USERS * weights / weights.sum() + 0.5), dtype=np.int64)
+
+
+def shared_out(histogram: npt.NDArray[np.int64]) -> dict[int, npt.NDArray[np.int64]]:
+    """People of each value by what they choose; the choice does not depend on the value."""
+    quarter = np.round(histogram * PEOPLE[25]).astype(np.int64)
+    half = np.round(histogram * PEOPLE[50]).astype(np.int64)
+    return {25: quarter, 50: half, 75: histogram - quarter - half}
+
+
+def variance_printed(k: int, h: int, frequencies: Array, epsilon: float, n: int) -> Array:
+    """Equation (12) of the paper: the variance of a low value's share, as printed."""
+    e, m = math.exp(epsilon), k - h
+    total = frequencies[:h].sum()
+    return np.full(m, (k + e - 1 - total) * total / (n * (m + e - 1) ** 2))
+
+
+def theory_figure() -> PaperFigure:
+    """Figure 2: variances by formula, for even shares, k = 18."""
+    k, n = 18, USERS
+    even = np.full(k, 1 / k)
+    curves = [Curve("GRR", exponent([GRR(k, e).variance(even, n).mean() for e in EPSILONS]))]
+    for share, h in HIGH["EA"].items():
+        label = f"low values, {100 - share} % low"
+        low = [SDGRR(k, range(h), e).variance(even, n)[h:].mean() for e in EPSILONS]
+        printed = [variance_printed(k, h, even, float(e), n).mean() for e in EPSILONS]
+        curves.append(Curve(label, exponent(low)))
+        curves.append(Curve(label, exponent(printed), "printed"))
+    return PaperFigure(
+        2,
+        "Variance of an estimated share, by formula",
+        (Panel("even shares, 18 values", "log10 variance", tuple(curves)),),
+        "Dotted: equation (12) as printed takes the estimated total of high values as known.",
+    )
+
+
+def frequency_figures(runs: int, rng: np.random.Generator) -> list[PaperFigure]:
+    """Figures 2, 5 and 6, with `runs` simulated surveys a point."""
+    five, six = [], []
+    for name in MARGINALS:
+        histogram = histogram_of(name)
+        k, high = histogram.size, HIGH[name]
+        plain: dict[str, list[FiniteChannel]] = {
+            "GRR": [GRR(k, e) for e in EPSILONS],
+            "URR-25": [URR(k, range(high[25]), e) for e in EPSILONS],
+            **{
+                f"SDGRR-{share}": [SDGRR(k, range(h), e) for e in EPSILONS]
+                for share, h in high.items()
+            },
+        }
+        found = {label: _both(channels, histogram, runs, rng) for label, channels in plain.items()}
+        mixed = _personalised(name, histogram, runs, rng)
+        title = f"{name}, {k} values"
+        five.append(
+            Panel(
+                title,
+                "log10 mean squared error",
+                (*found["GRR"], *found["URR-25"], *found["SDGRR-25"], *mixed),
+            )
+        )
+        rest = [found[label] for label in ("GRR", "SDGRR-25", "SDGRR-50", "SDGRR-75")]
+        six.append(
+            Panel(title, "log10 mean squared error", tuple(c for pair in rest for c in pair))
+        )
+    return [
+        theory_figure(),
+        PaperFigure(
+            5,
+            "Error of estimated shares",
+            tuple(five),
+            "Lines: by formula. Marks: simulated. Personalised: weights n/σ², or one likelihood.",
+        ),
+        PaperFigure(
+            6,
+            "Error of estimated shares, by how many values are high",
+            tuple(six),
+            "Lines: by formula. Marks: simulated.",
+        ),
+    ]
+
+
+def adversary_figure(runs: int, rng: np.random.Generator) -> PaperFigure:
+    """Figure 9, guesses of high values; and what it leaves out, guesses of the class."""
+    panels = []
+    for name in MARGINALS:
+        histogram = histogram_of(name)
+        k, shares = histogram.size, histogram / histogram.sum()
+        curves, classes = [], []
+        for label, h, make in _attacked(k, name):
+            channels = [make(e) for e in EPSILONS]
+            exact = [c.attack(shares, high=range(h)) for c in channels]
+            blind = [c.attack(high=range(h)).per_class["high"] for c in channels]
+            curves.append(Curve(label, np.array(blind)))
+            seen = [_guessed(c, histogram, h, runs, rng) for c in channels]
+            curves.append(Curve(label, np.array(seen), "simulated"))
+            games = [attack.who_is_high for attack in exact]
+            classes.append(Curve(label, np.array([g.auc for g in games if g is not None])))
+        panels += [
+            Panel(f"{name}: a high value", "share guessed right", tuple(curves)),
+            Panel(f"{name}: is it a high one?", "area under the ROC curve", tuple(classes)),
+        ]
+    return PaperFigure(
+        9,
+        "What one report gives away",
+        tuple(panels),
+        "Left as in the paper (no prior). Right: whether a value is high, by who knows the shares.",
+    )
+
+
+def _attacked(k: int, name: str) -> Iterator[tuple[str, int, Callable[[str], FiniteChannel]]]:
+    """Label, number of high values and maker of each attacked channel."""
+    yield "GRR", HIGH[name][25], partial(GRR, k)
+    for share, h in HIGH[name].items():
+        yield f"SDGRR-{share}", h, partial(SDGRR, k, range(h))
+        yield f"URR-{share}", h, partial(URR, k, range(h))
+
+
+def _guessed(
+    channel: FiniteChannel,
+    histogram: npt.NDArray[np.int64],
+    h: int,
+    runs: int,
+    rng: np.random.Generator,
+) -> float:
+    """The share of holders of high values whose report is their value: the best blind guess."""
+    right, all_ = 0, runs * int(histogram[:h].sum())
+    matrix = channel.matrix
+    for x in range(h):
+        right += int(rng.binomial(histogram[x], matrix[x, x], size=runs).sum())
+    return right / all_
+
+
+def _both(
+    channels: list[FiniteChannel],
+    histogram: npt.NDArray[np.int64],
+    runs: int,
+    rng: np.random.Generator,
+) -> tuple[Curve, Curve]:
+    n = int(histogram.sum())
+    shares = histogram / n
+    label = _label(channels[0])
+    exact = [c.variance(shares, n).mean() for c in channels]
+    seen = [
+        np.mean([(_estimate(c, histogram, rng) - shares) ** 2 for _ in range(runs)])
+        for c in channels
+    ]
+    return Curve(label, exponent(exact)), Curve(label, exponent(seen), "simulated")
+
+
+def _estimate(
+    channel: FiniteChannel, histogram: npt.NDArray[np.int64], rng: np.random.Generator
+) -> Array:
+    drawn = simulate(channel, histogram, rng)
+    return channel.decode(drawn.counts, drawn.n)
+
+
+def _label(channel: FiniteChannel) -> str:
+    high = getattr(channel, "high", None)
+    if high is None:
+        return "GRR"
+    name = "EA" if len(high) == len(MARGINALS["EA"]) else "MS"
+    share = next(s for s, h in HIGH[name].items() if h == sum(high))
+    return f"{channel.kind.upper()}-{share}"
+
+
+def _personalised(
+    name: str, histogram: npt.NDArray[np.int64], runs: int, rng: np.random.Generator
+) -> list[Curve]:
+    """By formula with the best weights, and both ways of combining, simulated."""
+    k, n = histogram.size, int(histogram.sum())
+    shares, groups = histogram / n, shared_out(histogram)
+    stacked = np.concatenate(list(groups.values()))
+    exact, weighted, pooled = [], [], []
+    for e in EPSILONS:
+        channels = {share: SDGRR(k, range(h), e) for share, h in HIGH[name].items()}
+        each = [1 / channels[s].variance(shares, int(g.sum())) for s, g in groups.items()]
+        precision = np.sum(each, axis=0)
+        exact.append((1 / precision).mean())
+        channel = Personalised({f"{s} % high": c for s, c in channels.items()})
+        drawn = [simulate(channel, stacked, rng) for _ in range(runs)]
+        combined = [channel.weighted(d).combined for d in drawn]
+        weighted.append(np.mean([(c - shares) ** 2 for c in combined]))
+        pooled.append(np.mean([(channel.pooled(d).shares - shares) ** 2 for d in drawn]))
+    return [
+        Curve("SDGRR-Personalised", exponent(exact)),
+        Curve("SDGRR-Personalised", exponent(weighted), "simulated"),
+        Curve("one pooled likelihood", exponent(pooled), "simulated"),
+    ]

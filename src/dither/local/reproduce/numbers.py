@@ -1,0 +1,163 @@
+"""Figures 4, 7 and 8: means by PM and SDPM, with the baselines that the paper lacks.
+
+The paper scales heights and weights to [-1, 1] by their least and greatest value, which puts their
+means next to 0, where the middle of the interval is a better answer than PM's. Each panel therefore
+has PM with the same EM, the constant middle, and a twin on data that lie off the centre.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local.means.em import em
+from dither.local.means.formulas import (
+    midpoint_error,
+    paper_tolerance,
+    pm_variance,
+    sdpm_low_variance,
+    sdpm_low_variance_printed,
+)
+from dither.local.means.interval import Interval
+from dither.local.means.mean import mean
+from dither.local.means.personalised import Personalised
+from dither.local.means.piecewise import PM
+from dither.local.means.sdpm import SDPM
+from dither.local.reproduce.figures import EPSILONS, Curve, Panel, PaperFigure, exponent
+from dither.local.reproduce.frequencies import shared_out
+from dither.local.simulate import simulate
+
+__all__ = ["COLUMNS", "mean_figures", "read_survey", "scaled", "variance_figure"]
+
+Array = npt.NDArray[np.float64]
+
+COLUMNS = ("weight", "height")
+STEPS = 128
+LOW = {25: ("-0.75", "0.75"), 50: ("-0.5", "0.5"), 75: ("-0.25", "0.25")}
+"""The low range that leaves this share of the interval high."""
+
+
+def read_survey(path: str | Path) -> dict[str, Array]:
+    """Heights and weights of the SOCR growth survey, as in the paper.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV file with a header and the columns height and weight, in that order.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such file, or it is not of two columns of numbers.
+    """
+    try:
+        rows = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    except OSError:
+        raise ArgumentError(f"data: cannot read {Path(path).name}") from None
+    except ValueError:
+        raise ArgumentError("data must be a CSV file of numbers with a header") from None
+    if rows.shape[1] != 2 or rows.shape[0] < 2 or not np.isfinite(rows).all():
+        raise ArgumentError("data must have the two columns height and weight")
+    return {"weight": rows[:, 1], "height": rows[:, 0]}
+
+
+def scaled(values: Array, *, centred: bool = True) -> npt.NDArray[np.int64]:
+    """A histogram over the interval's points, scaled to [-1, 1], or to [-1, 0] off the centre."""
+    x = (values - values.min()) / (values.max() - values.min())
+    places = np.round(x * (STEPS if centred else STEPS // 2)).astype(np.int64)
+    return np.bincount(places, minlength=STEPS + 1)
+
+
+def variance_figure() -> PaperFigure:
+    """Figure 4: the largest variance of one report's value, low range [-0.5, 0.5]."""
+    c, x = 0.5, np.linspace(0, 1, 201)
+    low = x[x <= c]
+    eps = [float(e) for e in EPSILONS]
+    curves = (
+        Curve("PM, any value", exponent([pm_variance(x, e).max() for e in eps])),
+        Curve("SDPM, low values", exponent([sdpm_low_variance(low, e, c).max() for e in eps])),
+        Curve(
+            "SDPM, low values", exponent([sdpm_low_variance_printed(e, c) for e in eps]), "printed"
+        ),
+    )
+    return PaperFigure(
+        4,
+        "Largest variance of a report, by formula",
+        (Panel("low range [-0.5, 0.5]", "log10 variance", curves),),
+        "Dotted: theorem 4 as printed drops a term; a low value's report is also biased.",
+    )
+
+
+def mean_figures(
+    survey: dict[str, Array], runs: int, rng: np.random.Generator
+) -> list[PaperFigure]:
+    """Figures 7 and 8 on both columns, centred as in the paper and off the centre."""
+    seven, eight = [], []
+    for centred in (True, False):
+        for name in COLUMNS:
+            histogram = scaled(survey[name], centred=centred)
+            found = _errors(histogram, runs, rng)
+            where = "as in the paper" if centred else "off the centre"
+            title = f"{name}, {where}"
+            label = "log10 mean squared error"
+            names = ("PM", "PM + EM", "SDPM-50", "SDPM-Personalised", "one pooled likelihood")
+            rest = [Curve(n, found[n], "simulated") for n in names]
+            constant = Curve("the constant middle", found["constant"], "baseline")
+            seven.append(Panel(title, label, (*rest, constant)))
+            graded = ("SDPM-25", "SDPM-50", "SDPM-75")
+            eight.append(
+                Panel(title, label, (*(Curve(n, found[n], "simulated") for n in graded), constant))
+            )
+    note = "Simulated. Dashed: answering the middle of the interval, without any report."
+    return [
+        PaperFigure(7, "Error of an estimated mean", tuple(seven), note),
+        PaperFigure(8, "Error of an estimated mean, by how much is high", tuple(eight), note),
+    ]
+
+
+def _errors(
+    histogram: npt.NDArray[np.int64], runs: int, rng: np.random.Generator
+) -> dict[str, Array]:
+    """log10 mean squared errors by name, each at all epsilons."""
+    interval = Interval(-1, 1, steps=STEPS)
+    n = int(histogram.sum())
+    truth = float(histogram @ interval.points) / n
+    groups = np.concatenate(list(shared_out(histogram).values()))
+    found: dict[str, list[float]] = {}
+    for epsilon in EPSILONS:
+        options = {"bins": STEPS, "tolerance": paper_tolerance(float(epsilon)) / n}
+        graded = {share: SDPM(interval, low, epsilon) for share, low in LOW.items()}
+        mixed = Personalised({f"{share} % high": c for share, c in graded.items()})
+        errors: dict[str, list[float]] = {}
+        for _ in range(runs):
+            here = _one_run(PM(interval, epsilon), graded, mixed, histogram, groups, options, rng)
+            for name, value in here.items():
+                errors.setdefault(name, []).append((value - truth) ** 2)
+        for name, squares in errors.items():
+            found.setdefault(name, []).append(float(np.mean(squares)))
+    found["constant"] = [midpoint_error(truth)] * len(EPSILONS)
+    return {name: exponent(values) for name, values in found.items()}
+
+
+def _one_run(
+    plain: PM,
+    graded: dict[int, SDPM],
+    mixed: Personalised,
+    histogram: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64],
+    options: dict[str, Any],
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    """Every estimate of the mean, once."""
+    reports = simulate(plain, histogram, rng)
+    found = {"PM": float(mean(reports).mean), "PM + EM": em(reports, **options).mean}
+    for share, channel in graded.items():
+        found[f"SDPM-{share}"] = em(simulate(channel, histogram, rng), **options).mean
+    several = simulate(mixed, groups, rng)
+    found["SDPM-Personalised"] = mixed.weighted(several, **options).mean
+    found["one pooled likelihood"] = mixed.pooled(several, **options).mean
+    return found

@@ -1,0 +1,92 @@
+"""Figures of a paper, redrawn: one panel a data set, lines by formula, marks where simulated."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dither.plots.canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, finish, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dither.local.reproduce.figures import Panel, PaperFigure
+
+__all__ = ["draw"]
+
+_GREY = "#8a8a8a"
+"""A seventh colour."""
+
+_ABREAST = 3
+"""Entries of the legend on a line."""
+
+
+def draw(paper: PaperFigure, path: str | Path | None = None) -> Figure:
+    """Draw a figure of the paper; write it where a path is given."""
+    rows = math.ceil(len(paper.panels) / 2)
+    columns = min(2, len(paper.panels))
+    labels = list(dict.fromkeys(c.label for panel in paper.panels for c in panel.curves))
+    colours = dict(zip(labels, (*COLOURS, _GREY, INK), strict=False))
+    lines = math.ceil(_legend_size(paper) / _ABREAST)
+    below = 0.3 * lines
+    figure = new_figure(WIDTH, 1.0 + 2.9 * rows + below)
+    grid = figure.add_gridspec(rows + 1, columns, height_ratios=[2.9] * rows + [below])
+    handles: dict[str, Artist] = {}
+    for i, panel in enumerate(paper.panels):
+        axes = figure.add_subplot(grid[i // columns, i % columns])
+        _panel(axes, panel, colours)
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    foot = figure.add_subplot(grid[rows, :])
+    foot.set_axis_off()
+    legend = foot.legend(
+        list(handles.values()),
+        list(handles),
+        loc="center left",
+        bbox_to_anchor=(-0.02, 0.5),
+        ncols=_ABREAST,
+        frameon=False,
+        fontsize=9,
+        columnspacing=1.6,
+    )
+    legend.set_in_layout(False)
+    title = f"Figure {paper.number}: {paper.title}"
+    return finish(figure, title=title, foot=paper.note, path=path)
+
+
+def _legend_size(paper: PaperFigure) -> int:
+    shown = {c.label if c.how != "printed" else "" for p in paper.panels for c in p.curves}
+    return len(shown)
+
+
+def _panel(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
+    from dither.local.reproduce.figures import EPSILONS
+
+    x = [float(e) for e in EPSILONS]
+    named = {curve.label for curve in panel.curves if curve.how == "exact"}
+    for curve in panel.curves:
+        colour = colours[curve.label]
+        marker = MARKERS[list(colours).index(curve.label) % len(MARKERS)]
+        if curve.how == "simulated" and curve.label in named:
+            axes.plot(x, curve.values, marker, color=colour, markersize=5)
+            continue
+        style = {"exact": "-", "simulated": "-", "printed": ":", "baseline": "--"}[curve.how]
+        label = "as printed" if curve.how == "printed" else curve.label
+        mark = marker if curve.how == "simulated" else None
+        axes.plot(
+            x,
+            curve.values,
+            style,
+            color=colour,
+            linewidth=1.8,
+            marker=mark,
+            markersize=5,
+            label=label,
+        )
+    axes.set_xlabel("ε")
+    axes.set_ylabel(panel.ylabel)
+    axes.set_title(panel.title, loc="left", fontsize=10, color=MUTED)
+    tidy(axes, values="y")
