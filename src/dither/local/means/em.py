@@ -78,6 +78,7 @@ def em(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dither import local
     >>> channel = local.SW(local.Interval(0, 1, steps=64), epsilon=2)
     >>> histogram = np.bincount(np.arange(20, 30).repeat(1000), minlength=65)

@@ -112,6 +112,12 @@ class Interval:
         ArgumentError
             A value is missing, not a number, or outside the bounds while `clamp` is not set. No
             value is shown.
+
+        Notes
+        -----
+        Columns of up to 1,024, a device's, go by rationals throughout. Longer ones go by doubles,
+        and by rationals for what lies within 2**-32 of a point; their time depends a little on how
+        many values do.
         """
         base, part = self._places(column(values))
         up = words.words(base.size) < part
