@@ -54,7 +54,7 @@ def one_delta(
         low, high = rest + scale * low, rest + scale * high
         return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
     found = this.answer(None, round(4 * at) / 4 if rough else at)
-    low, high = found.lower(at), found.upper(at)
+    low, high = min(found.lower(at), 0.0), min(found.upper(at), 0.0)
     if at >= this.top * (1 + 1e-12):
         high = math.log(this.infinite) if this.infinite > 0 else -math.inf
     extra = _slacked(loss, at)
