@@ -140,7 +140,7 @@ _NARROW = 2e-7
 _SMOOTHED = 3e-6
 """The same, of a contour that takes a hundred times longer."""
 
-_ATTEMPTS = 6
+_ATTEMPTS = 4
 
 
 def _settled(
