@@ -127,7 +127,8 @@ def _bracket(promise: _Promise, x: float, here: float, falls: bool) -> tuple[flo
             return (at, following) if kept else (following, at)
         at, value = following, after
     raise ArgumentError(
-        f"no parameter meets epsilon and delta; the nearest reachable is {at:.6g}"
+        f"no parameter meets epsilon and delta; the nearest reachable is {at:.6g}, where delta at "
+        f"this epsilon is still {promise.make(at).delta(promise.epsilon).upper:.6g}"
         if value > 0
         else f"every parameter down to {at:.6g} meets epsilon and delta; nothing to calibrate"
     )
