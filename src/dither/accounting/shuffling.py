@@ -106,7 +106,8 @@ class Shuffled:
     def epsilon(self, delta: float) -> Bound:
         """The least epsilon at a delta in (0, 1)."""
         target = number("delta", delta, low=0, high=1)
-        if self._ends(0.0, target)[1] <= target:
+        rough = replace(self, classes=_ROUGH)
+        if rough._ends(0.0, target)[1] <= target:
             return Bound(0.0, 0.0, self.method)
         top = math.log(self.p) * (1 + 1e-15)
         if self.answers is None:

@@ -47,11 +47,10 @@ def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
     for each of its claims whether it holds. Figures 7 and 8 need --data; with ten runs they take
     about two minutes.
     """
-    import numpy as np
-
     from dither.local import reproduce as paper
+    from dither.numeric import SimulatedWords
 
-    rng = np.random.default_rng(seed)
+    rng = SimulatedWords(seed).generator()
     survey = paper.read_survey(data) if data is not None else None
     out.mkdir(parents=True, exist_ok=True)
     with waiting("shares of values: GRR, URR, SDGRR"):

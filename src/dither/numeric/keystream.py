@@ -172,6 +172,10 @@ class SimulatedWords(_Integers):
             raise ArgumentError("n must be at least 0")
         return self._generator.integers(0, 2**64, size=n, dtype=np.uint64)
 
+    def generator(self) -> np.random.Generator:
+        """Numpy's own view of the simulation, for what draws from other laws than uniform words."""
+        return self._generator
+
 
 class _PerThread(threading.local):
     def __init__(self) -> None:
