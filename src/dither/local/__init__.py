@@ -11,6 +11,7 @@ from dither.local.channel import Channel, channel_from_dict
 from dither.local.domain import Domain
 from dither.local.estimate import Estimate
 from dither.local.finite import FiniteChannel
+from dither.local.frequency.bloom import BloomFindings, BloomRAPPOR
 from dither.local.frequency.grr import GRR
 from dither.local.frequency.hadamard import Hadamard
 from dither.local.frequency.histogram import SHE, THE
@@ -74,6 +75,8 @@ __all__ = [
     "Attack",
     "Attributes",
     "BadChunk",
+    "BloomFindings",
+    "BloomRAPPOR",
     "Channel",
     "Choice",
     "ClassGame",

@@ -6,11 +6,11 @@ HMAC(K, "expand")::
     start = first 16 bytes of HMAC-SHA256(K, label ‖ 0 ‖ user ‖ 0 ‖ code)
     words = AES(start), AES(start + 1), ...   (as one 128-bit big-endian number, two words a block)
 
-where label is the channel's hash, in hexadecimal; user is the length of the bytes of the user's
-name, in decimals, ":" and those bytes; and code is decimal, or empty for what belongs to the user
-and not to a value. HMAC-SHA256 is a pseudo-random function and counter mode a stream that nobody
-without the key can tell from coins: the promises of permanent randomness rest on that, and on the
-key staying on the device.
+where label is a channel's hash, in hexadecimal; user is the length of the bytes of the user's name,
+in decimals, ":" and those bytes; and code is decimal, or "v", a length, ":" and so many bytes of
+the value itself, or empty for what belongs to the user and not to a value. HMAC-SHA256 is a
+pseudo-random function and counter mode a stream that nobody without the key can tell from coins:
+the promises of permanent randomness rest on that, and on the key staying on the device.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Memory:
             What the words are for: a channel's hash.
         users : sequence of str or int
             One name a report; any will do on a device of one user.
-        codes : sequence of int or None
-            One code a report; None for words that are the user's whatever the value.
+        codes : sequence of int, bytes or None
+            One code or value a report; None for words that are the user's whatever the value.
         n : int
             Words for each.
 
@@ -122,4 +122,6 @@ def _named(user: Any) -> bytes:
 
 
 def _coded(code: Any) -> bytes:
+    if isinstance(code, bytes):
+        return b"v%d:" % len(code) + code
     return b"" if code is None else b"%d" % int(code)

@@ -14,7 +14,7 @@ __all__ = ["nonnegative"]
 Array = npt.NDArray[np.float64]
 
 
-def nonnegative(gram: Array, moments: Array) -> Array:
+def nonnegative(gram: Array, moments: Array, limit: int | None = None) -> Array:
     """The f >= 0 with the least f'Gf - 2f'm, for G = A'A and m = A'y.
 
     Parameters
@@ -22,6 +22,8 @@ def nonnegative(gram: Array, moments: Array) -> Array:
     gram : array of float, shape (k, k)
         Positive semi-definite.
     moments : array of float, shape (k,)
+    limit : int, optional
+        Stop when so many coefficients are above 0: those that explained most were let in first.
 
     Returns
     -------
@@ -34,12 +36,12 @@ def nonnegative(gram: Array, moments: Array) -> Array:
     for _ in range(3 * k + 10):
         slope = np.where(free, -np.inf, moments - gram @ f)
         entering = int(slope.argmax())
-        if slope[entering] <= tolerance:
+        if slope[entering] <= tolerance or (limit is not None and free.sum() >= limit):
             break
         free[entering] = True
         while True:
             chosen = np.flatnonzero(free)
-            solved = np.linalg.lstsq(gram[np.ix_(chosen, chosen)], moments[chosen], rcond=None)[0]
+            solved = _solved(gram[np.ix_(chosen, chosen)], moments[chosen])
             if solved.min() > 0:
                 f[:] = 0
                 f[chosen] = solved
@@ -56,3 +58,13 @@ def nonnegative(gram: Array, moments: Array) -> Array:
             if not free.any():
                 break
     return f
+
+
+def _solved(gram: Array, moments: Array) -> Array:
+    try:
+        found = np.asarray(np.linalg.solve(gram, moments))
+        if np.abs(gram @ found - moments).max() <= 1e-9 * max(1.0, np.abs(moments).max()):
+            return found
+    except np.linalg.LinAlgError:
+        pass
+    return np.asarray(np.linalg.lstsq(gram, moments, rcond=None)[0])
