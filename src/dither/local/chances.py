@@ -24,6 +24,7 @@ ONE = 1 << 64
 
 _BITS = 192
 _CHUNK = 1 << 24
+_PART = 1 << 18
 
 
 def exp_bounds(epsilon: Fraction) -> tuple[Fraction, Fraction]:
@@ -71,5 +72,31 @@ def coins(t: int, size: int, words: Words) -> npt.NDArray[np.bool_]:
 
 
 def pick(n: int, size: int, words: Words) -> npt.NDArray[np.int64]:
-    """Draw uniform integers in [0, n), exactly."""
-    return below(n, size, words=words)
+    """Draw uniform integers in [0, n), exactly.
+
+    The fewest bits that hold n - 1 are drawn, for a few more numbers than are wanted; those below n
+    are uniform and independent, and the first `size` of them are kept.
+
+    Parameters
+    ----------
+    n : int
+        From 1 to 2**63.
+    size : int
+        How many, at least 0.
+    """
+    bits = (n - 1).bit_length()
+    if bits == 0 or n > 1 << 32:
+        return below(n, size, words=words)
+    unit = next(u for u in (8, 16, 32) if bits <= u)
+    dtype = np.dtype(f"u{unit // 8}")
+    mask, last = dtype.type((1 << bits) - 1), dtype.type(n - 1)
+    out = np.empty(size, dtype=np.int64)
+    filled = 0
+    while filled < size:
+        wanted = min(size - filled, _PART)
+        drawn = words.words(-(-(((wanted << bits) // n + 16) * unit) // 64)).view(dtype) & mask
+        kept = drawn if n == 1 << bits else drawn.take(np.flatnonzero(drawn <= last))
+        part = out[filled : filled + min(wanted, kept.size)]
+        part[:] = kept[: part.size]
+        filled += part.size
+    return out

@@ -152,6 +152,8 @@ class Domain:
 
     def _counted(self, given: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         outside = (given < 0) | (given >= len(self))
+        if not outside.any():
+            return given.astype(np.int64)
         codes = np.where(outside, 0, given).astype(np.int64)
         codes[outside] = -1
         return codes

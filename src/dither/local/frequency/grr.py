@@ -32,6 +32,9 @@ from dither.numeric import Words
 
 __all__ = ["GRR"]
 
+_PART = 1 << 16
+"""As many as stay in the cache."""
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class GRR(FiniteChannel):
@@ -91,9 +94,15 @@ class GRR(FiniteChannel):
     def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.int64]:
         """The code itself, or another at equal chances."""
         k = len(self.domain)
-        others = codes + 1 + pick(k - 1, codes.size, words)
-        others -= k * (others >= k)
-        return np.where(coins(self.truth, codes.size, words), codes, others)
+        out = np.empty(codes.size, dtype=np.int64)
+        for start in range(0, codes.size, _PART):
+            part = out[start : start + _PART]
+            # Others are counted from the code on; where the coin is true the step is none.
+            np.add(pick(k - 1, part.size, words), 1, out=part)
+            part *= ~coins(self.truth, part.size, words)
+            part += codes[start : start + _PART]
+            part -= k * (part >= k)
+        return out
 
     def decode(self, counts: Counts, n: int) -> Shares:
         """(share - q)/(p - q)."""
