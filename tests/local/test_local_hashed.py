@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dither.errors import ArgumentError
-from dither.local import BLH, FLH, OLH
+from dither.local import BLH, FLH, OLH, simulate_attack
 from dither.local.chances import exp_bounds
-from dither.local.frequency.local_hash import best_buckets, support_counts
+from dither.local.frequency.local_hash import best_buckets, bucket_table, support_counts
 from dither.local.hashing import bucket, words_of
 from dither.numeric import SimulatedWords
 from local.laws import (
@@ -39,12 +39,15 @@ def test_exact_law(channel: Any) -> None:
     """Given a seed the reports' chances sum to one, and no two values differ by more than e."""
     e, _ = exp_bounds(channel.epsilon)
     k, g = len(channel.domain), channel.buckets
+    worst = Fraction(0)
     for seed in (0, 1, 2**32 - 1, *range(1000, 1040)):
         law = [[channel.exact(x, seed, y) for y in range(g)] for x in range(k)]
         assert all(sum(row, Fraction(0)) * 2**32 == 1 for row in law)
         for y in range(g):
             column = [row[y] for row in law]
             assert 0 < max(column) <= e * min(column)
+            worst = max(worst, max(column) / min(column))
+    assert worst > e * (1 - Fraction(1, 2**40))
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -168,6 +171,26 @@ def test_flh_estimates() -> None:
     stated = channel.noise_variance(f) / n + channel.collision_error(f) ** 2
     assert abs((np.array(errors) ** 2).mean() / stated.mean() - 1) < 0.03
     assert not channel.unbiased
+
+
+def test_the_adversary() -> None:
+    """Likelihoods are the law's; the best guess, played, succeeds as often as the law says.
+
+    Among k values of which, given the seed, one bucket is likelier: within 6 standard errors.
+    """
+    channel = OLH(7, 1)
+    reports = realised(channel, 3, draws=500)
+    found = channel.likelihoods(reports)
+    for (seed, y), row in zip(reports[:60].tolist(), found, strict=False):
+        law = np.array([float(channel.exact(x, seed, y)) for x in range(7)])
+        np.testing.assert_allclose(law * 2**32, row, rtol=1e-12)
+    p, q0 = (float(c) for c in channel._chances)
+    seeds = np.random.default_rng(8).integers(0, 2**32, 20_000)
+    table = bucket_table(seeds, 7, 4)
+    held = np.stack([(table == y).any(axis=0) for y in range(4)])
+    expected = (held * p + ~held * q0).sum(axis=0).mean() / 7
+    played = simulate_attack(channel, np.random.default_rng(9), people=200_000)
+    assert abs(played.success - expected) < 6 * 0.5 / np.sqrt(100_000)
 
 
 def test_wire_and_refusals() -> None:

@@ -70,6 +70,18 @@ def test_hcms_law() -> None:
     assert check_sampler(channel, 200_000)
 
 
+def test_cms_likelihoods() -> None:
+    """They are the law's, up to a factor of each report's own."""
+    channel = CMS(CITIES, 1, hashes=3, buckets=8)
+    reports = realised(channel, 1, draws=100)
+    digests = _digests([text_bytes(v) for v in CITIES])
+    for report, seen in zip(reports, channel.likelihoods(reports), strict=True):
+        b = bucket(again(digests, np.full(6, report[0])), 8)
+        ones = frozenset(np.flatnonzero(np.unpackbits(report[2:])).tolist())
+        law = np.array([float(channel.exact(int(x), ones)) for x in b])
+        np.testing.assert_allclose(law / law[0], seen / seen[0], rtol=1e-12)
+
+
 def survey(channel: Any, f: Any, n: int, seed: int, offset: int) -> Any:
     """Raw estimates of one survey of values that no other survey has, so of fresh hashes."""
     values = [f"{offset}-{v}" for v in range(len(f))]

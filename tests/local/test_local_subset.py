@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dither.errors import ArgumentError
-from dither.local import SubsetSelection
+from dither.local import SubsetSelection, simulate_attack
 from dither.local.chances import exp_bounds
 from dither.local.frequency.subset import best_size
 from dither.numeric import SimulatedWords
@@ -83,6 +83,20 @@ def test_estimator() -> None:
     covariance = channel.noise_covariance(f) / n
     np.testing.assert_allclose(covariance.sum(axis=1), 0, atol=1e-12)
     assert np.abs(np.cov(found.T) - covariance).max() < 6 * stated.max() * np.sqrt(2 / runs)
+
+
+def test_the_adversary() -> None:
+    """Likelihoods are the law's up to a factor a report; played, success is p/w, in 6 errors."""
+    channel = SubsetSelection(6, 1)
+    reports = realised(channel, 2, draws=200)
+    found = channel.likelihoods(reports)
+    for row, seen in zip(np.unpackbits(reports, axis=1)[:, :6], found, strict=True):
+        chosen = frozenset(np.flatnonzero(row).tolist())
+        law = np.array([float(channel.exact(x, chosen)) for x in range(6)])
+        np.testing.assert_allclose(law / law.min(), seen, rtol=1e-12)
+    played = simulate_attack(channel, np.random.default_rng(9), people=200_000)
+    stated = channel.support[0] / channel.size
+    assert abs(played.success - stated) < 6 * 0.5 / np.sqrt(200_000)
 
 
 def test_best_size() -> None:

@@ -48,6 +48,7 @@ _MAX_BUCKETS = 1 << 12
 _SEEDS = 1 << 32
 _USERS = 1 << 14
 _TILE = 64
+_TABLE = 1 << 22
 _MAX_CELLS = 1 << 26
 
 
@@ -179,6 +180,13 @@ class OLH(_Hashed):
         p, q0 = self._chances
         return (p if y == right else q0) / _SEEDS
 
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """p where the report supports the value, q0 elsewhere."""
+        k, g = len(self.domain), self.buckets
+        right = bucket_table(reports[:, 0], k, g) == reports[:, 1][None, :]
+        p, q0 = (float(c) for c in self._chances)
+        return np.where(right.T, p, q0)
+
     @property
     def report_bytes(self) -> int:
         """4 bytes of seed, and one or two of bucket."""
@@ -302,6 +310,19 @@ class FLH(_Hashed, FiniteChannel):
         p, q0 = self._chances
         return (p if found == right else q0) / self.seeds
 
+    @property
+    def matrix(self) -> Shares:
+        """The law in floating point, shape (k, seeds × g)."""
+        k, g = len(self.domain), self.buckets
+        if k * self.outputs > _MAX_CELLS:
+            raise ArgumentError(
+                "the matrix would be too large; use a smaller domain or fewer seeds"
+            )
+        p, q0 = (float(c) / self.seeds for c in self._chances)
+        right = bucket_table(np.arange(self.seeds), k, g)
+        found = np.where(right[:, :, None] == np.arange(g), p, q0)
+        return np.asarray(found.reshape(k, self.outputs))
+
     def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.int64]:
         """A seed of the list and the noisy bucket of the code under it, as one number."""
         seeds = pick(self.seeds, codes.size, words)
@@ -311,13 +332,12 @@ class FLH(_Hashed, FiniteChannel):
     def decode(self, counts: Counts, n: int) -> Shares:
         """(supports/n - q)/(p - q), from the table of counts per seed and bucket."""
         table = counts.reshape(self.seeds, self.buckets)
-        codes = np.arange(len(self.domain))
-        supports = np.zeros(codes.size, dtype=np.int64)
-        low = cells(np.arange(self.seeds), np.arange(min(256, codes.size)))
-        high = cells(np.arange(self.seeds), 256 + np.arange(-(-codes.size // 256)))
-        for seed, row in enumerate(table):
-            words = low[codes & 255, seed] + high[codes >> 8, seed]
-            supports += row[bucket(words, self.buckets)]
+        supports = np.zeros(len(self.domain), dtype=np.int64)
+        step = max(1, _TABLE // supports.size)
+        for first in range(0, self.seeds, step):
+            part = table[first : first + step]
+            right = bucket_table(first + np.arange(part.shape[0]), supports.size, self.buckets)
+            supports += np.take_along_axis(part, right.T, axis=1).sum(axis=0)
         return self._read(supports, n)
 
     def collision_error(self, frequencies: Any) -> float:
@@ -334,6 +354,14 @@ class FLH(_Hashed, FiniteChannel):
         """
         f = np.asarray(frequencies, dtype=np.float64)
         return float(np.sqrt((f**2).sum() / ((self.buckets - 1) * self.seeds)))
+
+
+def bucket_table(seeds: npt.NDArray[Any], k: int, g: int) -> npt.NDArray[np.int64]:
+    """The bucket of every code under every seed, shape (k, seeds)."""
+    codes = np.arange(k)
+    low = cells(seeds, codes[:256])
+    high = cells(seeds, 256 + np.arange(-(-k // 256)))
+    return bucket(low[codes & 255] + high[codes >> 8], g)
 
 
 def support_counts(rows: npt.NDArray[np.int64], g: int, k: int) -> Counts:

@@ -235,6 +235,15 @@ class CMS(_Sketch):
             out[start : start + step, 2:] = np.packbits(bits, axis=1)
         return out
 
+    def likelihoods(self, reports: npt.NDArray[np.uint8]) -> Shares:
+        """p/(1-p) where the bit of the value's bucket is on, (1-p)/p where it is off."""
+        digests = _digests([text_bytes(v) for v in self.domain.values])
+        j = reports[:, :2].astype(np.int64) @ np.array([1, 256])
+        b = bucket(again(digests[None, :], j[:, None]), self.buckets)
+        bits = np.take_along_axis(np.unpackbits(reports[:, 2:], axis=1), b, axis=1)
+        p = Fraction(self.truth, ONE)
+        return np.where(bits, float(p / (1 - p)), float((1 - p) / p))
+
     @property
     def report_bytes(self) -> int:
         """2 bytes of function number, and one bit for each bucket."""
@@ -327,6 +336,19 @@ class HCMS(_Sketch, FiniteChannel):
         p = Fraction(self.truth, ONE)
         kept = (index & b).bit_count() % 2 == minus
         return (p if kept else 1 - p) / (self.hashes * self.buckets)
+
+    @property
+    def matrix(self) -> Shares:
+        """The law in floating point, shape (k, outputs)."""
+        k, h, m = len(self.domain), self.hashes, self.buckets
+        if k * self.outputs > _MAX_CELLS:
+            raise ArgumentError("the matrix would be too large; use a smaller domain or sketch")
+        digests = _digests([text_bytes(v) for v in self.domain.values])
+        b = bucket(again(digests[:, None], np.arange(h)[None, :]), m)
+        minus = parity(b[:, :, None] & np.arange(m))
+        p = float(Fraction(self.truth, ONE))
+        found = np.where(minus[..., None] == np.arange(2), p, 1 - p) / (h * m)
+        return np.asarray(found.reshape(k, self.outputs))
 
     def _randomise(self, digests: Digests, words: Words) -> npt.NDArray[np.int64]:
         j = pick(self.hashes, digests.size, words)

@@ -142,6 +142,12 @@ class SubsetSelection(Channel):
             out[start : start + step] = np.packbits(bits, axis=1)
         return out
 
+    def likelihoods(self, reports: npt.NDArray[np.uint8]) -> Shares:
+        """The ratio of the two chances of the law where the set holds the value, else 1."""
+        k, w, p = len(self.domain), self.size, Fraction(self.truth, ONE)
+        bits = np.unpackbits(reports, axis=1)[:, :k]
+        return np.where(bits, float(p * (k - w) / ((1 - p) * w)), 1.0)
+
     @property
     def report_bytes(self) -> int:
         """One bit for each value."""
