@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from dither import accounting, privacy
 from dither.errors import ArgumentError
 from dither.local.channel import Channel
+from dither.local.frequency.graded import GradedResponse
 from dither.local.frequency.grr import GRR
 from dither.local.frequency.sdgrr import SDGRR
-from dither.local.frequency.urr import URR
 from dither.privacy import Bound, Loss, Neighbours
 
 __all__ = ["ShuffledReports", "shuffled"]
@@ -69,7 +69,7 @@ def shuffled(channel: Channel, n: int) -> ShuffledReports:
     """The central loss of n shuffled reports; see `Channel.shuffled`."""
     promise = channel.guarantee
     epsilon = max(pair.ratio for pair in promise.pairs.values())
-    if isinstance(channel, SDGRR | URR):
+    if isinstance(channel, GradedResponse):
         h = sum(channel.high)
         if h < 2:
             raise ArgumentError(

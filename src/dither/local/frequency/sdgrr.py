@@ -25,27 +25,22 @@ understates the variance more than a thousandfold at small epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from dither.errors import ArgumentError
-from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, checked_epsilon
-from dither.local.domain import Domain, Value
-from dither.local.finite import FiniteChannel, worst_pair
-from dither.local.guarantee import Guarantee
+from dither.local.chances import pick
+from dither.local.channel import Codes, Counts, Shares
+from dither.local.frequency.graded import GradedResponse
 from dither.numeric import Words
 
-__all__ = ["SDGRR", "graded_guarantee", "high_mask"]
+__all__ = ["SDGRR"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class SDGRR(FiniteChannel):
+class SDGRR(GradedResponse):
     """Sensitivity-graded randomised response.
 
     Parameters
@@ -69,39 +64,14 @@ class SDGRR(FiniteChannel):
 
     kind: ClassVar[str] = "sdgrr"
 
-    domain: Domain
-    epsilon: Fraction
-    high: tuple[bool, ...]
-    truth_high: int
-    """Out of 2**64: how often a high value reports itself."""
-    truth_low: int
-    """Out of 2**64: how often a low value reports itself."""
-
-    def __init__(self, domain: DomainLike, high: Iterable[Value], epsilon: Any) -> None:
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
-        mask = high_mask(self.domain, high)
-        object.__setattr__(self, "high", tuple(mask.tolist()))
-        k, m = len(self.domain), int((~mask).sum())
-        e, _ = exp_bounds(self.epsilon)
-        # Both rounded down: then no high value is likelier than e times any other's chance of it.
-        object.__setattr__(self, "truth_high", threshold(e / (k + e - 1)))
-        object.__setattr__(self, "truth_low", threshold((m + e - 1) / (k + e - 1)))
-
-    def settings(self) -> dict[str, Any]:
-        """Domain, epsilon, and the high values in the domain's order."""
-        chosen = [v for v, h in zip(self.domain.values, self.high, strict=True) if h]
-        return {**Channel.settings(self), "high": chosen}
-
-    @property
-    def outputs(self) -> int:
-        """A report is the code of a value."""
-        return len(self.domain)
+    @staticmethod
+    def _truths(e: Fraction, k: int, h: int) -> tuple[Fraction, Fraction]:
+        return e / (k + e - 1), (k - h + e - 1) / (k + e - 1)
 
     @property
     def _chances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """(c1, c2 of a high value, c2 of a low value, c3), exactly as drawn."""
-        c1, c3 = Fraction(self.truth_high, ONE), Fraction(self.truth_low, ONE)
+        c1, c3 = self._truth
         return c1, (1 - c1) / (len(self.high) - 1), (1 - c3) / sum(self.high), c3
 
     def exact(self, x: int, y: int) -> Fraction:
@@ -122,24 +92,10 @@ class SDGRR(FiniteChannel):
         np.fill_diagonal(found, np.where(mask, c1, c3))
         return found
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """The class matrix of high and low values."""
-        return graded_guarantee(self, np.array(self.high))
-
-    def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.int64]:
-        """The code itself, or another: any for a high value, a high one for a low value."""
-        k, mask = len(self.domain), np.array(self.high)
-        highs = np.flatnonzero(mask)
-        # Every person draws both, so that the time taken says nothing of the value.
+    def _elsewhere(self, codes: Codes, words: Words) -> Codes:
+        k = len(self.domain)
         others = codes + 1 + pick(k - 1, codes.size, words)
-        others -= k * (others >= k)
-        to_high = highs[pick(highs.size, codes.size, words)]
-        kept_high = coins(self.truth_high, codes.size, words)
-        kept_low = coins(self.truth_low, codes.size, words)
-        is_high = mask[codes]
-        moved = np.where(is_high, others, to_high)
-        return np.where(np.where(is_high, kept_high, kept_low), codes, moved)
+        return np.asarray(others - k * (others >= k))
 
     def decode(self, counts: Counts, n: int) -> Shares:
         """High: (share - c2)/(c1 - c2); low: (share - c2·F̂)/c3, F̂ the sum over high values."""
@@ -161,28 +117,3 @@ class SDGRR(FiniteChannel):
         high = (f * c1 * (1 - c1) + (1 - f) * c2 * (1 - c2)) / (c1 - c2) ** 2
         low = (q * (1 - q) + a**2 * total * (1 - total) + 2 * a * q * total) / c3**2 - f * (1 - f)
         return np.where(mask, high, low)
-
-
-def high_mask(domain: Domain, high: Iterable[Value]) -> npt.NDArray[np.bool_]:
-    """Which codes are highly sensitive: at least one, and not all."""
-    mask = domain.subset(high, "high")
-    if not mask.any() or mask.all():
-        raise ArgumentError(
-            "high must hold at least one value of the domain and not all of them; "
-            "where all are sensitive, use GRR"
-        )
-    return mask
-
-
-def graded_guarantee(channel: FiniteChannel, mask: npt.NDArray[np.bool_]) -> Guarantee:
-    """The class matrix of a channel that treats all high values alike, and all low ones.
-
-    By that symmetry one pair of codes stands for each pair of classes.
-    """
-    codes = {"high": np.flatnonzero(mask)[:2], "low": np.flatnonzero(~mask)[:2]}
-    pairs = {
-        (a, b): worst_pair(channel, codes[a][:2], codes[b][:2], channel.epsilon)
-        for a in codes
-        for b in codes
-    }
-    return Guarantee(channel.epsilon, ("high", "low"), pairs)
