@@ -71,7 +71,7 @@ class GradedResponse(FiniteChannel):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The class matrix: all values of a class are alike, so one pair of codes stands for all."""
+        """The class matrix: values of a class are alike, so one pair of codes stands for all."""
         mask = np.array(self.high)
         codes = {"high": np.flatnonzero(mask)[:2], "low": np.flatnonzero(~mask)[:2]}
         pairs = {
