@@ -66,7 +66,7 @@ def test_the_channel_is_for_the_domain_given() -> None:
 def test_refusals() -> None:
     """Limits that nothing keeps, and arguments out of range, are told by name."""
     for match, call in (
-        ("no channel keeps", lambda: best(10**6, 1, 100, bytes=1)),
+        ("no channel keeps", lambda: best(10**5, 1, 100, bytes=1)),
         ("n must", lambda: best(10, 1, 0)),
         ("bytes", lambda: best(10, 1, 10, bytes=0)),
         ("seconds", lambda: best(10, 1, 10, seconds=-1)),

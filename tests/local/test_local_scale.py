@@ -75,6 +75,9 @@ def test_every_way_counts_alike(channel: Any, tmp_path: Path) -> None:
     assert aggregate_stream(channel, chunks).aggregate == whole
     assert aggregate_stream(channel, [parquet, wired]).aggregate == whole + whole
     assert aggregate_file(wired) == (whole, 0)
+    with wired.open("rb") as file:
+        assert aggregate_file(file, channel) == (whole, 0)
+        assert not file.closed
     found = read_reports(wired)
     assert found.channel == channel
     assert np.array_equal(found.reports, reports)

@@ -23,6 +23,7 @@ import io
 import json
 import struct
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -248,13 +249,13 @@ def _text(channel: Channel) -> bytes:
     return found.encode()
 
 
-def _opened(source: Source) -> BinaryIO:
+def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
     if isinstance(source, bytes):
         return io.BytesIO(source)
     if isinstance(source, str | Path):
         return Path(source).open("rb")
     # A file of the caller's stays open.
-    return io.BytesIO(source.read())
+    return nullcontext(source)
 
 
 def _header(file: BinaryIO) -> tuple[Channel, int]:
