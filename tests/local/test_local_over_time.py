@@ -54,6 +54,41 @@ def test_promises(g: int, one: Any, ever: Any) -> None:
     assert channel.forever.epsilon == g * channel.epsilon_inf
 
 
+def history_law(channel: LOLOHA, path: tuple[int, ...], reports: tuple[int, ...]) -> Fraction:
+    """The chance of these reports of somebody whose buckets were these, summed over memories."""
+    permanent, _ = answers(channel)
+    g, p2 = channel.buckets, Fraction(channel.instant, ONE)
+    found = Fraction(0)
+    for memory in itertools.product(range(g), repeat=g):
+        chance = math.prod((permanent[b][memory[b]] for b in set(path)), start=Fraction(1))
+        chance /= g ** (g - len(set(path)))  # answers that are not asked for may be anything
+        for b, y in zip(path, reports, strict=True):
+            chance *= p2 if y == memory[b] else (1 - p2) / (g - 1)
+        found += chance
+    return found
+
+
+def test_all_reports() -> None:
+    """Over all histories: g·epsilon_inf where changes coincide, and no bound where they do not."""
+    channel = LOLOHA(10, 1, 2, buckets=2)
+    rounds = 4
+    paths = list(itertools.product(range(2), repeat=rounds))
+    laws_of = {p: [history_law(channel, p, y) for y in paths] for p in paths}
+    assert all(sum(law) == 1 for law in laws_of.values())
+
+    def shape(path: tuple[int, ...]) -> tuple[bool, ...]:
+        return tuple(a == b for a, b in itertools.combinations(path, 2))
+
+    low, _ = exp_bounds(channel.forever.epsilon)
+    alike = [(a, b) for a in paths for b in paths if shape(a) == shape(b)]
+    worst = max(p / q for a, b in alike for p, q in zip(laws_of[a], laws_of[b], strict=True))
+    assert 1 < worst <= low
+    assert "not hidden" in channel.forever.assumes
+    # Staying against alternating: twelve rounds tell more than the promise for like histories.
+    told = (0, 1) * 6
+    assert history_law(channel, told, told) / history_law(channel, (0,) * 12, told) > low
+
+
 @pytest.mark.parametrize("g", [2, 5])
 def test_one_round(g: int) -> None:
     """Given the seed's bucket, one-time reports follow the law; estimates vary as stated."""

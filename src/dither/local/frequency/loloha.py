@@ -1,4 +1,4 @@
-"""LOLOHA: a value that changes over time, reported again and again, at a cost that has an end.
+"""LOLOHA: a value that changes over time, reported again and again, each answer kept for good.
 
 Each user has one public hash of the domain into g buckets. The bucket of the value is randomised
 once and for all (*permanent*, epsilon_inf, remembered by user and bucket), and what came out is
@@ -10,10 +10,13 @@ instant coin, each of the other buckets at equal chances::
     Pr[y = bucket of x] = p1·p2 + (1-p1)·q2,   q2 = (1-p2)/(g-1)
 
 Guarantee. One report: epsilon. All reports that a user ever sends: epsilon_inf for a value that
-keeps its bucket, and g·epsilon_inf whatever the values do, as there are g permanent answers and
-the rest is post-processing of them. The seed says nothing of the value. A permanent answer that is
-a lie is floor(w·(g-1)/2**64) of one word, so each has chance m = floor(2**64/(g-1))/2**64 or more;
-p1 and p2 are rounded down against that least chance.
+keeps its bucket, and g·epsilon_inf between two histories whose buckets agree at the same pairs of
+rounds, as there are at most g permanent answers and the rest is post-processing of them. That a
+bucket changed, and when it came back, is not hidden: a history that alternates between two buckets
+against one that stays is told apart by enough rounds, at any epsilon_inf (the source's theorem
+promises g·epsilon_inf for any two histories, which is not so). The seed says nothing of the value.
+A permanent answer that is a lie is floor(w·(g-1)/2**64) of one word, so each has chance
+m = floor(2**64/(g-1))/2**64 or more; p1 and p2 are rounded down against that least chance.
 
 Error. Per round as local hashing with p* = Pr[y = bucket of x]. Over rounds the permanent lies
 stay: averaging many rounds removes the instant noise only.
@@ -59,7 +62,7 @@ class LOLOHA(OLH):
         Of all reports of one permanent answer; above `epsilon`, at most 40.
     buckets : int, optional
         g, from 2 to 4,096; the least variance by default. All reports ever cost
-        g·epsilon_inf, so 2 is the safest.
+        g·epsilon_inf at most (see `forever`), so 2 is the safest.
 
     Examples
     --------
@@ -107,10 +110,15 @@ class LOLOHA(OLH):
 
     @property
     def forever(self) -> Guarantee:
-        """What all reports of one user promise, whatever the values: g·epsilon_inf."""
+        """What all reports of one user promise: g·epsilon_inf, but not that the value changed.
+
+        It compares two histories of values whose buckets agree at the same pairs of rounds.
+        """
         return Guarantee.uniform(
             self.epsilon_inf * self.buckets,
-            assumes="the device keeps its memory, and the memory's key stays secret",
+            assumes="both histories change their bucket, and come back to it, at the same rounds "
+            "(when a value changed is not hidden); the device keeps its memory, and the memory's "
+            "key stays secret",
         )
 
     @property

@@ -9,9 +9,9 @@ Guarantee, between two values of one person, which differ in two bits:
 - any number of reports of an unchanging value: epsilon = 2·log((1-a)/a);
 - one report: epsilon `once` = log(q*(1-p*)/(p*(1-q*))).
 
-All rounded so that they hold of the rationals drawn. Two histories of values that change at the
-same moments, among v different values each, are v·epsilon apart. When a value changed is not
-hidden: reports of one value resemble each other and not those of another.
+All rounded so that they hold of the rationals drawn. Two histories of v different values each,
+which change and return to earlier values at the same moments, are v·epsilon apart. When a value
+changed is not hidden: reports of one value resemble each other and not those of another.
 
 Memory. The permanent bits are derived from a secret key of the device, so that none are stored
 (`dither.local.memory`): the same person, channel and value always give the same ones. Were they
