@@ -1,0 +1,27 @@
+"""The parts that a loss is a sum of: one frozen value a mechanism, in the field's names."""
+
+from dither.privacy.parts.approximate import Approximate
+from dither.privacy.parts.classes import BoundedRange, Concentrated, MomentTerm, RenyiProfile
+from dither.privacy.parts.gaussian import DiscreteGaussianNoise, GaussianNoise
+from dither.privacy.parts.laplace import DiscreteLaplaceNoise, LaplaceNoise
+from dither.privacy.parts.pair import PmfPair
+from dither.privacy.parts.part import Part
+from dither.privacy.parts.response import RandomResponse
+from dither.privacy.parts.sampled import FixedSize, Poisson
+
+__all__ = [
+    "Approximate",
+    "BoundedRange",
+    "Concentrated",
+    "DiscreteGaussianNoise",
+    "DiscreteLaplaceNoise",
+    "FixedSize",
+    "GaussianNoise",
+    "LaplaceNoise",
+    "MomentTerm",
+    "Part",
+    "PmfPair",
+    "Poisson",
+    "RandomResponse",
+    "RenyiProfile",
+]

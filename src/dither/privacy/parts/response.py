@@ -1,0 +1,49 @@
+"""Randomised response."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dither.privacy.parts.approximate import Approximate
+from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.terms import AtomTerm, Term
+
+__all__ = ["RandomResponse"]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomResponse(Part):
+    """The truth with probability e^epsilon/(e^epsilon + k - 1), else one of the k - 1 others."""
+
+    epsilon: float
+    k: int
+
+    def term(self, removal: bool, count: int) -> Term:
+        """Losses ±epsilon, and 0 for the k - 2 answers that neither input favours."""
+        e, k = self.epsilon, self.k
+        low = math.exp(-e)
+        whole = 1 + (k - 1) * low
+        if k == 2:
+            losses, mass = np.array([-e, e]), np.array([low, 1.0]) / whole
+            return AtomTerm(losses, mass, count, 0.0, (-e, 2 * e))
+        mass = np.array([low, (k - 2) * low, 1.0]) / whole
+        return AtomTerm(np.array([-e, 0.0, e]), mass, count, 0.0, (-e, e))
+
+    def grouped(self, size: int) -> Part:
+        """Each member reports once; by the chain of neighbours it is size·epsilon pure."""
+        return Approximate(self.epsilon * size, 0.0)
+
+    def gdp(self) -> float:
+        """As any pure mechanism."""
+        return gdp_of_pure(self.epsilon)
+
+    def rho(self) -> float:
+        """epsilon²/2."""
+        return self.epsilon**2 / 2
+
+    def describe(self) -> str:
+        """As written."""
+        return f"randomized_response({self.epsilon:g}, k={self.k})"
