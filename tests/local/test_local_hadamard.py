@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dither.errors import ArgumentError
-from dither.local import Hadamard
+from dither.local import Aggregate, Hadamard
 from dither.local.chances import exp_bounds
 from dither.local.frequency.hadamard import best_blocks
 from dither.local.transform import hadamard, parity
@@ -100,3 +100,18 @@ def test_large_domain() -> None:
     errors = np.sqrt(channel.variance(truth, codes.size))
     assert abs(found[777_777] - truth[777_777]) < 6 * errors[777_777]
     assert np.abs((found - truth) / errors).max() < 7
+
+
+def test_stated_errors_of_large_domains() -> None:
+    """Where most shares are noise, the stated errors are still those seen, in every block."""
+    k = 1 << 13
+    channel = Hadamard(k, epsilon=3)
+    shares = np.full(k, 0.35 / k)
+    shares[[3, 77, 1000]] += [0.3, 0.2, 0.15]
+    codes = np.random.default_rng(5).choice(k, 20_000, p=shares)
+    counts, n, _ = channel.tally(channel.draw(codes, SimulatedWords(3)))
+    found = Aggregate(channel, counts, n).estimate()
+    truth = np.bincount(codes, minlength=k) / n
+    z = (found.shares - truth) / found.standard_errors
+    for block in range(channel.blocks):
+        assert np.std(z[np.arange(k) % channel.blocks == block]) == pytest.approx(1, abs=0.1)

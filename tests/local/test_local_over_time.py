@@ -139,19 +139,25 @@ def test_changing_values() -> None:
 
 
 def test_heavy_hitters() -> None:
-    """The frequent texts are found, with shares near the truth, and no others."""
+    """The frequent texts are found, with shares near the truth, and hardly ever others."""
     survey = HeavyHitters("abcdefghijklmnopqrstuvwxyz", length=6, epsilon=3, step=2)
     rng = np.random.default_rng(4)
     common = {"hello": 0.3, "privacy": 0.2, "no": 0.15}
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
-    texts = rng.choice([*common, ""], 60_000, p=[*common.values(), 0.35]).tolist()
+    texts = rng.choice([*common, ""], 30_000, p=[*common.values(), 0.35]).tolist()
     texts = [t or "".join(rng.choice(letters, 5)) for t in texts]
-    counts = survey.aggregate(survey.draw(texts, SimulatedWords(5)))
-    found = survey.find(counts, k=5, confidence=1 - 1e-7)
-    assert {f.text for f in found} == {"hello", "privac", "no"}
-    for f in found:
-        truth = np.mean([t[:6] == f.text for t in texts])
-        assert abs(f.share - truth) < 6 * f.standard_error
+    false = 0
+    for seed in range(8):
+        counts = survey.aggregate(survey.draw(texts, SimulatedWords(seed)))
+        found = survey.find(counts, k=5)
+        named = {f.text: f for f in found}
+        assert {"hello", "privac", "no"} <= set(named)
+        false += len(found) - 3
+        for text in ("hello", "privac", "no"):
+            truth = np.mean([t[:6] == text for t in texts])
+            assert abs(named[text].share - truth) < 6 * named[text].standard_error
+    # Three levels at 95 % keep one false text or more in 14 % of the surveys.
+    assert false <= 4
     assert survey.find(counts, k=1)[0].text == "hello"
 
 

@@ -188,6 +188,14 @@ class Channel(ABC):
         """The diagonal of `noise_covariance`, shape (k,)."""
         return np.diag(self.noise_covariance(frequencies)).copy()
 
+    def variance_from(self, counts: Counts, n: int, plausible: Shares) -> Shares:
+        """`noise_variance` at plausible shares, or from the counts where these tell more.
+
+        Many noisy shares, moved to be at least 0, are plausible one by one and not in their sums;
+        a channel whose variance rests on sums reads these from the counts themselves.
+        """
+        return self.noise_variance(plausible)
+
     def variance(self, frequencies: Any, n: int, *, population: bool = False) -> Shares:
         """The variance of each value's estimated share.
 

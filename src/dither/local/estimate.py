@@ -144,7 +144,9 @@ def estimate(counted: Aggregate, rule: str, confidence: float) -> Estimate:
     channel = counted.channel
     raw = channel.decode(counted.counts, counted.n)
     plausible = project(raw)
-    errors = np.sqrt(np.maximum(channel.noise_variance(plausible), 0.0) / counted.n)
+    errors = np.sqrt(
+        np.maximum(channel.variance_from(counted.counts, counted.n, plausible), 0.0) / counted.n
+    )
     shares = apply_rule(rule, raw, errors)
     return Estimate(
         channel=channel,

@@ -173,6 +173,12 @@ class Hadamard(FiniteChannel):
         inside = holders * half * (a + c) + (1 - holders) * self.width * c
         return np.asarray(inside[which] / self._advantage**2 - frequencies)
 
+    def variance_from(self, counts: Counts, n: int, plausible: Shares) -> Shares:
+        """The shares of reports in each block are seen, not estimated."""
+        inside = counts.reshape(self.blocks, self.width).sum(axis=1) / n
+        which = np.arange(plausible.size) % self.blocks
+        return np.asarray(inside[which] / self._advantage**2 - plausible)
+
     def noise_covariance(self, frequencies: Shares) -> Shares:
         """Two values of a block are tied by the one whose column is the exclusive or of theirs."""
         k, f = len(self.domain), frequencies
