@@ -1,7 +1,8 @@
 """Draw the pictures of the pages: ``python docs/images/make.py [ideas]``.
 
 Those of README and tutorial are of releases, so their noise differs every time. Those of ``ideas/``,
-``attacks/`` and ``local/`` are computed: each page draws its own in a hidden block, which the tests run too.
+``attacks/``, ``local/`` and ``anonymize.md`` are computed: each page draws its own in a hidden
+block, which the tests run too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def ideas() -> None:
     sys.path.insert(0, str(HERE.parents[1] / "tests" / "docs"))
     from test_code_blocks import run_page
 
-    for page in sorted(p for at in ("ideas", "attacks", "local") for p in (HERE.parent / at).glob("*.md")):
+    drawn_here = [
+        p for at in ("ideas", "attacks", "local") for p in (HERE.parent / at).glob("*.md")
+    ]
+    for page in sorted([*drawn_here, HERE.parent / "anonymize.md"]):
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             run_page(page.read_text(), page.name, lambda *_: None)
             for drawn in Path().glob(f"{page.stem}*.png"):
