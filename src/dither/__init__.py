@@ -76,6 +76,7 @@ _HOMES = {
     "open": ("query.session", "open_session"),
     "errors": ("errors", ""),
     "anonymize": ("anonymize", ""),
+    "attack": ("attack", ""),
     "local": ("local", ""),
 }
 
