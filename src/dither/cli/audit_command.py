@@ -30,8 +30,8 @@ _OF_ONE = 100_000
     short_help="Try to refute what a mechanism claims.",
     epilog="""\b
 Examples:
-  dither audit --planted                              the auditor on known mistakes
-  dither audit --all                                  the auditor on every mechanism here
+  dither audit --planted                            the auditor on known mistakes
+  dither audit --all                                the auditor on all mechanisms here
   dither audit mine.py:noisy_count --epsilon 1 --d0 "[1, 2]" --d1 "[1, 2, 3]"
   dither audit mine:noisy_mean --epsilon 1 --d0 mine:ages --d1 mine:ages_without_ann
 """,
