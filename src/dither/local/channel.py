@@ -221,7 +221,9 @@ class Channel(ABC):
 
     # What a report gives away
 
-    def attack(self, prior: Any = None, *, high: Iterable[Value] | None = None) -> Attack:
+    def attack(
+        self, prior: Any = None, *, high: Iterable[Value] | None = None, bins: int | None = None
+    ) -> Attack:
         """Success of the Bayesian adversary who sees one report, in closed form.
 
         Parameters
@@ -232,6 +234,9 @@ class Channel(ABC):
         high : collection of values, optional
             Also tell success by class, and how well a report shows that a value is one of these;
             a graded channel's own high values by default.
+        bins : int, optional
+            Of channels for numbers: the guess is one of so many even bins of the interval's
+            points, instead of a point.
 
         Raises
         ------
@@ -241,11 +246,24 @@ class Channel(ABC):
         """
         from dither.local.adversary import attack
 
-        return attack(self, prior, high=high)
+        return attack(self, prior, high=high, bins=bins)
 
     def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
         """Pr[report | value] up to a factor of each report's own, shape (n, k)."""
         raise ArgumentError(f"channel {self.kind!r} states no likelihoods")
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """Success of the best guess on the holders of each value, shape (k,), in closed form."""
+        raise ArgumentError(
+            f"a {self.kind} report has too many forms for a closed form; use simulate_attack"
+        )
+
+    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+        """Laws that decide which of two classes, of h and k - h values alike, a report is of.
+
+        Under a value of the first class, and of the second; None where no closed form is known.
+        """
+        return None
 
     def shuffled(self, n: int) -> ShuffledReports:
         """The central guarantee of n reports whose order is forgotten.

@@ -276,6 +276,18 @@ class BloomRAPPOR(Channel):
         ones = rng.binomial(true, high) + rng.binomial(sizes[:, None] - true, low)
         return np.concatenate([ones, sizes[:, None]], axis=1).ravel().astype(np.int64)
 
+    def likelihoods(self, reports: npt.NDArray[np.uint8]) -> Shares:
+        """The odds of each bit that the candidate sets in the report's cohort, multiplied."""
+        high, low = (float(c) for c in self.layers.star)
+        cohorts = reports[:, 0].astype(np.int64) + 256 * reports[:, 1].astype(np.int64)
+        bits = np.unpackbits(reports[:, _HEADER:], axis=1)[:, : self.bits]
+        logs = np.where(bits, np.log(high / low), np.log((1 - high) / (1 - low)))
+        found = np.empty((reports.shape[0], len(self.domain)))
+        for c in np.unique(cohorts).tolist():
+            mine = cohorts == c
+            found[mine] = logs[mine] @ self._filters[c].T
+        return np.asarray(np.exp(found - found.max(axis=1, keepdims=True)))
+
     def find(self, counted: Aggregate, *, alpha: float = 0.05) -> BloomFindings:
         """Which candidates are among the values, with their shares.
 

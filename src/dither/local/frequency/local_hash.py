@@ -37,6 +37,7 @@ from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tal
 from dither.local.domain import Domain
 from dither.local.finite import FiniteChannel
 from dither.local.guarantee import Guarantee
+from dither.local.guessing import bit_guesses, bit_worlds
 from dither.local.hashing import bucket, bucket_edges, cells, words_of
 from dither.local.rows import rows_within
 from dither.numeric import Words
@@ -206,6 +207,27 @@ class OLH(_Hashed):
         """(supports/n - q)/(p - q)."""
         return self._read(counts, n)
 
+    def guessed(self, prior: Shares | None) -> Shares:
+        """Under an ideal hash; see `dither.local.guessing`."""
+        p, q0 = (float(c) for c in self._chances)
+        k, (sizes, many) = len(self.domain), np.unique(self._sizes, return_counts=True)
+        found = np.zeros(k)
+        for w, times in zip(sizes.tolist(), many.tolist(), strict=True):
+            own = np.tile([(1 - w) * q0, w * p], (k, 1))
+            found += times * bit_guesses(own, np.full(k, w), prior)
+        return found
+
+    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+        """Under an ideal hash: how many values of each class the report supports."""
+        p, q0 = (float(c) for c in self._chances)
+        sizes, many = np.unique(self._sizes, return_counts=True)
+        parts = [
+            bit_worlds(np.array([(1 - w) * q0, w * p]) * times, w, h, len(self.domain))
+            for w, times in zip(sizes.tolist(), many.tolist(), strict=True)
+        ]
+        high, low = zip(*parts, strict=True)
+        return np.concatenate(high), np.concatenate(low)
+
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
         """Counts under an ideal hash: buckets of the reports first, then who else they support."""
         p, q0 = (float(c) for c in self._chances)
@@ -322,6 +344,14 @@ class FLH(_Hashed, FiniteChannel):
         right = bucket_table(np.arange(self.seeds), k, g)
         found = np.where(right[:, :, None] == np.arange(g), p, q0)
         return np.asarray(found.reshape(k, self.outputs))
+
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """p where the value's bucket is the reported one, q0 elsewhere."""
+        p, q0 = (float(c) for c in self._chances)
+        k, n = len(self.domain), reports.size
+        seeds, said = np.divmod(reports, self.buckets)
+        right = bucket(words_of(np.repeat(seeds, k), np.tile(np.arange(k), n)), self.buckets)
+        return np.where(right.reshape(n, k) == said[:, None], p, q0)
 
     def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.int64]:
         """A seed of the list and the noisy bucket of the code under it, as one number."""

@@ -350,6 +350,16 @@ class HCMS(_Sketch, FiniteChannel):
         found = np.where(minus[..., None] == np.arange(2), p, 1 - p) / (h * m)
         return np.asarray(found.reshape(k, self.outputs))
 
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """p where the sign is that of the value's bucket, 1-p where it is the other."""
+        p = float(Fraction(self.truth, ONE))
+        digests = _digests([text_bytes(v) for v in self.domain.values])
+        j, index = np.divmod(reports // 2, self.buckets)
+        known, which = np.unique(j, return_inverse=True)
+        places = np.stack([bucket(again(digests, [f]), self.buckets) for f in known.tolist()])
+        right = parity(index[:, None] & places[which.ravel()]) == (reports % 2)[:, None]
+        return np.where(right, p, 1 - p)
+
     def _randomise(self, digests: Digests, words: Words) -> npt.NDArray[np.int64]:
         j = pick(self.hashes, digests.size, words)
         index = pick(self.buckets, digests.size, words)

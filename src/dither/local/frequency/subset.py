@@ -32,6 +32,7 @@ from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tal
 from dither.local.domain import Domain
 from dither.local.frequency.packed import count_columns, packed_rows, row_bytes
 from dither.local.guarantee import Guarantee
+from dither.local.guessing import subset_guesses, subset_worlds
 from dither.numeric import Words
 
 __all__ = ["SubsetSelection", "best_size"]
@@ -187,6 +188,14 @@ class SubsetSelection(Channel):
         p, q = self.support
         f = frequencies
         return np.asarray((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (p - q) ** 2)
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """In closed form; see `dither.local.guessing`."""
+        return subset_guesses(len(self.domain), self.size, self.support[0], prior)
+
+    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+        """How many members of the set are of the first class."""
+        return subset_worlds(len(self.domain), self.size, self.support[0], h)
 
     def noise_covariance(self, frequencies: Shares) -> Shares:
         """From how often a set holds two values at once."""

@@ -40,6 +40,7 @@ from dither.local.frequency.packed import (
     set_column,
 )
 from dither.local.guarantee import Guarantee
+from dither.local.guessing import bit_guesses, bit_worlds
 from dither.numeric import Words
 
 __all__ = ["OUE", "SUE", "UnaryChannel", "check_telling"]
@@ -128,8 +129,20 @@ class UnaryChannel(Channel):
         """p(1-q)/(q(1-p)) where the value's bit is 1, else 1; both times (1-p)/(1-q)."""
         p, q = self.chances
         bits = np.unpackbits(reports, axis=1)[:, : len(self.domain)]
-        with np.errstate(divide="ignore"):
-            return np.where(bits, p / q, (1 - p) / (1 - q))
+        odds = np.divide(p, q, out=np.full(p.size, 1e300), where=q > 0)
+        return np.where(bits, odds, (1 - p) / (1 - q))
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """In closed form; see `dither.local.guessing`."""
+        p, q = self.chances
+        return bit_guesses(np.column_stack([1 - p, p]), q, prior)
+
+    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+        """How many bits of each class are 1, where all bits are alike."""
+        p, q = self.chances
+        if np.ptp(p) > 0 or np.ptp(q) > 0:
+            return None
+        return bit_worlds(np.array([1 - p[0], p[0]]), float(q[0]), h, p.size)
 
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
         """Two binomial draws for each value: the ones of its holders, and of the others."""

@@ -246,6 +246,11 @@ class SDPM(NumericChannel):
         return (places >= self.law.first) & (places <= self.law.last)
 
     @property
+    def high(self) -> tuple[bool, ...]:
+        """Which points are high."""
+        return tuple((~self.low).tolist())
+
+    @property
     def outputs(self) -> int:
         """M positions, one step of the interval apart."""
         return self.law.window.outputs
