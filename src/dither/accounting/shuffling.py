@@ -66,6 +66,9 @@ _ROUNDING = 1e-8
 _ROUGH = 4
 """Classes of uniform answers while the search is far from its end."""
 
+_SINGLE = 64
+"""So few numbers of uniform answers are not divided at all."""
+
 _KINDS = ("any", "grr")
 
 
@@ -91,7 +94,7 @@ class Shuffled:
     p: float
     answers: int | None = None
     hidden: int | None = None
-    classes: int = 24
+    classes: int = 16
 
     def delta(self, epsilon: float) -> Bound:
         """The divergence of the counts at an epsilon, rounding and cut tails included."""
@@ -113,25 +116,35 @@ class Shuffled:
         if self.answers is None:
             high = self._root(target, 1, 0.0, top, 1e-11)
             return Bound(self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high, self.method)
-        near = replace(self, classes=_ROUGH)._root(target, 1, 0.0, top, 1e-3)
-        # The classes leave a width of some 1e-4, so a root finer than that says nothing more.
-        high = self._root(target, 1, near * 0.995, near, 1e-5)
-        return Bound(self._below(target, high), high, self.method)
+        return self._refined(target, rough._root(target, 1, 0.0, top, 1e-3))
 
-    def _below(self, target: float, high: float) -> float:
-        """An epsilon at which the lower end of delta is over the target, in ever longer steps."""
-        low, up = self._ends(high, target)
-        # log delta falls faster than a Gaussian would have it: half of the first guess is tried.
-        step = high * math.log(max(up, 1e-320) / max(low, 1e-320)) / (-2 * math.log(target))
-        step *= 0.56
-        for _ in range(40):
-            at = high - max(step, 1e-6 * high)
-            if at <= 0:
-                break
-            if self._ends(at, target)[0] >= target:
-                return at
-            step = 1.5 * (high - at)
-        return 0.0
+    def _refined(self, target: float, near: float) -> Bound:
+        """Both ends of epsilon from one close by: the secant of log delta, then checked.
+
+        The classes leave a gap of some 1e-4 of epsilon, so a closer search gains nothing.
+        """
+        goal = math.log(target)
+        steps: list[tuple[float, tuple[float, float]]] = []
+
+        def logs(e: float) -> tuple[float, float]:
+            low, high = self._ends(e, target)
+            steps.append((e, (math.log(max(low, 1e-320)), math.log(max(high, 1e-320)))))
+            return steps[-1][1]
+
+        def moved(end: int) -> float:
+            (e0, l0), (e1, l1) = steps[-2:]
+            slope = (l1[end] - l0[end]) / (e1 - e0)
+            return e1 + (goal - l1[end]) / slope if slope < 0 else e1
+
+        logs(near)
+        logs(near * 0.998)
+        high = min(near, max(0.0, moved(1)) * (1 + 2e-5))
+        while logs(high)[1] > goal:
+            high *= 1 + 2e-4
+        low = min(high, max(0.0, moved(0)) * (1 - 2e-5))
+        while low > 0 and logs(low)[0] < goal:
+            low *= 1 - 5e-4
+        return Bound(low, min(high, math.log(self.p) * (1 + 1e-15)), self.method)
 
     def _root(self, target: float, end: int, low: float, high: float, tolerance: float) -> float:
         """Where an end of delta meets the target: just above for the upper end, else just below.
@@ -319,9 +332,9 @@ def _classes(
     first: int, last: int, mean: float, variance: float, classes: int
 ) -> npt.NDArray[np.int64]:
     """Starts of classes of first..last: single numbers if few, else fine around the mean."""
-    if last - first < classes:
+    if last - first < _SINGLE:
         return np.arange(first, last + 1)
-    inner = mean + math.sqrt(variance) * np.linspace(-4, 4, classes)
+    inner = mean + math.sqrt(variance) * np.linspace(-3.5, 3.5, classes)
     inside = np.round(inner[(inner > first) & (inner <= last)]).astype(np.int64)
     return np.unique(np.append(inside, first))
 
@@ -385,6 +398,8 @@ def _remainder(n: Array) -> Array:
     x = np.maximum(n, 15.0)
     y = 1 / (x * x)
     series = (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
+    if n.size and n.min() > 15:
+        return np.asarray(series)
     small = _TABLE[np.clip(n, 0, 15).astype(np.int64)]
     return np.where(n <= 15, small, series)
 
