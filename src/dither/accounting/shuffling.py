@@ -66,7 +66,7 @@ _ROUNDING = 1e-8
 _ROUGH = 4
 """Classes of uniform answers while the search is far from its end."""
 
-_SINGLE = 64
+_SINGLE = 128
 """So few numbers of uniform answers are not divided at all."""
 
 _KINDS = ("any", "grr")
