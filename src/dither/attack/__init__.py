@@ -22,6 +22,7 @@ from dither.attack.releases import (
     private,
     rounded,
 )
+from dither.attack.remaining import Remaining, blurred, remaining, true_answers
 from dither.attack.statistics import Statistics
 from dither.attack.subset_sums import subset_sums
 from dither.attack.verdict import Outcome, Score, Verdict, plot_verdicts
@@ -33,11 +34,13 @@ __all__ = [
     "Outcome",
     "Reconstruction",
     "Release",
+    "Remaining",
     "Score",
     "Statistics",
     "Verdict",
     "agreeing",
     "all_queries",
+    "blurred",
     "bounded",
     "census",
     "conflict",
@@ -50,7 +53,9 @@ __all__ = [
     "private",
     "read_statistics",
     "reconstruct_table",
+    "remaining",
     "rounded",
     "subset_sums",
+    "true_answers",
     "without_each",
 ]

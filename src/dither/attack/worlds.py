@@ -29,7 +29,7 @@ class SimulatedWorld:
 
         Examples
         --------
-        >>> SimulatedWorld.of(1).integers(9) == SimulatedWorld.of(1).integers(9)
+        >>> SimulatedWorld.of(1).random() == SimulatedWorld.of(1).random()
         True
         """
         if isinstance(seed, np.random.Generator):

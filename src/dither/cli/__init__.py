@@ -11,6 +11,7 @@ import click
 from dither import __version__
 from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
+from dither.cli.attack_command import attack
 from dither.cli.audit_command import audit
 from dither.cli.demo_command import demo
 from dither.cli.explain_command import explain
@@ -50,6 +51,7 @@ for command in (
     ledger,
     account,
     audit,
+    attack,
     anonymize,
     local,
     demo,

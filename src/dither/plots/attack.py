@@ -62,7 +62,9 @@ def draw_verdicts(
         f"nominal {100 * shown[0].confidence:g} % intervals."
     )
     said = title or (shown[0].summary().split("\n")[0] if len(shown) == 1 else None)
-    return finish(figure, title=said or f"{_shared(shown)}: success", foot=foot, path=path)
+    return finish(
+        figure, title=said or f"{_shared(shown)}: how much was guessed right", foot=foot, path=path
+    )
 
 
 def _shared(verdicts: Sequence[Verdict]) -> str:
@@ -251,7 +253,7 @@ def draw_reconstruction(found: Reconstruction, path: str | Path | None = None) -
     if not numbers:
         raise ArgumentError("a picture needs an attribute that is a number")
     tables = found.solutions[:_SHOWN]
-    figure = new_figure(WIDTH, 2.3 + min(0.75, 6.0 / len(tables)) * len(tables))
+    figure = new_figure(WIDTH, 2.3 + min(0.75, 4.2 / len(tables)) * len(tables))
     axes = figure.subplots()
     listed = [i for i, a in enumerate(s.attributes) if a.labels]
     certain = set(found.certain)
@@ -277,7 +279,8 @@ def draw_reconstruction(found: Reconstruction, path: str | Path | None = None) -
     axes.set_xlabel(s.attributes[numbers[0]].name, color=INK)
     _key(axes, found, listed, certain, len(tables) <= 12)
     rest = f"; the first {len(tables)} are drawn" if found.count > len(tables) else ""
-    foot = f"{s.title}: {s.people} people, {len(s.rows)} published rows{rest}."
+    plural = "s" if len(s.rows) != 1 else ""
+    foot = f"{s.title}: {s.people} people, {len(s.rows)} published row{plural}{rest}."
     many = "1 database agrees" if found.count == 1 else f"{found.count:,} databases agree"
     title = f"{'' if found.complete else 'At least '}{many} with what was published"
     return finish(figure, title=title, foot=foot, path=path)

@@ -1,0 +1,334 @@
+"""The commands ``dither attack ...``: see an attack succeed, then see it fail.
+
+A module an attack: those that need more than a screen of code have a module of their own, and are
+added to the group at the end of this file.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dither.cli.files import check_targets
+from dither.cli.options import FILE, Amount
+from dither.cli.waiting import PATIENCE, waiting
+
+if TYPE_CHECKING:
+    from dither.attack import Reconstruction, Release, Statistics, Verdict
+
+__all__ = ["attack"]
+
+
+@click.group(short_help="See an attack succeed, then see it fail.")
+def attack() -> None:
+    """Attack releases: exact ones, which give people away, and private ones, which do not."""
+
+
+@attack.command(
+    short_help="Rebuild a table from its statistics.",
+    epilog="""\b
+Examples:
+  dither attack census                       a fictional block, as it was printed
+  dither attack census --note --rows         what each published row is worth
+  dither attack census --private 1           the same table, released privately
+  dither attack census town.toml --plot town.png
+""",
+)
+@click.argument(
+    "table", type=click.Path(dir_okay=False, exists=True, path_type=Path), required=False
+)
+@click.option("--note", is_flag=True, help="Add the note: married persons are 15 or over.")
+@click.option("--rows", is_flag=True, help="Leave out each row in turn.")
+@click.option("--private", "epsilons", type=Amount(), multiple=True, metavar="EPSILON",
+              help="Release it privately instead; may be repeated.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(1), default=10_000, show_default=True,
+              help="Stop at so many databases.")  # fmt: skip
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="Stop after so long.")
+@click.option("--plot", "picture", type=FILE, help="Draw the databases: .png, .svg, .pdf.")
+def census(
+    table: Path | None,
+    note: bool,
+    rows: bool,
+    epsilons: tuple[Fraction, ...],
+    limit: int,
+    seconds: float,
+    picture: Path | None,
+) -> None:
+    """Find all databases that agree with published statistics.
+
+    TABLE is a TOML document of attributes, rules and statistics; without one it is the fictional
+    census block that ships with dither. Ctrl-C stops a search and keeps what was found.
+    """
+    from dither.attack import census as shipped
+    from dither.attack import read_statistics, reconstruct_table
+
+    check_targets(picture=picture)
+    if note and table is not None:
+        raise click.UsageError("--note belongs to the shipped table; write [[rules]] into TABLE")
+    statistics = shipped(note=note) if table is None else read_statistics(table)
+    found = reconstruct_table(statistics, limit=limit, seconds=seconds, progress=_progress())
+    _show_found(found)
+    if picture is not None and found.solutions:
+        found.plot(picture)
+        click.echo(f"picture: {picture}")
+    if rows:
+        _show_rows(statistics, limit=min(limit, 1000))
+    if epsilons:
+        if not found.solutions:
+            raise click.UsageError("--private needs a table that can be: no database agrees")
+        _show_private(found, epsilons)
+
+
+def _progress() -> Callable[[int, float], None] | None:
+    if not sys.stderr.isatty():
+        return None
+
+    def show(found: int, seconds: float) -> None:
+        if seconds > PATIENCE:
+            click.echo(f"\r{found:,} databases, {seconds:.0f} s; Ctrl-C stops", nl=False, err=True)
+
+    return show
+
+
+def _show_found(found: Reconstruction) -> None:
+    """The summary, the people of up to three solutions, and what would settle it."""
+    from dither.cli.showing import console, new_table, print_paragraphs
+
+    print_paragraphs(*found.summary().split("\n"))
+    certain = set(found.certain)
+    for number, solution in enumerate(found.solutions[:3]):
+        shown = new_table()
+        shown.title = f"solution {number + 1}" if found.count > 1 else None
+        shown.title_justify, shown.title_style = "left", "bold"
+        for a in found.statistics.attributes:
+            shown.add_column(a.name, justify="left" if a.labels else "right")
+        shown.add_column("")
+        for person in solution:
+            differs = found.count > 1 and found.complete and person not in certain
+            shown.add_row(*found.statistics.show(person).values(), "differs" if differs else "")
+        console().print()
+        console().print(shown)
+    if found.count > 3:
+        print_paragraphs("", f"... and {found.count - 3:,} more.")
+    settling = [name for name, left in found.settled_by().items() if left == 1]
+    if found.complete and settling:
+        names = "; ".join(settling[:4]) + ("; ..." if len(settling) > 4 else "")
+        print_paragraphs("", f"One more published count would leave one database, any of: {names}.")
+
+
+def _show_rows(statistics: Statistics, limit: int) -> None:
+    from dither.attack import without_each
+    from dither.cli.showing import console, new_table
+
+    shown = new_table()
+    shown.add_column("without")
+    shown.add_column("databases that agree", justify="right")
+    shown.add_column("about", overflow="fold")
+    about = {x.name: x.about for x in statistics.rows} | {x.name: x.about for x in statistics.rules}
+    with waiting("leaving out each row in turn"):
+        for name, left in without_each(statistics, limit=limit).items():
+            many = f"{left.count:,}" if left.complete else f"at least {left.count:,}"
+            shown.add_row(name, many, about[name])
+    console().print()
+    console().print(shown)
+
+
+def _show_private(found: Reconstruction, epsilons: tuple[Fraction, ...]) -> None:
+    """Release counts and sums of the first solution with discrete Laplace noise, and count."""
+    from dither.attack import blurred, remaining, true_answers
+    from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.noise import discrete_laplace
+
+    statistics = found.statistics
+    truth = true_answers(statistics, found.solutions[0])
+    spread = {
+        f"{r.name}.{a.name}": max(abs(a.low), abs(a.high))
+        for r in statistics.rows
+        for a in statistics.attributes
+    }
+    # Half of epsilon for the counts, half for the sums; a replaced person may leave and join each.
+    counts = [k for k in truth if k not in spread]
+    sums = [k for k in truth if k in spread]
+    moved = {k: 2 * len(counts) for k in counts} | dict.fromkeys(
+        sums, 2 * sum(spread[k] for k in sums)
+    )
+    shown = new_table()
+    for name in ("ε", "counts within", "sums within", "databases that remain", "of all"):
+        shown.add_column(name, justify="right")
+    for epsilon in epsilons:
+        scales = {k: Fraction(2 * moved[k]) / epsilon for k in truth}
+        released = {k: truth[k] + int(discrete_laplace(scales[k], 1)[0]) for k in truth}
+        # All answers together are within their margins with probability 95 %.
+        within = {
+            k: math.ceil(float(s) * math.log(2 * len(truth) / 0.05)) for k, s in scales.items()
+        }
+        with waiting("drawing databases"):
+            left = remaining(blurred(statistics, released, within))
+        near = f"{left.estimate:.2g}" if left.hits else f"below {left.high:.2g}"
+        shown.add_row(
+            f"{float(epsilon):g}",
+            f"±{max((within[k] for k in counts), default=0):,}",
+            f"±{max((within[k] for k in sums), default=0):,}",
+            near.replace("e+", "e"),
+            f"{100 * left.share:.3g} %",
+        )
+    console().print()
+    console().print(shown)
+    print_paragraphs(
+        "",
+        "Counts and sums released with discrete Laplace noise; databases whose true answers are "
+        "within the margins, which hold together 95 % of the time. Replacing one person changes "
+        "the chance of any release by a factor of at most e^ε.",
+    )
+
+
+_NOISES = ("exact", "bounded", "gaussian", "laplace", "rounded", "corrupted", "midpoint")
+
+
+@attack.command(
+    "subset-sums",
+    short_help="Guess everybody's bit from counts.",
+    epilog="""\b
+Examples:
+  dither attack subset-sums                                  side by side
+  dither attack subset-sums --people 1000 --queries 4000 --noise gaussian:10
+  dither attack subset-sums --people 12 --noise midpoint:1   all subsets, exhaustively
+  dither attack subset-sums --epsilon 1 --epsilon 10         private releases
+""",
+)
+@click.option("--people", type=click.IntRange(2), default=200, show_default=True)
+@click.option("--queries", type=click.IntRange(1),
+              help="Random subsets.  [default: 8 a person; all subsets with midpoint]")  # fmt: skip
+@click.option("--noise", "noises", multiple=True, metavar="KIND[:SIZE]",
+              help=f"One of {', '.join(_NOISES)}; may be repeated.")  # fmt: skip
+@click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
+              help="A private release of all answers; may be repeated.")  # fmt: skip
+@click.option("--method", type=click.Choice(["l1", "least squares", "box"]), help="The decoder.")
+@click.option("--runs", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Of secrets and simulated noise, not of private releases.")  # fmt: skip
+@click.option("--plot", "picture", type=FILE, help="Draw the success: .png, .svg, .pdf.")
+def subset_sums(
+    people: int,
+    queries: int | None,
+    noises: tuple[str, ...],
+    epsilons: tuple[Fraction, ...],
+    method: str | None,
+    runs: int,
+    seed: int,
+    picture: Path | None,
+) -> None:
+    """Ask how many people of a group have a 1, for many groups, and guess everybody's bit."""
+    from dither.attack import Outcome, plot_verdicts
+    from dither.attack import subset_sums as game
+
+    check_targets(picture=picture)
+    if not noises and not epsilons:
+        noises = ("exact", "rounded:10", "gaussian:4", "gaussian:16", "corrupted:0.1")
+        epsilons = (Fraction(1), Fraction(10))
+    asked = 8 * people if queries is None else queries
+    tried: list[tuple[int | None, Release]] = [
+        (None if queries is None and text.startswith("midpoint") else asked, _noise(text))
+        for text in noises
+    ]
+    tried += [(asked, _private(epsilon, asked)) for epsilon in epsilons]
+    verdicts = []
+    for size, release in tried:
+        played = game(people, size, release, method=method if size is not None else None)
+        with waiting(f"attacking: {release.name}"):
+            verdicts.append(played.run(runs, seed=seed))
+    _show_verdicts(verdicts)
+    if picture is not None:
+        plot_verdicts(verdicts, picture)
+        click.echo(f"picture: {picture}")
+    if any(v.outcome is Outcome.VIOLATED for v in verdicts):
+        sys.exit(1)
+
+
+def _noise(text: str) -> Release:
+    from dither.attack import bounded, corrupted, exact, gaussian, laplace, midpoint, rounded
+    from dither.errors import nearest
+
+    kind, sign, size = text.partition(":")
+    makers: dict[str, Callable[[float], Release]] = {
+        "bounded": bounded,
+        "gaussian": gaussian,
+        "laplace": laplace,
+        "rounded": rounded,
+        "corrupted": corrupted,
+        "midpoint": midpoint,
+    }
+    if kind == "exact" and not sign:
+        return exact()
+    if kind not in makers:
+        raise click.UsageError(f"--noise: unknown {kind!r}{nearest(kind, _NOISES)}")
+    try:
+        amount = float(size)
+    except ValueError:
+        raise click.UsageError(f"--noise {kind} needs a size, such as {kind}:0.2") from None
+    return makers[kind](amount)
+
+
+def _private(epsilon: Fraction, queries: int) -> Release:
+    """All answers with discrete Laplace noise, each at its share of epsilon."""
+    from dither import privacy
+    from dither.attack import private
+    from dither.noise import discrete_laplace
+
+    scale = Fraction(queries) / epsilon
+    return private(
+        lambda answers: answers + discrete_laplace(scale, len(answers)),
+        queries * privacy.discrete_laplace(float(scale)),
+        name=f"private, ε = {float(epsilon):g}",
+        sigma=math.sqrt(2.0) * float(scale),
+    )
+
+
+def _show_verdicts(verdicts: list[Verdict]) -> None:
+    from dither.cli.showing import console, new_table, print_paragraphs
+
+    shown = new_table()
+    shown.add_column("release", overflow="fold")
+    for name in ("guessed right", "interval", "theory", "allowed"):
+        shown.add_column(name, justify="right")
+    shown.add_column("verdict", overflow="fold")
+    for v in verdicts:
+        theory = v.predicted if v.predicted is not None else v.promised
+        shown.add_row(
+            v.release,
+            _share(v.success),
+            f"{_share(v.low)} to {_share(v.high)}",
+            "" if theory is None else ("≥ " if v.predicted is None else "") + _share(theory),
+            _share(v.bound) if v.epsilon is not None else "all",
+            str(v.outcome),
+        )
+    console().print(shown)
+    first = verdicts[0]
+    lines = [
+        "",
+        f"{first.attack.capitalize()}; {len(first.score.hits)} runs of "
+        f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
+        f"{_share(first.prior)}. Intervals are nominal, at {100 * first.confidence:g} %.",
+    ]
+    if first.control is not None and first.null is not None:
+        lines.append(
+            f"Controls: {_share(first.control.share)} of the bare truth, "
+            f"{_share(first.null.share)} from a stranger's release."
+        )
+    lines.append(
+        "Consistent is not safe: another attack may do better, none beyond what is allowed."
+    )
+    print_paragraphs(*lines)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+# Attacks with a module of their own are added here: attack.add_command(...).
