@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import privacy
+from dither.cli.audit_local import local_subjects
 from dither.cli.audit_planted import Subject
 from dither.mechanisms import (
     BinaryTree,
@@ -226,5 +227,6 @@ CATALOGUE: list[Callable[[], Subject]] = [
     _subsample_aggregate,
     _key_threshold,
     _quantile_tree,
+    *local_subjects(),
 ]
 """What ``dither audit --all`` runs, in order."""

@@ -135,7 +135,9 @@ class LOLOHA(OLH):
         told = self._permanent(right, words.words(n), words.words(n))
         return np.stack([seeds, self._instant(told, words).astype(np.uint32)], axis=1)
 
-    def report(self, values: Any, users: Any, memory: Memory) -> npt.NDArray[np.uint32]:
+    def report(
+        self, values: Any, users: Any, memory: Memory, *, words: Words | None = None
+    ) -> npt.NDArray[np.uint32]:
         """This round's reports of people who are asked again and again.
 
         Parameters
@@ -145,6 +147,8 @@ class LOLOHA(OLH):
             One name a person; the same at every round.
         memory : Memory
             The device's secret; the same at every round.
+        words : Words, optional
+            Another source of the instant coins, for simulation only.
 
         Returns
         -------
@@ -164,7 +168,9 @@ class LOLOHA(OLH):
         right = bucket(words_of(seeds, codes), self.buckets)
         kept = memory.words(self.hash, names, right.tolist(), 2)
         told = self._permanent(right, kept[:, 0], kept[:, 1])
-        return np.stack([seeds, self._instant(told, secure_words()).astype(np.uint32)], axis=1)
+        return np.stack(
+            [seeds, self._instant(told, words or secure_words()).astype(np.uint32)], axis=1
+        )
 
     def _permanent(
         self, right: Codes, first: npt.NDArray[np.uint64], second: npt.NDArray[np.uint64]
