@@ -96,9 +96,12 @@ class MeanEstimate:
             lines.append(f"mean  {self.mean:.6g}  (biased; no interval is valid)")
         else:
             lower, upper = self.interval
+            half = self.mean - lower
+            # Two digits of the half-width, and the mean to the same place.
+            places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 6
             lines.append(
-                f"mean  {self.mean:.6g}  ± {self.mean - lower:.3g}  "
-                f"({lower:.6g} to {upper:.6g}, {100 * self.confidence:g} %)"
+                f"mean  {self.mean:,.{places}f}  ± {half:,.{places}f}  "
+                f"({lower:,.{places}f} to {upper:,.{places}f}, {100 * self.confidence:g} %)"
             )
         return "\n".join([*lines, *self.notes])
 
