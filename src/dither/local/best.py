@@ -88,12 +88,12 @@ class Choice:
 
     def __str__(self) -> str:
         lines = [self.reason, ""]
-        lines.append(f"{'':<2}{'channel':<10}{'bytes':>9}{'server s':>10}{'worst':>10}{'mean':>10}")
+        lines.append(f"{'':<2}{'channel':<17}{'bytes':>9}{'server s':>10}{'worst':>10}{'mean':>10}")
         for c in self.candidates:
             mark = "* " if c.channel is self.channel else "  "
             seconds = f"{c.server_seconds:.2g}"
             lines.append(
-                f"{mark}{c.channel.kind:<10}{c.report_bytes:>9,}{seconds:>10}"
+                f"{mark}{_name(c):<17}{c.report_bytes:>9,}{seconds:>10}"
                 f"{c.worst:>10.3g}{c.mean:>10.3g}" + (f"  {c.excluded}" if c.excluded else "")
             )
         return "\n".join(lines)
@@ -176,8 +176,8 @@ def best(
         smallest = min(c.report_bytes for c in found)
         fastest = min(c.server_seconds for c in found)
         raise ArgumentError(
-            f"no channel keeps to these limits: reports take at least {smallest} bytes, and the "
-            f"server about {fastest:.2g} s"
+            f"no channel keeps to these limits: reports take at least {_bytes(smallest)}, and "
+            f"counting them takes {_time(fastest)}"
         )
     least = getattr(fit[0], error)
     alike = [c for c in fit if getattr(c, error) <= _CLOSE * least]
@@ -220,12 +220,29 @@ def _reason(chosen: Candidate, error: str, found: list[Candidate], alike: list[C
     if len(alike) == 1:
         why = f"the least {error} error, {getattr(chosen, error):.2g},{limits}"
     else:
-        others = ", ".join(c.channel.kind for c in alike if c is not chosen)
+        others = ", ".join(_name(c) for c in alike if c is not chosen)
         why = (
             f"a {error} error of {getattr(chosen, error):.2g}, within 5 % of the least{limits}, "
             f"with a smaller report or less work than {others}"
         )
     return (
-        f"{chosen.channel.kind}: {why.rstrip(',')}; {chosen.report_bytes:,} bytes a report, "
-        f"about {chosen.server_seconds:.2g} s to count"
+        f"{_name(chosen)}: {why.rstrip(',')}; {_bytes(chosen.report_bytes)} a report, "
+        f"{_time(chosen.server_seconds)} to count"
     )
+
+
+def _name(candidate: Candidate) -> str:
+    """The name under which the channel is made: `local.OLH`."""
+    return type(candidate.channel).__name__
+
+
+def _bytes(size: int) -> str:
+    return "1 byte" if size == 1 else f"{size:,} bytes"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1e-3:
+        return "less than a millisecond"
+    if seconds < 1:
+        return f"about {1000 * seconds:.2g} ms"
+    return f"about {seconds:.2g} s" if seconds < 10 else f"about {seconds:,.0f} s"
