@@ -118,7 +118,8 @@ class Measures:
         for name, found in self.sensitive.items():
             lines += [f"{name}:", *(f"  {line}" for line in _lines(found))]
         lines.append(
-            f"discernibility {self.discernibility:,}, average class {self.average_class:.4g}"
+            f"discernibility {self.discernibility:,}, "
+            f"average class {self.average_class:.4g} times k"
         )
         return "\n".join([*lines, self.unprotected])
 

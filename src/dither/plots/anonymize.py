@@ -123,7 +123,7 @@ def _classes(axes: Axes, measures: Measures, k: int | None) -> None:
     low, high = float(sizes[0]), float(sizes[-1])
     axes.set_xlim(low / 1.3, max(high, low + 1) * 1.3)
     axes.set_ylim(0, 1.03)
-    _whole_ticks(axes, 1.0, 2.0, 5.0) if k is not None else _whole_ticks(axes, 1.0)
+    _whole_ticks(axes, low / 1.3, max(high, low + 1) * 1.3, wide=k is not None)
     if k is not None and low / 1.3 <= k <= high * 1.3:
         axes.axvline(k, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(f"k = {k}", (k, 0.93), (4, 0), textcoords="offset points", color=MUTED)
@@ -131,13 +131,18 @@ def _classes(axes: Axes, measures: Measures, k: int | None) -> None:
     axes.set_title("share of rows in classes up to a size", loc="left", fontsize=10, color=INK)
 
 
-def _whole_ticks(axes: Axes, *steps: float) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+def _whole_ticks(axes: Axes, low: float, high: float, *, wide: bool) -> None:
+    """Ticks at round numbers of rows: few over decades, and enough where classes are alike."""
+    from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(LogLocator(subs=steps, numticks=8))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    if high > 10 * low:
+        steps = (1, 2, 5) if high < (2000 if wide else 100) * low else (1,)
+        found = [float(step * 10**decade) for decade in range(12) for step in steps]
+    else:
+        found = [float(t) for t in MaxNLocator(5, integer=True).tick_values(low, high)]
+    ticks = [t for t in found if low <= t <= high]
+    axes.set_xticks(ticks, [short(t) for t in ticks])
+    axes.minorticks_off()
 
 
 def _bars(axes: Axes, rows: list[tuple[str, float]], colour: str, label: str) -> None:
