@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from dither.attack.reading import read_statistics
 from dither.attack.solving import Progress, search
 from dither.attack.statistics import Condition, Person, Statistics, meets
-from dither.attack.worlds import whole
+from dither.attack.worlds import needed, whole
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Reconstruction:
         s = self.statistics
         lines = [
             f"{s.title}: {s.people} people, {len(s.rows)} rows"
-            + (f" and {len(s.rules)} rules" if s.rules else "")
+            + (f" and {len(s.rules)} rule{'s' * (len(s.rules) > 1)}" if s.rules else "")
             + f"; {_large(s.space)} databases before any statistic."
         ]
         if self.count == 0 and self.complete:
@@ -222,6 +222,7 @@ def reconstruct_table(
     most = whole("limit", limit, 1)
     if isinstance(seconds, bool) or not seconds > 0 or not math.isfinite(seconds):
         raise ArgumentError("seconds must be a finite number above 0")
+    needed("ortools.sat.python.cp_model", "table reconstruction")
     start = time.perf_counter()
     found = search(read, most, float(seconds), progress)
     culprits: tuple[str, ...] = ()

@@ -40,9 +40,7 @@ Examples:
   dither attack census town.toml --plot town.png
 """,
 )
-@click.argument(
-    "table", type=click.Path(dir_okay=False, exists=True, path_type=Path), required=False
-)
+@click.argument("table", type=FILE, required=False)
 @click.option("--note", is_flag=True, help="Add the note: married persons are 15 or over.")
 @click.option("--rows", is_flag=True, help="Leave out each row in turn.")
 @click.option("--private", "epsilons", type=Amount(), multiple=True, metavar="EPSILON",
@@ -100,7 +98,7 @@ def _show_found(found: Reconstruction) -> None:
     """The summary, the people of up to three solutions, and what would settle it."""
     from dither.cli.showing import console, new_table, print_paragraphs
 
-    print_paragraphs(*found.summary().split("\n"))
+    click.echo(found.summary())
     certain = set(found.certain)
     for number, solution in enumerate(found.solutions[:3]):
         shown = new_table()
@@ -141,23 +139,22 @@ def _show_rows(statistics: Statistics, limit: int) -> None:
 
 def _show_private(found: Reconstruction, epsilons: tuple[Fraction, ...]) -> None:
     """Release counts and sums of the first solution with discrete Laplace noise, and count."""
-    from dither.attack import blurred, remaining, true_answers
+    from dither.attack import blurred, reconstruct_table, remaining, true_answers
     from dither.cli.showing import console, new_table, print_paragraphs
     from dither.noise import discrete_laplace
 
     statistics = found.statistics
     truth = true_answers(statistics, found.solutions[0])
     spread = {
-        f"{r.name}.{a.name}": max(abs(a.low), abs(a.high))
+        f"{r.name}.{a.name}": max(a.high, 0) - min(a.low, 0)
         for r in statistics.rows
         for a in statistics.attributes
     }
-    # Half of epsilon for the counts, half for the sums; a replaced person may leave and join each.
+    # Half of epsilon for all counts, half for all sums. Replacing a person, with how many there are
+    # public, changes each count by at most 1 and each sum by at most the spread of its values.
     counts = [k for k in truth if k not in spread]
     sums = [k for k in truth if k in spread]
-    moved = {k: 2 * len(counts) for k in counts} | dict.fromkeys(
-        sums, 2 * sum(spread[k] for k in sums)
-    )
+    moved = dict.fromkeys(counts, len(counts)) | dict.fromkeys(sums, sum(spread[k] for k in sums))
     shown = new_table()
     for name in ("ε", "counts within", "sums within", "databases that remain", "of all"):
         shown.add_column(name, justify="right")
@@ -165,18 +162,21 @@ def _show_private(found: Reconstruction, epsilons: tuple[Fraction, ...]) -> None
         scales = {k: Fraction(2 * moved[k]) / epsilon for k in truth}
         released = {k: truth[k] + int(discrete_laplace(scales[k], 1)[0]) for k in truth}
         # All answers together are within their margins with probability 95 %.
-        within = {
-            k: math.ceil(float(s) * math.log(2 * len(truth) / 0.05)) for k, s in scales.items()
-        }
+        far = math.log(2 * len(truth) / 0.05)
+        within = {k: max(0, math.ceil(far * float(s)) - 1) for k, s in scales.items()}
         with waiting("drawing databases"):
-            left = remaining(blurred(statistics, released, within))
-        near = f"{left.estimate:.2g}" if left.hits else f"below {left.high:.2g}"
+            blur = blurred(statistics, released, within)
+            left = remaining(blur)
+            near = f"{left.estimate:.2g}"
+            if not left.hits:
+                listed = reconstruct_table(blur, limit=1000, seconds=5.0, explain=False)
+                near = f"{listed.count:,}" if listed.complete else f"at least {listed.count:,}"
         shown.add_row(
             f"{float(epsilon):g}",
             f"±{max((within[k] for k in counts), default=0):,}",
             f"±{max((within[k] for k in sums), default=0):,}",
             near.replace("e+", "e"),
-            f"{100 * left.share:.3g} %",
+            f"{100 * left.share:.3g} %" if left.hits else f"< {100 * left.high / left.space:.1g} %",
         )
     console().print()
     console().print(shown)
