@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither.cli.files import check_targets
 from dither.cli.options import FILE
 from dither.cli.waiting import PATIENCE, waiting
 
@@ -46,7 +47,10 @@ Examples:
     "as 5,10,20; or 'dates', 'suppress', or 'prefix:3,2,1'.",
 )
 @click.option("--k", type=click.IntRange(1), default=10, show_default=True)
-@click.option("--suppress", default="0.05", show_default=True, help="Share of rows to leave out.")
+@click.option(
+    "--suppress",
+    help="Largest share of rows to leave out; 0.05 unless told. --mondrian leaves out none.",
+)
 @click.option("--l", "diversity", type=click.IntRange(1), help="Require distinct l-diversity.")
 @click.option("--t", "closeness", type=float, help="Require t-closeness; needs --distance.")
 @click.option("--distance", type=DISTANCES, help="Of t-closeness; there is no default.")
@@ -62,7 +66,7 @@ def anonymize(
     sensitive: str,
     hierarchies: tuple[str, ...],
     k: int,
-    suppress: str,
+    suppress: str | None,
     diversity: int | None,
     closeness: float | None,
     distance: str | None,
@@ -90,10 +94,21 @@ def anonymize(
         raise click.UsageError("--measure releases nothing, so there is nothing for --out")
     if closeness is not None and distance is None:
         raise click.UsageError("--t needs --distance: the number means nothing without it")
+    if suppress is not None and (mondrian or only_measure):
+        raise click.UsageError("--suppress is for hierarchies; --mondrian leaves out no row")
+    check_targets(table=out, picture=plot)
     known, wanted = _columns(quasi), _columns(sensitive)
+    if not wanted and (diversity is not None or closeness is not None):
+        raise click.UsageError("--l and --t are about a column: name it with --sensitive")
     with waiting("reading"):
         trees = _hierarchies(hierarchies)
         frame = _read(source, [name for name, tree in trees.items() if _of_texts(tree)])
+    bare = [name for name in known if name in frame.columns and name not in trees]
+    if bare and set(trees) <= set(known) and not mondrian and not only_measure:
+        raise click.UsageError(
+            f"how may {bare[0]!r} become coarser? Say --hierarchy {bare[0]}=5,10,20 (numbers), "
+            f"=dates, =prefix:3,2,1, =suppress or =FILE.csv; or cut into boxes with --mondrian"
+        )
     found: Anonymized | Measures
     if only_measure:
         with waiting("measuring"):
@@ -114,14 +129,17 @@ def anonymize(
         else:
             with _telling() as progress:
                 found = room.generalize(
-                    frame, known, trees, k, suppress, progress=progress, **common
+                    frame, known, trees, k, suppress or "0.05", progress=progress, **common
                 )
         if out is not None:
             _write(found.frame, out)
     print_paragraphs(*found.summary().splitlines())
+    if out is not None:
+        click.echo(f"release: {out}")
     if plot is not None:
         with waiting("drawing"):
             found.plot(plot)
+        click.echo(f"picture: {plot}")
 
 
 def _columns(text: str) -> list[str]:
