@@ -131,7 +131,10 @@ def divide(mix: str, epsilon: float, delta: float, picture: Path | None) -> None
 
 @account.command(
     short_help="What each of K mechanisms may have of a lifetime budget.",
-    epilog="Example: dither account shares 10000 --epsilon 1 --delta 1e-9 --plot shares.png",
+    epilog="""\b
+Example:
+  dither account shares 10000 --epsilon 1 --delta 1e-9 --plot shares.png
+""",
 )
 @click.argument("k", type=int)
 @click.option("--epsilon", type=float, required=True, help="Of all K together.")

@@ -146,9 +146,10 @@ def _table(
         table.add_column("claimed", no_wrap=True)
     table.add_column("ε ≥", justify="right")
     table.add_column("verdict", overflow="fold", min_width=11)
-    table.add_column("seconds", justify="right")
     if planted:
         table.add_column("what is wrong", overflow="fold")
+    else:
+        table.add_column("seconds", justify="right")
     violated = done = 0
     stopped = False
     for made in subjects:
@@ -169,11 +170,11 @@ def _table(
             break
         done += 1
         violated += found.verdict is Verdict.VIOLATED
-        row = [f"{found.lower:.3f}", _verdict(found), f"{found.seconds:.1f}"]
+        row = [f"{found.lower:.3f}", _verdict(found)]
         if planted:
             table.add_row(subject.name, *row, subject.about)
         else:
-            table.add_row(subject.name, str(found.claimed), *row)
+            table.add_row(subject.name, str(found.claimed), *row, f"{found.seconds:.1f}")
     console().print(table)
     console().print()
     print_paragraphs(
