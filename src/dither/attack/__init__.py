@@ -6,10 +6,19 @@ control that must succeed and one that must fail. Releases are black boxes.
 
 - `reconstruct_table` finds all databases that agree with published statistics.
 - `subset_sums` guesses one bit of each person from counts over many groups.
+- `uniqueness` and `linkage` find people in rows by what is known of them; `homogeneity`, `skewness`
+  and `background` read their answers from classes in which they hide.
+- `differencing` subtracts two counts that differ in one person.
+- `membership` tells who was in the data of a statistic or of a model.
 """
 
+from dither.attack.background import Background, background
+from dither.attack.differencing import Differencing, differencing
 from dither.attack.exhaustive import agreeing, all_queries
 from dither.attack.game import Attack, Experiment, Game, Release
+from dither.attack.homogeneity import Homogeneity, homogeneity
+from dither.attack.linkage import Linkage, linkage
+from dither.attack.membership import Membership, membership
 from dither.attack.reading import census, read_statistics
 from dither.attack.reconstruct import Reconstruction, conflict, reconstruct_table, without_each
 from dither.attack.releases import (
@@ -23,31 +32,45 @@ from dither.attack.releases import (
     rounded,
 )
 from dither.attack.remaining import Remaining, blurred, remaining, true_answers
+from dither.attack.skewness import Skewness, skewness
 from dither.attack.statistics import Statistics
 from dither.attack.subset_sums import subset_sums
+from dither.attack.uniqueness import Uniqueness, uniqueness
 from dither.attack.verdict import Outcome, Score, Verdict, plot_verdicts
 
 __all__ = [
     "Attack",
+    "Background",
+    "Differencing",
     "Experiment",
     "Game",
+    "Homogeneity",
+    "Linkage",
+    "Membership",
     "Outcome",
     "Reconstruction",
     "Release",
     "Remaining",
     "Score",
+    "Skewness",
     "Statistics",
+    "Uniqueness",
     "Verdict",
     "agreeing",
     "all_queries",
+    "background",
     "blurred",
     "bounded",
     "census",
     "conflict",
     "corrupted",
+    "differencing",
     "exact",
     "gaussian",
+    "homogeneity",
     "laplace",
+    "linkage",
+    "membership",
     "midpoint",
     "plot_verdicts",
     "private",
@@ -55,7 +78,9 @@ __all__ = [
     "reconstruct_table",
     "remaining",
     "rounded",
+    "skewness",
     "subset_sums",
     "true_answers",
+    "uniqueness",
     "without_each",
 ]

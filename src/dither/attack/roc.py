@@ -67,7 +67,7 @@ class Roc:
         """True alarms where at most this share of others is accused, ties never."""
         caught = self._caught(fpr)
         n, m = len(self.members), len(self.others)
-        wide = min(0.5, max(2.0 * fpr, 5.0 / m))
+        wide = min(1.0, max(2.0 * fpr, 5.0 / m))
         slope = max(0.0, (self._caught(wide) - self._caught(fpr / 2.0)) / (wide - fpr / 2.0))
         spread = math.sqrt(caught * (1.0 - caught) / n + slope**2 * fpr * (1.0 - fpr) / m)
         return self._around(caught, max(spread, 1.0 / n))
