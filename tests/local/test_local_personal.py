@@ -172,3 +172,14 @@ def test_refusals() -> None:
         _ = offer.aggregate({}) + Personal.of(GRR, 3, [1, 3]).aggregate({})
     with pytest.raises(ArgumentError, match="truncated"):
         PersonalAggregate.from_dict({"parts": []})
+
+
+def test_an_estimate_prints_as_its_summary() -> None:
+    """Shares, their errors, the sizes of the classes and the caution are told to people."""
+    offer = Personal.of(GRR, ["no", "yes"], epsilons=[1, 2])
+    counts = offer.aggregate(offer.privatize(["yes"] * 30, choices=[0, 1, 1] * 10))
+    told = str(counts.estimate())
+    assert told.startswith("personal, by weights: 30 reports (10 + 20)\nvalue ")
+    assert "did not depend on their values" in told and "Shares are biased" not in told
+    likely = counts.estimate("likelihood").summary()
+    assert "unknown" in likely and "Shares are biased" in likely

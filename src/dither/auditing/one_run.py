@@ -82,6 +82,9 @@ class OneRunAudit:
     correct: int
     confidence: float
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """The result in two sentences.
 

@@ -70,6 +70,9 @@ class Audit:
     reuse: str | None = None
     notes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """The result in a paragraph for people, which says what it does not say.
 

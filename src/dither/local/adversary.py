@@ -88,6 +88,9 @@ class Attack:
     who_is_high: ClassGame | None
     with_prior: bool
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """A few lines for people."""
         known = "knowing the prior" if self.with_prior else "without a prior"

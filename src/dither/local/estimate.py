@@ -62,6 +62,9 @@ class Estimate:
     raw: Array = field(repr=False)
     plausible: Array = field(repr=False)
 
+    def __str__(self) -> str:
+        return self.summary()
+
     @property
     def counts(self) -> Array:
         """Estimated numbers of users, shape (k,)."""

@@ -325,6 +325,28 @@ class PersonalEstimate:
             raise ArgumentError("value must be in the domain")
         return float(self.shares[self.values.index(value)])
 
+    def __str__(self) -> str:
+        return self.summary()
+
+    def summary(self) -> str:
+        """A few lines for people: the shares, how well they are known, and what they rest on."""
+        dropped = f", {self.rejected:,} dropped as impossible" if self.rejected else ""
+        sizes = " + ".join(f"{e.n:,}" for e in self.by_class)
+        lines = [
+            f"personal, by {self.method}: {self.n:,} reports ({sizes}){dropped}",
+            f"{'value':<20}{'share':>9}{f'± {100 * self.confidence:g} %':>12}",
+        ]
+        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
+        for i in np.argsort(-self.shares, kind="stable")[:12].tolist():
+            half = z * self.standard_errors[i]
+            told = f"{half:>12.4f}" if np.isfinite(half) else f"{'unknown':>12}"
+            lines.append(f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{told}")
+        if len(self.values) > 12:
+            lines.append(f"... and {len(self.values) - 12:,} more values")
+        if self.biased:
+            lines.append("Shares are biased; a ± is that of the raw estimates.")
+        return "\n".join([*lines, *self.notes])
+
     @property
     def intervals(self) -> Array:
         """Normal intervals of the raw shares, shape (k, 2); refused where they are biased."""

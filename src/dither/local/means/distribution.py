@@ -51,6 +51,9 @@ class Distribution:
         Whether shares were averaged with their neighbours after every round.
     log_likelihood : float
         Per report.
+    gap : float, optional
+        How much more, at most, any other shares could have of it: a certificate of the maximum,
+        told for lists of values only.
     notes : tuple of str
         What the estimate rests on.
     """
@@ -68,6 +71,7 @@ class Distribution:
     converged: bool
     smooth: bool
     log_likelihood: float
+    gap: float | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -132,6 +136,9 @@ class Distribution:
         """Why the shares are biased."""
         why = "shares are kept at 0 or more" if self.interval is None else "the rounds stop early"
         return f"Biased, as {why}; no interval is valid."
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def summary(self) -> str:
         """A few lines for people: what was found, and on what it depends."""

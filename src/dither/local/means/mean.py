@@ -58,6 +58,9 @@ class MeanEstimate:
     confidence: float
     notes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return self.summary()
+
     @property
     def interval(self) -> tuple[float, float]:
         """A normal interval of the mean.

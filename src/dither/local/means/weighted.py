@@ -76,6 +76,9 @@ class Weighted:
             }
         )
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """A few lines for people."""
         lines = [f"{'class':<24}{'reports':>10}{'weight':>9}"]
