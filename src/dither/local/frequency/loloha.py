@@ -38,6 +38,7 @@ from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
 from dither.local.channel import Channel, Codes, DomainLike, checked_epsilon
 from dither.local.frequency.local_hash import OLH
+from dither.local.frequency.rappor import LASTING
 from dither.local.guarantee import Guarantee
 from dither.local.hashing import bucket, words_of
 from dither.local.memory import Memory
@@ -71,8 +72,8 @@ class LOLOHA(OLH):
     >>> week = [channel.report([17, 4], ["anna", "ben"], memory) for day in range(7)]
     >>> len({tuple(day[:, 0]) for day in week})
     1
-    >>> float(channel.forever.epsilon)
-    4.0
+    >>> float(channel.lasting.epsilon), float(channel.forever.epsilon)
+    (2.0, 4.0)
     """
 
     kind: ClassVar[str] = "loloha"
@@ -107,6 +108,11 @@ class LOLOHA(OLH):
             "epsilon_inf": str(self.epsilon_inf),
             "buckets": self.buckets,
         }
+
+    @property
+    def lasting(self) -> Guarantee:
+        """Of any number of reports of one value, with a device's memory: epsilon_inf."""
+        return Guarantee.uniform(self.epsilon_inf, assumes=LASTING)
 
     @property
     def forever(self) -> Guarantee:
