@@ -152,16 +152,24 @@ class Distribution:
         else:
             quartiles = "   ".join(f"{self.quantile(at):.6g}" for at in (0.25, 0.5, 0.75))
             lines += [f"mean       {self.mean:.6g}", f"quartiles  {quartiles}"]
-        lines.append(
-            f"{'EMS' if self.smooth else 'EM'}: {self.bins:,} bins, {self.iterations:,} rounds, "
-            + (
-                f"stopped at a gain below {self.tolerance:.2g} per report"
-                if self.converged
-                else "stopped at the greatest number of rounds"
+        lines += [self._how, self.caution, *self.notes]
+        return "\n".join(lines)
+
+    @property
+    def _how(self) -> str:
+        """What found the shares, and where it stopped."""
+        if self.gap is not None:
+            return (
+                f"maximum likelihood: {self.bins:,} values, {self.iterations} Newton steps, within "
+                f"{self.gap * self.n:.1g} of the maximum's log-likelihood"
             )
+        stopped = (
+            f"stopped at a gain below {self.tolerance:.2g} per report"
+            if self.converged
+            else "stopped at the greatest number of rounds"
         )
-        lines.append(self.caution)
-        return "\n".join([*lines, *self.notes])
+        how = "EMS" if self.smooth else "EM"
+        return f"{how}: {self.bins:,} bins, {self.iterations:,} rounds, {stopped}"
 
     def plot(self, path: str | Path | None = None, *, truth: Any = None) -> Figure:
         """Draw the shares.

@@ -18,12 +18,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dither.errors import ArgumentError
 from dither.local.finite import FiniteChannel
 from dither.local.means.bins import Dense, Linear, point_bins
 from dither.local.means.distribution import Distribution
+from dither.local.means.maximum import LARGEST, maximum
 from dither.local.means.numeric import NumericChannel
-from dither.local.means.solve import Part, solve
+from dither.local.means.solve import Part, Solved, solve
 
 if TYPE_CHECKING:
     from dither.local.aggregate import Aggregate
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["default_tolerance", "em", "pooled_em"]
 
 _TO_THE_TOP = 1e-6
+_ROUNDING = 1e-13
+_STEPS = 500
+_MOST_CELLS = 1 << 21
 
 
 def em(
@@ -39,7 +45,7 @@ def em(
     bins: int | None = None,
     outputs: int | str | None = None,
     tolerance: float | None = None,
-    max_iterations: int = 10_000,
+    max_iterations: int | None = None,
     smooth: bool | None = None,
 ) -> Distribution:
     """Estimate the distribution of values by expectation maximisation.
@@ -55,9 +61,9 @@ def em(
         bins as wide as those of the values and aligned with them.
     tolerance : float, optional
         Stop where a round gains less log-likelihood per report. Left out: e^epsilon/1000 in total
-        for numbers; for a list of values, whose shares are few, so little that the maximum is met.
-    max_iterations : int
-        At least 1.
+        for numbers; for a list of values the maximum, to a gap of 1e-6 in total.
+    max_iterations : int, optional
+        The most rounds, at least 1; 10,000 if left out.
     smooth : bool, optional
         Average each share with its neighbours (1, 2, 1) after every round. Left out: for the
         square wave only.
@@ -103,7 +109,7 @@ def pooled_em(
     bins: int | None = None,
     outputs: int | str | None = None,
     tolerance: float | None = None,
-    max_iterations: int = 10_000,
+    max_iterations: int | None = None,
     smooth: bool | None = None,
     notes: tuple[str, ...] = (),
 ) -> Distribution:
@@ -128,10 +134,12 @@ def pooled_em(
     smooth = all(c.kind == "sw" for c in channels) if smooth is None else bool(smooth)
     n = sum(aggregate.n for aggregate in full)
     epsilon = max(float(c.epsilon) for c in channels)
+    to_the_top = not numeric and not smooth and tolerance is None and max_iterations is None
     if tolerance is None:
-        tolerance = default_tolerance(epsilon, n) if numeric else _TO_THE_TOP / n
+        tolerance = default_tolerance(epsilon, n) if numeric else max(_TO_THE_TOP / n, _ROUNDING)
     else:
         tolerance = _checked(tolerance)
+    max_iterations = 10_000 if max_iterations is None else max_iterations
     if isinstance(max_iterations, bool) or not isinstance(max_iterations, int):
         raise ArgumentError("max_iterations must be a whole number of at least 1")
     if max_iterations < 1:
@@ -140,7 +148,10 @@ def pooled_em(
     for aggregate, channel in zip(full, channels, strict=True):
         linear = _linear(channel, bins, outputs)
         parts.append(Part(linear, linear.group(aggregate.counts)))
-    solved = solve(parts, tolerance, max_iterations, smooth, fast=not numeric and not smooth)
+    solved = _maximised(parts, tolerance) if to_the_top else None
+    if solved is None:
+        fast = not numeric and not smooth
+        solved = solve(parts, tolerance, max_iterations, smooth, fast=fast)
     starts = point_bins(numeric[0], bins) if numeric else None
     return Distribution(
         kinds=tuple(dict.fromkeys(c.kind for c in channels)),
@@ -156,8 +167,31 @@ def pooled_em(
         converged=solved.converged,
         smooth=smooth,
         log_likelihood=solved.log_likelihood,
+        gap=solved.gap,
         notes=notes,
     )
+
+
+def _maximised(parts: Sequence[Part], tolerance: float) -> Solved | None:
+    """The certified maximum of a list's likelihood; None where the list is too long for it."""
+    matrices = [part.linear.matrix for part in parts if isinstance(part.linear, Dense)]
+    cells = sum(matrix.size for matrix in matrices)
+    if len(matrices) < len(parts) or matrices[0].shape[0] > LARGEST or cells > _MOST_CELLS:
+        return None
+    n = sum(int(part.counts.sum()) for part in parts)
+    weights = [int(part.counts.sum()) / n for part in parts]
+    joined = np.concatenate([m * w for m, w in zip(matrices, weights, strict=True)], axis=1)
+    targets = np.concatenate([part.counts / n for part in parts])
+    shares, steps, gap = maximum(joined, targets, tolerance, _STEPS)
+    if not gap <= tolerance:
+        return None
+    # Of the reports given their channels: a channel's share is no part of its likelihood.
+    likelihood = sum(
+        float(part.counts[seen] / n @ np.log((shares @ matrix)[seen]))
+        for part, matrix in zip(parts, matrices, strict=True)
+        for seen in [part.counts > 0]
+    )
+    return Solved(shares, steps, likelihood, True, gap)
 
 
 def default_tolerance(epsilon: float, n: int) -> float:

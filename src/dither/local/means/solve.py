@@ -43,12 +43,16 @@ class Solved:
         Per report, of these shares.
     converged : bool
         Whether the rule stopped it, and not the greatest number of rounds.
+    gap : float, optional
+        How much more, at most, any shares could have of log-likelihood per report, where that
+        was certified.
     """
 
     shares: Array
     iterations: int
     log_likelihood: float
     converged: bool
+    gap: float | None = None
 
 
 def solve(
