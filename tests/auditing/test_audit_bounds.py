@@ -53,3 +53,14 @@ def test_epsilon_and_mu():
     assert epsilon_of(0.1, 0.2, 0.1) == -math.inf
     assert mu_of(0.6, 0.2) == pytest.approx(norm.ppf(0.6) - norm.ppf(0.2))
     assert mu_of(0.0, 0.2) == mu_of(0.5, 1.0) == -math.inf
+
+
+@pytest.mark.parametrize("n", [10**6, 10**8, 10**9])
+@pytest.mark.parametrize("p", [0.5, 0.1, 1e-6])
+def test_tails_keep_their_digits(n, p):
+    """Six deviations out, tails of many trials are scipy's to nine digits."""
+    k = round(n * p + 6 * math.sqrt(n * p * (1 - p)))
+    assert binomial_tail(n, k, p) == pytest.approx(binom.sf(k - 1, n, p), rel=1e-9)
+    low = round(n * p - 6 * math.sqrt(n * p * (1 - p)))
+    if low > 0:
+        assert 1 - binomial_tail(n, low, p) == pytest.approx(binom.cdf(low - 1, n, p), abs=1e-15)

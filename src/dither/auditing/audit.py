@@ -51,7 +51,8 @@ def audit(
     The mechanism is called on two neighbouring datasets. Half of the outputs find events that tell
     the datasets apart (thresholds of every coordinate and of simple statistics, sets of atoms by
     their likelihood ratio, scores of small classifiers, low-order bits of floats, types, lengths,
-    exceptions); the other half bounds the probabilities of the few best, by Clopper and Pearson.
+    exceptions and their texts); the other half bounds the probabilities of the few best, by Clopper
+    and Pearson.
 
     Parameters
     ----------
@@ -261,6 +262,11 @@ def _notes(outcomes: Outcomes, draws: Draws, asked: int, independent: bool) -> t
         notes.append(f"sampling was stopped before {asked:,}")
     if not independent:
         notes.append("its draws are not independent, so no probability is certified")
+    if outcomes.blind:
+        notes.append(
+            f"it returns {', '.join(outcomes.blind[:3])}, which cannot be looked into: let it "
+            "return what it holds, as numbers, texts or tuples"
+        )
     labels = [label for a in outcomes.atoms for label in a.labels if label.startswith("raises ")]
     if labels:
         notes.append(f"the mechanism sometimes {', '.join(labels[:3])}; that is an outcome too")

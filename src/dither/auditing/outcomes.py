@@ -1,27 +1,28 @@
 """What a mechanism may return, as columns of numbers and atoms.
 
-An outcome is a number, text, ``None``, an array, a tuple or mapping of these, a dataclass, any
-object with a hash, or an exception. It becomes
+An outcome is a number, text, ``None``, an array, a tuple or mapping of these, a frame, an object by
+its attributes or its hash, or an exception. It becomes
 
 * numbers: its coordinates, its length, simple statistics of them, and the low-order bits of floats;
 * atoms: itself, and itself without its numbers (types, texts, which exception), as integer codes.
 
-Nothing of this looks at which dataset an outcome is of.
+Nothing of this looks at which dataset an outcome is of. What the columns are is decided by those
+outcomes that may choose events; the others are only put into them.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import numbers
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Atoms", "Column", "Outcomes", "Raised", "describe_outcomes"]
+from dither.auditing.flattening import Raised, flatten
+
+__all__ = ["Atoms", "Column", "Outcomes", "describe_outcomes"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -37,12 +38,9 @@ _EXACT = 2**53
 
 _AT_ONCE = 4_000_000
 
-
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """The outcome of a call that failed: the exception's type, never its text."""
-
-    kind: str
+_FEW, _SIMPLE, _PAIRS = 60, 4, 8
+"""Of each dataset's outcomes, those that may show coordinates with one noise; values that their
+difference may then have; and pairs of coordinates that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +66,15 @@ class Atoms:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Outcomes in order, each by its columns and atoms; ``raw`` are the coordinates, NaN padded."""
+    """Outcomes in order, each by its columns and atoms; ``raw`` are the coordinates, NaN padded.
+
+    ``blind`` are the types of what could not be looked into.
+    """
 
     columns: tuple[Column, ...]
     atoms: tuple[Atoms, ...]
     raw: Floats
+    blind: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -94,21 +96,38 @@ def describe_outcomes(
     Outcomes
     """
     if not isinstance(outputs, np.ndarray):
-        outputs = _compact(outputs)
-    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and outputs.size:
+        array, alike = _compact(outputs, seen)
+        if array is not None:
+            return _scattered(_of_array(array, seen[alike]), alike)
+    elif outputs.dtype.kind in "biuf" and outputs.size:
         return _of_array(outputs, seen)
     return _of_objects(outputs, seen)
 
 
-def _compact(outputs: Sequence[Any]) -> Sequence[Any] | npt.NDArray[Any]:
-    """An array where all outcomes are alike: the same, and far quicker to read."""
+def _compact(
+    outputs: Sequence[Any], seen: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.bool_]]:
+    """An array of the outcomes that are like those seen, where those are all alike; and which."""
+    alike = np.ones(len(outputs), dtype=np.bool_)
+    array = _stacked(outputs)
+    if array is None:
+        known = [output for output, one in zip(outputs, seen, strict=True) if one]
+        if known and _stacked(known) is not None:
+            form = _form(known[0])
+            alike = np.fromiter((_form(o) == form for o in outputs), np.bool_, len(outputs))
+            array = _stacked([output for output, one in zip(outputs, alike, strict=True) if one])
+    return array, alike
+
+
+def _stacked(outputs: Sequence[Any]) -> npt.NDArray[Any] | None:
+    """An array where all outcomes are of one form: the same, and far quicker to read."""
     kinds = set(map(type, outputs))
     if kinds == {np.ndarray}:
         alike = len({(a.shape, a.dtype) for a in outputs}) == 1
-        return np.stack(outputs) if alike and outputs[0].dtype.kind in "biuf" else outputs
-    if kinds <= {tuple} or kinds <= {list}:
+        return np.stack(outputs) if alike and outputs[0].dtype.kind in "biuf" else None
+    if kinds in ({tuple}, {list}):
         if len(set(map(len, outputs))) > 1:
-            return outputs
+            return None
         kinds = set(map(type, chain.from_iterable(outputs)))
     if kinds == {float}:
         return np.array(outputs, dtype=np.float64)
@@ -116,9 +135,43 @@ def _compact(outputs: Sequence[Any]) -> Sequence[Any] | npt.NDArray[Any]:
         try:
             found = np.array(outputs, dtype=np.int64)
         except OverflowError:
-            return outputs
-        return found if np.abs(found).max() < _EXACT else outputs
-    return outputs
+            return None
+        return found if np.abs(found).max() < _EXACT else None
+    return None
+
+
+def _form(output: Any) -> Hashable:
+    """What all of `_stacked` have in common: types, lengths, and that doubles hold them."""
+    kind = type(output)
+    if kind is np.ndarray:
+        return kind, output.shape, output.dtype
+    parts = output if kind in (tuple, list) else (output,)
+    inner = frozenset(map(type, parts))
+    fits = inner != {int} or max(map(abs, parts)) < _EXACT
+    return kind, len(parts), inner, fits
+
+
+def _scattered(found: Outcomes, alike: npt.NDArray[np.bool_]) -> Outcomes:
+    """The same among outcomes of other forms, which have no number and are one atom together."""
+    if alike.all():
+        return found
+    rows = len(alike)
+
+    def numbers(values: Floats) -> Floats:
+        out = np.full((rows, *values.shape[1:]), np.nan)
+        out[alike] = values
+        return out
+
+    def codes(known: Codes) -> Codes:
+        out = np.full(rows, int(known.max()) + 1, dtype=np.int64)
+        out[alike] = known
+        return out
+
+    return Outcomes(
+        tuple(Column(c.name, numbers(c.values), c.binary) for c in found.columns),
+        tuple(Atoms(a.name, codes(a.codes), a.labels) for a in found.atoms),
+        numbers(found.raw),
+    )
 
 
 def _of_array(array: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
@@ -138,9 +191,10 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     whole: list[Hashable] = []
     frames: list[Hashable] = []
     kinds: list[str] = []
+    blind: set[str] = set()
     for output in outputs:
         parts: list[float] = []
-        key, frame = _flatten(output, parts, 0)
+        key, frame = flatten(output, parts, blind)
         found.append(parts)
         whole.append(key)
         frames.append(frame)
@@ -158,7 +212,7 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     place = {name: i for i, name in enumerate(names)}
     codes = np.array([place[kind] for kind in kinds], dtype=np.int64)
     atoms.append(Atoms("the kind of the output", codes, names))
-    return Outcomes(tuple(columns), tuple(atoms), table[:, :MOST])
+    return Outcomes(tuple(columns), tuple(atoms), table[:, :MOST], tuple(sorted(blind)))
 
 
 def _coded(name: str, keys: Sequence[Hashable]) -> Atoms:
@@ -171,59 +225,6 @@ def _kind(value: Any) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def _flatten(value: Any, parts: list[float], depth: int) -> tuple[Hashable, Hashable]:
-    """Put the numbers of a value into ``parts``; return it, and it without numbers, hashable."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, str | bytes):
-        parts.append(float(len(value)))
-        return value, ("text", value)
-    if value is None or isinstance(value, Raised):
-        return value, value
-    if isinstance(value, numbers.Number):
-        return _number(value, parts)
-    if depth < 8:
-        inner = _inside(value)
-        if inner is not None:
-            pairs = [_flatten(v, parts, depth + 1) for v in inner]
-            name = type(value).__name__
-            return (name, *(a for a, _ in pairs)), (name, *(b for _, b in pairs))
-    try:
-        hash(value)
-    except TypeError:
-        return type(value).__name__, type(value).__name__
-    return value, value
-
-
-def _number(value: Any, parts: list[float]) -> tuple[Hashable, Hashable]:
-    kind = type(value).__name__
-    if isinstance(value, complex):
-        parts += [value.real, value.imag]
-        return (kind, repr(value)), kind
-    try:
-        parts.append(float(value))
-    except (OverflowError, ValueError):
-        parts.append(np.inf if value > 0 else -np.inf)
-    # NaN is not itself, and the two zeros are equal: told apart by how they are written.
-    key = repr(value) if isinstance(value, float) and (value != value or value == 0) else value
-    return (kind, key), kind
-
-
-def _inside(value: Any) -> Sequence[Any] | None:
-    """The parts of a compound value in a fixed order; None for what has none."""
-    if isinstance(value, np.ndarray):
-        return [*value.shape, *value.ravel().tolist()] if value.ndim > 1 else list(value.tolist())
-    if isinstance(value, Mapping):
-        return [part for key in sorted(value, key=repr) for part in (key, value[key])]
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=repr)
-    if isinstance(value, list | tuple):
-        return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, f.name) for f in dataclasses.fields(value)]
-    return None
-
-
 def _columns(table: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> list[Column]:
     width = table.shape[1]
     one = width == 1
@@ -232,6 +233,7 @@ def _columns(table: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> list[Colum
     columns = [Column(name, first[:, i]) for i, name in enumerate(names)]
     for i in range(min(width, _BITS)):
         columns += _bits(names[i], first[:, i], seen)
+    columns += _same_noise(first, seen)
     if width > 1:
         step = max(1, _AT_ONCE // width)
         parts = [
@@ -239,6 +241,27 @@ def _columns(table: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> list[Colum
         ]
         columns += [Column(n, np.concatenate([part[n] for part in parts])) for n in parts[0]]
     return [c for c in columns if _varies(c.values[seen])]
+
+
+def _same_noise(table: Floats, seen: npt.NDArray[np.bool_]) -> list[Column]:
+    """Differences of coordinates that are far simpler than both: what noise they share is gone."""
+    known = table[seen & np.isfinite(table).all(axis=1)]
+    few = np.concatenate([known[:_FEW], known[-_FEW:]])
+    if len(few) < 2 * _FEW or table.shape[1] < 2:
+        return []
+    many = [i for i in range(table.shape[1]) if np.unique(few[:, i]).size > _FEW // 2]
+    found = []
+    for j, i in combinations(many, 2):
+        # Sums of floats are equal up to rounding only.
+        unit = 2.0**-40 * max(np.abs(few[:, i]).max(), np.abs(few[:, j]).max())
+        if np.unique(np.round((few[:, i] - few[:, j]) / unit)).size <= _SIMPLE:
+            name = f"coordinate {i + 1} less coordinate {j + 1} (the same noise)"
+            with np.errstate(all="ignore"):
+                less = np.round((table[:, i] - table[:, j]) / unit) * unit
+            found.append(Column(name, less))
+            if len(found) == _PAIRS:
+                break
+    return found
 
 
 def _varies(values: Floats) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.auditing.outcomes import Raised
+from dither.auditing.flattening import raised
 from dither.errors import ArgumentError
 
 __all__ = ["Draws", "draw_both", "is_vectorised", "joined"]
@@ -23,6 +24,9 @@ _CALLS = 500
 """Single calls on one dataset before the other has its turn."""
 
 _BATCHES = 8
+_LONGEST = 10_000
+"""Items of a generator that are read."""
+
 _TWICE = 256
 
 
@@ -102,10 +106,15 @@ def _calls(mechanism: Callable[[Any], Any], data: Any, size: int) -> list[Any]:
     found: list[Any] = []
     for _ in range(size):
         try:
-            found.append(mechanism(data))
+            found.append(_read(mechanism(data)))
         except Exception as error:  # failing may depend on the data, so it is part of what is seen
-            found.append(Raised(type(error).__name__))
+            found.append(raised(error))
     return found
+
+
+def _read(output: Any) -> Any:
+    """An output, with what a generator gives in its place: it can be read only once, now."""
+    return tuple(islice(output, _LONGEST)) if isinstance(output, Iterator) else output
 
 
 def _batch(mechanism: Callable[[Any, int], Any], data: Any, size: int) -> Outputs:
@@ -129,7 +138,7 @@ def _batch(mechanism: Callable[[Any, int], Any], data: Any, size: int) -> Output
 
 def _listed(batch: Any) -> list[Any]:
     try:
-        return list(batch)
+        return [_read(output) for output in batch]
     except TypeError:
         raise ArgumentError(
             "mechanism must return an array or a list of size outputs, as it is vectorised"
