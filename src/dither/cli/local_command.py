@@ -45,7 +45,7 @@ def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
 
     Figures 2 and 4 to 9 beside the theory put right, with the baselines that the paper lacks, and
     for each of its claims whether it holds. Figures 7 and 8 need --data; with ten runs they take
-    about two minutes.
+    two to three minutes.
     """
     from dither.local import reproduce as paper
     from dither.numeric import SimulatedWords
