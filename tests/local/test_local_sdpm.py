@@ -168,9 +168,11 @@ def test_the_plain_mean_is_told_to_be_biased() -> None:
         _ = found.interval
 
 
-@pytest.mark.parametrize("low", [(-2, 2), (0.1, 0.2), (0.5, -0.5), 3, (0, 1, 2), ("a", 1)])
+@pytest.mark.parametrize(
+    "low", [(-2, 2), (0.1, 0.2), (2, 3), (-3, -2), (0.5, -0.5), 3, (0, 1, 2), ("a", 1)]
+)
 def test_bad_ranges_are_refused(low: object) -> None:
-    """All points low, none, ends out of order, or no two numbers."""
+    """All points low, none (nor where the range is beyond the interval), or no two numbers."""
     with pytest.raises(ArgumentError, match="low_range"):
         local.SDPM(EIGHT, low, 1)  # type: ignore[arg-type]
 

@@ -128,9 +128,13 @@ class Interval:
         return base + up
 
     def index(self, value: Any, name: str, *, up: bool) -> int:
-        """The nearest point at or above (below) a value: how a public bound is read."""
+        """The nearest point at or above (below) a value: how a public bound is read.
+
+        A bound that has no point on that side is past the last point, or before the first: a range
+        beyond the interval holds no point of it.
+        """
         place = (exact(value, name) - self.low) / self.step
-        return min(max(math.ceil(place) if up else math.floor(place), 0), self.steps)
+        return max(math.ceil(place), 0) if up else min(math.floor(place), self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """A form that JSON can hold; `from_dict` reads it."""
