@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dither.cli.attack_differencing import differencing
+from dither.cli.attack_linkage import linkage
+from dither.cli.attack_membership import membership
 from dither.cli.files import check_targets
 from dither.cli.options import FILE, Amount
 from dither.cli.waiting import PATIENCE, waiting
@@ -331,4 +334,5 @@ def _share(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-# Attacks with a module of their own are added here: attack.add_command(...).
+for command in (linkage, differencing, membership):
+    attack.add_command(command)

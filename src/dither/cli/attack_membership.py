@@ -1,0 +1,151 @@
+"""The command ``dither attack membership``: who was in the data of a model, or of a statistic."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dither.cli.files import check_targets
+from dither.cli.options import FILE
+from dither.cli.waiting import waiting
+from dither.errors import DitherError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dither.attack import Membership
+
+__all__ = ["membership", "noisy_years"]
+
+MODELS = ("forest", "tree", "regression")
+LONGEST = 46
+"""Years of marriage are half-years up to 46: what one woman adds to the sum at most."""
+
+
+@click.command(
+    short_help="Tell who was in the data.",
+    epilog="""\b
+Examples:
+  dither attack membership                        models and private sums, side by side
+  dither attack membership --model forest --records 2000 --plot roc.png
+  dither attack membership --mu 0.5 --mu 1        private sums alone
+""",
+)
+@click.option("--model", "models", type=click.Choice(MODELS), multiple=True,
+              help="Trained on the survey; may be repeated.")  # fmt: skip
+@click.option("--mu", "mus", type=click.FloatRange(0.01, 20), multiple=True,
+              help="A sum released with Gaussian noise; may be repeated.")  # fmt: skip
+@click.option("--method", type=click.Choice(["lira", "loss"]), default="lira", show_default=True)
+@click.option("--records", type=click.IntRange(50, 6366), default=1000, show_default=True,
+              help="Of the survey, to train on.")  # fmt: skip
+@click.option("--shadows", type=click.IntRange(4), default=32, show_default=True,
+              help="Models of each kind.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Of coins and models, not of noise.")  # fmt: skip
+@click.option("--plot", "picture", type=FILE, help="Draw the ROC curves: .png, .svg, .pdf.")
+def membership(
+    models: tuple[str, ...],
+    mus: tuple[float, ...],
+    method: str,
+    records: int,
+    shadows: int,
+    seed: int,
+    picture: Path | None,
+) -> None:
+    """Tell members from others, by a model's answers or a released sum.
+
+    Models are trained on a survey of women to guess who had an affair; the sum is of their years
+    of marriage, and the adversary knows every woman but one.
+    """
+    from dither.attack import Outcome
+    from dither.attack import membership as attack
+    from dither.cli.attack_survey import women
+    from dither.cli.showing import console, new_table, print_paragraphs
+
+    check_targets(picture=picture)
+    if not models and not mus:
+        models, mus = MODELS, (0.5, 1.0, 2.0)
+    rows = women()
+    results: list[tuple[str, Membership]] = []
+    some = rows.sample(records, seed=seed)
+    data = (some.drop("affairs", "affair").to_numpy(), some["affair"].to_numpy())
+    for name in models:
+        with waiting(f"training {shadows} models: {name}"):
+            found = attack(_model(name), data, method, models=shadows, seed=seed, name=name)
+        results.append((name, found))
+    for mu in mus:
+        release, loss, years = noisy_years(rows, mu)
+        with waiting(f"releasing sums at μ = {mu:g}"):
+            found = attack(
+                release, years, method, loss=loss, seed=seed, name=f"private sum, μ = {mu:g}"
+            )
+        results.append((f"private sum, μ = {mu:g}", found))
+    shown = new_table()
+    shown.add_column("release")
+    for name in ("area", "allowed", "found at 1 % accused", "allowed"):
+        shown.add_column(name, justify="right")
+    shown.add_column("verdict", overflow="fold")
+    from dither.attack.roc import allowed_area
+
+    for name, found in results:
+        area, caught, loss = found.auc, found.tpr(), found.loss
+        shown.add_row(
+            name,
+            f"{area.value:.3f} [{area.low:.3f}, {area.high:.3f}]",
+            "" if loss is None else f"{allowed_area(loss):.3f}",
+            f"{100 * caught.value:.1f} % [{100 * caught.low:.1f}, {100 * caught.high:.1f}]",
+            "" if loss is None else f"{100 * float(loss.tpr(0.01)):.1f} %",
+            str(found.verdict.outcome),
+        )
+    console().print(shown)
+    print_paragraphs(
+        "",
+        "Area under the ROC curve: how often a member is ranked above another (blindly 0.5). "
+        "Found: the share of members accused while 1 % of others are. Intervals are nominal, at "
+        "99 %. The adversary of a sum knows all others; that of a model has data like it.",
+    )
+    if picture is not None:
+        from dither.plots.attack_members import draw_membership
+
+        draw_membership([f for _, f in results], picture, labels=[n for n, _ in results])
+        click.echo(f"picture: {picture}")
+    if any(found.verdict.outcome is Outcome.VIOLATED for _, found in results):
+        sys.exit(1)
+
+
+def noisy_years(rows: pl.DataFrame, mu: float) -> tuple[Any, Any, Any]:
+    """A private sum of half-years of marriage, its loss, and the half-years."""
+    import numpy as np
+
+    from dither import privacy
+    from dither.noise import discrete_gaussian
+
+    years = np.clip(np.rint(2 * rows["yrs_married"].to_numpy()), 0, LONGEST).astype(np.int64)
+    sigma = Fraction(LONGEST) / Fraction(mu)
+
+    def release(data: Any, size: int) -> Any:
+        return int(data.sum()) + discrete_gaussian(sigma**2, size)
+
+    return release, privacy.discrete_gaussian(float(sigma), sensitivity=LONGEST), years[:, None]
+
+
+def _model(name: str) -> Any:
+    try:
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.tree import DecisionTreeClassifier
+    except ImportError as error:
+        raise DitherError(
+            "models need scikit-learn, which is not installed: pip install 'dither[attack]'"
+        ) from error
+    if name == "forest":
+        return RandomForestClassifier(20)
+    if name == "tree":
+        return DecisionTreeClassifier()
+    return make_pipeline(StandardScaler(), LogisticRegression())

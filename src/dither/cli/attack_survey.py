@@ -1,0 +1,134 @@
+"""The survey that attacks are shown on: its rows, what neighbours know, and releases of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither.cli.demo_data import survey
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dither import Session
+    from dither.anonymize import Anonymized
+
+__all__ = [
+    "COVERS",
+    "QUASI",
+    "SECRET",
+    "TRAITS",
+    "anonymous",
+    "asked",
+    "boxes",
+    "exact_counts",
+    "targets",
+    "women",
+]
+
+QUASI = ["age", "yrs_married", "children", "religious", "educ", "occupation"]
+"""What a neighbour knows; the columns that releases make coarser."""
+
+TRAITS = [*QUASI, "occupation_husb", "rate_marriage"]
+"""And what a friend knows."""
+
+SECRET = "affairs > 0"
+
+COVERS: Mapping[str, Mapping[Any, list[Any]]] = {
+    "religious": {"little": [1, 2], "much": [3, 4]},
+    "educ": {"school": [9, 12], "college": [14, 16], "degree": [17, 20]},
+}
+"""Labels of the release that do not say themselves what they cover."""
+
+
+def women() -> pl.DataFrame:
+    """The survey, with whether each had an affair as yes or no."""
+    import polars as pl
+
+    answer = pl.when(pl.col("affairs") > 0).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    return survey().with_columns(affair=answer)
+
+
+def anonymous(rows: pl.DataFrame, k: int = 10, **options: Any) -> Anonymized:
+    """The survey made k-anonymous, whole columns at a time."""
+    from dither import anonymize as an
+
+    trees = {
+        name: an.hierarchy({v: [label] for label, under in labels.items() for v in under})
+        for name, labels in COVERS.items()
+    }
+    hierarchies: dict[str, Any] = {
+        "age": an.intervals([10, 20]),
+        "yrs_married": an.intervals([5, 10, 20]),
+        "children": an.intervals([2, 4]),
+        "occupation": an.suppression(),
+        **trees,
+    }
+    known = rows.select(*QUASI, "affair")
+    return an.generalize(
+        known, QUASI, hierarchies, k=k, suppress=0.05, sensitive="affair", **options
+    )
+
+
+def boxes(rows: pl.DataFrame, k: int = 10) -> Anonymized:
+    """The survey made k-anonymous, cut into boxes."""
+    from dither import anonymize as an
+
+    return an.mondrian(rows.select(*QUASI, "affair"), QUASI, k=k, sensitive="affair")
+
+
+def targets(rows: pl.DataFrame, many: int, seed: int = 0) -> tuple[list[str], list[bool]]:
+    """Women whom nobody shares all traits with, half with the secret; and the truth of each."""
+    import polars as pl
+
+    from dither.attack.worlds import SimulatedWorld
+
+    rng = SimulatedWorld.of(seed)
+    alone = rows.filter(pl.struct(TRAITS).is_unique())
+    chosen = []
+    for has in (True, False):
+        side = alone.filter((pl.col("affairs") > 0) == has)
+        picked = rng.choice(side.height, many // 2, replace=False)
+        chosen += [(row, has) for row in side[np.sort(picked)].iter_rows(named=True)]
+    conditions = [" AND ".join(f"{n} = {row[n]:g}" for n in TRAITS) for row, _ in chosen]
+    return conditions, [has for _, has in chosen]
+
+
+def exact_counts(rows: pl.DataFrame, least: int = 0) -> Callable[[str], float | None]:
+    """Exact answers to counts; None where fewer than ``least`` are counted."""
+
+    def answer(condition: str) -> float | None:
+        count = int(rows.sql(f"SELECT COUNT(*) AS n FROM self WHERE {condition}").item())
+        return None if count < least else float(count)
+
+    return answer
+
+
+@contextmanager
+def asked(rows: pl.DataFrame, budget: Fraction) -> Iterator[Session]:
+    """A session on the survey whose ledger is thrown away."""
+    import dither as dt
+
+    facts: Mapping[str, Any] = {
+        "rate_marriage": {"bounds": [1, 5]},
+        "age": {"bounds": [15, 60]},
+        "yrs_married": {"bounds": [0, 23], "step": 0.5},
+        "children": {"bounds": [0, 6], "step": 0.5},
+        "religious": {"bounds": [1, 4]},
+        "educ": {"bounds": [9, 20]},
+        "occupation": {"bounds": [1, 6]},
+        "occupation_husb": {"bounds": [1, 6]},
+        "affairs": {"bounds": [0, 60], "step": 0.01},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        policy = {
+            "budget": {"epsilon": str(budget), "ledger": f"{folder}/survey.ledger"},
+            "tables": {"survey": {"columns": facts}},
+        }
+        with dt.open(policy, sources={"survey": rows.drop("affair")}) as session:
+            yield session
