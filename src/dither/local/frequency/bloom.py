@@ -84,6 +84,21 @@ class BloomRAPPOR(Channel):
     seed : int
         Of the public hash functions, from 0 to 2**32 - 1.
 
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or `once` is not below `epsilon`.
+
+    Notes
+    -----
+    Guarantee, between two values of one person, listed or not: `guarantee` for one report
+    (`once`), `lasting` for any number of reports of a value that does not change, made with one
+    device's `Memory` (`epsilon`). When a value changed is not hidden.
+
+    References
+    ----------
+    Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014.
+
     Examples
     --------
     >>> channel = BloomRAPPOR(["ham", "spam"], epsilon=4, bits=32, cohorts=8)

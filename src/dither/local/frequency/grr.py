@@ -47,6 +47,20 @@ class GRR(FiniteChannel):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person; the report's law
+    changes by a factor of at most e^epsilon.
+
+    References
+    ----------
+    Warner, JASA 1965; Kairouz, Bonawitz and Ramage, ICML 2016.
+
     Examples
     --------
     >>> channel = GRR(["no", "yes"], epsilon=1)

@@ -62,6 +62,20 @@ class Hadamard(FiniteChannel):
     blocks : int, optional
         B, a power of two from 1 to 4,096; by default the best.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `blocks` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person.
+
+    References
+    ----------
+    Acharya, Sun and Zhang, AISTATS 2019.
+
     Examples
     --------
     >>> channel = Hadamard(1_000_000, epsilon=1)

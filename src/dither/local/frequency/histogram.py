@@ -66,6 +66,21 @@ class SHE(Channel):
         C: reports are clamped to [-C, C+1], from 1 to 2**20. By default so large that a bin is
         clamped once in about 2**40 times.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `clamp` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person. It rests on the
+    sampler of `dither.noise`, which is within 2**-142 of its law for each bin.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith, TCC 2006; Wang, Blocki, Li and Jha, USENIX Security 2017.
+
     Examples
     --------
     >>> channel = SHE(4, epsilon=1)
@@ -185,6 +200,21 @@ class THE(UnaryChannel):
         Of the noise; above 0, at most 40; read exactly.
     threshold : number, optional
         t, from 1/2 to 1; by default the best one.
+
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `threshold` is.
+
+    Notes
+    -----
+    Guarantee. Local DP between any two values of one person, at the epsilon of `guarantee`:
+    that of the bits which are sent, and less than the `epsilon` of the noise.
+
+    References
+    ----------
+    Wang, Blocki, Li and Jha, USENIX Security 2017.
 
     Examples
     --------

@@ -150,6 +150,21 @@ class OLH(_Hashed):
     buckets : int, optional
         From 2 to 4,096; by default the best number.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `buckets` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
+    is: the seed says nothing of the value.
+
+    References
+    ----------
+    Wang, Blocki, Li and Jha, USENIX Security 2017.
+
     Examples
     --------
     >>> channel = OLH(10_000, epsilon=1)
@@ -260,6 +275,20 @@ class BLH(OLH):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
+    is: the seed says nothing of the value.
+
+    References
+    ----------
+    Bassily and Smith, STOC 2015.
+
     Examples
     --------
     >>> BLH(10_000, epsilon=1).buckets
@@ -291,6 +320,22 @@ class FLH(_Hashed, FiniteChannel):
         seeds × k whatever the number of reports.
     buckets : int, optional
         From 2 to 4,096; by default the best number.
+
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `seeds` or `buckets` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
+    is. The estimate carries the collisions of the fixed list of hash functions, so it has no
+    valid intervals.
+
+    References
+    ----------
+    Cormode, Maddock and Maple, VLDB 2021.
 
     Examples
     --------

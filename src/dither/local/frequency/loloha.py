@@ -62,8 +62,24 @@ class LOLOHA(OLH):
     epsilon_inf : number
         Of all reports of one permanent answer; above `epsilon`, at most 40.
     buckets : int, optional
-        g, from 2 to 4,096; the least variance by default. All reports ever cost
-        g·epsilon_inf at most (see `forever`), so 2 is the safest.
+        g, from 2 to 4,096; the least variance by default. All reports of histories that change
+        together cost g·epsilon_inf at most (see `forever`), so 2 is the safest.
+
+    Raises
+    ------
+    ArgumentError
+        `epsilon_inf` is not above `epsilon`, or an argument is out of range.
+
+    Notes
+    -----
+    Guarantee, for one person: `guarantee` between two values for one report (`epsilon`),
+    `lasting` between two values that do not change (`epsilon_inf`), `forever` between two
+    histories of values that change their bucket at the same rounds. That a value changed, and
+    when, is not hidden. Mind that `RAPPOR` calls the ε of all reports `epsilon`.
+
+    References
+    ----------
+    Arcolezi, Pinzón, Palamidessi and Gambs, EDBT 2023; the module tells what is put right.
 
     Examples
     --------

@@ -91,6 +91,22 @@ class TruncatedGeometric(_Metric):
     epsilon_per_step : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or too many, or `epsilon_per_step` is out of
+        range.
+
+    Notes
+    -----
+    Guarantee (metric local DP). Between two values of one person that are d steps apart the
+    report's law changes by a factor of at most e^(epsilon_per_step·d).
+
+    References
+    ----------
+    Chatzikokolakis, Andrés, Bordenabe and Palamidessi, PETS 2013; Ghosh, Roughgarden and
+    Sundararajan, STOC 2009.
+
     Examples
     --------
     >>> channel = TruncatedGeometric(["never", "rarely", "weekly", "daily"], epsilon_per_step=1)
@@ -170,6 +186,21 @@ class GridPrivacy(_Metric):
         must be from 2**-8 to 40.
     unit : str
         The unit's name, for reading.
+
+    Raises
+    ------
+    ArgumentError
+        The grid is too small or too large, or a budget is out of range.
+
+    Notes
+    -----
+    Guarantee (metric local DP, geo-indistinguishability). Between two cells of one person whose
+    centres are d units apart the report's law changes by a factor of at most
+    e^(epsilon_per_unit·d). Far places are told apart.
+
+    References
+    ----------
+    Andrés, Bordenabe, Chatzikokolakis and Palamidessi, CCS 2013.
 
     Examples
     --------

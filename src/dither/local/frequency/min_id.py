@@ -68,6 +68,21 @@ class MinIDLDP(UnaryChannel):
         a and b of each class in units of 2**-64, by growing budget, as `settings` tells them:
         they are the channel, which is verified, so that every party has the same one.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` is no domain, `epsilons` does not name every value once with a number in
+        range, `model` is unknown, or `thresholds` break the promise.
+
+    Notes
+    -----
+    Guarantee. Between two values i and j of one person the report's law changes by a factor of
+    at most e^min(epsilon_i, epsilon_j), verified pair by pair.
+
+    References
+    ----------
+    Gu, Li, Xiong and Cao, ICDE 2020.
+
     Examples
     --------
     >>> channel = MinIDLDP(["HIV", "flu", "cold"], {"HIV": 1, "flu": 3, "cold": 3})

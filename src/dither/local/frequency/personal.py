@@ -61,6 +61,20 @@ class Personal:
     channels : tuple of Channel
         At least one, all of the same domain. A person's choice is a place in this list.
 
+    Raises
+    ------
+    ArgumentError
+        `channels` is empty, or they are not all of one domain.
+
+    Notes
+    -----
+    Guarantee. A report keeps the promise of the channel that was chosen, between any two values
+    of one person. The choice is public, so it must not depend on the value.
+
+    References
+    ----------
+    Nie et al., IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021.
+
     Examples
     --------
     >>> from dither import local

@@ -69,6 +69,23 @@ class RAPPOR(UnaryChannel):
     noise : (f, p, q), optional
         RAPPOR's own parameters, in place of the two epsilons, which are then computed.
 
+    Raises
+    ------
+    ArgumentError
+        Neither or both of `epsilon` and `noise` are given, a number is out of range, or
+        `once` is not below `epsilon`.
+
+    Notes
+    -----
+    Guarantee, between two values of one person: `guarantee` for one report (`once`), `lasting`
+    for any number of reports of a value that does not change, made with one device's `Memory`
+    (`epsilon`). When a value changed is not hidden. Mind that `LOLOHA` calls the ε of one
+    report `epsilon`.
+
+    References
+    ----------
+    Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014.
+
     Examples
     --------
     >>> channel = RAPPOR(["no", "yes"], epsilon=3, once=1)

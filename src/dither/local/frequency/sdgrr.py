@@ -52,6 +52,23 @@ class SDGRR(GradedResponse):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range; or
+        `high` is empty, all of the domain, or holds other values.
+
+    Notes
+    -----
+    Guarantee, between two values of one person: (epsilon, 0) for two high ones; for other pairs
+    the deltas that `guarantee` tells, which are far from negligible. A low report excludes
+    every other low value. No single epsilon is true of this channel.
+
+    References
+    ----------
+    Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.2; the module
+    tells what is put right.
+
     Examples
     --------
     >>> channel = SDGRR(["flu", "cold", "asthma", "HIV"], high={"HIV"}, epsilon=0.5)

@@ -197,6 +197,22 @@ class CMS(_Sketch):
     buckets : int
         A power of two, from 8 to 65,536.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `hashes` or `buckets` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, listed or not,
+    whatever the hash is. Estimates carry the collisions of the fixed hash functions
+    (`collision_error`).
+
+    References
+    ----------
+    Differential Privacy Team, Apple, "Learning with privacy at scale", 2017.
+
     Examples
     --------
     >>> channel = CMS(["example.org", "example.com"], epsilon=2, hashes=64, buckets=256)
@@ -309,6 +325,22 @@ class HCMS(_Sketch, FiniteChannel):
         Public hash functions, from 1 to 65,536.
     buckets : int
         A power of two, from 2 to 65,536.
+
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `hashes` or `buckets` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, listed or not,
+    whatever the hash is. Estimates carry the collisions of the fixed hash functions
+    (`collision_error`).
+
+    References
+    ----------
+    Differential Privacy Team, Apple, "Learning with privacy at scale", 2017.
 
     Examples
     --------

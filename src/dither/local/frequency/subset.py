@@ -68,6 +68,21 @@ class SubsetSelection(Channel):
     size : int, optional
         How many values a report holds, from 1 to k - 1; by default the best number.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `size` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person.
+
+    References
+    ----------
+    Wang et al., "Mutual information optimally local private discrete distribution estimation",
+    2016; Ye and Barg, IEEE Trans. Inf. Theory 2018.
+
     Examples
     --------
     >>> channel = SubsetSelection(100, epsilon=1)

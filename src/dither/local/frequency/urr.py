@@ -42,6 +42,22 @@ class URR(GradedResponse):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range; or
+        `high` is empty, all of the domain, or holds other values.
+
+    Notes
+    -----
+    Guarantee (utility-optimised local DP), between two values of one person: (epsilon, 0) for
+    two high ones. A low value may be reported as it is, and then it is known to everyone: no
+    single epsilon is true of this channel.
+
+    References
+    ----------
+    Murakami and Kawamoto, USENIX Security 2019.
+
     Examples
     --------
     >>> URR(["flu", "cold", "HIV"], high={"HIV"}, epsilon=1).matrix.round(3)

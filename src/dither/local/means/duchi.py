@@ -105,6 +105,20 @@ class Duchi(NumericChannel):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `interval` is no `Interval`, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
+    interval. The mean of reports is unbiased.
+
+    References
+    ----------
+    Duchi, Jordan and Wainwright, FOCS 2013 and JASA 2018.
+
     Examples
     --------
     >>> channel = Duchi(Interval(0, 10, steps=10), epsilon=1)

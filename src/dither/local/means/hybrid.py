@@ -141,6 +141,20 @@ class Hybrid(NumericChannel):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `interval` is no `Interval`, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
+    interval. The mean of reports is unbiased.
+
+    References
+    ----------
+    Wang et al., ICDE 2019.
+
     Examples
     --------
     >>> low, high = (Hybrid(Interval(), e).moments()[1] for e in (0.5, 2))

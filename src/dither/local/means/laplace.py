@@ -162,6 +162,20 @@ class Laplace(NumericChannel):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `interval` is no `Interval`, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
+    interval. It rests on the sampler of `dither.noise`, which is within 2**-142 of its law.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith, TCC 2006.
+
     Examples
     --------
     >>> channel = Laplace(Interval(0, 1, steps=8), epsilon=2)

@@ -62,6 +62,20 @@ class PM(WindowChannel):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `interval` is no `Interval`, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
+    interval. The mean of reports is unbiased.
+
+    References
+    ----------
+    Wang et al., ICDE 2019.
+
     Examples
     --------
     >>> channel = PM(Interval(0, 10, steps=10), epsilon=1)

@@ -178,6 +178,23 @@ class SDPM(NumericChannel):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `interval` is no `Interval`, `low_range` leaves no high or no low points, or
+        `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee, between two numbers of one person: (epsilon, 0) for two high ones; for other
+    pairs the deltas that `guarantee` tells, which are far from negligible. No single epsilon is
+    true of this channel. The mean of reports is biased.
+
+    References
+    ----------
+    Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.3; the module
+    tells what is put right.
+
     Examples
     --------
     >>> channel = SDPM(Interval(-1, 1), (-0.5, 0.5), epsilon=1)

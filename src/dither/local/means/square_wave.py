@@ -40,6 +40,20 @@ class SW(WindowChannel):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `interval` is no `Interval`, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
+    interval.
+
+    References
+    ----------
+    Li, Wang, Lopuhaä-Zwakenberg, Škorić and Li, SIGMOD 2020.
+
     Examples
     --------
     >>> SW(Interval(0, 10), epsilon=1).law.width    # of 1,024 steps

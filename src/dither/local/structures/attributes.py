@@ -50,6 +50,22 @@ class Attributes(Structure):
     channel : callable
         Makes an attribute's channel from its domain and epsilon: GRR, OUE, OLH, ...
 
+    Raises
+    ------
+    ArgumentError
+        There is no attribute, `method` is unknown, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP for the whole row: neighbours are any two rows of one person. By
+    "sample" the pick is public and says nothing of the values; by "split" each attribute has
+    its part of epsilon.
+
+    References
+    ----------
+    Nguyên et al., "Collecting and analyzing data from smart device users with local
+    differential privacy", 2016; Wang et al., ICDE 2019.
+
     Examples
     --------
     >>> import numpy as np

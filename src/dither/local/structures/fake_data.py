@@ -66,6 +66,21 @@ class FakeData(Structure):
     protects : {"row", "attribute"}
         All attributes of a person at once, or any one of them while the others stay as they are.
 
+    Raises
+    ------
+    ArgumentError
+        There are fewer than two attributes, `protects` is unknown, or `epsilon` is out of
+        range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP; neighbours are any two rows of one person ("row"), or two that
+    differ in one attribute ("attribute"), which promises less.
+
+    References
+    ----------
+    Arcolezi, Couchot, Al Bouna and Xiao, CIKM 2021; the guarantee is put right here.
+
     Examples
     --------
     >>> domains = {"a": 4, "b": 4, "c": 4}

@@ -84,6 +84,20 @@ class HeavyHitters(Structure):
     channel : callable
         Makes a level's channel from its buckets and epsilon.
 
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two texts of one person. One prefix is
+    reported, once; which length is public and says nothing of the text.
+
+    References
+    ----------
+    Wang, Li and Jha, IEEE TDSC 2019.
+
     Examples
     --------
     >>> words = HeavyHitters("abc", length=3, epsilon=4)

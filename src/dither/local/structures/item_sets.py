@@ -82,6 +82,19 @@ class ItemSets(Structure):
     channel : callable
         Makes the channel from its domain and epsilon: GRR, OUE, OLH, ...
 
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two sets of one person, of whatever sizes.
+
+    References
+    ----------
+    Qin et al., CCS 2016; Wang, Li and Jha, S&P 2018.
+
     Examples
     --------
     >>> sets = ItemSets(["bread", "milk", "wine"], epsilon=4, padding=2)

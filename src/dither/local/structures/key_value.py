@@ -87,6 +87,20 @@ class KeyValue(Structure):
     channel : callable
         Makes the channel from its domain and epsilon: GRR, OUE, OLH, ...
 
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two sets of pairs of one person, of whatever
+    sizes.
+
+    References
+    ----------
+    Ye et al., "PrivKV", S&P 2019; Gu et al., "PCKV", USENIX Security 2020.
+
     Examples
     --------
     >>> ratings = KeyValue(["film", "book"], bounds=(0, 5), epsilon=5, padding=2)

@@ -79,6 +79,20 @@ class Marginals(Structure):
     channel : callable
         Makes a marginal's channel from its cells and epsilon: GRR, OUE, OLH, ...
 
+    Raises
+    ------
+    ArgumentError
+        A group names what is no attribute, or an argument is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP for the whole row: neighbours are any two rows of one person.
+    Which group a person reports is public and says nothing of the values.
+
+    References
+    ----------
+    Cormode, Kulkarni and Srivastava, SIGMOD 2018; Zhang et al., "CALM", CCS 2018.
+
     Examples
     --------
     >>> survey = Marginals({"smokes": 2, "region": 3, "sex": 2}, of=2, epsilon=2)
