@@ -212,3 +212,25 @@ def test_refusals(make: Any, message: str) -> None:
     """Each bad argument is named, with what was wanted."""
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"counts": [1.5, 1, 1]},
+        {"counts": [True, True, True]},
+        {"counts": [2**64, 0, 0]},
+        {"counts": [1, 1, 2]},
+        {"n": 2.7},
+        {"n": "3"},
+        {"n": 7},
+        {"rejected": False},
+        {"channel": None},
+    ],
+)
+def test_what_no_reports_can_count(change: dict[str, Any]) -> None:
+    """Counts that are no whole numbers, or not of n reports, are refused when they are read."""
+    written = GRR(3, 1).aggregate([0, 1, 2]).to_dict()
+    assert Aggregate.from_dict(written).n == 3
+    with pytest.raises(ArgumentError):
+        Aggregate.from_dict({**written, **change})

@@ -49,13 +49,18 @@ class Aggregate:
     rejected: int = 0
 
     def __post_init__(self) -> None:
-        counts = np.array(self.counts, dtype=np.int64)
+        given = np.asarray(self.counts)
+        if given.dtype.kind not in "iu" or not all(map(_whole, (self.n, self.rejected))):
+            raise ArgumentError("counts, n and rejected must be whole numbers")
+        counts = given.astype(np.int64)
         if counts.shape != (self.channel.features,):
             raise ArgumentError(
                 f"counts must be one-dimensional, of length {self.channel.features}"
             )
         if (counts.size and int(counts.min()) < 0) or self.n < 0 or self.rejected < 0:
             raise ArgumentError("counts, n and rejected must be at least 0")
+        if not self.channel.possible(counts, self.n):
+            raise ArgumentError("counts must be such as n reports of the channel can have")
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
 
@@ -145,8 +150,8 @@ class Aggregate:
         """
         try:
             channel = channel_from_dict(found["channel"])
-            hashed, counts = found["hash"], np.array(found["counts"], dtype=np.int64)
-            n, rejected = int(found["n"]), int(found["rejected"])
+            hashed, counts = found["hash"], np.array(found["counts"])
+            n, rejected = found["n"], found["rejected"]
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, ArgumentError):
                 raise
@@ -183,3 +188,7 @@ class Aggregate:
             raise ArgumentError("table must hold each feature once")
         found = json.loads(about)
         return cls.from_dict({**found, "counts": table["count"].to_numpy()[order].tolist()})
+
+
+def _whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -176,6 +176,10 @@ class Channel(ABC):
     def tally(self, reports: Any) -> Tally:
         """Counts of the features in reports, how many were counted, how many dropped."""
 
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Whether n reports can have these counts, which are at least 0; a cheap check."""
+        return True
+
     @abstractmethod
     def decode(self, counts: Counts, n: int) -> Shares:
         """Estimated shares of the domain's values, shape (k,), from counts of n reports."""
@@ -304,6 +308,8 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
     ArgumentError
         The kind is unknown, the version is newer, or a setting is missing or out of range.
     """
+    if not isinstance(found, Mapping):
+        raise ArgumentError("a channel must be described by a dictionary, as to_dict writes it")
     settings = dict(found)
     kind, version = settings.pop("channel", None), settings.pop("version", None)
     if kind not in _KINDS:

@@ -72,6 +72,10 @@ class FiniteChannel(Channel):
             bad += impossible
         return counts, given.size - bad, bad
 
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report counts once."""
+        return int(counts.sum()) == n
+
     @property
     def decoder(self) -> Array:
         """W of shape (k, outputs) with W @ matrix.T = identity: shares are W @ counts/n."""

@@ -109,6 +109,10 @@ class UnaryChannel(Channel):
         rows, bad = packed_rows(reports, len(self.domain))
         return count_columns(rows, len(self.domain)), rows.shape[0], bad
 
+    def possible(self, counts: Counts, n: int) -> bool:
+        """A bit is 1 in each report at most once."""
+        return int(counts.max()) <= n
+
     def decode(self, counts: Counts, n: int) -> Shares:
         """(share of ones - q)/(p - q)."""
         p, q = self.chances

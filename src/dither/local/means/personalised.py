@@ -196,6 +196,10 @@ class Personalised(Channel):
         codes, bad = codes_within(reports, self.features)
         return np.bincount(codes, minlength=self.features).astype(np.int64), codes.size, bad
 
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report counts once."""
+        return int(counts.sum()) == n
+
     def split(self, aggregate: Aggregate) -> dict[str, Aggregate]:
         """An aggregate of each class, by name."""
         from dither.local.aggregate import Aggregate
