@@ -129,6 +129,8 @@ def laplace(scale: float) -> Release:
 def rounded(step: float) -> Release:
     """Answers rounded to multiples of a step.
 
+    No deviation is stated: the error follows from the answer, so it is no independent noise.
+
     Examples
     --------
     >>> rounded(10).error
@@ -140,7 +142,6 @@ def rounded(step: float) -> Release:
     return Release(
         f"rounded to multiples of {s:g}",
         lambda d, q, _: np.round(sums(d, q) / s) * s,
-        sigma=s / math.sqrt(12.0),
         error=s / 2.0,
     )
 
