@@ -115,3 +115,12 @@ def test_refusals(call, words):
     coins = np.arange(40) % 2 == 0
     with pytest.raises(ArgumentError, match=words):
         call(coins, np.where(coins, 1, -1))
+
+
+@pytest.mark.parametrize(
+    "asked", [(1, 2, 2, 1.0), (9, 2, 3, 1.0), (9, 2, -1, 1.0), (9, 2, 1, -1.0), (9, 2, 1, 1.0, 1.5)]
+)
+def test_impossible_counts_have_no_chance(asked: tuple[float, ...]) -> None:
+    """More right than guessed, more guessed than planted, or no budget: refused, not told as 0."""
+    with pytest.raises(ArgumentError):
+        chance_of_guesses(*asked)  # type: ignore[arg-type]

@@ -179,11 +179,25 @@ def chance_of_guesses(m: int, r: int, v: int, epsilon: float, delta: float = 0.0
     float
         At most 1.
 
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    It holds for neighbours that add or remove one canary, each in by its own fair coin; the module
+    proves it.
+
     Examples
     --------
     >>> round(chance_of_guesses(100, 10, 10, 0.0), 6), round(chance_of_guesses(9, 2, 2, 1.0), 4)
     (0.000977, 0.5344)
     """
+    if not 0 <= v <= r <= m:
+        raise ArgumentError("m, r and v must be counts with v <= r <= m: canaries, guesses, right")
+    if not (epsilon >= 0 and 0 <= delta <= 1):
+        raise ArgumentError("epsilon must be at least 0, and delta from 0 to 1")
     right = 1.0 / (1.0 + math.exp(-epsilon))
     if delta <= 0 or v == 0:
         return binomial_tail(r, v, right)
@@ -234,6 +248,11 @@ def guess_by_score(scores: Any, top: int, bottom: int) -> npt.NDArray[np.int64]:
     -------
     array of int64, shape (m,)
         1, -1, or 0 to abstain.
+
+    Raises
+    ------
+    ArgumentError
+        scores are not one row of numbers, or top and bottom are more than there are.
 
     Examples
     --------
