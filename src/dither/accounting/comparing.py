@@ -114,6 +114,16 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
     delta : float
         In (0, 1).
 
+    Returns
+    -------
+    EveryTheorem
+        A row for each theorem; one that says nothing has no value, and its note says why.
+
+    Raises
+    ------
+    ArgumentError
+        delta is not in (0, 1).
+
     Examples
     --------
     >>> from dither import privacy
@@ -229,6 +239,11 @@ def shares_by_every_theorem(
     -------
     EveryTheorem
         Largest epsilons of each mechanism, rounded down.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or k·each_delta is not below delta.
 
     Examples
     --------

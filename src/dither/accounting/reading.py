@@ -60,6 +60,11 @@ def loss_from_expression(text: str) -> Loss:
     text : str
         Such as ``"100 * gaussian(10) + pure(0.1)"``.
 
+    Returns
+    -------
+    Loss
+        Of everything together.
+
     Raises
     ------
     ArgumentError
@@ -89,6 +94,11 @@ def mix_from_expression(text: str) -> tuple[Part, ...]:
     ----------
     text : str
         Kinds, joined by + and repeated with \\*, each with a sensitivity and a weight if wanted.
+
+    Returns
+    -------
+    tuple of Part
+        For `divide_by_every_theorem`.
 
     Raises
     ------
@@ -213,6 +223,16 @@ def _called(function: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
 
 def loss_from_toml(text: str) -> Loss:
     """Read a loss from a TOML document; see the module.
+
+    Parameters
+    ----------
+    text : str
+        The document, not its path.
+
+    Returns
+    -------
+    Loss
+        Of everything together.
 
     Raises
     ------

@@ -251,10 +251,24 @@ def shuffle(
         Of a graded response: how many of the k answers everybody gives with chance 1/(k + p - 1)
         or more, the two inputs among them; all k by default.
 
+    Returns
+    -------
+    Shuffled
+        With `epsilon(delta)` and `delta(epsilon)` of all reports together.
+
     Raises
     ------
     ArgumentError
         An argument is out of range, or k is missing or not wanted.
+
+    Notes
+    -----
+    Guarantee: neighbours replace one unit's input; every unit has the same kind of randomiser, and
+    nobody sees who sent what.
+
+    References
+    ----------
+    Feldman, McMillan and Talwar, SODA 2023; Balle, Bell, Gascón and Nissim, CRYPTO 2019.
 
     Examples
     --------
@@ -283,6 +297,34 @@ def shuffle(
 def shuffle_clones_2021(n: int, epsilon_0: float, delta: float) -> float:
     """Closed form of 2021: needs epsilon_0 <= log(n/(16·log(4/delta))).
 
+    Parameters
+    ----------
+    n : int
+        Reports, at least 1.
+    epsilon_0 : float
+        Of one report; above 0.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        The central epsilon, rounded up.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or epsilon_0 above what the form is proved for.
+
+    Notes
+    -----
+    Guarantee: neighbours replace one unit's input; every unit has the same kind of randomiser, and
+    nobody sees who sent what.
+
+    References
+    ----------
+    Feldman, McMillan and Talwar, "Hiding among the clones", FOCS 2021, theorem 3.1.
+
     Examples
     --------
     >>> shuffle_clones_2021(1_000_000, 1.0, 1e-6) < 0.05
@@ -298,6 +340,34 @@ def shuffle_clones_2021(n: int, epsilon_0: float, delta: float) -> float:
 
 def shuffle_clones_2023(n: int, epsilon_0: float, delta: float) -> float:
     """Closed form of 2023: needs epsilon_0 <= log(n/(8·log(2/delta)) - 1).
+
+    Parameters
+    ----------
+    n : int
+        Reports, at least 1.
+    epsilon_0 : float
+        Of one report; above 0.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        The central epsilon, rounded up.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or epsilon_0 above what the form is proved for.
+
+    Notes
+    -----
+    Guarantee: neighbours replace one unit's input; every unit has the same kind of randomiser, and
+    nobody sees who sent what.
+
+    References
+    ----------
+    Feldman, McMillan and Talwar, SODA 2023, theorem 3.2.
 
     Examples
     --------

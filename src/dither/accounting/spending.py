@@ -134,6 +134,27 @@ class _Sum:
 class PureFilter(_Sum):
     """The whole is cap-DP; charges are epsilons of pure mechanisms.
 
+    Parameters
+    ----------
+    cap : Fraction
+        The promise, above 0: epsilon of everything.
+    spent : Fraction
+        The sum so far, 0 at the start.
+
+    Raises
+    ------
+    ArgumentError
+        An amount is no int or Fraction, or out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers that were admitted, however chosen, for the neighbours of the
+    charges. The proof is in the module.
+
+    References
+    ----------
+    Rogers, Roth, Ullman and Vadhan, NeurIPS 2016.
+
     Examples
     --------
     >>> account = PureFilter(Fraction(1)).charge(Fraction(2, 3))
@@ -145,6 +166,27 @@ class PureFilter(_Sum):
 @dataclass(frozen=True, slots=True)
 class ZcdpFilter(_Sum):
     """The whole is cap-zCDP; charges are rhos.
+
+    Parameters
+    ----------
+    cap : Fraction
+        The promise, above 0: rho of everything.
+    spent : Fraction
+        The sum so far, 0 at the start.
+
+    Raises
+    ------
+    ArgumentError
+        An amount is no int or Fraction, or out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers that were admitted, however chosen, for the neighbours of the
+    charges. The proof is in the module.
+
+    References
+    ----------
+    Feldman and Zrnic, NeurIPS 2021; Whitehouse, Ramdas, Rogers and Wu, ICML 2023.
 
     Examples
     --------
@@ -165,6 +207,20 @@ class RenyiFilter(_Sum):
     ----------
     order : Fraction
         Above 1, fixed before the first charge.
+
+    Raises
+    ------
+    ArgumentError
+        An amount is no int or Fraction, or out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers that were admitted, however chosen, for the neighbours of the
+    charges. The proof is in the module.
+
+    References
+    ----------
+    Feldman and Zrnic, NeurIPS 2021.
 
     Examples
     --------
@@ -194,6 +250,27 @@ class RenyiFilter(_Sum):
 class GdpFilter(_Sum):
     """The whole is sqrt(cap)-GDP; charges are mus, whose squares add up.
 
+    Parameters
+    ----------
+    cap : Fraction
+        The promise, above 0: mu² of everything.
+    spent : Fraction
+        The sum so far, 0 at the start.
+
+    Raises
+    ------
+    ArgumentError
+        An amount is no int or Fraction, or out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers that were admitted, however chosen, for the neighbours of the
+    charges. The proof is in the module.
+
+    References
+    ----------
+    Smith and Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.
+
     Examples
     --------
     >>> account = GdpFilter(Fraction(1)).charge(Fraction(3, 5))
@@ -219,6 +296,20 @@ class SqrtFilter:
         delta'' in [0, 1): what the charges' own deltas may add up to.
     squares, deltas : Fraction
         Σ epsilon_i² and Σ delta_i so far.
+
+    Raises
+    ------
+    ArgumentError
+        An amount is no int or Fraction, or out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers that were admitted, however chosen, for the neighbours of the
+    charges. The proof is in the module.
+
+    References
+    ----------
+    Whitehouse, Ramdas, Rogers and Wu, ICML 2023, theorem 2.
 
     Examples
     --------

@@ -79,6 +79,35 @@ def _form(form: str) -> str:
 def basic(epsilon: float, k: int, *, delta: float = 0.0) -> tuple[float, float]:
     """k times (epsilon, delta): both add up.
 
+    Parameters
+    ----------
+    epsilon : float
+        Of each; at least 0.
+    k : int
+        Mechanisms, at least 1.
+    delta : float
+        Of each; in [0, 1).
+
+    Returns
+    -------
+    tuple of float
+        (epsilon, delta) of all together, rounded up.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
+    may depend on earlier answers, parameters of noise may not: for those use a filter.
+
+    References
+    ----------
+    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
+    differential privacy", 2014.
+
     Examples
     --------
     >>> basic(0.5, 4)
@@ -91,6 +120,31 @@ def basic(epsilon: float, k: int, *, delta: float = 0.0) -> tuple[float, float]:
 
 def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Different (epsilon, delta): both add up, rounded up from the exact sum of the doubles.
+
+    Parameters
+    ----------
+    losses : sequence of (float, float)
+        Each mechanism's (epsilon, delta); at least one.
+
+    Returns
+    -------
+    tuple of float
+        (epsilon, delta) of all together.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
+    may depend on earlier answers, parameters of noise may not: for those use a filter.
+
+    References
+    ----------
+    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
+    differential privacy", 2014.
 
     Examples
     --------
@@ -111,6 +165,38 @@ def advanced(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") 
     """The epsilon of k pure mechanisms at slack ``delta_prime``, by either form.
 
     Where each is (epsilon, delta)-DP the total delta is k·delta + delta_prime.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of each; from 0 to below 500.
+    k : int
+        Mechanisms, at least 1.
+    delta_prime : float
+        The theorem's slack, in (0, 1).
+    form : {"tanh", "exponential"}
+        Which mean loss of a step is used; "tanh" is never larger.
+
+    Returns
+    -------
+    float
+        Epsilon of all together, rounded up.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
+    may depend on earlier answers, parameters of noise may not: for those use a filter.
+
+    References
+    ----------
+    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
+    differential privacy", 2014. The tanh form: Kairouz, Oh and Viswanath, "The composition theorem
+    for differential privacy", ICML 2015.
 
     Examples
     --------
@@ -133,10 +219,27 @@ def advanced_heterogeneous(losses: Sequence[tuple[float, float]], delta_prime: f
 
     The total delta is 1 - (1 - delta')·Π(1 - delta_i).
 
+    Parameters
+    ----------
+    losses : sequence of (float, float)
+        Each mechanism's (epsilon, delta); at least one.
+    delta_prime : float
+        The theorem's slack, in (0, 1).
+
     Returns
     -------
     Bound
         ``lower`` is 0: the theorem bounds from above only. ``method`` says which bound won.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
+    may depend on earlier answers, parameters of noise may not: for those use a filter.
 
     Examples
     --------
@@ -166,6 +269,38 @@ def advanced_of_groups(groups: Sequence[tuple[float, float, int]], delta_prime: 
 def optimal(epsilon: float, k: int, delta: float, *, each_delta: float = 0.0) -> Bound:
     """The exact least epsilon of k mechanisms, each (epsilon, each_delta)-DP, at a total delta.
 
+    Parameters
+    ----------
+    epsilon : float
+        Of each; at least 0.
+    k : int
+        Mechanisms, at least 1.
+    delta : float
+        Of all together.
+    each_delta : float
+        Of each; in [0, 1).
+
+    Returns
+    -------
+    Bound
+        An interval that holds the exact value; it counts as its upper end.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or no finite epsilon exists at this delta.
+
+    Notes
+    -----
+    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
+    may depend on earlier answers, parameters of noise may not: for those use a filter. It is the
+    least that is true of all such mechanisms; of given ones less may be true.
+
+    References
+    ----------
+    Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", ICML 2015.
+    Theorem 3.3.
+
     Examples
     --------
     >>> round(optimal(0.01, 10_000, 1e-5), 9)
@@ -176,6 +311,34 @@ def optimal(epsilon: float, k: int, delta: float, *, each_delta: float = 0.0) ->
 
 def zcdp_composition(epsilon: float, k: int, delta: float) -> float:
     """k pure mechanisms as (k·epsilon²/2)-zCDP, by the optimal conversion.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of each; above 0, below 500.
+    k : int
+        Mechanisms, at least 1.
+    delta : float
+        Of all together; in (0, 1).
+
+    Returns
+    -------
+    float
+        Epsilon of all together, rounded up.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
+    may depend on earlier answers, parameters of noise may not: for those use a filter.
+
+    References
+    ----------
+    Bun and Steinke, "Concentrated differential privacy", TCC 2016.
 
     Examples
     --------
@@ -191,6 +354,37 @@ def share(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") -> 
     """The largest epsilon that each of k pure mechanisms may have, by inverting `advanced`.
 
     The inverse is rounded down and checked.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of all together; above 0.
+    k : int
+        Mechanisms, at least 1.
+    delta_prime : float
+        The theorem's slack, in (0, 1).
+    form : {"tanh", "exponential"}
+        Which mean loss of a step is used; "tanh" is never larger.
+
+    Returns
+    -------
+    float
+        Epsilon of each, rounded down.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
+    may depend on earlier answers, parameters of noise may not: for those use a filter.
+
+    References
+    ----------
+    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
+    differential privacy", 2014.
 
     Examples
     --------
@@ -213,11 +407,34 @@ def share(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") -> 
 def corollary_share(epsilon: float, k: int, delta_prime: float) -> float:
     """epsilon/(2·sqrt(2k·ln(1/delta'))): simple, and about half of what the theorem allows.
 
+    Parameters
+    ----------
+    epsilon : float
+        Of all together; above 0, at most 1.
+    k : int
+        Mechanisms, at least 1.
+    delta_prime : float
+        The theorem's slack, in (0, 1).
+
+    Returns
+    -------
+    float
+        Epsilon of each, rounded down.
+
     Raises
     ------
     ArgumentError
         epsilon is above 1, or delta_prime too large for the second summand to be at most
         epsilon/2 (about 0.78).
+
+    Notes
+    -----
+    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
+    may depend on earlier answers, parameters of noise may not: for those use a filter.
+
+    References
+    ----------
+    Dwork and Roth, 2014, corollary 3.21.
 
     Examples
     --------
@@ -237,6 +454,32 @@ def corollary_share(epsilon: float, k: int, delta_prime: float) -> float:
 def group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
     """(epsilon, delta) against groups of ``size``: size·epsilon, delta·Σ_{i<size} e^{i·epsilon}.
 
+    Parameters
+    ----------
+    epsilon, delta : float
+        Of one unit; epsilon at least 0, delta in [0, 1).
+    size : int
+        Units that change together, at least 1.
+
+    Returns
+    -------
+    tuple of float
+        (epsilon, delta) of the group, rounded up; delta at most 1.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Guarantee: two tables that differ in `size` steps of the neighbour relation, in place of one.
+
+    References
+    ----------
+    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
+    differential privacy", 2014.
+
     Examples
     --------
     >>> group(0.5, 0.0, 3)
@@ -254,6 +497,11 @@ class Parallel:
     """The loss of mechanisms that run on disjoint parts of one table: the worst of them.
 
     Neighbours add or remove one unit, which lies in one part alone.
+
+    Parameters
+    ----------
+    losses : tuple of Loss
+        One a part; `parallel` checks that their neighbours add or remove one unit.
     """
 
     __slots__ = ("losses",)
@@ -282,11 +530,30 @@ class Parallel:
 def parallel(*losses: Loss) -> Parallel:
     """Disjoint parts, each with its own mechanism.
 
+    Parameters
+    ----------
+    *losses : Loss
+        One for each part of the table.
+
+    Returns
+    -------
+    Parallel
+        With `epsilon(delta)`, `delta(epsilon)` and `bound()` for composing further.
+
     Raises
     ------
     ArgumentError
         No loss is given, or neighbours replace a unit: the one that leaves and the one that comes
         may lie in different parts, so that two losses add up.
+
+    Notes
+    -----
+    Guarantee: neighbours add or remove one unit. Which part a unit is in must depend on that unit
+    alone.
+
+    References
+    ----------
+    McSherry, "Privacy integrated queries", SIGMOD 2009.
 
     Examples
     --------

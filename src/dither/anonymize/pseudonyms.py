@@ -23,6 +23,11 @@ _SHORTEST, _LONGEST = 16, 64
 def new_key() -> bytes:
     """A key of 256 bits from the operating system. Keep it apart from the data.
 
+    Returns
+    -------
+    bytes
+        32 bytes, for `pseudonymize` and its kin. Who has it can undo or repeat them.
+
     Examples
     --------
     >>> len(new_key())

@@ -190,10 +190,19 @@ def l_diversity(
     c : float
         Above 0, for ``"recursive"`` alone.
 
+    Returns
+    -------
+    Requirement
+        For `require` of `generalize` and `mondrian`.
+
     Raises
     ------
     ArgumentError
         For an unknown kind or a number out of range.
+
+    References
+    ----------
+    Machanavajjhala, Gehrke, Kifer and Venkitasubramaniam, "l-diversity", ICDE 2006.
 
     Examples
     --------
@@ -225,10 +234,19 @@ def t_closeness(t: float, *, distance: str) -> Requirement:
         close by one and far by another. For incomes choose ``"ordered"``, else an attacker may
         learn that an income is low though its class holds many incomes.
 
+    Returns
+    -------
+    Requirement
+        For `require` of `generalize` and `mondrian`.
+
     Raises
     ------
     ArgumentError
         For an unknown distance or t out of range.
+
+    References
+    ----------
+    Li, Li and Venkatasubramanian, "t-closeness", ICDE 2007.
 
     Examples
     --------
@@ -244,6 +262,25 @@ def t_closeness(t: float, *, distance: str) -> Requirement:
 def alpha_k(alpha: float) -> Requirement:
     """No sensitive value has more than a share alpha of a class.
 
+    Parameters
+    ----------
+    alpha : float
+        The largest share, in (0, 1].
+
+    Returns
+    -------
+    Requirement
+        For `require` of `generalize` and `mondrian`.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    References
+    ----------
+    Wong, Li, Fu and Wang, "(α, k)-anonymity", KDD 2006.
+
     Examples
     --------
     >>> print(alpha_k(0.8))
@@ -255,6 +292,25 @@ def alpha_k(alpha: float) -> Requirement:
 
 def delta_disclosure(delta: float) -> Requirement:
     """``|log(q/p)| < delta`` for every value's share q in a class and p in the release.
+
+    Parameters
+    ----------
+    delta : float
+        Above 0.
+
+    Returns
+    -------
+    Requirement
+        For `require` of `generalize` and `mondrian`.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    References
+    ----------
+    Brickell and Shmatikov, "The cost of privacy", KDD 2008.
 
     Examples
     --------
@@ -274,6 +330,20 @@ def beta_likeness(beta: float, *, enhanced: bool = False) -> Requirement:
         Above 0.
     enhanced : bool
         Bound ``(q - p)/p`` by ``min(beta, -log p)`` instead of beta.
+
+    Returns
+    -------
+    Requirement
+        For `require` of `generalize` and `mondrian`.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    References
+    ----------
+    Cao and Karras, "Publishing microdata with a robust privacy guarantee", VLDB 2012.
 
     Examples
     --------

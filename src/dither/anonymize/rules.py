@@ -112,6 +112,11 @@ def dates(units: Sequence[str] = ("month", "quarter", "year", "decade")) -> Rule
     units : sequence of str
         Of ``"day"``, ``"month"``, ``"quarter"``, ``"year"``, ``"decade"``, fine to coarse.
 
+    Returns
+    -------
+    Rule
+        For `hierarchies` of `generalize`.
+
     Raises
     ------
     ArgumentError
@@ -152,6 +157,11 @@ def prefixes(keep: Sequence[int]) -> Rule:
     keep : sequence of int
         Characters that each level keeps, falling, at least 1. A text that is no longer stays.
 
+    Returns
+    -------
+    Rule
+        For `hierarchies` of `generalize`.
+
     Raises
     ------
     ArgumentError
@@ -177,6 +187,11 @@ class _Suppression:
 
 def suppression() -> Rule:
     """Either the value or ``*``, for a column that has no natural hierarchy.
+
+    Returns
+    -------
+    Rule
+        For `hierarchies` of `generalize`.
 
     Examples
     --------

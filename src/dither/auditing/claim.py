@@ -9,7 +9,15 @@ __all__ = ["Claim"]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a mechanism is said to satisfy: (epsilon, delta), or mu-GDP where ``mu`` is given."""
+    """What a mechanism is said to satisfy: (epsilon, delta), or mu-GDP where ``mu`` is given.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        At least 0, and in [0, 1); `audit` checks both.
+    mu : float, optional
+        Of Gaussian differential privacy, in the place of both.
+    """
 
     epsilon: float
     delta: float = 0.0
