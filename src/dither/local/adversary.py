@@ -164,6 +164,11 @@ def simulate_attack(
     high, bins
         As for `Channel.attack`.
 
+    Returns
+    -------
+    Attack
+        As `Channel.attack` computes it, here by counting.
+
     Raises
     ------
     ArgumentError

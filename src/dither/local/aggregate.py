@@ -34,6 +34,11 @@ class Aggregate:
     rejected : int
         Reports dropped because the channel could not have produced them.
 
+    Raises
+    ------
+    ArgumentError
+        The counts cannot be those of n reports of the channel.
+
     Examples
     --------
     >>> from dither import local

@@ -75,6 +75,13 @@ class Choice:
         One or two sentences for people.
     candidates : tuple of Candidate
         All that were compared, least error first.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> choice = local.best(4, epsilon=1, n=10_000)
+    >>> choice.channel.kind, choice.guarantee == choice.channel.guarantee
+    ('grr', True)
     """
 
     channel: Channel

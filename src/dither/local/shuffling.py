@@ -38,6 +38,12 @@ class ShuffledReports:
         The counts that shuffled reports are post-processing of.
     local_epsilon : float
         Of one report between these values: the central epsilon is never above it.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> print(local.GRR(9, epsilon=2).shuffled(20_000))
+    20,000 shuffled reports, between any two values: epsilon = 0.0569... at delta = 1e-06 ...
     """
 
     n: int

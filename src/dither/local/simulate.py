@@ -26,6 +26,11 @@ def simulate(channel: Channel, histogram: Any, rng: np.random.Generator) -> Aggr
         How many people hold each value of the channel's domain.
     rng : numpy.random.Generator
 
+    Returns
+    -------
+    Aggregate
+        Of as many reports as the histogram holds people.
+
     Raises
     ------
     ArgumentError

@@ -43,6 +43,13 @@ def reports_table(channel: Channel, reports: Any) -> Any:
     pyarrow.Table
         One column ``report``, of numbers or of bytes; for OLH and BLH ``seed`` and ``bucket``.
         Write it with ``pyarrow.parquet.write_table``.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> channel = local.OLH(100, epsilon=1)
+    >>> reports_table(channel, channel.privatize([3, 14, 15])).column_names
+    ['seed', 'bucket']
     """
     import pyarrow as pa
 

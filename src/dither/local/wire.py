@@ -153,6 +153,15 @@ def write_reports(target: str | Path | BinaryIO, channel: Channel, reports: Any)
     ------
     ArgumentError
         See `pack`.
+
+    Examples
+    --------
+    >>> import io
+    >>> from dither import local
+    >>> file = io.BytesIO()
+    >>> write_reports(file, local.GRR(3, epsilon=1), [0, 2, 1])
+    >>> file.getvalue()[:8]
+    b'DITHERLR'
     """
     records = pack(channel, reports)
     text = _text(channel)
@@ -172,6 +181,11 @@ def read_reports(source: Source) -> ReportFile:
     Parameters
     ----------
     source : path, bytes, or binary file open for reading
+
+    Returns
+    -------
+    ReportFile
+        The channel, the whole records, and how many are missing.
 
     Raises
     ------
@@ -216,6 +230,16 @@ def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggr
     ------
     ArgumentError
         See `read_reports`; or the file is of another channel.
+
+    Examples
+    --------
+    >>> import io
+    >>> from dither import local
+    >>> file, channel = io.BytesIO(), local.GRR(3, epsilon=1)
+    >>> write_reports(file, channel, [0, 2, 1])
+    >>> found, missing = aggregate_file(file.getvalue(), channel)
+    >>> found.counts.tolist(), missing
+    ([1, 1, 1], 0)
     """
     with _opened(source) as file:
         found, announced = _header(file)

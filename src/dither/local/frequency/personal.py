@@ -317,6 +317,14 @@ class PersonalEstimate:
     notes : tuple of str
         What the estimate rests on, and what speaks against it.
     raw : array of float, shape (k,)
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> offer = Personal.of(local.GRR, ["no", "yes"], epsilons=[1, 2])
+    >>> counts = offer.aggregate(offer.privatize(["yes"] * 30, choices=[0, 1, 1] * 10))
+    >>> print(counts.estimate().summary().splitlines()[0])
+    personal, by weights: 30 reports (10 + 20)
     """
 
     values: tuple[Value, ...]

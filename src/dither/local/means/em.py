@@ -116,6 +116,38 @@ def pooled_em(
     """`em` of several channels' reports under one distribution of values: one pooled likelihood.
 
     The channels must have the same interval or the same list of values.
+
+    Parameters
+    ----------
+    aggregates : sequence of Aggregate
+        At least one, of channels with a matrix.
+    bins, outputs, tolerance, max_iterations, smooth
+        As for `em`.
+    notes : tuple of str
+        Told with the result.
+
+    Returns
+    -------
+    Distribution
+        Of all people together; always biased.
+
+    Raises
+    ------
+    ArgumentError
+        There are no reports, a channel has no matrix, or the channels' values differ.
+
+    Notes
+    -----
+    It takes the people of every channel to have the same shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import local
+    >>> rng = np.random.default_rng(1)
+    >>> drawn = [local.simulate(local.GRR(2, e), [9000, 1000], rng) for e in (1, 2)]
+    >>> bool(abs(pooled_em(drawn).shares[1] - 0.1) < 0.03)
+    True
     """
     full = [aggregate for aggregate in aggregates if aggregate.n > 0]
     if not full:

@@ -46,6 +46,14 @@ class MeanEstimate:
     confidence : float
         Of `interval`.
     notes : tuple of str
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> found = MeanEstimate("pm", local.Interval(0, 10), 4.0, 0.5, 100, 0, False, 0.95)
+    >>> print(found)
+    pm: 100 reports
+    mean  4.00  ± 0.98  (3.02 to 4.98, 95 %)
     """
 
     kind: str
@@ -131,10 +139,19 @@ def mean(aggregate: Aggregate, *, confidence: float = 0.95) -> MeanEstimate:
     confidence : float
         Of the interval, strictly between 0 and 1.
 
+    Returns
+    -------
+    MeanEstimate
+        With `mean`, `standard_error` and, where it is unbiased, `interval`.
+
     Raises
     ------
     ArgumentError
         There are fewer than two reports, or the channel is not for numbers.
+
+    Notes
+    -----
+    Post-processing of the reports: it costs no privacy.
 
     Examples
     --------

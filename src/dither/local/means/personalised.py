@@ -63,6 +63,22 @@ class Personalised(Channel):
     classes : mapping of str to channel
         At least one channel with a matrix by name, all over the same values.
 
+    Raises
+    ------
+    ArgumentError
+        `classes` is empty, or its channels have no matrix or differ in their values.
+
+    Notes
+    -----
+    Guarantee. A report keeps the promise of the channel that was chosen, between any two values of
+    one person. The choice is not protected, so it must not depend on the value. `Personal` does
+    the same for channels of any kind, chosen by their place in a list; here they have names, and
+    one likelihood can pool them.
+
+    References
+    ----------
+    Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.5.
+
     Examples
     --------
     >>> from dither import local
