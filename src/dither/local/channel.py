@@ -176,6 +176,15 @@ class Channel(ABC):
     def tally(self, reports: Any) -> Tally:
         """Counts of the features in reports, how many were counted, how many dropped."""
 
+    @property
+    def largest_step(self) -> Shares:
+        """How far one report can move n times each estimated share, shape (k,); 0 if not told.
+
+        A share whose n·(standard error) is a few times this is a sum of many small parts, and its
+        normal interval is valid; see `Estimate.trusted`.
+        """
+        return np.zeros(len(self.domain))
+
     def possible(self, counts: Counts, n: int) -> bool:
         """Whether n reports can have these counts, which are at least 0; a cheap check."""
         return True

@@ -22,6 +22,8 @@ __all__ = ["Estimate", "estimate"]
 
 Array = npt.NDArray[np.float64]
 
+_MANY = 3.0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
@@ -76,8 +78,20 @@ class Estimate:
         return np.asarray(self.channel.noise_covariance(self.plausible) / self.n)
 
     @property
+    def trusted(self) -> npt.NDArray[np.bool_]:
+        """Of which values the interval may be trusted, shape (k,).
+
+        A share is the mean of what single reports add to it. Where n·(standard error) is below
+        three times the most that one report can add, as if fewer than some ten reports decided,
+        the sum is far from normal: zero reports would seem to be no error at all.
+        """
+        if not self.channel.unbiased:
+            return np.zeros(len(self.values), dtype=np.bool_)
+        return np.asarray(self.standard_errors * self.n >= _MANY * self.channel.largest_step)
+
+    @property
     def intervals(self) -> Array:
-        """Normal intervals of the raw shares, shape (k, 2).
+        """Normal intervals of the raw shares, shape (k, 2); NaN where they are not `trusted`.
 
         Raises
         ------
@@ -89,9 +103,8 @@ class Estimate:
                 "intervals are not valid for a biased estimate; use those of an unbiased channel"
             )
         z = NormalDist().inv_cdf((1 + self.confidence) / 2)
-        return np.stack(
-            [self.raw - z * self.standard_errors, self.raw + z * self.standard_errors], axis=1
-        )
+        half = np.where(self.trusted, z * self.standard_errors, np.nan)
+        return np.stack([self.raw - half, self.raw + half], axis=1)
 
     def __getitem__(self, value: Value) -> float:
         """The estimated share of one value."""
@@ -111,7 +124,7 @@ class Estimate:
         }
         if self.channel.unbiased:
             columns["lower"], columns["upper"] = self.intervals.T
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns, nan_to_null=True)
 
     def summary(self) -> str:
         """A few lines for people: what was estimated, how well, and what may be trusted."""
@@ -123,13 +136,19 @@ class Estimate:
         ]
         z = NormalDist().inv_cdf((1 + self.confidence) / 2)
         order = np.argsort(-self.shares, kind="stable")[:12]
+        trusted = self.trusted if self.channel.unbiased else np.ones(len(self.values), np.bool_)
         lines += [
             f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}"
-            f"{z * self.standard_errors[i]:>12.4f}"
+            + (f"{z * self.standard_errors[i]:>12.4f}" if trusted[i] else f"{'unknown':>12}")
             for i in order.tolist()
         ]
         if len(self.values) > 12:
             lines.append(f"... and {len(self.values) - 12:,} more values")
+        if not trusted.all():
+            lines.append(
+                f"Intervals of {int((~trusted).sum()):,} values are left out: too few reports "
+                "decide their shares for a normal interval."
+            )
         if self.biased:
             lines.append(
                 f"Shares are biased (postprocess: {self.postprocess}); "

@@ -118,6 +118,11 @@ class GRR(FiniteChannel):
             part -= k * (part >= k)
         return out
 
+    @property
+    def largest_step(self) -> Shares:
+        """1/(p - q)."""
+        return np.full(len(self.domain), 1 / float(self._p - self._q))
+
     def decode(self, counts: Counts, n: int) -> Shares:
         """(share - q)/(p - q)."""
         p, q = float(self._p), float(self._q)

@@ -172,6 +172,11 @@ class Hadamard(FiniteChannel):
         a, c = self._chances
         return float((self.width // 2) * (a - c))
 
+    @property
+    def largest_step(self) -> Shares:
+        """2/A: from -1 to +1 in the transform."""
+        return np.full(len(self.domain), 2 / self._advantage)
+
     def decode(self, counts: Counts, n: int) -> Shares:
         """T[j]/(n·A), T the transform of the counts of each block."""
         k = len(self.domain)

@@ -112,6 +112,12 @@ class _Hashed(Channel):
         others -= self.buckets * (others >= self.buckets)
         return np.where(coins(self.truth, right.size, words), right, others)
 
+    @property
+    def largest_step(self) -> Shares:
+        """1/(p - q)."""
+        p, q = self.support
+        return np.full(len(self.domain), 1 / (p - q))
+
     def _read(self, supports: Counts, n: int) -> Shares:
         p, q = self.support
         return np.asarray((supports / n - q) / (p - q))

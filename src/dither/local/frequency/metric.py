@@ -75,6 +75,11 @@ class _Metric(FiniteChannel):
         """The inverse of the matrix, transposed."""
         return np.asarray(np.linalg.inv(self.matrix).T)
 
+    @property
+    def largest_step(self) -> Shares:
+        """The widest difference of the decoder's weights."""
+        return np.asarray(np.ptp(self.decoder, axis=1))
+
     def noise_variance(self, frequencies: Shares) -> Shares:
         """The diagonal of `noise_covariance`, without the rest of it."""
         return np.asarray(self.decoder**2 @ (frequencies @ self.matrix) - frequencies)

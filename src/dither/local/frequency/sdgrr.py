@@ -124,6 +124,12 @@ class SDGRR(GradedResponse):
         found[~mask] = (shares[~mask] - c2 * total) / c3
         return found
 
+    @property
+    def largest_step(self) -> Shares:
+        """1/(c1 - c2) of high values; of low ones (1 + a)/c3, as a high report takes away a/c3."""
+        c1, c2, _, c3 = (float(c) for c in self._chances)
+        return np.where(self.high, 1 / (c1 - c2), (1 + c2 / (c1 - c2)) / c3)
+
     def noise_variance(self, frequencies: Shares) -> Shares:
         """The closed forms of the module's docstring, less f(1-f), for one report."""
         c1, c2, _, c3 = (float(c) for c in self._chances)

@@ -193,6 +193,12 @@ class SubsetSelection(Channel):
         k, w, p = len(self.domain), self.size, Fraction(self.truth, ONE)
         return float(p), float((p * (w - 1) + (1 - p) * w) / (k - 1))
 
+    @property
+    def largest_step(self) -> Shares:
+        """1/(p - q)."""
+        p, q = self.support
+        return np.full(len(self.domain), 1 / (p - q))
+
     def decode(self, counts: Counts, n: int) -> Shares:
         """(share of the sets - q)/(p - q)."""
         p, q = self.support

@@ -109,6 +109,12 @@ class UnaryChannel(Channel):
         rows, bad = packed_rows(reports, len(self.domain))
         return count_columns(rows, len(self.domain)), rows.shape[0], bad
 
+    @property
+    def largest_step(self) -> Shares:
+        """1/(p - q)."""
+        p, q = self.chances
+        return np.asarray(1 / (p - q))
+
     def possible(self, counts: Counts, n: int) -> bool:
         """A bit is 1 in each report at most once."""
         return int(counts.max()) <= n

@@ -100,6 +100,12 @@ class URR(GradedResponse):
         step = 1 + pick(max(1, highs.size - 1), codes.size, words)
         return np.asarray(highs[(place[codes] + step) % highs.size])
 
+    @property
+    def largest_step(self) -> Shares:
+        """1/(c1 - c2) of high values, 1/c3 of low ones: by a report of the value itself."""
+        c1, c2, _, c3 = (float(c) for c in self._chances)
+        return np.where(self.high, 1 / (c1 - c2), 1 / c3)
+
     def decode(self, counts: Counts, n: int) -> Shares:
         """Sensitive: (share - c2)/(c1 - c2); other: share/c3."""
         c1, c2, c2_low, c3 = (float(c) for c in self._chances)
