@@ -14,7 +14,7 @@ from dither.attack.decoders import DECODERS, box, l1, l1_oracle, least_squares, 
 from dither.attack.exhaustive import agreeing, all_queries
 from dither.attack.releases import sums
 from dither.errors import ArgumentError, DitherError
-from dither.noise import discrete_laplace
+from dither.noise import discrete_gaussian, discrete_laplace
 from dither.numeric import SimulatedWords
 
 
@@ -193,6 +193,26 @@ def test_more_private_queries_do_not_help(queries: int) -> None:
     assert abs(verdict.success - 0.5) < 0.08 + verdict.bound - 0.5
     assert verdict.control is not None
     assert verdict.control.share > 0.95
+
+
+@pytest.mark.parametrize("rho", [Fraction(1, 2), Fraction(8)])
+def test_gaussian_releases_meet_their_prediction_half_way_to_the_bound(rho: Fraction) -> None:
+    """Under ρ for all answers success tends to Φ(μ/4), μ = √(2ρ), however many there are; the loss
+    allows Φ(μ/2)."""
+    mu, words = math.sqrt(2 * rho), SimulatedWords(4)
+    for queries in (400, 1600):
+        variance = Fraction(queries) / (2 * rho)
+        release = attack.private(
+            lambda a, v=variance: a + discrete_gaussian(v, len(a), words=words),
+            queries * privacy.discrete_gaussian(math.sqrt(variance)),
+            sigma=math.sqrt(variance),
+        )
+        played = attack.subset_sums(100, queries, release, method="least squares").run(20, seed=2)
+        limit = NormalDist().cdf(mu / 4 * math.sqrt(1 - 101 / queries))
+        assert played.predicted == pytest.approx(limit)
+        assert abs(played.success - limit) < 5.2 * math.sqrt(0.25 / 2000)
+        assert played.bound == pytest.approx(NormalDist().cdf(mu / 2), abs=1e-4)
+        assert played.outcome is attack.Outcome.CONSISTENT
 
 
 def test_the_same_noise_for_more_queries_helps() -> None:

@@ -230,7 +230,8 @@ def judge(
     elif control.interval(confidence)[0] <= prior:
         outcome = Outcome.UNINFORMATIVE
         reason = "The attack fails even on the bare truth, so its failure here says nothing."
-    elif _beyond(null, prior, prior) < 1.0 - confidence:
+    # A control that cheats does so grossly; luck alone must not spoil a verdict.
+    elif _beyond(null, prior, prior) < 1e-3 * (1.0 - confidence):
         outcome = Outcome.UNINFORMATIVE
         reason = "The attack succeeds on a stranger's release: it knows more than it should."
     else:
