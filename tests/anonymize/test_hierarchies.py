@@ -185,3 +185,15 @@ def test_prefixes_nest_whatever_the_text(values) -> None:
     said = [v.encode("utf-8", "replace").decode() for v in values]
     table = prefixes([4, 2, 1]).levels_of("v", pl.Series(said).unique())
     assert hierarchy(table).height == 4
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_quotes_in_files(tmp_path, end, mark) -> None:
+    """A value may hold the separator and quotes, as spreadsheets and ARX write them."""
+    path = tmp_path / "tree.csv"
+    lines = ['"a;b";letters;*', '"say ""hi""";words;*', "5\u2028;letters;*", ""]
+    path.write_text(mark + end.join(lines), encoding="utf-8", newline="")
+    tree = hierarchy(path)
+    assert tree.frame["0"].to_list() == ["a;b", 'say "hi"', "5\u2028"]
+    assert tree.frame["1"].to_list() == ["letters", "words", "letters"]

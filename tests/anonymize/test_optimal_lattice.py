@@ -239,3 +239,29 @@ def test_planted_faults_are_caught(name, monkeypatch) -> None:
     MUTANTS[name](monkeypatch)
     with pytest.raises((AssertionError, ArgumentError)):
         check_all()
+
+
+def test_of_equal_losses_the_finer_is_kept() -> None:
+    """A column of one value, and one that counts nothing, are not generalised in vain."""
+    frame = pl.DataFrame({"a": ["x"] * 4, "b": [1, 1, 2, 2], "c": [1, 2, 1, 2]})
+    hierarchies = {
+        "a": dt.anonymize.suppression(),
+        "b": dt.anonymize.suppression(),
+        "c": dt.anonymize.intervals([2, 4]),
+    }
+    found = dt.anonymize.generalize(frame, list("abc"), hierarchies, k=2, suppress=0)
+    assert found.levels["a"] == 0
+    assert found.loss == pytest.approx(1 / 3)
+    free = dt.anonymize.generalize(
+        frame, ["b", "c"], hierarchies, k=2, suppress=0, weights={"b": 0, "c": 1}
+    )
+    assert dict(free.levels) == {"b": 1, "c": 0}
+    assert free.loss == 0
+
+
+def test_precision_counts_the_whole_hierarchy() -> None:
+    """A limit does not make a hierarchy lower: one step of five is a fifth."""
+    frame = pl.DataFrame({"x": [1, 2, 11, 12]})
+    rule = {"x": dt.anonymize.intervals([5, 10, 20, 40])}
+    found = dt.anonymize.generalize(frame, ["x"], rule, k=2, suppress=0, limits={"x": 1})
+    assert (found.levels["x"], found.heights["x"], found.precision) == (1, 5, 0.8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -130,3 +132,26 @@ def test_ranges_read_as_what_they_hold() -> None:
     }
     missing = mondrian(pl.DataFrame({"n": [1, 2, None, None]}), ["n"], 2).frame["n"]
     assert missing.to_list() == ["{1, 2}"] * 2 + ["NULL"] * 2
+
+
+@pytest.mark.parametrize("step", ["_choose", "_finish", "_divide"])
+@pytest.mark.parametrize("late", [1, 3])
+def test_an_interrupt_leaves_whole_boxes(step, late, monkeypatch) -> None:
+    """Wherever it comes, in the midst of a depth too, what is released has classes of k."""
+    module = importlib.import_module("dither.anonymize.mondrian")
+    inner, calls = getattr(module, step), iter(range(99))
+
+    def interrupted(state, *rest):
+        found = inner(state, *rest)
+        if next(calls) == late:
+            raise KeyboardInterrupt  # what it changed stays changed
+        return found
+
+    monkeypatch.setattr(module, step, interrupted)
+    frame = pl.DataFrame({"x": [i * i % 61 for i in range(200)], "y": [i % 7 for i in range(200)]})
+    found = mondrian(frame, ["x", "y"], k=5)
+    monkeypatch.undo()
+    assert not found.complete
+    assert found.frame.group_by("x", "y").len()["len"].min() >= 5
+    assert found.measures.sizes.sum() == 200
+    assert found.measures.k >= 5

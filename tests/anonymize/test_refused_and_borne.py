@@ -279,3 +279,15 @@ def test_results_are_drawn(tmp_path) -> None:
         assert (tmp_path / name).stat().st_size > 5000
         foot = " ".join(figure._supxlabel.get_text().split())
         assert foot == found.unprotected
+
+
+@pytest.mark.parametrize("values", [[0.0, -0.0], [[0.0], [-0.0]]])
+def test_equal_values_are_written_alike(values) -> None:
+    """Two zeros are one value of a class, so no sign of theirs is released."""
+    frame = pl.DataFrame({"x": values * 2})
+    rule = {"x": suppression()}
+    for found in (
+        generalize(frame, ["x"], rule, k=4, suppress=0),
+        mondrian(frame, ["x"], k=4),
+    ):
+        assert len({str(value) for value in found.frame["x"].to_list()}) == 1

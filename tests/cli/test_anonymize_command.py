@@ -52,6 +52,17 @@ def test_boxes_dates_and_requirements(run) -> None:
     assert "distinct 2-diversity, 0.5-closeness (equal distance)" in found.output
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_files_as_spreadsheets_write_them(run, folder, mark, start) -> None:
+    """Whatever divides the columns, with a byte order mark or without, with quotes or without."""
+    text = PEOPLE.replace(",", mark).replace("flu", f'"f{mark}lu"')
+    (folder / "people.csv").write_text(start + text, encoding="utf-8")
+    found = run(*ASK, *TREES, "--sensitive", "illness", "--out", "out.csv")
+    assert found.exit_code == 0, found.output
+    assert measure(pl.read_csv("out.csv"), ["age", "zip"]).k == 3
+
+
 def test_measuring_alone(run) -> None:
     """A table is measured as it stands."""
     found = run(*ASK, "--measure", "--sensitive", "illness", "--distance", "equal")
@@ -68,6 +79,8 @@ def test_measuring_alone(run) -> None:
         ((*ASK, *TREES, "--t", "0.1"), "needs --distance"),
         ((*ASK, "--hierarchy", "age"), "COLUMN=HOW"),
         ((*ASK, "--hierarchy", "age=no.csv"), "no list of widths"),
+        ((*ASK, "--hierarchy", "age=10,5"), "a whole multiple of the one before"),
+        ((*ASK, "--hierarchy", "age=1/0"), "no list of widths"),
         ((*ASK, "--hierarchy", "zip=prefix:a"), "whole numbers"),
         ((*ASK, "--hierarchy", "age=5,10"), "how may 'zip' become coarser? Say --hierarchy zip="),
         ((*ASK, *TREES, "--k", "7"), "has only 6 rows"),

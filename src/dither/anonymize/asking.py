@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 
 from dither.anonymize.requirements import Requirement
@@ -20,13 +21,13 @@ Require = Requirement | Sequence[Requirement] | Mapping[str, Requirement | Seque
 
 def check_k(k: object, rows: int) -> int:
     """k, which no table of fewer rows can have."""
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ArgumentError("k must be a whole number of at least 1")
     if k > rows:
         raise ArgumentError(
             f"k is {k:,} and the frame has only {rows:,} rows: no class can be that large; lower k"
         )
-    return k
+    return int(k)
 
 
 def check_seconds(seconds: object) -> float | None:

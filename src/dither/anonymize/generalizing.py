@@ -132,17 +132,16 @@ def generalize(
         table, k, wanted, require, chosen_distances(distance, wanted), order, sources
     )
     coded = [encode(table[name]) for name in known]
-    trees = tuple(
-        _limited(fitted(name, sources[name], one), name, limits)
-        for name, one in zip(known, coded, strict=True)
-    )
+    whole = [fitted(name, sources[name], one) for name, one in zip(known, coded, strict=True)]
+    trees = tuple(_limited(one, name, limits) for name, one in zip(known, whole, strict=True))
     _check_nodes(known, trees, limits)
     base, of = _collapse(coded, demand, table.height)
     work = Table(trees, base, demand, share, allowed)
     found = search(work, seconds=seconds, progress=progress)
     if found.node is None:
         raise ArgumentError(_nothing_fits(found, demand, allowed, table.height))
-    return _released(frame, table, known, columns, chosen, work, coded, of, found)
+    heights = [one.height for one in whole]
+    return _released(frame, table, known, columns, chosen, work, coded, of, found, heights)
 
 
 def _shares(weights: Mapping[str, float] | None, quasi: Sequence[str]) -> Floats:
@@ -221,6 +220,7 @@ def _released(
     coded: Sequence[Coded],
     of: Any,
     found: Found,
+    heights: Sequence[int],
 ) -> Anonymized:
     """The rows kept, generalised, and measured."""
     assert found.node is not None
@@ -252,7 +252,6 @@ def _released(
         suppressed=suppressed,
         blind=unprotected(quasi, requirements, False) if requirements else None,
     )
-    heights = [one.height for one in work.fitted]
     climbed = [level / height for level, height in zip(node, heights, strict=True) if height]
     return Anonymized(
         frame=as_given(released, frame),

@@ -7,6 +7,8 @@ tells nothing apart; where a table stops short of that, a level ``*`` is added.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -125,10 +127,16 @@ def hierarchy(source: object, *, separator: str = ";") -> Hierarchy:
     Parameters
     ----------
     source : path, mapping or frame
-        A CSV file without header, one line a value, fine to coarse (the format of ARX). Or
+        A CSV file without header, one line a value, fine to coarse (the format of ARX); what holds
+        a separator is in quotes. Or
         ``{value: [coarser, coarser still, ...]}``. Or a frame whose columns are the levels.
     separator : str
         Of the file.
+
+    Returns
+    -------
+    Hierarchy
+        For `hierarchies` of `generalize`.
 
     Raises
     ------
@@ -158,7 +166,15 @@ def _read_csv(path: Path, separator: str) -> pl.DataFrame:
         raise ArgumentError(
             f"hierarchy cannot be read from {str(path)!r}: it must be a text file in UTF-8"
         ) from error
-    lines = [line.split(separator) for line in text.splitlines() if line]
+    try:
+        lines = [
+            line for line in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if line
+        ]
+    except (csv.Error, TypeError) as error:
+        raise ArgumentError(
+            f"hierarchy in {str(path)!r} cannot be read as CSV divided by {separator!r}, which "
+            "must be one character"
+        ) from error
     if not lines or len({len(line) for line in lines}) > 1:
         raise ArgumentError(
             f"hierarchy in {str(path)!r} must have the same number of levels, divided by "

@@ -26,6 +26,7 @@ from dither.anonymize.table import Node, Table, Verdict
 
 __all__ = ["Found", "Progress", "search"]
 
+_EQUAL = 1e-12
 _PATIENCE = 0.2
 """Seconds between two reports of progress."""
 
@@ -100,13 +101,30 @@ class _Search:
         for place in np.argsort(self.loss, axis=None, kind="stable"):
             node = tuple(int(i) for i in np.unravel_index(place, shape))
             if self.best is not None and self.loss[node] >= self.best[1].loss:
-                return True
+                break
             if self.bad[node] or self.done[node]:
                 continue
             if self.late():
                 return False
             self.climb(node)
+        self.lower()
         return True
+
+    def lower(self) -> None:
+        """Of nodes with the same loss keep the finer, such as for a column of one value."""
+        while self.best is not None and not self.late():
+            node, verdict = self.best
+            for i, level in enumerate(node):
+                step = (*node[:i], level - 1, *node[i + 1 :])
+                if not level or self.bad[step] or self.loss[step] < self.loss[node] - _EQUAL:
+                    continue
+                found = self.table.verdict(step, float(self.loss[step]))
+                self.tried += 1
+                if found.fits and found.loss <= verdict.loss + _EQUAL:
+                    self.best = step, found
+                    break
+            else:
+                return
 
     def climb(self, node: Node) -> None:
         """Settle a node, and with it as many as a path to the top can."""

@@ -71,7 +71,8 @@ def measure(
     """
     table = read(frame)
     known, wanted = columns_apart(table, quasi, sensitive)
-    if isinstance(threshold, bool) or not 0 < threshold <= 1:
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if not number or not 0 < threshold <= 1:
         raise ArgumentError("threshold must be above 0 and at most 1")
     chosen = chosen_distances(distance, wanted)
     columns = [

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,8 @@ def cut(
     ]
     deadline = time.monotonic() + (np.inf if seconds is None else seconds)
     done, complete = 0, True
+    # An interrupt may come between any two lines: it goes back to the last whole depth.
+    before = replace(state), done
     try:
         while len(state.row):
             side, total = _choose(state, positions, spans, demand.k)
@@ -107,12 +109,14 @@ def cut(
                 break
             side, total = side[side >= 0], total[side >= 0]
             _divide(state, side, total, demand, whole)
+            before = replace(state), done
             if progress is not None:
                 progress(rows - len(state.row), done + len(state.start))
             if time.monotonic() >= deadline:
                 complete = False
                 break
     except KeyboardInterrupt:
+        state, done = before
         complete = False
     if not complete:
         # Every part in hand meets the demand, so stopping early is sound, only coarser.

@@ -16,6 +16,7 @@ from dither.anonymize.measures import from_classes
 from dither.anonymize.measuring import columns_apart
 from dither.anonymize.mondrian import cut
 from dither.anonymize.pairs import Floats
+from dither.anonymize.recoding import as_it_is
 from dither.anonymize.result import Anonymized
 from dither.anonymize.sensitive import chosen_distances
 from dither.anonymize.table import Demand
@@ -176,7 +177,10 @@ def mondrian(
             wide = (side.positions[high] - side.positions[low]) / span
             loss += float(wide @ sizes) / table.height / len(known)
         same = bool((low == high).all())
-        new.append(table[name] if same else side.labels(low, high).gather(class_of).alias(name))
+        if same:
+            new.append(as_it_is(table[name], coded[i]))
+        else:
+            new.append(side.labels(low, high).gather(class_of).alias(name))
     first = np.empty(found.count, dtype=np.int64)
     first[class_of] = np.arange(table.height)
     requirements = [r for _, r in demand.requirements]

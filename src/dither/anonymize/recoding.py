@@ -13,7 +13,7 @@ from dither.anonymize.frames import Coded, as_given, encode, names, read
 from dither.anonymize.hierarchy import Fitted, fit
 from dither.errors import ArgumentError
 
-__all__ = ["fitted", "raised", "recode"]
+__all__ = ["as_it_is", "fitted", "raised", "recode"]
 
 
 def recode(frame: object, hierarchies: Mapping[str, object], levels: Mapping[str, int]) -> Any:
@@ -63,8 +63,15 @@ def fitted(name: str, source: object, coded: Coded) -> Fitted:
     return fit(name, source, coded.values, weight)
 
 
+def as_it_is(column: pl.Series, coded: Coded) -> pl.Series:
+    """The column, with one way to write equal values: a sign would tell 0.0 from -0.0."""
+    if column.dtype.is_float() or column.dtype.is_nested():
+        return coded.values.gather(coded.codes).alias(column.name)
+    return column
+
+
 def raised(column: pl.Series, tree: Fitted, level: int, coded: Coded) -> pl.Series:
-    """The column at a level; at level 0 as it is."""
+    """The column at a level."""
     if level == 0:
-        return column
+        return as_it_is(column, coded)
     return tree.labels[level].gather(tree.maps[level][coded.codes]).alias(column.name)

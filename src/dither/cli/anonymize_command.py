@@ -165,11 +165,12 @@ def _hierarchies(asked: tuple[str, ...]) -> dict[str, object]:
             found[name] = room.hierarchy(Path(how))
         else:
             try:
-                found[name] = room.intervals([_number(n) for n in how.split(",")])
-            except ValueError as error:
+                widths = [_number(n) for n in how.split(",")]
+            except (ValueError, ZeroDivisionError) as error:
                 raise click.UsageError(
                     f"--hierarchy {name}=...: there is no such file, and it is no list of widths"
                 ) from error
+            found[name] = room.intervals(widths)
     return found
 
 
@@ -199,9 +200,11 @@ def _read(path: Path, texts: list[str]) -> pl.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pl.read_parquet(path)
-        there = pl.read_csv(path, n_rows=0).columns
+        separator = _separator(path)
+        there = pl.read_csv(path, n_rows=0, separator=separator).columns
         return pl.read_csv(
             path,
+            separator=separator,
             try_parse_dates=True,
             infer_schema_length=None,
             schema_overrides=dict.fromkeys((n for n in texts if n in there), pl.String),
@@ -209,6 +212,13 @@ def _read(path: Path, texts: list[str]) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         # What it says may quote a line of the file.
         raise click.UsageError(f"{str(path)!r} cannot be read as a table") from error
+
+
+def _separator(path: Path) -> str:
+    """What divides the names in the first line, where no comma does."""
+    with path.open("rb") as file:
+        names = file.readline(1 << 16)
+    return next((mark for mark in (",", ";", "\t") if mark.encode() in names), ",")
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:
