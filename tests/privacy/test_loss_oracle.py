@@ -132,7 +132,7 @@ def test_laplace_and_gaussian(scale, sigma, epsilon):
 
 
 @pytest.mark.parametrize("removal", [True, False])
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=9)
 @given(RATES, SIGMAS, st.floats(0.0, 1.0))
 def test_sampled_gaussian_twice(removal, rate, sigma, epsilon):
     """Two steps of noisy gradient descent, each direction by itself."""

@@ -88,7 +88,7 @@ def test_moments_along_a_line(kind, name, size, rate):
             assert abs(found - truth) <= abs(found) * mpmath.expm1(slack[i])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(
     st.sampled_from(KINDS),
     st.sampled_from(["gaussian", "laplace"]),

@@ -138,7 +138,7 @@ def _delta(loss: Loss, epsilon: float) -> float:
         if epsilon >= side.top * (1 + 1e-9) and not loss.slack:
             worst = max(worst, side.infinite)
         else:
-            worst = max(worst, one_delta(loss, side, epsilon, rough=True)[1])
+            worst = max(worst, one_delta(loss, side, epsilon, near=round(4 * epsilon) / 4)[1])
     return worst
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["Loss", "compose", "number"]
 
 
+_MOST = 10**18
+_LARGEST_GROUP = 100
+
+
 def number(name: str, value: Any, *, low: float, high: float, closed: str = "neither") -> float:
     """A finite argument in a range, as a double, or an error that names it."""
     ends = {
@@ -43,18 +47,20 @@ def number(name: str, value: Any, *, low: float, high: float, closed: str = "nei
     return x
 
 
-def whole(name: str, value: Any, low: int) -> int:
+def whole(name: str, value: Any, low: int, *, most: int = _MOST, instead: str = "") -> int:
     """An integer argument of at least ``low``, and small enough for doubles to count with."""
     if isinstance(value, bool) or _truth_value(value) or not hasattr(value, "__index__"):
         raise ArgumentError(f"{name} must be an integer of at least {low}")
     if int(value) < low:
         raise ArgumentError(f"{name} must be an integer of at least {low}")
-    if int(value) > _MOST:
-        raise ArgumentError(f"{name} must be at most 10**18")
+    if int(value) > most:
+        raise ArgumentError(f"{name} must be at most {_power(most)}" + instead)
     return int(value)
 
 
-_MOST = 10**18
+def _power(value: int) -> str:
+    exponent = len(str(value)) - 1
+    return f"10**{exponent}" if value == 10**exponent and exponent > 6 else f"{value:,}"
 
 
 def _truth_value(value: Any) -> bool:
@@ -257,6 +263,11 @@ class Loss:
         1.5...
         """
         m = whole("size", size, 1)
+        if m > _LARGEST_GROUP and any(isinstance(part, Poisson) for part, _ in self.parts):
+            raise ArgumentError(
+                f"size must be at most {_LARGEST_GROUP:,} for a group on a Poisson sample; "
+                "sampling hides so large a group little: take the group of the mechanism itself"
+            )
         if m == 1:
             return self
         if self.slack > 0:

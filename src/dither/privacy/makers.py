@@ -40,6 +40,9 @@ __all__ = [
 
 Relation = Neighbours | str
 
+_FINEST = 1_000_000
+"""Losses that a discrete Laplace may take: one a unit of its sensitivity."""
+
 
 def _loss(part: Part, neighbours: Relation) -> Loss:
     if not isinstance(neighbours, Neighbours):
@@ -75,7 +78,7 @@ def laplace(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_RE
     >>> laplace(noise_multiplier=2.0).epsilon(delta=0)
     0.5...
     """
-    b = number("noise_multiplier", noise_multiplier, low=0, high=math.inf)
+    b = number("noise_multiplier", noise_multiplier, low=1e-100, high=1e100)
     return _loss(LaplaceNoise(b), neighbours)
 
 
@@ -89,7 +92,7 @@ def discrete_gaussian(
     >>> discrete_gaussian(10.0).epsilon(delta=1e-6) < 0.5
     True
     """
-    s = number("sigma", sigma, low=0, high=1e5)
+    s = number("sigma", sigma, low=1e-100, high=1e5)
     return _loss(DiscreteGaussianNoise(s, whole("sensitivity", sensitivity, 1)), neighbours)
 
 
@@ -103,8 +106,10 @@ def discrete_laplace(
     >>> discrete_laplace(2.0).epsilon(delta=0)
     0.5...
     """
-    s = number("scale", scale, low=0, high=math.inf)
-    return _loss(DiscreteLaplaceNoise(s, whole("sensitivity", sensitivity, 1)), neighbours)
+    s = number("scale", scale, low=1e-100, high=1e100)
+    most = "; pure(sensitivity / scale) covers any"
+    d = whole("sensitivity", sensitivity, 1, most=_FINEST, instead=most)
+    return _loss(DiscreteLaplaceNoise(s, d), neighbours)
 
 
 def randomized_response(

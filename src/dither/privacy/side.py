@@ -13,13 +13,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from dither.privacy.parts import Part
+from dither.privacy.parts import Concentrated, MomentTerm, Part
 from dither.privacy.profile import Chernoff, Engine, engine
 from dither.privacy.terms import GaussianTerm, LaplaceTerm, Term
 
 __all__ = ["Counted", "Side", "side"]
 
 Counted = tuple[tuple[Part, int], ...]
+
+_MANY = 10**9
+"""Repetitions whose rounding may outweigh what they add: zCDP, which adds up, is held beside."""
 
 _PARAMETERS = 2e-12
 """Relative slack on delta for the rounding of parameters that were read into doubles."""
@@ -106,17 +109,24 @@ class Side:
         wide = not self.exact or low.name.startswith("tilted")
         if wide and self.moments:
             uppers.append(Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon))
+        rho = sum(count * part.rho() for part, count in self.parts) * (1 + 1e-12)
+        if math.isfinite(rho) and sum(count for _, count in self.parts) > _MANY:
+            whole: list[Term] = [MomentTerm(Concentrated(rho), 1)]
+            uppers.append(Chernoff(whole, log_delta=log_delta, epsilon=epsilon))
         starts = [u.start for u in uppers if math.isfinite(u.start)]
         names = list(dict.fromkeys(u.name for u in uppers))
         if low.name not in names:
             names.append(low.name + " from below")
 
         def upper(e: float) -> float:
-            best = min(u.bounds(e)[1] for u in uppers)
+            found = [u.bounds(e)[1] for u in uppers]
+            best = min((x for x in found if not math.isnan(x)), default=0.0)
             return _plus(best, self.infinite) + _PARAMETERS
 
         def lower(e: float) -> float:
-            return _plus(low.bounds(e)[0], self.infinite_lower) - _PARAMETERS
+            found = low.bounds(e)[0]
+            found = -math.inf if math.isnan(found) else found
+            return _plus(found, self.infinite_lower) - _PARAMETERS
 
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
 
@@ -128,7 +138,10 @@ def _plus(log_value: float, extra: float) -> float:
 
 
 def _infinite(terms: list[Term]) -> float:
-    """1 - Π(1 - infinite)^count, at least its true value by a rounding."""
+    """1 - Π(1 - infinite)^count: as it is where there is one, else at least its true value."""
+    some = [t for t in terms if t.infinite > 0]
+    if len(some) == 1 and some[0].count == 1:
+        return min(1.0, some[0].infinite)
     lost = sum(t.count * math.log1p(-min(t.infinite, 1 - 1e-16)) for t in terms)
     return -math.expm1(lost) * (1 + 1e-13)
 

@@ -15,6 +15,7 @@ from dither.privacy.terms.base import EPS
 __all__ = ["Together"]
 
 _MOST = 20_000
+_REPEATS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class Together(Part):
         losses, masses = np.zeros(1), np.ones(1)
         relative = position = kept = 0.0
         for part, times in self.parts:
+            if times > _REPEATS:
+                raise ArgumentError(
+                    f"at most {_REPEATS:,} repetitions share one sample; sample each by itself"
+                )
             one = part.term(removal, 1)
             assert isinstance(one, AtomTerm)
             for _ in range(times):
@@ -54,12 +59,12 @@ class Together(Part):
                 losses, masses = losses[starts], np.add.reduceat(masses, starts)
                 relative += one.relative + EPS * (4 + len(one.losses))
                 position += one.position + 4 * EPS * float(np.abs(losses).max()) + 2 * near
-                kept += math.log1p(-one.infinite)
+                kept += math.log1p(-one.infinite) if one.infinite < 1 else -math.inf
         if len(losses) > _MOST:
             raise ArgumentError(
                 "too many outcomes share one sample; sample fewer mechanisms together"
             )
-        infinite = -math.expm1(kept) * (1 + 1e-14)
+        infinite = min(1.0, -math.expm1(kept) * (1 + 1e-14))
         return AtomTerm(losses, masses, count, infinite, relative=relative, position=position)
 
     def grouped(self, size: int) -> Part:

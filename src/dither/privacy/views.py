@@ -7,13 +7,13 @@ the identity delta_PQ(-e) = 1 - e^{-e} + e^{-e}·delta_QP(e) leads to the swappe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.bound import Bound
+from dither.privacy.dual import dual, section, smallest
 from dither.privacy.profile.grid import moment_ends
 from dither.privacy.profile.search import invert
 from dither.privacy.side import Side, side
@@ -42,18 +42,19 @@ def _slacked(loss: Loss, epsilon: float) -> float:
 
 
 def one_delta(
-    loss: Loss, this: Side, at: float, *, rough: bool = False
+    loss: Loss, this: Side, at: float, *, near: float | None = None
 ) -> tuple[float, float, str]:
     """Bounds of one direction's delta at any real epsilon.
 
-    A rough answer comes from an engine made for a nearby epsilon: as sound, and less tight.
+    They may come from an engine made for an epsilon near by: as sound, and less tight.
     """
     if at < 0:
-        low, high, method = one_delta(loss, other(loss, this), -at, rough=rough)
+        swapped = None if near is None else -near
+        low, high, method = one_delta(loss, other(loss, this), -at, near=swapped)
         rest, scale = -math.expm1(at), math.exp(at)
         low, high = rest + scale * low, rest + scale * high
         return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
-    found = this.answer(None, round(4 * at) / 4 if rough else at)
+    found = this.answer(None, at if near is None else max(near, 0.0))
     low, high = min(found.lower(at), 0.0), min(found.upper(at), 0.0)
     if at >= this.top * (1 + 1e-12):
         high = math.log(this.infinite) if this.infinite > 0 else -math.inf
@@ -84,15 +85,12 @@ def epsilon(loss: Loss, target: float) -> Bound:
 
 
 def _one_epsilon(loss: Loss, this: Side, target: float) -> tuple[float, float, str]:
-    if target == 0 or target <= this.infinite + 2 * loss.slack:
-        if target == 0 and math.isfinite(this.top) and not this.infinite and not loss.slack:
-            below = sum(t.top() for t in this.lower_terms)
-            return below * (1 - 1e-12), this.top * (1 + 1e-12), "largest loss"
-        least = this.infinite + 2 * loss.slack
-        raise ArgumentError(
-            "delta is too small for any finite epsilon: "
-            + (f"it must be above {least:.6g}" if least > 0 else "it must be above 0")
-        )
+    ceiling = this.top * (1 + 1e-12)
+    if target == 0 and math.isfinite(this.top) and not this.infinite and not loss.slack:
+        below = sum(t.top() for t in this.lower_terms)
+        return below * (1 - 1e-12), ceiling, "largest loss"
+    if target == 0 or target < this.infinite + 2 * loss.slack:
+        raise ArgumentError(_too_small(loss, this))
     log_target = math.log(target)
     found = this.answer(log_target, None)
 
@@ -108,15 +106,44 @@ def _one_epsilon(loss: Loss, this: Side, target: float) -> tuple[float, float, s
             return math.log(rest) if rest > 0 else -math.inf
         return value
 
-    ceiling = this.top * (1 + 1e-12)
+    # At the largest finite loss, delta is what is infinite.
+    reached = math.isfinite(ceiling) and this.infinite + _slacked(loss, ceiling) <= target
     start = min(found.start, ceiling)
     high = invert(upper, log_target, start, above=True, tiny=2e-14)
-    if loss.slack == 0 and this.infinite == 0:
+    if reached:
         high = min(high, ceiling)
     if not math.isfinite(high):
-        raise ArgumentError("delta is too small for any finite epsilon that could be certified")
+        raise ArgumentError(
+            "delta is too small for any finite epsilon that could be certified; ask for a larger "
+            "delta" + (" or truncate less" if loss.slack > 0 else "")
+        )
     low = invert(lower, log_target, high, above=False, tiny=2e-14)
     return min(low * (1 - 4e-16), high), high, found.method
+
+
+def _too_small(loss: Loss, this: Side) -> str:
+    """Which delta would do, and why no smaller one."""
+    least = this.infinite + 2 * loss.slack
+    said = "delta is too small for any finite epsilon: "
+    if loss.slack > 0:
+        said += f"a sample is cut with a chance of up to {loss.slack:.3g}, and "
+        if least >= 1:
+            return said + "no delta below 1 covers that; truncate less"
+        return said + f"that takes a delta above {_above(least)}; truncate less, or allow more"
+    if this.infinite >= 1:
+        return said + "the loss is infinite whatever comes out"
+    if this.infinite > 0:
+        return said + f"it must be at least {_above(least)}, the chance of an infinite loss"
+    return said + "it must be above 0"
+
+
+def _above(value: float) -> str:
+    """The shortest decimal that is at least the value and close to it."""
+    for digits in range(6, 17):
+        text = f"{value:.{digits}g}"
+        if value <= float(text) <= value * (1 + 1e-9):
+            return text
+    return repr(value)
 
 
 def tpr(loss: Loss, fpr: float) -> Bound:
@@ -130,55 +157,30 @@ def tpr(loss: Loss, fpr: float) -> Bound:
 
 
 def _one_tpr(loss: Loss, this: Side, fpr: float) -> tuple[float, float, str]:
-    """min over real e of delta(e) + e^e·fpr; convex in y = e^e, so three points bound it below.
+    """min over y = e^e > 0 of f(y) = delta(e) + y·fpr, which is convex in y; see `dual`."""
+    seen: list[tuple[float, float, float]] = [(0.0, 1.0, 1.0)]
 
-    Every e proves the upper end. Around the best, the chord through two of three neighbouring
-    points lies below the function on the far side of either.
-    """
-
-    def value(e: float, rough: bool = False) -> tuple[float, float]:
-        low, high, _ = one_delta(loss, this, e, rough=rough)
+    def value(e: float, near: float) -> float:
+        low, high, _ = one_delta(loss, this, e, near=near)
         more = math.exp(e) * fpr
-        return low + more * (1 - 1e-15), high + more * (1 + 1e-15)
+        seen.append((math.exp(e), low + more * (1 - 1e-15), high + more * (1 + 1e-15)))
+        return seen[-1][2]
 
-    best = _smallest(lambda e: value(e, True)[1], -math.log(fpr) if fpr > 0 else 700.0)
-    low, high = 0.0, min(1.0, value(best)[1])
-    for width in (1e-4, 1e-3, 1e-2, 0.1, 0.5):
-        a, b, c = best - width, best, best + width
-        (la, _), (lb, hb), (lc, _) = value(a), value(b), value(c)
-        _, ha = value(a)
-        _, hc = value(c)
-        high = min(high, ha, hb, hc)
-        if la < hb or lc < hb:
-            continue
-        ya, yb, yc = math.exp(a), math.exp(b), math.exp(c)
-        left = lb - max(0.0, (hc - lb) / (yc - yb)) * (yb - ya)
-        right = lb - max(0.0, (ha - lb) / (yb - ya)) * (yc - yb)
-        low = max(low, min(left, right))
-    return max(0.0, min(low, high)), high, "dual of the profile"
+    def bounds() -> tuple[float, float]:
+        low, high = dual(seen, fpr)
+        high = min(1.0, high)
+        return max(0.0, min(low, high), this.infinite_lower), high
 
-
-def _smallest(f: Callable[[float], float], top: float) -> float:
-    """A near-minimiser: a coarse scan, then golden sections."""
-    # Few far points: the function is unimodal, and each far point costs an engine.
-    far = min(top + 1.0, 60.0)
-    grid = np.unique([-40.0, -20.0, -10.0, *np.linspace(-5.0, min(5.0, far), 9), far])
-    values = [f(float(e)) for e in grid]
-    i = int(np.argmin(values))
-    a, b = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
-    ratio = (math.sqrt(5) - 1) / 2
-    x, y = b - ratio * (b - a), a + ratio * (b - a)
-    fx, fy = f(x), f(y)
-    for _ in range(28):
-        if fx <= fy:
-            b, y, fy = y, x, fx
-            x = b - ratio * (b - a)
-            fx = f(x)
-        else:
-            a, x, fx = x, y, fy
-            y = a + ratio * (b - a)
-            fy = f(y)
-    return (a + b) / 2
+    best = smallest(lambda e: value(e, round(4 * e) / 4), -math.log(fpr) if fpr > 0 else 700.0)
+    for width in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
+        value(best - width, best)
+        value(best + width, best)
+    low, high = bounds()
+    if high - low > 1e-10 * high:
+        # An atom makes a kink there; sections close in on it, with what was made for nearby.
+        section(lambda e: value(e, best), best - 0.01, best + 0.01, 70)
+        low, high = bounds()
+    return low, high, "dual of the profile"
 
 
 def advantage(loss: Loss) -> Bound:

@@ -31,6 +31,10 @@ class MomentTerm(Term):
         result: Array = self.count * self._part.log_moment(c)
         return result
 
+    def blur(self, c: float) -> float:
+        """Its rounding is a rounding of itself."""
+        return 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Concentrated(Part):

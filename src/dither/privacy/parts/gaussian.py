@@ -55,10 +55,10 @@ class DiscreteGaussianNoise(Part):
     def term(self, removal: bool, count: int) -> Term:
         """L = (s² - 2·s·x)/(2·sigma²) at noise x: a lattice of spacing s/sigma².
 
-        Noise beyond 90·sigma + 40·s is left out; its mass is below e^{-4000}.
+        Noise beyond 39·sigma + 1 is left out: doubles hold no masses so small.
         """
         s, v = self.sensitivity, self.sigma**2
-        half = math.ceil(90 * self.sigma + 40 * s)
+        half = math.ceil(39 * self.sigma) + 1
         x = np.arange(half, -half - 1, -1.0)
         weight = np.exp(-x * x / (2 * v))
         kept = weight > 0

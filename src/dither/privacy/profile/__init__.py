@@ -68,7 +68,6 @@ class Chernoff:
     ) -> None:
         self._terms = moments
         self._log_delta = log_delta
-        self._repeats = sum(t.count for t in moments)
         atoms = [t for t in moments if isinstance(t, AtomTerm)]
         self._rough = sum(t.count * t.relative for t in atoms)
         self._placed = sum(t.count * t.position for t in atoms)
@@ -91,7 +90,8 @@ class Chernoff:
         """(-inf, log upper)."""
         c = np.array([self.c])
         k = float(self.moment(c)[0])
-        k += 1e-13 * abs(k) + 2e-14 * (1 + self._repeats) + self._rough + self.c * self._placed
+        k += 1e-13 * abs(k) + 2e-14 + sum(t.blur(self.c) for t in self._terms)
+        k += self._rough + self.c * self._placed
         return -math.inf, min(0.0, k - self.c * epsilon + float(log_kappa(self.c)) + 1e-14)
 
 

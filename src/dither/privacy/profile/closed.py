@@ -24,6 +24,7 @@ __all__ = [
 
 _DIGITS = 40
 _ATOMS = 400_000
+_PLACES = 1 << 23
 
 
 def context() -> Any:
@@ -59,6 +60,10 @@ class GaussianProfile:
         """(log lower, log upper) of delta(epsilon)."""
         m, mu = self._m, self._mu
         e = m.mpf(epsilon)
+        far = e / mu - mu / 2
+        if far > 1e6:
+            # Phi(-x) <= e^{-x²/2}
+            return -math.inf, -1e11
         value = m.ncdf(mu / 2 - e / mu) - m.exp(e) * m.ncdf(-mu / 2 - e / mu)
         if value <= 0:
             return -math.inf, -1e300
@@ -158,7 +163,7 @@ def common_lattice(terms: Sequence[AtomTerm]) -> tuple[list[LatticeLaw], float] 
     for term in terms:
         offset = term.lattice[0] if term.lattice else 0.0
         place = np.rint((term.losses - offset) / h).astype(int)
-        if int(place.max()) > 1 << 20:
+        if int(place.max()) > _PLACES:
             return None
         masses = np.bincount(place, term.probabilities)
         laws.append(LatticeLaw(offset, masses, term.count, term.relative, term.position))

@@ -140,7 +140,7 @@ class Contour:
             base, value_at, slack = base + b, value_at + v, slack + wrong
         t = c + 1j * u
         self.t = t
-        self.base = base
+        self.base, self.rough = base, self._blur(c)
         self.exponent = value_at - np.log(t) - np.log1p(c + 1j * u)
         self.exponent[0] -= math.log(2)
         bulk = np.abs(value_at) + abs(base) + 8.0
@@ -176,6 +176,9 @@ class Contour:
         self.terms = sharp
         return None
 
+    def _blur(self, c: float) -> float:
+        return sum(t.blur(c) for t in self.terms)
+
     def _price_of(self, last: int) -> float:
         return (last + 1) * sum(t.cost(self.c, self.step * last) for t in self.terms)
 
@@ -197,8 +200,8 @@ class Contour:
         self._upper = upper
         low = np.concatenate([[0.0], self._moment(lower) + log_kappa(lower)])
         high = self._moment(upper) + log_kappa(upper)
-        self._low = low + LOOSE * (1e-3 + np.abs(low))
-        self._high = high + LOOSE * (1e-3 + np.abs(high))
+        self._low = low + LOOSE * (1e-3 + np.abs(low)) + self._blur(c)
+        self._high = high + LOOSE * (1e-3 + np.abs(high)) + self._blur(float(upper[-1]))
         wanted = log_size + math.log(_TOLERANCE)
         period = 4.0 * spread
         while self._log_alias(self.start, period) > wanted and period < 1e4 * spread + 1e3 / c:
@@ -222,7 +225,8 @@ class Contour:
     def _choose_end(self, moment: float, log_size: float, most: int) -> int | None:
         """The first node count whose truncation is proved to be below the tolerance."""
         wanted = log_size + math.log(_TOLERANCE)
-        lead = moment + LOOSE * (1e-3 + abs(moment)) - self.c * self.start - math.log(math.pi)
+        lead = moment + LOOSE * (1e-3 + abs(moment)) + self._blur(self.c)
+        lead -= self.c * self.start + math.log(math.pi)
         u = self.step * np.unique(np.geomspace(4, most, 90).astype(int))
         fade = -sum(t.curvature() for t in self.terms) * u * u / 2 - np.log(u)
         if not (lead + fade[-1] < wanted):
@@ -248,7 +252,7 @@ class Contour:
         scale = top + math.log(self.step / math.pi)
         total = _added(value.real)
         error = float(wrong.sum()) * (1 + 1e-9) + 2 * _ROW * EPS * float(np.abs(value).sum())
-        lead = self.base + LOOSE * (1e-3 + abs(self.base)) - self.c * epsilon
+        lead = self.base + LOOSE * (1e-3 + abs(self.base)) - self.c * epsilon + self.rough
         cut = math.exp(min(lead - math.log(math.pi) + self._fade - scale, 700.0))
         alias = math.exp(min(self._log_alias(epsilon, self.period) - scale, 700.0))
         high = total + error + cut

@@ -64,6 +64,7 @@ class Grid:
         most = sum(term.top() for term in terms)
         ends = [term.ends(tail) for term, _ in singles]
         ends = [(max(low, min(-most, high - 1e-6)), high) for low, high in ends]
+        ends = [(min(low, high - 1e-9 * max(1.0, abs(high))), high) for low, high in ends]
         floor = sum(count * max(0.0, -term.least()) for term, count in singles)
         self._cap = -math.inf
         target = {"log_delta": log_delta, "epsilon": epsilon}
@@ -225,7 +226,19 @@ def _optimistic(cells: Cells, edges: Array, h: float, count: int, tilt: float) -
         loss = np.log(p) - np.log(q) - 8 * EPS * (np.abs(np.log(p)) + np.abs(np.log(q)) + 1)
         away = np.where((p > 0) & (q > 0), loss - middle, -h / 2)
     away = np.clip(away - 4 * EPS * np.abs(middle), -h / 2, h / 2)
-    p, away = _levelled(p, away, h)
+    with np.errstate(divide="ignore"):
+        heaviest = int(np.argmax(np.log(p) + tilt * middle))
+    # Points where the cells' middles are, or where the heaviest cell's loss is: a near-atom.
+    found = [_placed(p, away, middle, h, tilt, at) for at in (0.0, float(away[heaviest]))]
+    _, offset, masses = max(found, key=lambda law: law[0])
+    return LatticeLaw(offset, masses, count, 8 * EPS, cells.position)
+
+
+def _placed(
+    p: Array, away: Array, middle: Array, h: float, tilt: float, at: float
+) -> tuple[float, float, Array]:
+    """One lattice for all cells, and the log-moment that it leaves: more is tighter."""
+    p, away = _levelled(p, away, h, at)
     with np.errstate(divide="ignore"):
         z = np.log(p) + tilt * middle
     weight = np.exp(z - z.max())
@@ -238,18 +251,22 @@ def _optimistic(cells: Cells, edges: Array, h: float, count: int, tilt: float) -
     fits = away >= d
     masses[1:] += np.where(fits, p, 0.0)
     masses[:-1] += np.where(fits, 0.0, p)
-    return LatticeLaw(float(middle[0]) - h + d, masses, count, 8 * EPS, cells.position)
+    with np.errstate(divide="ignore"):
+        z = np.log(masses) + tilt * (float(middle[0]) - h + d + h * np.arange(len(masses)))
+    kept = float(z.max()) + math.log(float(np.exp(z - z.max()).sum()))
+    return kept, float(middle[0]) - h + d, masses
 
 
-def _levelled(p: Array, away: Array, h: float) -> tuple[Array, Array]:
+def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, Array]:
     """Masses and distances from their lattice points, after neighbours have lent each other mass.
 
     An outcome may be split at random and its pieces merged with others: post-processing. One that
     lies below its point takes what brings it there from the point above, and one that lies above
     its point takes it from below. What a lender keeps has the ratio it had; but it owes less then,
     so a loan from below is cut by what it may have lent itself. The distances that come out are
-    computed, not trusted.
+    computed, not trusted. Points lie ``at`` above the middles of the cells.
     """
+    away = away - at
     fit = (p > 0) & (np.abs(away) <= h / 4)
     above = -p[1:] * np.expm1(-(away[1:] + h))
     under = p[:-1] * np.expm1(h - away[:-1])
@@ -258,7 +275,7 @@ def _levelled(p: Array, away: Array, h: float) -> tuple[Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         # down[k]: the part of k + 1 that goes to k; up[k]: the part of k - 1 that goes to k.
         part = np.where(fit[:-1] & fit[1:] & (owed[:-1] > 0), owed[:-1] / above, 0.0)
-        down[:-1] = np.where((part >= 0) & (part <= 0.25), part, 0.0)
+        down[:-1] = np.where((part >= 0) & (part <= 0.74), part, 0.0)
         part = np.where(fit[1:] & fit[:-1] & (owed[1:] < 0), -owed[1:] / under, 0.0)
         up[1:] = np.where((part >= 0) & (part <= 0.25), part, 0.0)
     lent = np.concatenate([[0.0], down[:-1]]) + np.concatenate([up[1:], [0.0]])
@@ -272,8 +289,8 @@ def _levelled(p: Array, away: Array, h: float) -> tuple[Array, Array]:
     far, near = np.append(away[1:], 0.0), np.append(0.0, away[:-1])
     other = kept * np.exp(-away) + from_above * np.exp(-far - h) + from_below * np.exp(h - near)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(whole > 0, np.log(whole / other) - 16 * EPS, -h / 2)
-    return whole * (1 - 8 * EPS), np.clip(found, -h / 2, h / 2)
+        found = np.where(whole > 0, np.log(whole / other) - 16 * EPS, -h / 2 - at)
+    return whole * (1 - 8 * EPS), np.clip(found + at - 4 * EPS * h, -h / 2, h / 2)
 
 
 def moment_ends(term: Term, c: Array) -> tuple[float, float]:

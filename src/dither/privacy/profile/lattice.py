@@ -129,12 +129,14 @@ class Lattice:
             exponent += count * np.log(np.where(spectrum == 0, 1e-300, spectrum))
             slack += count * (np.log1p(unit / modulus) + 2 * EPS)
         slack += 4 * EPS * np.abs(exponent)
-        product = np.exp(exponent)
-        wrong = np.exp(exponent.real) * np.expm1(np.minimum(slack, 700.0))
+        product = np.exp(np.minimum(exponent.real, 300.0) + 1j * exponent.imag)
+        size = np.abs(product)
+        # The true value lies in the unit disc.
+        wrong = np.minimum(size * np.expm1(np.minimum(slack, 300.0)), 1 + size)
         mass = np.roll(np.fft.irfft(product, n), -(first % n))
         self._entry = (2 * float(wrong.sum()) + 2 * unit * float(np.abs(product).sum())) / n
         self._mass = mass
-        self._losses = offset + h * (first + np.arange(n))
+        self._losses = offset + h * (float(first) + np.arange(n))
         self._base, self._relative, self._shift = (
             base,
             relative,

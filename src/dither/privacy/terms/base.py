@@ -93,6 +93,10 @@ class Term:
         """
         raise NotImplementedError
 
+    def blur(self, c: float) -> float:
+        """How far `log_moment` at c may be off, beyond a billionth of itself."""
+        return 2 * float(self.along(c, np.zeros(1))[2][0])
+
     def cost(self, c: float, u: float) -> float:
         """Complex exponentials that one node of `along` takes, up to u."""
         return 1.0

@@ -133,10 +133,19 @@ class SampledGaussianTerm(Term):
         low, high = min(low, -_MARGIN), max(high, _MARGIN)
         z = _nodes(low, high, h)
         power = 1.0 + c if self.removal else -c
-        f = power[:, None] * self._log_ratio(z)[0][None, :] - 0.5 * (z * z)[None, :]
+        ratio = self._log_ratio(z)[0]
+        f = power[:, None] * ratio[None, :] - 0.5 * (z * z)[None, :]
         top = f.max(axis=1)
         sums = np.exp(f - top[:, None]).sum(axis=1)
-        value: Array = self.count * (top + np.log(sums * (h / math.sqrt(2 * math.pi))))
+        value: Array = top + np.log(sums * (h / math.sqrt(2 * math.pi)))
+        loss = ratio if self.removal else -ratio
+        near = (np.abs(value) < 0.3) & (c * float(np.abs(loss).max()) < 600.0)
+        if near.any():
+            # Close to 1, less 1: as `_base` has it.
+            weight = np.exp(-0.5 * z * z + np.maximum(loss, -700.0) * self.removal)
+            rise = (np.expm1(c[near, None] * loss[None, :]) * weight).sum(axis=1)
+            value[near] = np.log1p(rise * (h / math.sqrt(2 * math.pi)))
+        value *= self.count
         return value
 
     def _sum(self, c: float) -> float:

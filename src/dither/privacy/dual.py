@@ -1,0 +1,78 @@
+"""The least value of a convex function that is known by bounds at points: the dual of a profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["dual", "section", "smallest"]
+
+
+def dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, float]:
+    """Bounds of the least value of a convex f, f(y) >= y·fpr, that is known to lie between ends.
+
+    Right of a point f is above the line through it and any point on its left, and left of a point
+    above the line through it and any point on its right. So between two neighbours it is above the
+    larger of two lines, whose least value is where they cross or at an end.
+    """
+    y, low, high = (np.array(column) for column in zip(*sorted(set(seen)), strict=True))
+    n = len(y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # slope[i, j]: of the lowest line from the upper end at j to the lower end at i.
+        slope = (low[:, None] - high[None, :]) / (y[:, None] - y[None, :])
+    before, after = np.tri(n, k=-1, dtype=bool), ~np.tri(n, dtype=bool)
+    rise = np.where(before, slope, -np.inf).max(axis=1)
+    fall = np.where(after, slope, np.inf).min(axis=1)
+    gap = y[1:] - y[:-1]
+    left, right = low[:-1], low[1:]
+    up, down = rise[:-1], fall[1:]
+    # max(left + up·x, right - down·(gap - x)) on 0 <= x <= gap.
+    lines = [(left, up, np.zeros(n - 1)), (right, down, gap)]
+
+    def larger(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        with np.errstate(invalid="ignore"):
+            each = [np.nan_to_num(v + k * (x - at), nan=-np.inf) for v, k, at in lines]
+        return np.asarray(np.maximum(*each))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cross = (right - down * gap - left) / (up - down)
+    cross = np.where(np.isfinite(cross), np.clip(cross, 0.0, gap), 0.0)
+    ends = np.minimum(larger(np.zeros(n - 1)), larger(gap))
+    between = np.minimum(ends, larger(cross))
+    # Right of the last point: the line upwards, or y·fpr.
+    last = low[-1] if rise[-1] >= 0 else float(y[-1]) * fpr
+    scale = 1e-15 * float(high.max())
+    return float(min(between.min(), last)) - scale, float(high.min())
+
+
+def smallest(f: Callable[[float], float], top: float) -> float:
+    """A near-minimiser: a coarse scan, then golden sections."""
+    # Few far points: the function is unimodal, and each far point costs an engine.
+    far = min(top + 1.0, 60.0)
+    grid = np.unique([-40.0, -20.0, -10.0, *np.linspace(-5.0, min(5.0, far), 9), far])
+    values = [f(float(e)) for e in grid]
+    i = int(np.argmin(values))
+    a, b = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
+    return section(f, a, b, 28)
+
+
+def section(f: Callable[[float], float], a: float, b: float, steps: int) -> float:
+    """Golden sections of an interval."""
+    ratio = (math.sqrt(5) - 1) / 2
+    x, y = b - ratio * (b - a), a + ratio * (b - a)
+    fx, fy = f(x), f(y)
+    for _ in range(steps):
+        if b - a <= 4e-16 * max(abs(a), abs(b)):
+            break
+        if fx <= fy:
+            b, y, fy = y, x, fx
+            x = b - ratio * (b - a)
+            fx = f(x)
+        else:
+            a, x, fx = x, y, fy
+            y = a + ratio * (b - a)
+            fy = f(y)
+    return (a + b) / 2
