@@ -67,12 +67,13 @@ class EveryTheorem:
 
     def __str__(self) -> str:
         width = max(len(row.theorem) for row in self.rows)
+        values = ["-" if row.value is None else f"{row.value:.15g}" for row in self.rows]
+        longest = max(len(value) for value in values)
         lines = [self.title]
-        for row in self.rows:
-            value = f"{row.value:>22.15g}" if row.value is not None else " " * 21 + "-"
-            lines.append(
-                f"  {row.theorem:<{width}} {value}  {1e3 * row.seconds:>8.1f} ms  {row.note}"
-            )
+        for row, value in zip(self.rows, values, strict=True):
+            time = f"{1e3 * row.seconds:.1f} ms"
+            line = f"  {row.theorem:<{width}}  {value:>{longest}}  {time:>9}  {row.note}"
+            lines.append(line.rstrip())
         return "\n".join(lines)
 
     def best(self) -> Row:

@@ -154,7 +154,8 @@ class EveryDivision:
                 if share.epsilon is not None:
                     told = f"   epsilon {share.epsilon:.6g}"
                     told += f", delta {share.delta:.3g}" if share.delta else ""
-                lines.append(f"  {'':<{width}}    {name:<{wide}}  scale {share.scale:<10.6g}{told}")
+                line = f"  {'':<{width}}    {name:<{wide}}  scale {share.scale:<10.6g}{told}"
+                lines.append(line.rstrip())
         return "\n".join(lines)
 
     def plot(self, path: str | Path | None = None) -> Any:

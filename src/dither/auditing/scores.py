@@ -102,7 +102,7 @@ def _boosted(columns: tuple[Column, ...], rows: npt.NDArray[np.int64], label: Fl
     values = np.zeros(columns[0].values.size)
     for i in np.flatnonzero(np.any(table != 0, axis=1)).tolist():
         values += table[i][_bin(columns[i].values, edges[i])]
-    return Score(_counted("a boosted score", columns), "classifier", values)
+    return Score(_counted("a learned score (sum of steps)", columns), "classifier", values)
 
 
 def _edges(values: Floats) -> Floats:
@@ -146,7 +146,7 @@ def _logistic(
     values = np.full(columns[0].values.size, weights[0])
     for weight, (column, middle, spread) in zip(weights[1:].tolist(), scaled, strict=True):
         values += weight * _scaled(column.values, middle, spread)
-    return Score(_counted("a linear score", columns), "classifier", values)
+    return Score(_counted("a learned score (linear)", columns), "classifier", values)
 
 
 def _scaled(values: Floats, middle: float, spread: float) -> Floats:
