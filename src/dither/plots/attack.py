@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,9 @@ __all__ = ["draw_by_queries", "draw_reconstruction", "draw_verdicts"]
 
 _SHOWN = 40
 """Solutions that fit on a picture."""
+
+_LABELLED = 12
+"""Up to so many, people carry their number, and those who differ a ring."""
 
 _LOOKS = {
     "violated": (COLOURS[5], "D"),
@@ -258,19 +262,27 @@ def draw_reconstruction(found: Reconstruction, path: str | Path | None = None) -
     axes = figure.subplots()
     listed = [i for i, a in enumerate(s.attributes) if a.labels]
     certain = set(found.certain)
-    size = 10 if len(tables) <= 12 else 6
-    for y, table in enumerate(tables):
-        axes.axhline(y, color="#eeeeee", linewidth=1, zorder=0)
+    size = 10 if len(tables) <= _LABELLED else 6
+    few = len(tables) <= _LABELLED
+    crowd = max(max(Counter(p[numbers[0]] for p in t).values()) for t in tables)
+    head = 0.7 / max(2, crowd - 1)
+    for row, table in enumerate(tables):
+        axes.axhline(row, color="#eeeeee", linewidth=1, zorder=0)
+        before: Counter[int] = Counter()
         for p in table:
+            x = p[numbers[0]]
+            # People of the same age stand on each other's heads.
+            y = row - head * before[x]
+            before[x] += 1
             colour, marker, face = _look(p, listed)
-            if p not in certain and found.count > 1 and len(tables) <= 12:
-                axes.plot(p[numbers[0]], y, "o", color="none", markeredgecolor=COLOURS[5],
+            if few and found.count > 1 and p not in certain:
+                axes.plot(x, y, "o", color="none", markeredgecolor=COLOURS[5],
                           markersize=2.0 * size, markeredgewidth=1.4)  # fmt: skip
-            axes.plot(p[numbers[0]], y, marker, color=colour, markersize=size, zorder=3,
+            axes.plot(x, y, marker, color=colour, markersize=size, zorder=3,
                       markerfacecolor=colour if face else "white", markeredgewidth=1.6)  # fmt: skip
-            if len(tables) <= 12:
-                axes.annotate(str(p[numbers[0]]), (p[numbers[0]], y), (0, 11), size=8, color=INK,
-                              textcoords="offset points", ha="center")  # fmt: skip
+        for x, many in before.items() if few else ():
+            axes.annotate(str(x), (x, row - head * (many - 1)), (0, 11), size=8, color=INK,
+                          textcoords="offset points", ha="center")  # fmt: skip
     tidy(axes, values="x")
     axes.spines["left"].set_visible(False)
     step = max(1, math.ceil(len(tables) / 12))
@@ -278,12 +290,12 @@ def draw_reconstruction(found: Reconstruction, path: str | Path | None = None) -
     axes.set_yticks(list(at), [f"solution {y + 1}" for y in at])
     axes.set_ylim(len(tables) - 0.4, -0.75)
     axes.set_xlabel(s.attributes[numbers[0]].name, color=INK)
-    _key(axes, found, listed, certain, len(tables) <= 12)
+    _key(axes, found, listed, certain, few)
     rest = f"; the first {len(tables)} are drawn" if found.count > len(tables) else ""
     plural = "s" if len(s.rows) != 1 else ""
     foot = f"{s.title}: {s.people} people, {len(s.rows)} published row{plural}{rest}."
-    many = "1 database agrees" if found.count == 1 else f"{found.count:,} databases agree"
-    title = f"{'' if found.complete else 'At least '}{many} with what was published"
+    agree = "1 database agrees" if found.count == 1 else f"{found.count:,} databases agree"
+    title = f"{'' if found.complete else 'At least '}{agree} with what was published"
     return finish(figure, title=title, foot=foot, path=path)
 
 
