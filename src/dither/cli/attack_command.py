@@ -18,6 +18,7 @@ import click
 from dither.cli.attack_differencing import differencing
 from dither.cli.attack_linkage import linkage
 from dither.cli.attack_membership import membership
+from dither.cli.attack_tour import tour
 from dither.cli.files import check_targets
 from dither.cli.options import FILE, Amount
 from dither.cli.waiting import PATIENCE, waiting
@@ -334,5 +335,5 @@ def _share(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-for command in (linkage, differencing, membership):
+for command in (linkage, differencing, membership, tour):
     attack.add_command(command)

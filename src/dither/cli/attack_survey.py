@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from dither import Session
     from dither.anonymize import Anonymized
+    from dither.attack import Release
 
 __all__ = [
     "COVERS",
@@ -27,6 +28,7 @@ __all__ = [
     "asked",
     "boxes",
     "exact_counts",
+    "private_sums",
     "targets",
     "women",
 ]
@@ -109,13 +111,27 @@ def exact_counts(rows: pl.DataFrame, least: int = 0) -> Callable[[str], float | 
     return answer
 
 
+def private_sums(epsilon: Fraction, queries: int) -> Release:
+    """Subset sums with discrete Laplace noise, each at its share of epsilon."""
+    from dither import privacy
+    from dither.attack import private
+    from dither.noise import discrete_laplace
+
+    scale = Fraction(queries) / epsilon
+    return private(
+        lambda answers: answers + discrete_laplace(scale, len(answers)),
+        queries * privacy.discrete_laplace(float(scale)),
+        name=f"private, ε = {float(epsilon):g}",
+    )
+
+
 @contextmanager
 def asked(rows: pl.DataFrame, budget: Fraction) -> Iterator[Session]:
     """A session on the survey whose ledger is thrown away."""
     import dither as dt
 
     facts: Mapping[str, Any] = {
-        "rate_marriage": {"bounds": [1, 5]},
+        "rate_marriage": {"type": "integer", "values": [1, 2, 3, 4, 5], "nullable": False},
         "age": {"bounds": [15, 60]},
         "yrs_married": {"bounds": [0, 23], "step": 0.5},
         "children": {"bounds": [0, 6], "step": 0.5},

@@ -113,7 +113,7 @@ def draw_classes(classes: Classes, verdict: Verdict, path: str | Path | None = N
     given = int(sizes[pure].sum())
     foot = (
         f"{classes.people:,} people in {len(sizes):,} classes; a dot is larger where more classes "
-        f"fall together; dotted: the commonest answer overall ({100 * classes.prior:.0f} %)."
+        f"fall together; dotted: the commonest answer overall ({100 * classes.prior:.0f}\u00a0%)."
     )
     title = f"{given:,} people are given away by what their class has in common"
     return finish(figure, title=title, foot=foot, path=path)
@@ -163,15 +163,23 @@ def draw_background(found: Background, path: str | Path | None = None) -> Figure
     at = [one.companions for one in found.known]
     certain = [100 * one.certain for one in found.known]
     right = [100 * one.verdict.success for one in found.known]
-    axes.plot(at, right, color=COLOURS[0], linewidth=2, marker="o", label="guessed right")
-    axes.plot(at, certain, color=COLOURS[5], linewidth=2, marker="D", label="certain")
-    axes.axhline(
-        100 * found.classes.prior, color=MUTED, linewidth=1, linestyle=":", label="blindly"
-    )
+    prior = 100 * found.classes.prior
+    axes.axhline(prior, color=MUTED, linewidth=1, linestyle=":")
+    axes.plot(at, right, color=COLOURS[0], linewidth=2, marker="o")
+    axes.plot(at, certain, color=COLOURS[5], linewidth=2, marker="D")
+    ends = [(right[-1], "guessed right", COLOURS[0]), (certain[-1], "certain", COLOURS[5])]
+    if abs(prior - certain[-1]) > 6 and abs(prior - right[-1]) > 6:
+        ends.append((prior, "blindly", MUTED))
+    for height, text, colour in ends:
+        where = (max(at), height)
+        axes.annotate(
+            text, where, (10, 0), textcoords="offset points", va="center", size=10, color=colour
+        )
     tidy(axes, values="y")
     _percent(axes)
     axes.set(ylim=(0, 104), xlabel="others of the class whose answer is known", ylabel="people")
-    axes.legend(frameon=False, fontsize=9, loc="center right")
+    axes.set_xlim(min(at), max(at) + 0.2 * (max(at) - min(at) + 1))
+    axes.set_xticks([j for j in axes.get_xticks() if min(at) <= j <= max(at) and j == int(j)])
     foot = (
         f"{found.classes.people:,} people in {len(found.classes.counts):,} classes. Who knows all "
         "others of a class is certain of everybody in it."

@@ -1,0 +1,51 @@
+"""The command ``dither attack tour``: from masking to a guarantee, each step attacked, one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dither.errors import ArgumentError
+
+__all__ = ["tour"]
+
+
+@click.command(
+    short_help="From masking to a guarantee, each step attacked.",
+    epilog="""\b
+Examples:
+  dither attack tour
+  dither attack tour --out report.html
+""",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("attack-tour.html"),
+    show_default=True,
+    help="The page to write: one file, with its pictures.",
+)
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Of targets and simulations, not of protecting noise.")  # fmt: skip
+def tour(out: Path, force: bool, seed: int) -> None:
+    """Release a survey in four ways and attack each: masked, k-anonymous, as exact statistics, and
+    privately.
+
+    Writes one HTML page, which needs no network. Takes about half a minute.
+    """
+    from dither.cli.attack_story import told
+
+    if out.suffix not in (".html", ".htm"):
+        raise click.UsageError("--out must end in .html")
+    if out.exists() and not force:
+        raise click.UsageError(f"--out: {str(out)!r} exists; write over it with --force")
+    if not out.resolve().parent.is_dir():
+        raise click.UsageError(f"--out: there is no folder {str(out.parent)!r}; make it first")
+    page = told(seed, click.echo)
+    try:
+        out.write_text(page.html(), encoding="utf-8")
+    except OSError as error:
+        raise ArgumentError(f"--out cannot be written: {error.strerror}") from error
+    click.echo(f"\npage: {out} ({out.stat().st_size / 1e6:.1f} MB)")
