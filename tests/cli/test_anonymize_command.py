@@ -63,6 +63,29 @@ def test_files_as_spreadsheets_write_them(run, folder, mark, start) -> None:
     assert measure(pl.read_csv("out.csv"), ["age", "zip"]).k == 3
 
 
+def test_spaces_after_commas(run, folder) -> None:
+    """A file with spaces after its commas reads as one without; numbers and dates too."""
+    (folder / "people.csv").write_text(PEOPLE.replace(",", ", ") + "\n\n")
+    rules = ("--hierarchy", "born=dates", "--hierarchy", "age=5,10")
+    asked = ("anonymize", "people.csv", "--quasi", "age,born", "--k", "3", *rules)
+    found = run(*asked, "--sensitive", "illness", "--out", "out.csv")
+    assert found.exit_code == 0, found.output
+    assert "6 rows in 2 classes" in found.output
+    assert pl.read_csv("out.csv").columns == ["age", "zip", "born", "illness"]
+    assert set(pl.read_csv("out.csv")["illness"]) == {"flu", "cold", "gout"}
+
+
+@pytest.mark.parametrize("last", ["1960-11-12", "not known"])
+def test_dates_are_dates_if_all_are(run, folder, last) -> None:
+    """One text among dates leaves the column as texts, which dates() refuses."""
+    (folder / "people.csv").write_text(PEOPLE.replace("1960-11-12", last))
+    found = run(
+        "anonymize", "people.csv", "--quasi", "born", "--k", "3", "--hierarchy", "born=dates"
+    )
+    assert found.exit_code == (0 if last.startswith("1960") else 1)
+    assert ("parse the texts first" in found.output) is (last == "not known")
+
+
 def test_measuring_alone(run) -> None:
     """A table is measured as it stands."""
     found = run(*ASK, "--measure", "--sensitive", "illness", "--distance", "equal")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,18 +200,50 @@ def _read(path: Path, texts: list[str]) -> pl.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pl.read_parquet(path)
-        separator = _separator(path)
-        there = pl.read_csv(path, n_rows=0, separator=separator).columns
-        return pl.read_csv(
-            path,
-            separator=separator,
-            try_parse_dates=True,
-            infer_schema_length=None,
-            schema_overrides=dict.fromkeys((n for n in texts if n in there), pl.String),
-        )
+        return _read_csv(path, texts)
     except (pl.exceptions.PolarsError, OSError) as error:
         # What it says may quote a line of the file.
         raise click.UsageError(f"{str(path)!r} cannot be read as a table") from error
+
+
+def _read_csv(path: Path, texts: list[str]) -> pl.DataFrame:
+    """The table, where columns not to be read as texts become numbers and dates if all of one do.
+
+    Spaces around names and cells are left out where names have them.
+    """
+    import polars as pl
+
+    separator, source = _separator(path), path.read_bytes()
+    names = pl.read_csv(source, n_rows=0, separator=separator).columns
+    if len(names) > 1:
+        source = source.rstrip() + b"\n"  # an empty line at the end is nobody
+    if any(name != name.strip() for name in names):
+        spaced = pl.read_csv(source, separator=separator, infer_schema=False)
+        bare = spaced.select(pl.all().str.strip_chars()).rename(str.strip)
+        source, separator, names = bare.write_csv().encode(), ",", bare.columns
+    frame = pl.read_csv(
+        source,
+        separator=separator,
+        infer_schema_length=None,
+        schema_overrides=dict.fromkeys((n for n in texts if n in names), pl.String),
+    )
+    return frame.with_columns(_dated(frame[name]) for name in names if name not in texts)
+
+
+def _dated(column: pl.Series) -> pl.Series:
+    """Texts as dates, where the first looks like one and all are."""
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return column
+    first = column.drop_nulls().head(1)
+    if not first.str.contains(r"^\d{1,4}[-/]\d{1,2}[-/]\d{1,4}").any():
+        return column
+    for parse in (column.str.to_date, column.str.to_datetime):
+        # A text that is no date is no error: the column stays as it is.
+        with contextlib.suppress(pl.exceptions.PolarsError):
+            return parse()
+    return column
 
 
 def _separator(path: Path) -> str:
@@ -231,7 +263,7 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
         raise click.UsageError(f"--out cannot be written: {error.strerror}") from error
 
 
-@contextmanager
+@contextlib.contextmanager
 def _telling() -> Iterator[Callable[[Progress], None] | None]:
     """On a terminal, one line that says how far the search is, from the third second on."""
     if not sys.stderr.isatty():
