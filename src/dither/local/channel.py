@@ -159,6 +159,8 @@ class Channel(ABC):
         """
         from dither.local.aggregate import Aggregate
 
+        if isinstance(reports, str | bytes) or not hasattr(reports, "__iter__"):
+            raise ArgumentError("reports must be a column; give one report as a list of one")
         counts, good, bad = self.tally(reports)
         if strict and bad:
             raise ArgumentError(

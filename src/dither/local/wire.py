@@ -190,7 +190,8 @@ def read_reports(source: Source) -> ReportFile:
     Raises
     ------
     ArgumentError
-        The header is not whole, of a newer version, or names another hash than its channel's.
+        The header is not whole, of a newer version, or names another hash than its channel's; or
+        the file goes on after the records that it announces.
 
     Examples
     --------
@@ -206,7 +207,9 @@ def read_reports(source: Source) -> ReportFile:
         channel, announced = _header(file)
         records = file.read()
     reports = unpack(channel, records)
-    missing = _missing(announced, reports.shape[0], len(records) % channel.report_bytes)
+    rest = len(records) % channel.report_bytes
+    _bounded(announced, reports.shape[0], rest)
+    missing = _missing(announced, reports.shape[0], rest)
     return ReportFile(channel, reports, missing > 0, missing)
 
 
@@ -254,6 +257,7 @@ def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggr
             more, g, b = found.tally(unpack(found, records))
             counts, good, bad = counts + more, good + g, bad + b
             rest = len(records) % found.report_bytes
+            _bounded(announced, good + bad, rest)
     return Aggregate(found, counts, good, bad), _missing(announced, good + bad, rest)
 
 
@@ -315,6 +319,15 @@ def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
     step = max(1, _CHUNK // size) * size
     while records := file.read(step):
         yield records
+
+
+def _bounded(announced: int, found: int, rest: int) -> None:
+    """Refuse what follows the announced records: joined files would be read as reports."""
+    if announced != _UNKNOWN and (found > announced or (found == announced and rest)):
+        raise ArgumentError(
+            "the file of reports goes on after the records that it announces; if files were "
+            "joined, count each by itself and add the aggregates"
+        )
 
 
 def _missing(announced: int, whole: int, rest: int) -> int:

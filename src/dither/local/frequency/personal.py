@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -128,14 +128,10 @@ class Personal:
 
     def guarantee(self, choice: int) -> Guarantee:
         """What a report with this choice promises."""
-        found = self.channels[self._choices([choice])[0]].guarantee
+        found: Guarantee = self.channels[self._choices([choice])[0]].guarantee
         assumes = "the choice, which is public, does not depend on the value"
-        return Guarantee(
-            found.epsilon,
-            found.classes,
-            found.pairs,
-            assumes=f"{found.assumes}; {assumes}" if found.assumes else assumes,
-        )
+        both = f"{found.assumes}; {assumes}" if found.assumes else assumes
+        return replace(found, assumes=both)
 
     def privatize(self, values: Any, choices: Any) -> dict[int, npt.NDArray[Any]]:
         """Randomise each value by the channel that its holder chose.

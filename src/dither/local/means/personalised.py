@@ -266,6 +266,25 @@ class Personalised(Channel):
         """Refused; see `decode`."""
         return self.decode(np.zeros(0, dtype=np.int64), 0)
 
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """Of the values of the report's class; those of another class have none."""
+        k, found = len(self.channels[0].domain), np.zeros((reports.size, len(self.domain)))
+        for i, (channel, (first, last)) in enumerate(
+            zip(self.channels, pairwise(self._begins), strict=True)
+        ):
+            mine = np.flatnonzero((reports >= first) & (reports < last))
+            found[mine, i * k : (i + 1) * k] = channel.likelihoods(reports[mine] - first)
+        return found
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """Class by class: the report shows the class."""
+        parts = [None] * len(self.channels) if prior is None else np.split(prior, len(self.names))
+        found = []
+        for channel, part in zip(self.channels, parts, strict=True):
+            whole = None if part is None or not part.sum() else part / part.sum()
+            found.append(channel.attack(whole).per_value)
+        return np.concatenate(found)
+
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
         """Each class's counts by its own channel."""
         parts = np.split(histogram, len(self.channels))

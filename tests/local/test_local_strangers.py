@@ -1,0 +1,141 @@
+"""What a stranger may hand in: odd reports, odd containers, joined files, one class of many."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dither import local
+from dither.errors import ArgumentError
+from dither.numeric import SimulatedWords
+
+LINE = local.Interval(0, 1, steps=10)
+CHANNELS: list[local.Channel] = [
+    local.GRR(5, 1),
+    local.SDGRR(5, [0], 1),
+    local.URR(5, [0], 1),
+    local.SUE(5, 1),
+    local.OUE(5, 1),
+    local.THE(5, 1),
+    local.SHE(5, 1),
+    local.SubsetSelection(5, 1),
+    local.Hadamard(5, 1),
+    local.OLH(5, 1),
+    local.BLH(5, 1),
+    local.FLH(5, 1, seeds=4),
+    local.CMS(5, 1, hashes=2, buckets=8),
+    local.HCMS(5, 1, hashes=2, buckets=4),
+    local.RAPPOR(5, 1),
+    local.BloomRAPPOR(5, 1, bits=8, cohorts=2),
+    local.MinIDLDP(5, [1, 1, 2, 2, 2]),
+    local.LOLOHA(5, 1, 2),
+    local.TruncatedGeometric(5, 1),
+    local.GridPrivacy(2, 3, 1, 1),
+    local.Duchi(LINE, 1),
+    local.PM(LINE, 1),
+    local.Hybrid(LINE, 1),
+    local.Laplace(LINE, 1),
+    local.SW(LINE, 1),
+    local.SDPM(LINE, ("0.2", "0.5"), 1),
+]
+IMPOSSIBLE: list[Any] = [
+    {},
+    [None],
+    ["x"],
+    [[]],
+    np.array([1.5]),
+    np.array([np.nan]),
+    [2**70],
+    [-(2**70)],
+    [float("inf")],
+    [object()],
+    [True],
+    [{"a": 1}],
+    ["żółć", None, math.nan],
+]
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda c: c.kind)
+def test_impossible_reports(channel: local.Channel) -> None:
+    """Each is counted and dropped, none raises, and none is lost; strict refuses them all."""
+    for reports in IMPOSSIBLE:
+        found = channel.aggregate(reports)
+        assert (found.n, found.rejected) == (0, len(reports))
+        assert not found.counts.any()
+        if reports:
+            with pytest.raises(ArgumentError, match="could not have"):
+                channel.aggregate(reports, strict=True)
+    for reports in (None, 5, "abc", b"abc", object()):
+        with pytest.raises(ArgumentError, match="reports must be a column"):
+            channel.aggregate(reports)
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda c: c.kind)
+def test_containers(channel: local.Channel) -> None:
+    """Lists, rows, objects, slices and generators of the same reports count alike."""
+    codes = np.tile(np.arange(len(channel.domain)), 20)
+    reports = channel.draw(codes, SimulatedWords(3))
+    expected = channel.aggregate(reports)
+    assert (expected.n, expected.rejected) == (codes.size, 0)
+    forms = [
+        reports.tolist(),
+        list(reports),
+        reports.astype(object),
+        np.asfortranarray(reports),
+        np.repeat(reports, 2, axis=0)[::2],
+        (report for report in reports.tolist()),
+        reports.astype(np.int64),
+    ]
+    assert all(channel.aggregate(form) == expected for form in forms)
+    assert channel.aggregate(channel.privatize([])).n == 0
+
+
+def test_joined_files() -> None:
+    """What follows the announced records is refused: a second header would be read as reports."""
+    channel, file = local.GRR(10, 1), io.BytesIO()
+    local.write_reports(file, channel, [1, 2, 3])
+    whole = file.getvalue()
+    for joined in (whole + b"\x01", whole + whole):
+        for read in (local.aggregate_file, local.read_reports):
+            with pytest.raises(ArgumentError, match="goes on after the records"):
+                read(joined)
+    assert local.aggregate_file(whole)[0].counts.tolist()[:5] == [0, 1, 1, 1, 0]
+    assert local.aggregate_file(whole[:-1])[1] == 1
+    # A writer that did not know how many would come announces 2**64 - 1.
+    open_end = whole[:16] + b"\xff" * 8 + whole[24:]
+    assert local.aggregate_file(open_end + b"\x01")[0].n == 4
+
+
+def test_the_adversary_of_one_class() -> None:
+    """A personalised report shows its class; within it the success is that of its channel."""
+    parts = [local.SDGRR(4, [0], 1), local.SDGRR(4, [0, 1], 1)]
+    channel = local.Personalised({"a": parts[0], "b": parts[1]})
+    expected = np.concatenate([part.attack().per_value for part in parts])
+    np.testing.assert_allclose(channel.attack().per_value, expected)
+    prior = np.array([4, 2, 1, 1, 3, 3, 1, 1]) / 16
+    told = channel.attack(prior)
+    rows = [prior[4 * i : 4 * i + 4, None] * part.matrix for i, part in enumerate(parts)]
+    assert told.success == pytest.approx(sum(r.max(axis=0).sum() for r in rows))
+    played = local.simulate_attack(channel, np.random.default_rng(2), prior, people=40_000)
+    assert played.success == pytest.approx(told.success, abs=6 * 0.5 / 200)
+
+
+def test_the_promise_of_one_choice() -> None:
+    """A choice's promise is its channel's, a distance's unit included."""
+    offer = local.Personal((local.GridPrivacy(2, 2, 1, 1), local.GRR(4, 1)))
+    first, second = offer.guarantee(0), offer.guarantee(1)
+    assert (first.per_unit, first.unit) == (1, "unit")
+    assert second.per_unit is None
+    assert "does not depend on the value" in first.assumes
+    assert "for each unit" in str(first)
+
+
+def test_an_unreadable_description() -> None:
+    """What describes no channel is refused, whatever it is."""
+    for found in (None, [], "grr", 3, {}, {"channel": "grr"}, {"channel": "grr", "version": 1}):
+        with pytest.raises(ArgumentError):
+            local.channel_from_dict(found)  # type: ignore[arg-type]
