@@ -205,3 +205,31 @@ def test_coarse_grids_stay_on_their_sides(sigma, rate, epsilon, removal, points)
     below, above = truth.bounds(epsilon)
     assert low <= above + 1e-12
     assert high >= below - 1e-12
+
+
+def adaptive(k, epsilon, level, tilts):
+    """The worst adaptive run of mechanisms of bounded range among some tilts, by recursion."""
+    if k == 0:
+        return max(0.0, -math.expm1(level))
+    worst = 0.0
+    for t in tilts:
+        # Losses t and t - epsilon, and masses of Q that make both laws sum to 1.
+        high = (math.exp(-t * epsilon) - math.exp(-epsilon)) / -math.expm1(-epsilon)
+        up, down = t * epsilon, (t - 1) * epsilon
+        value = high * math.exp(up) * adaptive(k - 1, epsilon, level - up, tilts)
+        value += (1 - high) * math.exp(down) * adaptive(k - 1, epsilon, level - down, tilts)
+        worst = max(worst, value)
+    return worst
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_bounded_ranges_hold_adaptively(epsilon, k):
+    """Utilities that depend on earlier picks stay within the bound, and not within half of it."""
+    for part in (0.05, 0.2, 0.5):
+        level = part * k * epsilon
+        truth = adaptive(k, epsilon, level, np.linspace(0.05, 0.95, 9))
+        found = (k * privacy.exponential(epsilon)).delta(level)
+        assert truth <= found.upper
+        assert "adaptively" in found.method
+        assert truth > (k * privacy.exponential(epsilon / 2)).delta(level).upper

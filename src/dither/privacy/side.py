@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dither.privacy.parts import Concentrated, MomentTerm, Part
+from dither.privacy.parts import BoundedRange, Concentrated, MomentTerm, Part
 from dither.privacy.profile import Chernoff, Engine, engine
 from dither.privacy.terms import GaussianTerm, LaplaceTerm, Term
 
@@ -23,6 +23,8 @@ Counted = tuple[tuple[Part, int], ...]
 
 _MANY = 10**9
 """Repetitions whose rounding may outweigh what they add: zCDP, which adds up, is held beside."""
+
+_RANGES = "bounded ranges as if chosen adaptively (the optimum of fixed ones is not computed)"
 
 _PARAMETERS = 2e-12
 """Relative slack on delta for the rounding of parameters that were read into doubles."""
@@ -117,6 +119,8 @@ class Side:
         names = list(dict.fromkeys(u.name for u in uppers))
         if low.name not in names:
             names.append(low.name + " from below")
+        if any(isinstance(part, BoundedRange) for part, _ in self.parts):
+            names.append(_RANGES)
 
         def upper(e: float) -> float:
             found = [u.bounds(e)[1] for u in uppers]

@@ -128,8 +128,8 @@ def _too_small(loss: Loss, this: Side) -> str:
     if loss.slack > 0:
         said += f"a sample is cut with a chance of up to {loss.slack:.3g}, and "
         if least >= 1:
-            return said + "no delta below 1 covers that; truncate less"
-        return said + f"that takes a delta above {_above(least)}; truncate less, or allow more"
+            return said + "no delta below 1 covers that: truncate less"
+        return said + f"that takes a delta above {_above(least)}: truncate less, or allow more"
     if this.infinite >= 1:
         return said + "the loss is infinite whatever comes out"
     if this.infinite > 0:

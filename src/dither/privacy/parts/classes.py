@@ -131,7 +131,9 @@ class BoundedRange(Part):
 
     which is largest at e^t = (c/a)·(1 - r^a)/(r - r^a). The log-moment is at most
     c(c+1)·epsilon²/8 besides [2]_, lemma 3.4. As it bounds each mechanism whatever was answered
-    before, sums of it bound adaptive runs too.
+    before, sums of it bound adaptive runs too, such as the picks of a top-k. The exact optimum for
+    utilities that are fixed in advance [1]_ would be lower, by up to a tenth, and is not computed:
+    it does not hold for those.
 
     References
     ----------
