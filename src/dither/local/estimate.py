@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from dither.local.postprocess import postprocess as apply_rule
 from dither.local.postprocess import project
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from dither.local.aggregate import Aggregate
 
 __all__ = ["Estimate", "estimate"]
@@ -155,6 +158,22 @@ class Estimate:
                 "the ± is that of the raw estimates."
             )
         return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the shares with their intervals, the most frequent first.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from dither.plots.local import draw_shares
+
+        return draw_shares(self, path)
 
 
 def estimate(counted: Aggregate, rule: str, confidence: float) -> Estimate:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.plots.canvas import COLOURS, INK, MARKERS, WIDTH, finish, new_figure, tidy
+from dither.plots.canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, finish, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.local import Distribution, MeanEstimate
+    from dither.local import Distribution, Estimate, MeanEstimate
 
-__all__ = ["draw_distribution", "draw_means"]
+__all__ = ["draw_distribution", "draw_means", "draw_shares"]
 
 _ROWS = 24
 
@@ -131,6 +131,45 @@ def draw_means(
     foot = f"{found[0].n:,} reports. Lines: {percent} intervals; an estimate with a bias has none."
     foot += " Dashed: the truth." if truth is not None else ""
     return finish(figure, title="Estimated mean", foot=foot, path=path)
+
+
+def draw_shares(found: Estimate, path: str | Path | None = None) -> Figure:
+    """One row a value, the most frequent first: its share, with its interval where one is valid.
+
+    Parameters
+    ----------
+    found : Estimate
+        What is drawn.
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    order = np.argsort(-found.shares, kind="stable")[:_ROWS]
+    places = np.arange(order.size)[::-1]
+    figure = new_figure(WIDTH, 1.5 + 0.3 * order.size)
+    axes = figure.subplots()
+    axes.plot(found.shares[order], places, MARKERS[0], color=COLOURS[0], markersize=6)
+    foot = f"{type(found.channel).__name__}, {found.n:,} reports."
+    if found.channel.unbiased:
+        lower, upper = found.intervals[order].T
+        axes.hlines(places, lower, upper, color=COLOURS[0], linewidth=2)
+        foot += f" Lines: {100 * found.confidence:g} % intervals"
+        foot += " of the raw shares." if found.postprocess != "none" else "."
+    if found.biased:
+        foot += f" Points are biased (postprocess: {found.postprocess})."
+    if order.size < len(found.values):
+        foot += f" The {order.size} largest of {len(found.values):,} values."
+    tidy(axes, values="x")
+    if axes.get_xlim()[0] < 0:
+        axes.axvline(0, color=MUTED, linewidth=1.0)
+        axes.spines["left"].set_visible(False)
+    axes.set_yticks(places, [str(found.values[i])[:24] for i in order])
+    axes.set_ylim(-0.6, order.size - 0.4)
+    axes.set_xlabel("share of people")
+    return finish(figure, title="Estimated shares", foot=foot, path=path)
 
 
 def _digits(one: MeanEstimate) -> str:
