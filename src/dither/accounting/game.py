@@ -34,6 +34,18 @@ class Move:
         Masses of the answers 0, 1, ...; each sums to 1.
     amount, delta : Fraction
         The charge. Covering (p, q) is up to whoever makes the move.
+
+    Raises
+    ------
+    ArgumentError
+        The masses are no laws of the same answers.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> quiet = Move.response(Fraction(1, 10))
+    >>> sum(quiet.p) == sum(quiet.q) == 1, quiet.amount
+    (True, Fraction(1, 10))
     """
 
     p: tuple[Fraction, ...]

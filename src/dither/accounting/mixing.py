@@ -41,6 +41,16 @@ class Part:
         Above 0: L1 for Laplace, L2 for Gaussian noise; the noise grows with it.
     weight : float
         How much the variance of one matters, above 0.
+
+    Raises
+    ------
+    ArgumentError
+        The kind is unknown, or a number out of range.
+
+    Examples
+    --------
+    >>> Part("laplace", count=3, sensitivity=2).describe()
+    '3 * laplace(sensitivity=2)'
     """
 
     kind: str

@@ -72,6 +72,12 @@ class OneRunAudit:
     canaries, guesses, correct : int
         m, r and v.
     confidence : float
+
+    Examples
+    --------
+    >>> found = audit_one_run([True, False] * 50, [1, -1] * 50, epsilon=1)
+    >>> print(found.verdict, found.correct, round(found.lower, 2))
+    violated 100 3.05
     """
 
     verdict: Verdict

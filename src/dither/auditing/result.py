@@ -55,6 +55,13 @@ class Audit:
         How the mechanism's noise is not fresh, where that was seen.
     notes : tuple of str
         What else should be known.
+
+    Examples
+    --------
+    >>> from dither.auditing import audit
+    >>> found = audit(lambda data: len(data), [], ["Ann"], epsilon=1, samples=2000)
+    >>> print(found.verdict, found.lower > 1)
+    violated True
     """
 
     verdict: Verdict

@@ -314,10 +314,27 @@ class Channel(ABC):
 def channel_from_dict(found: dict[str, Any]) -> Channel:
     """The channel that `Channel.to_dict` wrote.
 
+    Parameters
+    ----------
+    found : dict
+        What `to_dict` gave, or JSON of it; `dither.local.wire` tells the fields.
+
+    Returns
+    -------
+    Channel
+        Equal to the one that was written, with the same hash.
+
     Raises
     ------
     ArgumentError
         The kind is unknown, the version is newer, or a setting is missing or out of range.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> channel = local.GRR(["no", "yes"], epsilon="0.5")
+    >>> local.channel_from_dict(channel.to_dict()) == channel
+    True
     """
     if not isinstance(found, Mapping):
         raise ArgumentError("a channel must be described by a dictionary, as to_dict writes it")

@@ -53,6 +53,15 @@ class Estimate:
         The raw shares projected onto the simplex, at which errors are computed.
     raw : array of float, shape (k,)
         Estimated shares before `postprocess`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import local
+    >>> counts = local.simulate(local.GRR(2, epsilon=2), [700, 300], np.random.default_rng(1))
+    >>> found = counts.estimate()
+    >>> bool(found.intervals[1, 0] < 0.3 < found.intervals[1, 1]), found.biased
+    (True, False)
     """
 
     channel: Channel

@@ -65,6 +65,16 @@ class ReportFile:
     missing : int
         How many announced records are not there whole; 0 where the writer announced no number and
         the last record is whole.
+
+    Examples
+    --------
+    >>> import io
+    >>> from dither import local
+    >>> file = io.BytesIO()
+    >>> local.write_reports(file, local.GRR(3, epsilon=1), [0, 2])
+    >>> found = local.read_reports(file.getvalue())
+    >>> found.channel.kind, found.reports.tolist(), found.truncated
+    ('grr', [0, 2], False)
     """
 
     channel: Channel

@@ -183,6 +183,20 @@ class SUE(UnaryChannel):
     epsilon : number
         Above 0, at most 40; read exactly.
 
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, which change the
+    law of two bits only.
+
+    References
+    ----------
+    Erlingsson, Pihur and Korolova, CCS 2014; Wang, Blocki, Li and Jha, USENIX Security 2017.
+
     Examples
     --------
     >>> channel = SUE(["no", "yes", "refused"], epsilon=2)
@@ -228,6 +242,20 @@ class OUE(UnaryChannel):
         The k values that people may hold.
     epsilon : number
         Above 0, at most 40; read exactly.
+
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, which change the
+    law of two bits only.
+
+    References
+    ----------
+    Wang, Blocki, Li and Jha, USENIX Security 2017.
 
     Examples
     --------
