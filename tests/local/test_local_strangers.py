@@ -139,3 +139,41 @@ def test_an_unreadable_description() -> None:
     for found in (None, [], "grr", 3, {}, {"channel": "grr"}, {"channel": "grr", "version": 1}):
         with pytest.raises(ArgumentError):
             local.channel_from_dict(found)  # type: ignore[arg-type]
+
+
+SURVEY = local.Attributes({"a": 2, "b": 3}, 2)
+RATINGS = local.KeyValue(["film", "book"], bounds=(0, 5), epsilon=2, padding=2)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SURVEY.privatize({"a": 1, "b": 2}),
+        lambda: SURVEY.privatize({"a": "x", "b": "y"}),
+        lambda: SURVEY.aggregate(None),
+        lambda: SURVEY.aggregate([1]),
+        lambda: local.Marginals({"a": 2, "b": 2}, of=1.5, epsilon=1),
+        lambda: local.Marginals({"a": 2, "b": 2}, of=True, epsilon=1),
+        lambda: local.HeavyHitters("ab", 3, 1).privatize(None),
+        lambda: local.HeavyHitters("ab", 3, 1).privatize(5),
+        lambda: local.KeyValue(2, (-1e308, 1e308), 1, padding=1),
+        lambda: RATINGS.privatize([{"film": [1, 2]}]),
+        lambda: RATINGS.privatize([{"film": 10**400}]),
+        lambda: RATINGS.privatize([{"film": None}]),
+        lambda: local.ItemSets(4, 1, padding=2).privatize({0: 1}),
+    ],
+)
+def test_structures_refuse(make: Any) -> None:
+    """What is no record, no counts or no bounds is refused by name."""
+    with pytest.raises(ArgumentError):
+        make()
+
+
+def test_counts_of_other_parts() -> None:
+    """Counts whose parts were exchanged are not those of the structure, whatever hash they show."""
+    counts = SURVEY.aggregate(SURVEY.privatize({"a": [0, 1] * 50, "b": [0, 2] * 50}))
+    assert set(SURVEY.estimate(counts)) == {"a", "b"}
+    exchanged = {"a": counts["b"], "b": counts["a"]}
+    for parts in (exchanged, {}, {"a": counts["a"]}):
+        with pytest.raises(ArgumentError, match="counts must be those"):
+            SURVEY.estimate(local.PartCounts(SURVEY.hash, parts))

@@ -146,7 +146,9 @@ class Attributes(Structure):
 
 def checked_counts(structure: Structure, counts: PartCounts) -> None:
     """Refuse the counts of another structure."""
-    if counts.hash != structure.hash:
+    held = {name: part.channel.hash for name, part in counts.parts.items()}
+    named = {name: part.hash for name, part in structure.parts.items()}
+    if counts.hash != structure.hash or held != named:
         raise ArgumentError(f"counts must be those of this {structure.kind}")
 
 

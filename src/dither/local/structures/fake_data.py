@@ -22,7 +22,7 @@ Source. Arcolezi, Couchot, Al Bouna and Xiao, CIKM 2021; the guarantee is put ri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -122,14 +122,15 @@ class FakeData(Structure):
 
     @property
     def guarantee(self) -> Guarantee:
-        """epsilon, for what `protects` names."""
+        """epsilon for any two rows, or for each attribute in which they differ.
+
+        Whoever accounts for a whole person is charged epsilon', that of rows that differ
+        everywhere: `Guarantee.loss` tells it.
+        """
         if self.protects == "row":
             return Guarantee.uniform(self.epsilon)
-        return Guarantee.uniform(
-            self.epsilon,
-            assumes="two rows differ in one attribute alone; for rows that differ everywhere "
-            f"epsilon is {float(self.inner):.3g}",
-        )
+        whole = Guarantee.uniform(self.inner)
+        return replace(whole, per_unit=self.epsilon, unit="attribute")
 
     def settings(self) -> dict[str, Any]:
         """What is protected, and by how much."""

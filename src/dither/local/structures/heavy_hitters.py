@@ -20,6 +20,7 @@ Source. Wang, Li and Jha, "Locally differentially private heavy hitter identific
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
@@ -184,8 +185,9 @@ class HeavyHitters(Structure):
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by level, of a sequence of texts."""
-        texts: list[str] = [] if isinstance(records, str | bytes) else list(records)
-        if isinstance(records, str | bytes) or not all(isinstance(text, str) for text in texts):
+        listed = not isinstance(records, str | bytes) and isinstance(records, Iterable)
+        texts: list[str] = list(records) if listed else []
+        if not listed or not all(isinstance(text, str) for text in texts):
             raise ArgumentError("records must be a sequence of texts, one a person")
         chosen = pick(len(self.levels), len(texts), words)
         found: Reports = {}

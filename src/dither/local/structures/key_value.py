@@ -131,7 +131,7 @@ class KeyValue(Structure):
             low, high = (float(b) for b in bounds)
         except (TypeError, ValueError):
             raise ArgumentError("bounds must be two numbers, the least and the greatest") from None
-        if not (np.isfinite([low, high]).all() and low < high):
+        if not (np.isfinite([low, high, high - low]).all() and low < high):
             raise ArgumentError("bounds must be finite and the first below the second")
         object.__setattr__(self, "keys", domain)
         object.__setattr__(self, "bounds", (low, high))
@@ -178,8 +178,10 @@ class KeyValue(Structure):
         """1 with chance (1 + v)/2 of the scaled value, to 2**-32; else 0."""
         try:
             v = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ArgumentError("values must be numbers") from None
+        if v.ndim != 1:
+            raise ArgumentError("values must be numbers, one a key")
         if np.isnan(v).any():
             raise ArgumentError("values must not be missing")
         low, high = self.bounds

@@ -193,7 +193,10 @@ def _groups(of: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
         if not 1 <= of <= len(names):
             raise ArgumentError("of must be between 1 and the number of attributes")
         return tuple(combinations(names, of))
-    if isinstance(of, str) or any(isinstance(group, str) for group in of):
+    if isinstance(of, str | bool) or not isinstance(of, Iterable):
+        raise ArgumentError("of must be an integer or a collection of tuples of names")
+    of = list(of)
+    if any(isinstance(group, str) for group in of):
         raise ArgumentError("of must be an integer or a collection of tuples of names")
     groups = tuple(tuple(group) for group in of)
     if not groups or not all(groups):

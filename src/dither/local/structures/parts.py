@@ -93,6 +93,8 @@ class Structure(ABC):
         ArgumentError
             A part is unknown; with `strict`, some report could not have come from its channel.
         """
+        if not isinstance(reports, Mapping):
+            raise ArgumentError("reports must be a dictionary from part to a column of reports")
         unknown = set(reports) - set(self.parts)
         if unknown:
             raise ArgumentError(
@@ -182,6 +184,8 @@ def records_of(records: Any, names: list[str]) -> dict[str, Any]:
         raise ArgumentError(
             "records must hold a column for each of: " + ", ".join(map(repr, names))
         ) from None
+    if not all(hasattr(c, "__len__") and not isinstance(c, str) for c in columns.values()):
+        raise ArgumentError("records must hold columns; give one person's values as lists of one")
     if len({len(column) for column in columns.values()}) > 1:
         raise ArgumentError("records must have columns of one length")
     return columns
