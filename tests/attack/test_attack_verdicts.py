@@ -152,3 +152,29 @@ def test_pictures_of_tables(tmp_path: Path) -> None:
     )
     with pytest.raises(ArgumentError, match="no solution to draw"):
         none.plot()
+
+
+@pytest.mark.parametrize(("claimed", "violated"), [(1.0, False), (0.9, True)])
+def test_randomised_response_meets_the_bound(claimed: float, violated: bool) -> None:
+    """Bits kept with probability e/(1 + e) are guessed right just as often: allowed by ε = 1, and
+    by no smaller ε (a false alarm or a miss once in 200 and in 10^10; the seed is fixed)."""
+    bits, kept = 40_000, math.e / (1 + math.e)
+
+    def publish(secret: np.ndarray, _: None, rng: np.random.Generator) -> np.ndarray:
+        return np.where(rng.random(bits) < kept, secret, 1 - secret)
+
+    played = attack.Experiment(
+        attack.Game(
+            name="bits",
+            secret="a bit of each person",
+            prior=0.5,
+            neighbours="one bit is flipped",
+            knows="nothing",
+            draw=lambda rng: (rng.integers(0, 2, bits), None),
+            score=lambda secret, guess: (int((secret == guess).sum()), bits),
+        ),
+        attack.Release("randomised response", publish, privacy.pure(claimed)),
+        attack.Attack("believe it", lambda _, released: released),
+        attack.Release("bits", lambda secret, _, __: secret),
+    ).run(1)
+    assert (played.outcome is attack.Outcome.VIOLATED) == violated
