@@ -21,12 +21,44 @@ __all__ = ["local"]
     short_help="Local privacy: noise on the device.",
     epilog="""\b
 Examples:
+  dither local best 100 --epsilon 1 --people 10000  a channel for 100 values
   dither local reproduce                            frequencies: figures 2, 4, 5, 6, 9
   dither local reproduce --data height_weight.csv   and means: figures 7 and 8
 """,
 )
 def local() -> None:
     """Local privacy: noise on the device, counts on the server."""
+
+
+@local.command(short_help="Choose the channel for the shares of a list of values.")
+@click.argument("size", type=int)
+@click.option("--epsilon", required=True, help="Of one report.", metavar="NUMBER")
+@click.option("--people", type=click.IntRange(1), required=True, help="Reports expected.")
+@click.option("--bytes", "most", type=click.IntRange(1), help="The largest report allowed.")
+@click.option("--seconds", type=float, help="The longest that counting may take, on one core.")
+@click.option(
+    "--error",
+    type=click.Choice(["mean", "worst"]),
+    default="mean",
+    show_default=True,
+    help="Which standard error of a share to keep small.",
+)
+def best(
+    size: int, epsilon: str, people: int, most: int | None, seconds: float | None, error: str
+) -> None:
+    """Choose the channel for the shares of SIZE values, and compare it with the others.
+
+    Nothing is asked of anybody: errors are computed from each channel's law. The mean error is of
+    even shares; the worst is of any value, whatever the shares.
+    """
+    from dither.cli.showing import print_paragraphs
+    from dither.local import best as choose
+
+    reason, *table = str(
+        choose(size, epsilon, people, bytes=most, seconds=seconds, error=error)
+    ).splitlines()
+    print_paragraphs(f"{reason}.")
+    click.echo("\n".join(table))
 
 
 @local.command(short_help="Redo the experiments of SDLDP.")
@@ -38,8 +70,20 @@ def local() -> None:
     show_default=True,
     help="Folder of the pictures and of claims.json.",
 )
-@click.option("--runs", type=click.IntRange(1, 1000), default=10, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="Simulated surveys for each mark.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="The same seed draws the same surveys.",
+)
 def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
     """Redo the experiments of SDLDP (Chen, Ye, Zhang and Shu, 2025).
 

@@ -205,7 +205,7 @@ def _candidate(channel: Channel, n: int, most: int | None, seconds: float | None
     if not channel.unbiased:
         excluded = "biased: no intervals"
     elif most is not None and channel.report_bytes > most:
-        excluded = f"over {most:,} bytes"
+        excluded = f"over {_bytes(most)}"
     elif seconds is not None and taken > seconds:
         excluded = f"over {seconds:g} s"
     return Candidate(
