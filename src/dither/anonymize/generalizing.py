@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -26,9 +27,9 @@ from dither.anonymize.measures import from_classes
 from dither.anonymize.measuring import columns_apart
 from dither.anonymize.pairs import Floats
 from dither.anonymize.recoding import fitted, raised
-from dither.anonymize.result import Anonymized
+from dither.anonymize.result import Anonymized, Covers
 from dither.anonymize.sensitive import Column, chosen_distances
-from dither.anonymize.table import Demand, Rows, Table
+from dither.anonymize.table import Demand, Node, Rows, Table
 from dither.anonymize.tally import combine, label
 from dither.anonymize.wording import unprotected
 from dither.errors import ArgumentError, nearest
@@ -270,4 +271,19 @@ def _released(
         complete=found.complete,
         tried=found.tried,
         nodes=found.nodes,
+        meaning=partial(_covers, quasi, coded, work.fitted, node),
     )
+
+
+def _covers(
+    quasi: Sequence[str], coded: Sequence[Coded], trees: Sequence[Fitted], node: Node
+) -> Covers:
+    """The values under each label of the columns that are generalised."""
+    found = {}
+    for name, one, tree, level in zip(quasi, coded, trees, node, strict=True):
+        if level:
+            under: list[list[Any]] = [[] for _ in range(tree.sizes[level])]
+            for value, place in zip(one.values.to_list(), tree.maps[level].tolist(), strict=True):
+                under[place].append(value)
+            found[name] = dict(zip(tree.labels[level].to_list(), map(tuple, under), strict=True))
+    return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +19,7 @@ from dither.anonymize.measuring import columns_apart
 from dither.anonymize.mondrian import cut
 from dither.anonymize.pairs import Floats
 from dither.anonymize.recoding import as_it_is
-from dither.anonymize.result import Anonymized
+from dither.anonymize.result import Anonymized, Covers
 from dither.anonymize.sensitive import chosen_distances
 from dither.anonymize.table import Demand
 from dither.anonymize.tally import Classes, Ints, combine, label
@@ -26,6 +28,7 @@ from dither.errors import ArgumentError
 
 __all__ = ["mondrian"]
 
+Ranges = tuple[pl.Series, pl.Series, NDArray[np.int32], NDArray[np.int32]]
 _LISTED = 6
 """Values that a set names one by one."""
 
@@ -169,6 +172,7 @@ def mondrian(
         found.of[(by := np.argsort(found.of, kind="stable"))], range(found.count)
     )
     new, loss = [], 0.0
+    ranges: dict[str, Ranges] = {}
     for i, (name, side) in enumerate(zip(known, sides, strict=True)):
         low = np.minimum.reduceat(rank[i][by], starts)
         high = np.maximum.reduceat(rank[i][by], starts)
@@ -180,7 +184,9 @@ def mondrian(
         if same:
             new.append(as_it_is(table[name], coded[i]))
         else:
-            new.append(side.labels(low, high).gather(class_of).alias(name))
+            labels = side.labels(low, high)
+            ranges[name] = (side.values, labels, low, high)
+            new.append(labels.gather(class_of).alias(name))
     first = np.empty(found.count, dtype=np.int64)
     first[class_of] = np.arange(table.height)
     requirements = [r for _, r in demand.requirements]
@@ -208,7 +214,20 @@ def mondrian(
         complete=found.complete,
         tried=found.count,
         nodes=0,
+        meaning=partial(_covers, ranges),
     )
+
+
+def _covers(ranges: Mapping[str, Ranges]) -> Covers:
+    """The values under each label of the columns that are generalised."""
+    found: dict[str, dict[str | None, tuple[Any, ...]]] = {}
+    for name, (values, labels, low, high) in ranges.items():
+        listed, under = values.to_list(), found.setdefault(name, {})
+        for label_of, first, last in set(
+            zip(labels.to_list(), low.tolist(), high.tolist(), strict=True)
+        ):
+            under[label_of] = under.get(label_of, ()) + tuple(listed[first : last + 1])
+    return found
 
 
 def _check_whole(demand: Demand, sensitive: Sequence[NDArray[np.int32]], weight: Ints) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,10 @@ from dither.anonymize.tally import Ints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Anonymized"]
+__all__ = ["Anonymized", "Covers"]
+
+Covers = Mapping[str, Mapping[str | None, tuple[Any, ...]]]
+"""By column and label, the values that the label stands for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,8 @@ class Anonymized:
         exist.
     tried, nodes : int
         Generalisations tried, and how many there are.
+    covers : mapping of str to mapping of str to tuple
+        By generalised column, the data's values under each label. Not for release.
     """
 
     frame: Any = field(repr=False)
@@ -72,11 +77,21 @@ class Anonymized:
     complete: bool
     tried: int
     nodes: int
+    meaning: Callable[[], Covers] = field(repr=False, compare=False)
 
     @property
     def classes(self) -> Ints:
         """The class of each row of ``frame``."""
         return self.measures.class_of
+
+    @property
+    def covers(self) -> Covers:
+        """By generalised column, the data's values under each label: what labels stand for.
+
+        With it `dither.attack.linkage` reads labels whose texts do not say it. It tells which
+        values the data have, so it is no part of the release.
+        """
+        return self.meaning()
 
     @property
     def untouched(self) -> tuple[str, ...]:
