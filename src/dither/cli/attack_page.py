@@ -205,8 +205,11 @@ def _tag(chapter: Chapter) -> str:
 def _summary(chapter: Chapter) -> str:
     working = [a for a in chapter.attempts if a.works] or chapter.attempts
     best = max(working, key=lambda a: a.success - a.blindly)
-    most = "" if best.allowed is None else f"; no attack exceeds {_percent(best.allowed)}"
-    return f"{best.name}: {_percent(best.success)}, blindly {_percent(best.blindly)}{most}"
+    blindly = f"blindly {_percent(best.blindly)}"
+    if best.allowed is None:
+        return f"{best.name}: {_percent(best.success)}, {blindly}"
+    # What is seen scatters around its mean, and may lie above the bound of that mean.
+    return f"{best.name}: no attack exceeds {_percent(best.allowed)} on average, {blindly}"
 
 
 def _bars(attempts: Sequence[Attempt]) -> str:

@@ -165,15 +165,22 @@ def draw_background(found: Background, path: str | Path | None = None) -> Figure
     right = [100 * one.verdict.success for one in found.known]
     prior = 100 * found.classes.prior
     axes.axhline(prior, color=MUTED, linewidth=1, linestyle=":")
-    axes.plot(at, right, color=COLOURS[0], linewidth=2, marker="o")
-    axes.plot(at, certain, color=COLOURS[5], linewidth=2, marker="D")
+    axes.plot(at, right, color=COLOURS[0], linewidth=2, marker="o", clip_on=False)
+    axes.plot(at, certain, color=COLOURS[5], linewidth=2, marker="D", clip_on=False)
     ends = [(right[-1], "guessed right", COLOURS[0]), (certain[-1], "certain", COLOURS[5])]
     if abs(prior - certain[-1]) > 6 and abs(prior - right[-1]) > 6:
         ends.append((prior, "blindly", MUTED))
     for height, text, colour in ends:
         where = (max(at), height)
         axes.annotate(
-            text, where, (10, 0), textcoords="offset points", va="center", size=10, color=colour
+            text,
+            where,
+            (10, 0),
+            textcoords="offset points",
+            va="center",
+            size=10,
+            color=colour,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
         )
     tidy(axes, values="y")
     _percent(axes)
