@@ -177,3 +177,29 @@ def test_counts_of_other_parts() -> None:
     for parts in (exchanged, {}, {"a": counts["a"]}):
         with pytest.raises(ArgumentError, match="counts must be those"):
             SURVEY.estimate(local.PartCounts(SURVEY.hash, parts))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: local.MinIDLDP(3, ["1e-300", 1, 1]),
+        lambda: local.GridPrivacy(3, 3, 1, 1).locate([1, 2], [0]),
+        lambda: local.GridPrivacy(3, 3, 1, 1).locate(["a"], [0]),
+        lambda: local.GridPrivacy(3, 3, 1, 1).locate(1, 1),
+        lambda: local.RAPPOR(3, 2, once=1).report([0], ["a"], None),
+        lambda: local.BloomRAPPOR(["x", "y"], 2).report(["x"], ["a"], b"key"),
+        lambda: local.LOLOHA(3, 1, 2).report([0], ["a"], None),
+        lambda: local.PM(LINE, 1).privatize([np.bool_(True)]),
+    ],
+)
+def test_devices_refuse(make: Any) -> None:
+    """Too small an epsilon, places that are none, a device without memory."""
+    with pytest.raises(ArgumentError):
+        make()
+
+
+def test_numbers_of_any_width() -> None:
+    """A list of numpy's own numbers is a list of numbers."""
+    channel = local.PM(LINE, 1)
+    for kind in (np.float16, np.float32, np.float64, np.int8, np.uint64):
+        assert 0 <= channel.privatize([kind(1)])[0] < channel.outputs

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from dither.errors import ArgumentError
 from dither.local.hashing import text_bytes
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "checked_memory"]
 
 
 class Memory:
@@ -125,3 +125,10 @@ def _coded(code: Any) -> bytes:
     if isinstance(code, bytes):
         return b"v%d:" % len(code) + code
     return b"" if code is None else b"%d" % int(code)
+
+
+def checked_memory(memory: Any) -> Memory:
+    """Refuse what is no memory: without one a device would forget its coins."""
+    if not isinstance(memory, Memory):
+        raise ArgumentError("memory must be a Memory, such as Memory.fresh() kept on the device")
+    return memory

@@ -51,7 +51,7 @@ from dither.local.frequency.packed import count_columns, packed_rows, row_bytes
 from dither.local.frequency.rappor import LASTING
 from dither.local.guarantee import Guarantee
 from dither.local.hashing import text_bytes
-from dither.local.memory import Memory
+from dither.local.memory import Memory, checked_memory
 from dither.local.postprocess import project
 from dither.numeric import Words, secure_words
 
@@ -233,7 +233,9 @@ class BloomRAPPOR(Channel):
         if len(named) != len(listed):
             raise ArgumentError("users must name one user for each value")
         none = [None] * len(named)
-        cohorts = memory.words(self.device, named, none, 1)[:, 0] % np.uint64(self.cohorts)
+        cohorts = checked_memory(memory).words(self.device, named, none, 1)[:, 0] % np.uint64(
+            self.cohorts
+        )
         codes = cohorts.astype(np.int64)
         permanent = self._true(listed, codes)
         for start in range(0, len(listed), _CHUNK):

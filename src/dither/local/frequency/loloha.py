@@ -41,7 +41,7 @@ from dither.local.frequency.local_hash import OLH
 from dither.local.frequency.rappor import LASTING
 from dither.local.guarantee import Guarantee
 from dither.local.hashing import bucket, words_of
-from dither.local.memory import Memory
+from dither.local.memory import Memory, checked_memory
 from dither.numeric import Words, secure_words
 
 __all__ = ["LOLOHA"]
@@ -186,7 +186,11 @@ class LOLOHA(OLH):
         names = list(users)
         if len(names) != codes.size:
             raise ArgumentError("users must have one name for each value")
-        seeds = memory.words(self.hash, names, [None] * codes.size, 1)[:, 0].astype(np.uint32)
+        seeds = (
+            checked_memory(memory)
+            .words(self.hash, names, [None] * codes.size, 1)[:, 0]
+            .astype(np.uint32)
+        )
         right = bucket(words_of(seeds, codes), self.buckets)
         kept = memory.words(self.hash, names, right.tolist(), 2)
         told = self._permanent(right, kept[:, 0], kept[:, 1])

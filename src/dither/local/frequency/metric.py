@@ -305,7 +305,12 @@ class GridPrivacy(_Metric):
             A point is not on the grid, or no number. No point is shown.
         """
         side = float(self.cell)
-        place = [np.floor(column(v).astype(np.float64) / side) for v in (down, across)]
+        try:
+            place = [np.floor(column(v).astype(np.float64) / side) for v in (down, across)]
+        except (TypeError, ValueError):
+            raise ArgumentError("across and down must be columns of numbers") from None
+        if place[0].size != place[1].size:
+            raise ArgumentError("across and down must be of one length")
         inside = (place[0] >= 0) & (place[0] < self.rows)
         inside &= (place[1] >= 0) & (place[1] < self.columns)
         if not inside.all():

@@ -48,6 +48,7 @@ __all__ = ["MODELS", "MinIDLDP"]
 
 MODELS = ("best", "opt1", "opt2")
 _MARGIN = 2.0**-40
+_LEAST = 2.0**-60
 _SEARCH = 200
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -196,6 +197,8 @@ def _solved(
     epsilons = [float(e) for e in classes]
     logs, first = _opt1(epsilons, sizes)
     rare, second = _opt2(epsilons, sizes)
+    if not math.isfinite(min(first, second)):
+        raise ArgumentError("epsilons must be larger: coins cannot be told from fair ones")
     # In the worst case everybody holds one value: that adds nothing to opt1, and 1 to opt2.
     if model == "opt1" or (model == "best" and first <= second + 1):
         held = []
@@ -215,7 +218,7 @@ def _opt1(epsilons: list[float], sizes: list[int]) -> tuple[list[float], float]:
         ]
 
     def cost(found: list[float]) -> float:
-        if min(found) <= 0:
+        if min(found) <= _LEAST:
             return math.inf
         terms = (m / (4 * math.sinh(t / 2) ** 2) for m, t in zip(sizes, found, strict=True))
         return sum(terms)

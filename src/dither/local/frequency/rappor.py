@@ -41,7 +41,7 @@ from dither.local.frequency.layers import Layers, checked_noise, promises
 from dither.local.frequency.packed import one_hot
 from dither.local.frequency.unary import UnaryChannel, check_telling
 from dither.local.guarantee import Guarantee
-from dither.local.memory import Memory
+from dither.local.memory import Memory, checked_memory
 from dither.numeric import Words, secure_words
 
 __all__ = ["LASTING", "RAPPOR"]
@@ -186,7 +186,7 @@ class RAPPOR(UnaryChannel):
         codes, named = self.domain.encode(values), column(users).tolist()
         if len(named) != codes.size:
             raise ArgumentError("users must name one user for each value")
-        k, label = len(self.domain), self.hash
+        k, label, memory = len(self.domain), self.hash, checked_memory(memory)
         rows = one_hot(codes, k)
         step = max(1, _CELLS // k)
         for start in range(0, codes.size, step):

@@ -195,6 +195,8 @@ class Interval:
         try:
             if value is None or bool(value != value):
                 return None
+            if isinstance(value, np.generic):
+                value = value.item()
             if isinstance(value, float) and math.isinf(value):
                 return value
             return (exact(value, "values") - self.low) / self.step
