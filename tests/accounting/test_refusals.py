@@ -22,6 +22,7 @@ from dither.errors import ArgumentError
         (lambda: privacy.gaussian(1e300), "noise_multiplier must be"),
         (lambda: privacy.zcdp(1e300), "rho must be"),
         (lambda: privacy.renyi({2.0: 0.1}).renyi(3.0), "order 3 is known"),
+        (lambda: accounting.calibrate(lambda x: 3, epsilon=1, delta=1e-6), "must return a loss"),
     ],
 )
 def test_odd_numbers_are_refused(make, message):

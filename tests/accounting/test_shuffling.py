@@ -175,6 +175,7 @@ def test_ends():
     ("make", "name"),
     [
         (lambda: shuffle(0, 1.0), "n must"),
+        (lambda: shuffle(10**18, 1.0), "n must be at most"),
         (lambda: shuffle(10, 0.0), "epsilon_0"),
         (lambda: shuffle(10, 1.0, randomiser="gr", k=2), "grr"),
         (lambda: shuffle(10, 1.0, randomiser="grr"), "k belongs"),

@@ -183,3 +183,12 @@ def test_refusals():
             Staircase.for_loss(F(1), sensitivity=sensitivity)
     with pytest.raises(ArgumentError, match="step"):
         Staircase(F(1), 2, 3)
+
+
+def test_sizes_have_ends():
+    """A lattice too fine and more draws than memory holds are refused by name."""
+    with pytest.raises(ArgumentError, match="sensitivity"):
+        Staircase.for_loss(F(1), sensitivity=10**400)
+    for mechanism in (Staircase(F(1), 1, 1), Tulap(F(1), F(1, 100))):
+        with pytest.raises(ArgumentError, match="in parts"):
+            mechanism.draw((10**6, 10**6))

@@ -59,6 +59,8 @@ def calibrate(
     if not callable(make):
         raise ArgumentError("make must be a function from a parameter to a loss")
     x = number("start", start, low=0, high=math.inf)
+    if not isinstance(make(x), Loss):
+        raise ArgumentError("make must return a loss, such as privacy.gaussian(x)")
     promise = _Promise(make, epsilon, delta)
     x, here, there, step = _first_slope(promise, x)
     falls = (there < here) == (step > 1)

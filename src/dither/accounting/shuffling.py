@@ -71,6 +71,9 @@ _SINGLE = 128
 
 _KINDS = ("any", "grr")
 
+_MOST_REPORTS = 10**11
+"""Sums over some 10·sqrt(n) counts stay small."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
@@ -277,7 +280,7 @@ def shuffle(
     >>> round(shuffle(1_000_000, 4.0, randomiser="grr", k=18).epsilon(1e-6), 4)
     0.0299
     """
-    n = whole("n", n, 1)
+    n = whole("n", n, 1, most=_MOST_REPORTS, instead="; a bound of fewer reports holds for more")
     p = math.exp(number("epsilon_0", epsilon_0, low=0, high=100, closed="high")) * (1 + 1e-15)
     if randomiser not in _KINDS:
         raise ArgumentError("randomiser must be 'any' or 'grr'" + nearest(str(randomiser), _KINDS))

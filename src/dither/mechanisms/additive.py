@@ -16,6 +16,9 @@ __all__ = ["AdditiveNoise", "Integers", "check_amount", "check_confidence"]
 Integers = npt.NDArray[np.int64]
 
 
+_MOST_DRAWS = 10**9
+
+
 @runtime_checkable
 class AdditiveNoise(Protocol):
     """Symmetric integer noise Z, drawn afresh for each coordinate of an integer vector.
@@ -72,8 +75,11 @@ def check_confidence(confidence: float) -> float:
 
 
 def shape_of(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    """A size as a shape."""
-    return size if isinstance(size, tuple) else (size,)
+    """A size as a shape, of at most a billion draws."""
+    shape = size if isinstance(size, tuple) else (size,)
+    if math.prod(shape) > _MOST_DRAWS:
+        raise ArgumentError("size must be at most 10**9 draws at once; draw in parts")
+    return shape
 
 
 def smallest_half_width(noise: AdditiveNoise, confidence: float, guess: int) -> int:

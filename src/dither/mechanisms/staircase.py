@@ -99,13 +99,13 @@ class Staircase:
         object.__setattr__(self, "step", check_whole("step", self.step))
         if self.step > self.sensitivity:
             raise ArgumentError("step must be at most the sensitivity")
-        if self.sensitivity > _MOST * min(Fraction(1), self.epsilon):
-            raise ArgumentError("sensitivity must be at most 2**48·epsilon: use a coarser lattice")
+        _check_lattice(self.epsilon, self.sensitivity)
 
     @classmethod
     def for_loss(cls, epsilon: Fraction, *, sensitivity: int) -> Self:
         """The mechanism of least variance that costs exactly epsilon at this sensitivity."""
         exact, whole = check_amount("epsilon", epsilon), check_whole("sensitivity", sensitivity)
+        _check_lattice(exact, whole)
         return cls(exact, whole, _best_step(float(exact), whole))
 
     @classmethod
@@ -251,6 +251,11 @@ def _variances(epsilon: float, d: int, steps: Integers) -> Floats:
 
 
 @lru_cache(maxsize=1024)
+def _check_lattice(epsilon: Fraction, sensitivity: int) -> None:
+    if sensitivity > _MOST * min(Fraction(1), epsilon):
+        raise ArgumentError("sensitivity must be at most 2**48·epsilon: use a coarser lattice")
+
+
 def _best_step(epsilon: float, d: int) -> int:
     """The step of least variance, on ever finer grids (the variance has one valley in r)."""
     low, high = 1, d
