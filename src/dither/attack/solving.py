@@ -103,7 +103,8 @@ def search(
     if status == cp_model.MODEL_INVALID:
         raise ArgumentError("numbers in the statistics are too large for an integer program")
     if not complete and not reason:
-        reason = "time" if spent >= seconds else "stopped"
+        # The solver may notice a little early that its time is over; else Ctrl-C ended it.
+        reason = "time" if spent >= 0.9 * seconds else "stopped"
     return Search(tuple(sorted(found)), complete, reason, spent)
 
 
