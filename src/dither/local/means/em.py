@@ -37,6 +37,8 @@ _TO_THE_TOP = 1e-6
 _ROUNDING = 1e-13
 _STEPS = 500
 _MOST_CELLS = 1 << 21
+_NOTHING = 1e-2
+"""A gap of log-likelihood, over all reports, that is nothing beside what chance moves it by."""
 
 
 def em(
@@ -215,7 +217,7 @@ def _maximised(parts: Sequence[Part], tolerance: float) -> Solved | None:
     joined = np.concatenate([m * w for m, w in zip(matrices, weights, strict=True)], axis=1)
     targets = np.concatenate([part.counts / n for part in parts])
     shares, steps, gap = maximum(joined, targets, tolerance, _STEPS)
-    if not gap <= tolerance:
+    if gap * n > _NOTHING:
         return None
     # Of the reports given their channels: a channel's share is no part of its likelihood.
     likelihood = sum(
@@ -223,7 +225,7 @@ def _maximised(parts: Sequence[Part], tolerance: float) -> Solved | None:
         for part, matrix in zip(parts, matrices, strict=True)
         for seen in [part.counts > 0]
     )
-    return Solved(shares, steps, likelihood, True, gap)
+    return Solved(shares, steps, likelihood, gap <= tolerance, gap)
 
 
 def default_tolerance(epsilon: float, n: int) -> float:
