@@ -298,20 +298,19 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
     from dither.cli.showing import console, new_table, print_paragraphs
 
     shown = new_table()
+    theory = any(v.predicted is not None or v.promised is not None for v in verdicts)
     shown.add_column("release", overflow="fold")
-    for name in ("guessed right", "interval", "theory", "allowed"):
+    for name in ("guessed right", "interval", *(("theory",) if theory else ()), "allowed"):
         shown.add_column(name, justify="right")
     shown.add_column("verdict", overflow="fold")
     for v in verdicts:
-        theory = v.predicted if v.predicted is not None else v.promised
-        shown.add_row(
-            v.release,
-            _share(v.success),
-            f"{_share(v.low)} to {_share(v.high)}",
-            "" if theory is None else ("≥ " if v.predicted is None else "") + _share(theory),
-            _share(v.bound) if v.epsilon is not None else "all",
-            str(v.outcome),
-        )
+        cells = [v.release, _share(v.success), f"{_share(v.low)} to {_share(v.high)}"]
+        if v.predicted is not None:
+            cells.append(_share(v.predicted))
+        elif theory:
+            cells.append("" if v.promised is None else f"≥ {_share(v.promised)}")
+        allowed = _share(v.bound) if v.epsilon is not None else "all"
+        shown.add_row(*cells, allowed, str(v.outcome))
     console().print(shown)
     first = verdicts[0]
     lines = [
