@@ -144,7 +144,7 @@ def test_no_finite_epsilon_says_so():
     """A delta below the chance of failure: the least one is named, and the exit code tells."""
     result = run("approximate(1, 1e-5)", "--delta", "1e-7")
     assert result.exit_code == 1
-    assert "it must be above 1e-05" in result.output
+    assert "it must be at least 1e-05" in result.output
 
 
 def test_ties_go_to_the_numeric_row():
