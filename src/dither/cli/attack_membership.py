@@ -44,6 +44,9 @@ Examples:
               help="Of the survey, to train on.")  # fmt: skip
 @click.option("--shadows", type=click.IntRange(4), default=32, show_default=True,
               help="Models of each kind.")  # fmt: skip
+@click.option("--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+              default=0.999, show_default=True,
+              help="Of intervals, and that an honest release is not accused.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
               help="Of coins and models, not of noise.")  # fmt: skip
 @click.option("--plot", "picture", type=FILE, help="Draw the ROC curves: .png, .svg, .pdf.")
@@ -53,6 +56,7 @@ def membership(
     method: str,
     records: int,
     shadows: int,
+    confidence: float,
     seed: int,
     picture: Path | None,
 ) -> None:
@@ -70,20 +74,20 @@ def membership(
     if not models and not mus:
         models, mus = MODELS, (0.5, 1.0, 2.0)
     rows = women()
+    common: dict[str, Any] = {"seed": seed, "confidence": confidence}
     results: list[tuple[str, Membership]] = []
     some = rows.sample(records, seed=seed)
     data = (some.drop("affairs", "affair").to_numpy(), some["affair"].to_numpy())
     for name in models:
         with waiting(f"training {shadows} models: {name}"):
-            found = attack(_model(name), data, method, models=shadows, seed=seed, name=name)
+            found = attack(_model(name), data, method, models=shadows, name=name, **common)
         results.append((name, found))
     for mu in mus:
         release, loss, years = noisy_years(rows, mu)
         with waiting(f"releasing sums at μ = {mu:g}"):
-            found = attack(
-                release, years, method, loss=loss, seed=seed, name=f"private sum, μ = {mu:g}"
-            )
-        results.append((f"private sum, μ = {mu:g}", found))
+            name = f"private sum, μ = {mu:g}"
+            found = attack(release, years, method, loss=loss, name=name, **common)
+        results.append((name, found))
     shown = new_table()
     shown.add_column("release")
     for name in ("area", "allowed", "found at 1 % accused", "allowed"):
@@ -106,7 +110,8 @@ def membership(
         "",
         "Area under the ROC curve: how often a member is ranked above another (blindly 0.5). "
         "Found: the share of members accused while 1 % of others are. Intervals are nominal, at "
-        "99 %. The adversary of a sum knows all others; that of a model has data like it.",
+        f"{100 * confidence:g} %. The adversary of a sum knows all others; that of a model has "
+        "data like it.",
     )
     if picture is not None:
         from dither.plots.attack_members import draw_membership

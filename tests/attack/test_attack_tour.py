@@ -1,0 +1,209 @@
+"""The commands on rows, counts and members, and the page of the tour."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from dither.cli import main
+from dither.cli.attack_page import Attempt, Chapter, Page
+
+pytest.importorskip("statsmodels")
+
+
+def run(*words: str, code: int = 0) -> str:
+    """What the command prints."""
+    done = CliRunner().invoke(main, ["attack", *words])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """A release of coarse ages and a public table, as CSV."""
+    release, public = tmp_path / "release.csv", tmp_path / "public.csv"
+    ages = [31, 38, 44, 47, 52]
+    pl.DataFrame(
+        {
+            "age": ["[30, 40)"] * 2 + ["[40, 50)"] * 2 + ["[50, 60)"],
+            "ill": ["yes", "yes", "no", "yes", "no"],
+        }
+    ).write_csv(release)
+    pl.DataFrame({"name": list("abcde"), "age": ages}).write_csv(public)
+    return str(release), str(public)
+
+
+def test_linkage_of_files(files: tuple[str, str], tmp_path: Path) -> None:
+    """People are looked up, the attack is scored, classes are read, a picture is drawn."""
+    release, public = files
+    picture = tmp_path / "found.png"
+    told = run("linkage", release, public, "--keys", "age", "--same-order", "--plot", str(picture))
+    assert "1 fit exactly one, and for 1 of them it is theirs" in " ".join(told.split())
+    assert picture.is_file()
+    told = run("linkage", release, "--keys", "age", "--sensitive", "ill", "--value", "yes")
+    assert "3 of 5 people are given away" in " ".join(told.split())
+    assert "The prior is 60.0 %" in told
+
+
+def test_linkage_of_the_survey() -> None:
+    """Without files: the survey, raw and 10-anonymous."""
+    told = run("linkage")
+    for figure in ("61.9 %", "1,097", "2,260", "245"):
+        assert figure in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["linkage", "--keys", "age"],
+        ["linkage", "RELEASE"],
+        ["linkage", "RELEASE", "--keys", "age"],
+        ["linkage", "RELEASE", "--keys", "aeg", "--sensitive", "ill"],
+        ["linkage", "RELEASE", "--keys", "age", "--sensitive", "ill", "--value", "perhaps"],
+        ["differencing", "--target", "id = 1"],
+        ["differencing", "--plot", "picture.txt"],
+        ["membership", "--mu", "0"],
+        ["tour", "--out", "page.txt"],
+    ],
+)
+def test_what_does_not_fit_is_refused(words: list[str], files: tuple[str, str]) -> None:
+    """With a message, and no trace."""
+    asked = [files[0] if word == "RELEASE" else word for word in words]
+    done = CliRunner().invoke(main, ["attack", *asked])
+    assert done.exit_code in (1, 2)
+    assert "Error" in done.output
+
+
+def test_differencing_of_the_survey(tmp_path: Path) -> None:
+    """A few targets, exactly and at one ε; an honest release is not accused."""
+    picture = tmp_path / "found.png"
+    told = run("differencing", "--targets", "10", "--epsilon", "2", "--plot", str(picture))
+    assert re.search(r"exact counts +100.0 %", told)
+    assert re.search(r"counts at ε = 2 each .* 88.1 %", told)
+    assert picture.is_file()
+
+
+def test_differencing_of_a_policy(tmp_path: Path) -> None:
+    """The policy's own ledger is charged for two answers, and one bounds the guess."""
+    people = pl.DataFrame({"id": range(50), "ill": [i % 2 for i in range(50)]})
+    people.write_parquet(tmp_path / "people.parquet")
+    policy = tmp_path / "dither.toml"
+    policy.write_text(
+        f"""
+[budget]
+epsilon = 10
+ledger = "{tmp_path / "people.ledger"}"
+
+[tables.people]
+source = "{tmp_path / "people.parquet"}"
+
+[tables.people.columns]
+id = {{ bounds = [0, 100] }}
+ill = {{ bounds = [0, 1] }}
+"""
+    )
+    asked = ["--policy", str(policy), "--target", "id = 7", "--secret", "ill = 1"]
+    told = run("differencing", *asked, "--epsilon", "3")
+    assert "95.3 %" in told
+    assert "Charged: ε = 6" in told
+
+
+def test_membership_of_a_sum() -> None:
+    """One private sum, held against its curve; accused wrongly once in a million runs."""
+    told = run("membership", "--mu", "1", "--confidence", "0.999999")
+    assert "0.760" in told
+    assert "9.2 %" in told
+
+
+def test_membership_of_a_model(tmp_path: Path) -> None:
+    """A small tree remembers."""
+    pytest.importorskip("sklearn")
+    picture = tmp_path / "roc.png"
+    asked = ["--model", "tree", "--records", "300", "--shadows", "8", "--plot", str(picture)]
+    assert "tree" in run("membership", *asked)
+    assert picture.is_file()
+
+
+class Parts(HTMLParser):
+    """Tags that are opened and closed, and what they refer to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.sources: list[str] = []
+        self.ids: set[str] = set()
+        self.alts = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.sources += [found[k] or "" for k in ("src", "href") if k in found]
+        self.ids |= {found["id"] or ""} if "id" in found else set()
+        self.alts += tag == "img" and bool(found.get("alt"))
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def read(text: str) -> Parts:
+    """The page, with every tag closed."""
+    parts = Parts()
+    parts.feed(text)
+    assert parts.open == []
+    return parts
+
+
+def test_the_tour_is_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All four steps run, three are broken, and the page needs nothing from outside."""
+    from fractions import Fraction
+
+    from dither.cli import attack_story
+
+    monkeypatch.setattr(attack_story, "TARGETS", 8)
+    monkeypatch.setattr(attack_story, "EPSILONS", (Fraction(1, 10), Fraction(1)))
+    monkeypatch.setattr(attack_story, "PEOPLE", 60)
+    monkeypatch.setattr(attack_story, "ASKED", 480)
+    out = tmp_path / "tour.html"
+    told = run("tour", "--out", str(out))
+    assert told.count("broken") == 3
+    assert "bounded" in told
+    text = out.read_text(encoding="utf-8")
+    page = read(text)
+    pictures = [s for s in page.sources if s.startswith("data:image/png;base64,")]
+    assert len(pictures) == page.alts == 5
+    assert {s for s in page.sources if not s.startswith("data:")} == {
+        f"#step{i}" for i in range(1, 5)
+    }
+    assert {f"step{i}" for i in range(1, 5)} <= page.ids
+    assert not re.search(r"https?://|@import|url\(", text)
+    assert "1,097 women" in text
+    assert "exists; write over it" in run("tour", "--out", str(out), code=2)
+
+
+def test_a_page_escapes_what_it_is_told() -> None:
+    """Nothing that is said becomes markup."""
+    step = Chapter("a < b", "x & y", broken=False)
+    step.say("`<script>` & <b>")
+    step.code("<i>")
+    step.table(["<u>"], [["<s>"]])
+    step.try_out(Attempt("<em>", 0.5, 0.5, False, "<q>", 0.6))
+    text = Page("<t>", "<l>", [step], "<f>").html()
+    read(text)
+    for tag in ("<script>", "<b>", "<i>", "<u>", "<s>", "<em>", "<q>", "<t>", "<l>", "<f>"):
+        assert tag not in text
+
+
+def test_bars_say_their_numbers() -> None:
+    """A success, a blind guess and a bound are all on the bar."""
+    step = Chapter("one", "fine", broken=False)
+    step.try_out(Attempt("guess", 0.25, 0.125, False, "", 0.75))
+    (bar,) = step.body
+    for mark in ("width:25.0%", "left:12.5%", "left:75.0%", "25.0 %"):
+        assert mark in bar
+    assert "no attack exceeds 75.0 % on average" in Page("t", "l", [step], "f").html()
