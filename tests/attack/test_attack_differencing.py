@@ -204,6 +204,7 @@ def test_refusals_tell_nothing() -> None:
         ({"repeats": 0}, "repeats"),
         ({"epsilon": 1}, "epsilon"),
         ({"session": 3}, "session"),
+        ({"confidence": 1.0}, "confidence"),
     ],
 )
 def test_what_does_not_fit_is_refused(asked: dict[str, Any], match: str) -> None:
@@ -211,6 +212,13 @@ def test_what_does_not_fit_is_refused(asked: dict[str, Any], match: str) -> None
     given: dict[str, Any] = {"session": lambda _: 0, "target": ["a", "b"], "secret": "ill", **asked}
     with pytest.raises(ArgumentError, match=match):
         differencing(**given)
+
+
+def test_an_answer_that_is_no_number_is_not_told() -> None:
+    """A text that a callable gives may be data."""
+    with pytest.raises(ArgumentError, match="number") as caught:
+        differencing(lambda _: "top-secret", "a", "ill")  # type: ignore[arg-type,return-value]
+    assert "top-secret" not in str(caught.value)
 
 
 def test_a_session_needs_an_epsilon(tmp_path: Path) -> None:

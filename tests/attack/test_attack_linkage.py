@@ -132,6 +132,15 @@ def test_a_truth_that_does_not_fit_is_refused(truth: Any) -> None:
         linkage(release, public, ["x"], truth=truth)
 
 
+@pytest.mark.parametrize(
+    "asked", [{"confidence": 0}, {"confidence": True}, {"covers": {"x": 3}}, {"seed": -1}]
+)
+def test_what_does_not_fit_is_refused(asked: dict[str, Any]) -> None:
+    """Arguments are named."""
+    with pytest.raises(ArgumentError, match=next(iter(asked))):
+        linkage(pl.DataFrame({"x": [1]}), pl.DataFrame({"x": [1]}), ["x"], **asked)
+
+
 def test_pictures(tmp_path: Path) -> None:
     """One with a verdict, one without."""
     release, public = pl.DataFrame({"x": [1, 2, 2]}), pl.DataFrame({"x": [1, 2, 2]})

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.attack.classes import Classes, hidden, in_classes
-from dither.attack.tables import Ints
+from dither.attack.tables import Ints, sure
 from dither.attack.verdict import Score, Verdict, judge
 from dither.attack.worlds import SimulatedWorld, whole
 from dither.errors import ArgumentError
@@ -153,7 +153,10 @@ def background(
     >>> [round(one.certain, 3) for one in found.known], found.ruled_out
     ([0.0, 0.333, 1.0], 2)
     """
+    confidence = sure(confidence)
     found = in_classes(table, quasi, sensitive, name)
+    if not isinstance(companions, Iterable) or isinstance(excluded, str):
+        raise ArgumentError("companions and excluded must be lists: [0, 4, 8], ['flu']")
     amounts = sorted({whole("companions", j, 0) for j in companions})
     barred = [hidden(found.values, value, "excluded") for value in excluded]
     if len(barred) >= len(found.values):

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dither.attack.tables import sure
 from dither.attack.verdict import Score, Verdict, judge
 from dither.attack.worlds import SimulatedWorld, whole
 from dither.errors import ArgumentError
@@ -170,6 +171,7 @@ def differencing(
     rounds = whole("repeats", repeats, 1)
     real = _truth(truth, len(chosen))
     known = _others(others, len(chosen))
+    level = sure(confidence)
     desk = _Desk.of(session, table, epsilon, loss)
     differences = np.empty(len(chosen))
     first: list[Loss] = []
@@ -193,7 +195,7 @@ def differencing(
             _predicted(desk.scale, rounds, known is not None),
             name or desk.name(rounds),
             SimulatedWorld.of(seed),
-            confidence,
+            level,
         )
     return Differencing(len(chosen), differences, guesses, total, desk.spent, verdict)
 
@@ -263,7 +265,11 @@ class _Desk:
 
         def answer(condition: str) -> tuple[float, Loss | None]:
             found = session(condition)
-            return (math.nan if found is None else float(found)), loss
+            try:
+                return (math.nan if found is None else float(found)), loss
+            except (TypeError, ValueError):
+                pass
+            raise ArgumentError("session must answer a condition with a number, or None to refuse")
 
         return _Desk(answer)
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dither.attack.classes import Classes, in_classes
-from dither.attack.tables import Ints
+from dither.attack.tables import Ints, sure
 from dither.attack.verdict import Score, Verdict, judge
 from dither.attack.worlds import SimulatedWorld
 
@@ -127,6 +127,7 @@ def homogeneity(
     >>> found.given_away, found.largest
     (3, 3)
     """
+    confidence = sure(confidence)
     found = in_classes(table, quasi, sensitive, name)
     generator = SimulatedWorld.of(seed)
     certain = (found.counts > 0).sum(axis=1) == 1

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dither.attack.tables import Ints, Mask, codes, columns, coverage, grouped, opened
+from dither.attack.tables import Ints, Mask, codes, columns, coverage, grouped, opened, sure
 from dither.attack.verdict import Score, Verdict, judge
 from dither.attack.worlds import SimulatedWorld
 from dither.errors import ArgumentError
@@ -150,6 +150,12 @@ def linkage(
     there, known = opened(release, "release"), opened(public, "public")
     by = columns(keys, "keys", there, release)
     columns(by, "keys", known)
+    level = sure(confidence)
+    for label in (covers or {}).values():
+        if not isinstance(label, Mapping) or not all(
+            isinstance(under, Iterable) and not isinstance(under, str) for under in label.values()
+        ):
+            raise ArgumentError("covers must give, by column, a list of values for each label")
     generator = SimulatedWorld.of(seed)
     real = _truth(truth, release, there.height, known.height)
     candidates, guesses = _looked_up(there, known, by, covers or {}, generator)
@@ -173,7 +179,7 @@ def linkage(
             pure=None,
             epsilon=None,
             predicted=_expected(candidates[here]),
-            confidence=confidence,
+            confidence=level,
         )
     return Linkage(
         tuple(by),

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from dither.attack.member_models import attacked, confidences, trained_on
 from dither.attack.member_statistics import play_statistic
 from dither.attack.roc import Rate, Roc, allowed_area
+from dither.attack.tables import sure
 from dither.attack.verdict import Score, Verdict, judge
 from dither.attack.worlds import SimulatedWorld, whole
 from dither.errors import ArgumentError
@@ -159,6 +160,7 @@ def membership(
         raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}")
     if loss is not None and not isinstance(loss, Loss):
         raise ArgumentError("loss must be a Loss, such as privacy.gaussian(1.0)")
+    confidence = sure(confidence)
     generator = SimulatedWorld.of(seed)
     if hasattr(model_or_statistic, "predict_proba"):
         features, labels = _labelled(data)

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.attack.classes import Classes, hidden, in_classes
+from dither.attack.tables import sure
 from dither.attack.verdict import Score, Verdict, judge
 from dither.attack.worlds import SimulatedWorld
 from dither.errors import ArgumentError
@@ -136,6 +137,7 @@ def skewness(
     >>> found.prior, found.gain, found.auc
     (0.5, 1.5, 0.75)
     """
+    confidence = sure(confidence)
     found = in_classes(table, quasi, sensitive, name)
     which = hidden(found.values, value, "value")
     if len(found.values) < 2:
