@@ -55,6 +55,23 @@ def noise_of_the_second():
     return lambda data: data + float(np.random.default_rng(next(calls) // 3).laplace())
 
 
+def a_walk():
+    """Each call's noise is the last one's and a little more."""
+    state, steps = [0.0], np.random.default_rng(3)
+
+    def mechanism(data):
+        state[0] = 0.95 * state[0] + steps.laplace()
+        return data + state[0]
+
+    return mechanism
+
+
+def sorted_batches():
+    """Noise that is fresh in each batch, and handed out in order."""
+    steps = np.random.default_rng(4)
+    return lambda data, size: data + np.sort(steps.laplace(size=size))
+
+
 @pytest.mark.parametrize(
     ("made", "words"),
     [
@@ -64,6 +81,8 @@ def noise_of_the_second():
         (one_noise_for_both, "differ by a constant"),
         (one_noise_in_whole_numbers, "differ by a constant"),
         (a_short_list, "come again after 101 calls"),
+        (a_walk, "carried on"),
+        (sorted_batches, "carried on"),
         (noise_of_the_second, "come again at the next call"),
     ],
 )

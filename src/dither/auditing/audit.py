@@ -240,6 +240,9 @@ def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, bool]:
     if found is None:
         found = reuse.same_difference(outcomes.raw[:n], outcomes.raw[n:])
     late = reuse.repeats_in_time(here) or reuse.repeats_in_time(there)
+    if late is None and outcomes.raw.shape[1]:
+        first = outcomes.raw[:, 0]
+        late = reuse.alike_in_time(first[:n]) or reuse.alike_in_time(first[n:])
     return found or late, late is None
 
 

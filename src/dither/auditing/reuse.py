@@ -15,10 +15,19 @@ import numpy.typing as npt
 from dither.auditing.bounds import lower_bound, upper_bound
 from dither.auditing.outcomes import Codes, Floats
 
-__all__ = ["RARE", "fixed_output", "repeats_in_time", "same_again", "same_difference"]
+__all__ = [
+    "RARE",
+    "alike_in_time",
+    "fixed_output",
+    "repeats_in_time",
+    "same_again",
+    "same_difference",
+]
 
 RARE = 1e-9
 """Of each test, the probability to name a mechanism whose draws are independent."""
+
+_LEAST_PAIRS = 50
 
 
 def fixed_output(here: Codes, there: Codes) -> str | None:
@@ -84,24 +93,44 @@ def repeats_in_time(codes: Codes) -> str | None:
     lags = {1, *_gaps(codes[:half])}
     late = codes[half:]
     for lag in sorted(lags):
-        blocks = len(late) // (4 * lag)
-        if blocks < 1:
-            continue
-        # Pairs without a call in common, so that they are independent.
-        quarter = late[: 2 * lag * blocks].reshape(blocks, 2, lag)
-        near = quarter[:, 0] == quarter[:, 1]
-        rest = late[2 * lag * blocks :]
-        middle = len(rest) // 2
-        far = rest[:middle] == rest[middle : 2 * middle]
-        level = RARE / (2 * len(lags))
-        if near.size < 50 or far.size < 50:
-            continue
-        if lower_bound(int(near.sum()), near.size, level) > upper_bound(
-            int(far.sum()), far.size, level
-        ):
+        if _nearer(late, lag, RARE / (2 * len(lags))):
             after = "at the next call" if lag == 1 else f"after {lag:,} calls"
             return f"outputs come again {after} more often than by chance: its noise is reused"
     return None
+
+
+def alike_in_time(values: Floats) -> str | None:
+    """Whether numbers at consecutive calls are alike more often than by chance, as in a walk.
+
+    The first half of the calls names the quarters; in the second half, pairs in one quarter are
+    counted as in `repeats_in_time`.
+    """
+    known = values[~np.isnan(values)]
+    half = len(known) // 2
+    if half < _LEAST_PAIRS:
+        return None
+    edges = np.sort(known[:half])[[half // 4, half // 2, 3 * half // 4]]
+    if _nearer(np.searchsorted(edges, known[half:], side="right"), 1, RARE / 2):
+        return (
+            "outputs of consecutive calls are alike more often than by chance: noise is carried on"
+        )
+    return None
+
+
+def _nearer(codes: npt.NDArray[np.int64], lag: int, level: float) -> bool:
+    """Whether codes at a lag are equal more often than codes far apart, each bound at a level."""
+    blocks = len(codes) // (4 * lag)
+    # Pairs without a call in common, so that they are independent.
+    quarter = codes[: 2 * lag * blocks].reshape(blocks, 2, lag)
+    near = quarter[:, 0] == quarter[:, 1]
+    rest = codes[2 * lag * blocks :]
+    middle = len(rest) // 2
+    # At distances of all lengths: a single one may be a period too.
+    far = rest[:middle] == rest[middle : 2 * middle][::-1]
+    if min(near.size, far.size) < _LEAST_PAIRS:
+        return False
+    least = lower_bound(int(near.sum()), near.size, level)
+    return least > upper_bound(int(far.sum()), far.size, level)
 
 
 def _gaps(codes: Codes) -> list[int]:
