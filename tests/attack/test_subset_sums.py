@@ -133,15 +133,15 @@ def test_fewer_queries_than_people_leave_no_trace_of_error(method: str) -> None:
 
 @pytest.mark.parametrize("sigma", [4.0, 16.0])
 def test_success_of_least_squares_is_predicted(sigma: float) -> None:
-    """Measured success is within 2 % of Φ(1/(2σ_x)), five deviations of 4,000 bits or more."""
-    verdict = attack.subset_sums(200, 1000, attack.gaussian(sigma), method="least squares").run(
-        20, seed=1, controls=False
+    """Measured success is within five deviations of 4,000 bits of Φ(1/(2σ_x))."""
+    verdict = attack.subset_sums(80, 400, attack.gaussian(sigma), method="least squares").run(
+        50, seed=1, controls=False
     )
-    assert verdict.predicted == pytest.approx(predicted_success(200, 1000, sigma))
+    assert verdict.predicted == pytest.approx(predicted_success(80, 400, sigma))
     spread = math.sqrt(0.25 / 4000)
     assert abs(verdict.success - (verdict.predicted or 0)) < 5.2 * spread
     assert verdict.predicted == pytest.approx(
-        NormalDist().cdf(0.5 / (2 * sigma / math.sqrt(1000 - 200 - 1)))
+        NormalDist().cdf(0.5 / (2 * sigma / math.sqrt(400 - 80 - 1)))
     )
 
 
