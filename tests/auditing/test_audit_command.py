@@ -89,6 +89,8 @@ def test_a_violation_among_all_is_told(run, monkeypatch):
         ((), "one of them"),
         (("--all", "--planted"), "one of them"),
         (("--all", "--d0", "1"), "go with MODULE:FUNCTION"),
+        (("--all", "--samples", "0"), "is not in the range x>=1"),
+        (("--all", "--time-limit", "-1"), "is not in the range x>=0"),
         (("audited_by_test:count",), "give both --d0 and --d1"),
         (("audited_by_test:cuont", "--d0", "1", "--d1", "2"), "did you mean 'count'"),
         (("audited_by_test:ROWS", "--d0", "1", "--d1", "2"), "is not a function"),

@@ -44,7 +44,11 @@ Examples:
 @click.option("--mu", type=float, help="Claimed of Gaussian privacy, in the place of both.")
 @click.option("--d0", metavar="JSON|MODULE:NAME", help="One dataset.")
 @click.option("--d1", metavar="JSON|MODULE:NAME", help="Its neighbour.")
-@click.option("--samples", type=int, help="Of each dataset.  [default: 100000; 20000 with --all]")
+@click.option(
+    "--samples",
+    type=click.IntRange(1),
+    help="Of each dataset.  [default: 100000; 20000 with --all]",
+)
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -57,7 +61,9 @@ Examples:
     default=None,
     help="Whether it takes (data, size).  [default: if its second argument is called size]",
 )
-@click.option("--time-limit", type=float, help="Seconds of sampling for each mechanism.")
+@click.option(
+    "--time-limit", type=click.FloatRange(0), help="Seconds of sampling for each mechanism."
+)
 @click.option("--plot", "picture", type=FILE, help="Draw the events: .png, .svg, .pdf.")
 def audit(
     target: str | None,
