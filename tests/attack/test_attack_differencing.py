@@ -185,6 +185,13 @@ def test_a_budget_stops_the_attack(tmp_path: Path) -> None:
         differencing(session, "id = 1", "ill = 1", epsilon=1)
 
 
+def test_repeats_are_averaged() -> None:
+    """The difference is the mean over repeats, outliers and all."""
+    answers = iter([5, 5, 5, 5, 9, 3])
+    found = differencing(lambda _: next(answers), "a", "ill", repeats=3)
+    assert found.differences.tolist() == [2.0]
+
+
 def test_refusals_tell_nothing() -> None:
     """A release that answers no small difference leaves the attacker guessing 'no'."""
     found = differencing(lambda _: None, ["a", "b"], "ill", truth=[True, False])

@@ -227,13 +227,13 @@ def test_private_training_keeps_to_its_bound() -> None:
 
 
 def test_the_null_control_is_even() -> None:
-    """Scores of no confidence at all are no better than a coin, for either method."""
+    """Pure noise is a coin, though a threshold fitted to its own 40 members would win 60 %."""
     rng = np.random.default_rng(4)
-    member = trained_on(300, 20, rng)
+    member = trained_on(40, 200, rng)
     noise = rng.normal(size=member.shape)
     for method in ("lira", "loss"):
         _, guesses = attacked(noise, member, method)
-        assert abs((guesses == member).mean() - 0.5) < 6 * 0.5 / np.sqrt(member.size) + 0.01
+        assert abs((guesses == member).mean() - 0.5) < 6 * 0.5 / np.sqrt(member.size)
 
 
 @pytest.mark.parametrize("kind", ["forest", "regression"])
