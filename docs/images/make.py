@@ -1,8 +1,7 @@
 """Draw the pictures of the pages: ``python docs/images/make.py [ideas]``.
 
-Those of README and tutorial are of releases, so their noise differs every time. Those of ``ideas/``,
-``attacks/``, ``local/`` and ``anonymize.md`` are computed: each page draws its own in a hidden
-block, which the tests run too.
+Those of README and tutorial are of releases, so their noise differs every time. The other pages'
+are computed: each draws its own in a hidden block, which the tests run too.
 """
 
 from __future__ import annotations
