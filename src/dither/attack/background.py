@@ -85,6 +85,9 @@ class Background:
     ruled_out: int | None
     concerned: int | None
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """A line for each amount of knowledge."""
         c = self.classes

@@ -72,6 +72,9 @@ class Differencing:
     spent: Fraction
     verdict: Verdict | None
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """What was found, and the verdict."""
         says = int(self.guesses.sum())

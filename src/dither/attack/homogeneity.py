@@ -61,6 +61,9 @@ class Homogeneity:
         """Of all people, those given away."""
         return self.given_away / self.classes.people
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """What was found, and the verdict."""
         c = self.classes

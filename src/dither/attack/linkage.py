@@ -72,6 +72,9 @@ class Linkage:
         """People whom at least one row fits."""
         return int((self.candidates > 0).sum())
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """What was found, and the verdict."""
         lines = [

@@ -73,6 +73,9 @@ class Membership:
         """True alarms at a rate of false alarms."""
         return self.roc.tpr(fpr)
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """Area, true alarms at 1 % of false alarms, what the loss allows, and the verdict."""
         lines = [

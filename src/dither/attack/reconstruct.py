@@ -121,6 +121,9 @@ class Reconstruction:
                 left[name] = max(answers.values())
         return dict(sorted(left.items(), key=lambda item: item[1]))
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """The result in a paragraph for people.
 

@@ -78,6 +78,9 @@ class Skewness:
         """People whose probability is now ``above`` or more."""
         return int((self.posterior >= above * (1.0 - 1e-12)).sum())
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """What was found, and the verdict."""
         text = (

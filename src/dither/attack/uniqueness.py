@@ -68,6 +68,9 @@ class Uniqueness:
     quasi: tuple[str, ...]
     sizes: tuple[Alone, ...]
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """A line for each number of columns."""
         lines = [f"Share of {self.people:,} people whom nobody shares all values with:"]

@@ -116,6 +116,9 @@ class Verdict:
         """The share of targets that were guessed right."""
         return self.score.share
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """The verdict in a paragraph for people.
 
