@@ -63,7 +63,7 @@ Array = npt.NDArray[Any]
 _ROUNDING = 1e-8
 """Relative charge on delta: binomial masses err by under 1e-10, thresholds and sums by less."""
 
-_ROUGH = 4
+_ROUGH = 2
 """Classes of uniform answers while the search is far from its end."""
 
 _SINGLE = 128
@@ -97,7 +97,7 @@ class Shuffled:
     p: float
     answers: int | None = None
     hidden: int | None = None
-    classes: int = 16
+    classes: int = 12
 
     def delta(self, epsilon: float) -> Bound:
         """The divergence of the counts at an epsilon, rounding and cut tails included."""
@@ -119,12 +119,12 @@ class Shuffled:
         if self.answers is None:
             high = self._root(target, 1, 0.0, top, 1e-11)
             return Bound(self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high, self.method)
-        return self._refined(target, rough._root(target, 1, 0.0, top, 1e-3))
+        return self._refined(target, rough._root(target, 1, 0.0, top, 1e-2))
 
     def _refined(self, target: float, near: float) -> Bound:
         """Both ends of epsilon from one close by: the secant of log delta, then checked.
 
-        The classes leave a gap of some 1e-4 of epsilon, so a closer search gains nothing.
+        The classes leave a gap of some 1e-3 of epsilon, so a closer search gains nothing.
         """
         goal = math.log(target)
         steps: list[tuple[float, tuple[float, float]]] = []
