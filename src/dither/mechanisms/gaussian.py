@@ -28,12 +28,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 from dither import noise
-from dither.mechanisms.additive import Integers, check_amount
+from dither.mechanisms.additive import check_amount
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.reals import Answer, check_step, released, steps_l2_squared
+from dither.mechanisms.reals import RealNoise, check_step, steps_l2_squared
 from dither.mechanisms.search import largest_parameter
 from dither.mechanisms.selection import check_whole
 from dither.privacy import Charge, Loss, Neighbours
@@ -42,7 +42,7 @@ __all__ = ["Gaussian"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(RealNoise):
     """Gaussian noise for real answers, bound to its exact sigma2 and step.
 
     Parameters
@@ -167,44 +167,6 @@ class Gaussian:
         return self.noise.privacy_loss(
             l2_squared=square, coordinates=dimension, neighbours=neighbours
         )
-
-    def release(self, answer: Answer) -> Any:
-        """Say the answer with noise.
-
-        Parameters
-        ----------
-        answer : number, sequence of numbers or array
-            Finite; ints, Fractions, Decimals and floats (read as the decimals they print as).
-
-        Returns
-        -------
-        Fraction, tuple of Fraction, or array of float64
-            Points of the lattice; for an array, each correctly rounded to a double.
-
-        Raises
-        ------
-        ArgumentError
-            The answer is empty, or holds what is no finite number.
-        """
-        return released(answer, self.step, self.noise)
-
-    def draw(self, size: int | tuple[int, ...]) -> Integers:
-        """Draw independent noise in steps, int64, of the given shape."""
-        return self.noise.draw(size)
-
-    @property
-    def variance(self) -> float:
-        """Of the noise, in squared units of the answer."""
-        return self.noise.variance * float(self.step) ** 2
-
-    def half_width(self, confidence: float) -> float:
-        """A w with Pr[|released - answer| <= w] >= confidence, rounding included."""
-        return float((self.noise.half_width(confidence) + Fraction(1, 2)) * self.step)
-
-    def tail(self, t: Fraction | int) -> Fraction:
-        """A proven upper bound of Pr[|released - answer| >= t], t in the answer's units."""
-        steps = check_amount("t", t, zero=True) / self.step - Fraction(1, 2)
-        return self.noise.tail(math.ceil(steps))
 
     def parameters(self) -> dict[str, str]:
         """The law and its exact parameters as text, for certificates."""

@@ -32,11 +32,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import AdditiveNoise, check_amount
+from dither.mechanisms.additive import AdditiveNoise, Integers, check_amount
 from dither.mechanisms.selection import check_whole
 from dither.numeric import Lattice, directed, exact
 
-__all__ = ["Answer", "Number", "check_step", "released", "steps_l1", "steps_l2_squared"]
+__all__ = ["Answer", "Number", "RealNoise", "check_step", "steps_l1", "steps_l2_squared"]
 
 Number = int | float | Fraction | Decimal | str
 """A real number; a float is read as the decimal that it prints as."""
@@ -44,6 +44,57 @@ Number = int | float | Fraction | Decimal | str
 Answer = Number | Iterable[Number] | npt.NDArray[Any]
 
 _FINE = 20
+
+
+class RealNoise:
+    """What noise on real answers offers, whatever its law: points of a lattice of a step."""
+
+    __slots__ = ()
+
+    step: Fraction
+
+    @property
+    def noise(self) -> AdditiveNoise:
+        """The integer noise, in steps."""
+        raise NotImplementedError
+
+    def release(self, answer: Answer) -> Any:
+        """Say the answer with noise.
+
+        Parameters
+        ----------
+        answer : number, sequence of numbers or array
+            Finite; ints, Fractions, Decimals and floats (read as the decimals they print as).
+
+        Returns
+        -------
+        Fraction, tuple of Fraction, or array of float64
+            Points of the lattice; for an array, each correctly rounded to a double.
+
+        Raises
+        ------
+        ArgumentError
+            The answer is empty, or holds what is no finite number.
+        """
+        return released(answer, self.step, self.noise)
+
+    def draw(self, size: int | tuple[int, ...]) -> Integers:
+        """Draw independent noise in steps, int64, of the given shape."""
+        return self.noise.draw(size)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise, in squared units of the answer."""
+        return self.noise.variance * float(self.step) ** 2
+
+    def half_width(self, confidence: float) -> float:
+        """A w with Pr[|released - answer| <= w] >= confidence, rounding included."""
+        return float((self.noise.half_width(confidence) + Fraction(1, 2)) * self.step)
+
+    def tail(self, t: Fraction | int) -> Fraction:
+        """A proven upper bound of Pr[|released - answer| >= t], t in the answer's units."""
+        steps = check_amount("t", t, zero=True) / self.step - Fraction(1, 2)
+        return self.noise.tail(math.ceil(steps))
 
 
 def check_step(step: Fraction | int | None, sensitivity: Fraction, dimension: int) -> Fraction:
