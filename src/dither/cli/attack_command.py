@@ -129,7 +129,8 @@ def _show_found(found: Reconstruction) -> None:
         print_paragraphs("", f"... and {found.count - 3:,} more.")
     settling = [name for name, left in found.settled_by().items() if left == 1]
     if found.complete and settling:
-        names = "; ".join(settling[:4]) + ("; ..." if len(settling) > 4 else "")
+        more = f"; and {len(settling) - 4} more" if len(settling) > 4 else ""
+        names = "; ".join(settling[:4]) + more
         print_paragraphs("", f"One more published count would leave one database, any of: {names}.")
 
 
