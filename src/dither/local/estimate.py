@@ -15,6 +15,7 @@ from dither.local.channel import Channel
 from dither.local.domain import Value
 from dither.local.postprocess import postprocess as apply_rule
 from dither.local.postprocess import project
+from dither.numeric import check_confidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -187,8 +188,7 @@ class Estimate:
 
 def estimate(counted: Aggregate, rule: str, confidence: float) -> Estimate:
     """Read an aggregate; see `Aggregate.estimate`."""
-    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
-        raise ArgumentError("confidence must be a number strictly between 0 and 1, such as 0.95")
+    level = check_confidence(confidence)
     if counted.n == 0:
         raise ArgumentError("there are no reports to estimate from")
     channel = counted.channel
@@ -207,7 +207,7 @@ def estimate(counted: Aggregate, rule: str, confidence: float) -> Estimate:
         rejected=counted.rejected,
         postprocess=rule,
         biased=rule != "none" or not channel.unbiased,
-        confidence=float(confidence),
+        confidence=level,
         raw=raw,
         plausible=plausible,
     )

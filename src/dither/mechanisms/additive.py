@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 
-__all__ = ["AdditiveNoise", "Integers", "check_amount", "check_confidence"]
+__all__ = ["AdditiveNoise", "Integers", "check_amount"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -65,13 +65,6 @@ def check_amount(name: str, value: Fraction | int, *, zero: bool = False) -> Fra
     if value < 0 or (value == 0 and not zero):
         raise ArgumentError(f"{name} must be {wanted}")
     return Fraction(value)
-
-
-def check_confidence(confidence: float) -> float:
-    """A confidence level strictly between 0 and 1."""
-    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
-        raise ArgumentError("confidence must be a number strictly between 0 and 1, such as 0.95")
-    return float(confidence)
 
 
 def shape_of(size: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -34,13 +34,13 @@ from fractions import Fraction
 from typing import Self
 
 from dither.errors import ArgumentError, BudgetError
-from dither.mechanisms.additive import check_confidence
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.inversion import sum_half_width
 from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
+from dither.numeric import check_confidence
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["BinaryTree", "RunningCount"]

@@ -45,17 +45,11 @@ from statistics import NormalDist
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import (
-    Integers,
-    check_amount,
-    check_confidence,
-    shape_of,
-    smallest_half_width,
-)
+from dither.mechanisms.additive import Integers, check_amount, shape_of, smallest_half_width
 from dither.mechanisms.analytic import discrete_delta, discrete_sigma2, mass_below
 from dither.mechanisms.composable import gaussian_pair
 from dither.mechanisms.search import largest_parameter
-from dither.numeric import directed
+from dither.numeric import check_confidence, directed
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["DiscreteGaussian"]

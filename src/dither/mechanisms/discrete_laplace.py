@@ -29,16 +29,10 @@ from fractions import Fraction
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import (
-    Integers,
-    check_amount,
-    check_confidence,
-    shape_of,
-    smallest_half_width,
-)
+from dither.mechanisms.additive import Integers, check_amount, shape_of, smallest_half_width
 from dither.mechanisms.composable import laplace_pair
 from dither.mechanisms.search import largest_parameter
-from dither.numeric import directed
+from dither.numeric import check_confidence, directed
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["DiscreteLaplace"]

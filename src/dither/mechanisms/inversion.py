@@ -29,9 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_confidence
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.numeric import check_confidence
 
 __all__ = ["sum_half_width"]
 

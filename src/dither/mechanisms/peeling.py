@@ -30,7 +30,7 @@ from typing import Self
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount, check_confidence
+from dither.mechanisms.additive import check_amount
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.exponential import Exponential
@@ -41,6 +41,7 @@ from dither.mechanisms.selection import (
     check_whole,
     smallest_shortfall,
 )
+from dither.numeric import check_confidence
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Peeling"]

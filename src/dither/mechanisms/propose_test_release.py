@@ -34,12 +34,13 @@ from typing import Self
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount, check_confidence
+from dither.mechanisms.additive import check_amount
 from dither.mechanisms.composable import approximate_class
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
 from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
+from dither.numeric import check_confidence
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["ProposeTestRelease"]

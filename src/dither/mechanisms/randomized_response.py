@@ -43,10 +43,10 @@ import numpy.typing as npt
 from dither import noise, privacy
 from dither.errors import ArgumentError
 from dither.mechanisms import coins
-from dither.mechanisms.additive import Integers, check_amount, check_confidence
+from dither.mechanisms.additive import Integers, check_amount
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
-from dither.numeric import directed
+from dither.numeric import check_confidence, directed
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["RandomizedResponse"]

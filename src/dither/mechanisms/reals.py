@@ -23,6 +23,7 @@ The step must not be taken from the data. Left out, it is the largest power of t
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -46,7 +47,7 @@ Answer = Number | Iterable[Number] | npt.NDArray[Any]
 _FINE = 20
 
 
-class RealNoise:
+class RealNoise(ABC):
     """What noise on real answers offers, whatever its law: points of a lattice of a step."""
 
     __slots__ = ()
@@ -54,9 +55,9 @@ class RealNoise:
     step: Fraction
 
     @property
+    @abstractmethod
     def noise(self) -> AdditiveNoise:
         """The integer noise, in steps."""
-        raise NotImplementedError
 
     def release(self, answer: Answer) -> Any:
         """Say the answer with noise.

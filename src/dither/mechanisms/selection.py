@@ -23,9 +23,9 @@ import numpy as np
 
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount, check_confidence
+from dither.mechanisms.additive import check_amount
 from dither.mechanisms.search import smallest_epsilon
-from dither.numeric import directed
+from dither.numeric import check_confidence, directed
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Selection", "check_integers", "check_whole", "smallest_shortfall"]

@@ -46,11 +46,11 @@ import numpy as np
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import Integers, check_amount, check_confidence
+from dither.mechanisms.additive import Integers, check_amount
 from dither.mechanisms.composable import approximate_class
 from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_integers
-from dither.numeric import directed
+from dither.numeric import check_confidence, directed
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["SmoothMedian"]

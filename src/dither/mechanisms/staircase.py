@@ -40,18 +40,11 @@ import numpy.typing as npt
 from dither import noise
 from dither.errors import ArgumentError
 from dither.mechanisms import coins
-from dither.mechanisms.additive import (
-    Integers,
-    check_amount,
-    check_confidence,
-    log_of,
-    shape_of,
-    smallest_half_width,
-)
+from dither.mechanisms.additive import Integers, check_amount, log_of, shape_of, smallest_half_width
 from dither.mechanisms.composable import pure_class
 from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_whole
-from dither.numeric import directed
+from dither.numeric import check_confidence, directed
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Staircase"]

@@ -43,17 +43,10 @@ import numpy as np
 from dither import noise
 from dither.errors import ArgumentError
 from dither.mechanisms import coins
-from dither.mechanisms.additive import (
-    Integers,
-    check_amount,
-    check_confidence,
-    log_of,
-    shape_of,
-    smallest_half_width,
-)
+from dither.mechanisms.additive import Integers, check_amount, log_of, shape_of, smallest_half_width
 from dither.mechanisms.composable import approximate_class
 from dither.mechanisms.search import least_epsilon
-from dither.numeric import directed
+from dither.numeric import check_confidence, directed
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Tulap"]

@@ -4,6 +4,7 @@ The ground that everything else stands on. No number that carries privacy is a f
 is read once, as the decimal its writer meant, and doubles leave only through a stated rounding.
 """
 
+from dither.numeric.arguments import check_confidence
 from dither.numeric.directed import (
     exp_lower,
     exp_upper,
@@ -23,6 +24,7 @@ __all__ = [
     "SecureWords",
     "SimulatedWords",
     "Words",
+    "check_confidence",
     "common",
     "exact",
     "exp_lower",

@@ -18,7 +18,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.mechanisms import smallest_epsilon
-from dither.mechanisms.additive import check_confidence
+from dither.numeric import check_confidence
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
 from dither.query.estimates import Measured, estimate

@@ -14,7 +14,7 @@ from dither.engines.base import FAILED
 from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, LedgerError, nearest
 from dither.ledger import Charged
 from dither.mechanisms import largest_epsilon
-from dither.mechanisms.additive import check_confidence
+from dither.numeric import check_confidence
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
 from dither.query.answers import answer_of

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dither.errors import ArgumentError
 from dither.local.means.interval import Interval
 from dither.local.means.numeric import NumericChannel
+from dither.numeric import check_confidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -169,8 +170,7 @@ def mean(aggregate: Aggregate, *, confidence: float = 0.95) -> MeanEstimate:
         raise ArgumentError(
             f"a mean needs a channel for numbers, which {channel.kind} is not; use estimate()"
         )
-    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
-        raise ArgumentError("confidence must be a number strictly between 0 and 1, such as 0.95")
+    level = check_confidence(confidence)
     n = aggregate.n
     if n < 2:
         raise ArgumentError("there must be at least two reports to estimate a mean and its error")
@@ -186,6 +186,6 @@ def mean(aggregate: Aggregate, *, confidence: float = 0.95) -> MeanEstimate:
         n=n,
         rejected=aggregate.rejected,
         biased=not channel.unbiased,
-        confidence=float(confidence),
+        confidence=level,
         notes=() if channel.unbiased else (_SDPM,),
     )
