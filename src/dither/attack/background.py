@@ -31,9 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.attack.classes import Classes, hidden, in_classes
-from dither.attack.tables import Ints, sure
+from dither.attack.tables import Ints
 from dither.attack.verdict import Score, Verdict, judge
-from dither.attack.worlds import SimulatedWorld, whole
+from dither.attack.worlds import SimulatedWorld, sure, whole
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.attack.tables import sure
 from dither.attack.verdict import Score, Verdict, judge
-from dither.attack.worlds import SimulatedWorld, whole
+from dither.attack.worlds import SimulatedWorld, sure, whole
 from dither.errors import ArgumentError
 from dither.privacy import Loss, approximate, compose
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dither.attack.verdict import Score, Verdict, judge
-from dither.attack.worlds import SimulatedWorld, whole
+from dither.attack.worlds import SimulatedWorld, sure, whole
 from dither.errors import ArgumentError
 from dither.privacy import Loss
 
@@ -154,8 +154,7 @@ class Experiment:
         Verdict
         """
         plays = whole("runs", runs, 1)
-        if not (isinstance(confidence, float) and 0.0 < confidence < 1.0):
-            raise ArgumentError("confidence must be a number above 0 and below 1, such as 0.99")
+        confidence = sure(confidence)
         rng = SimulatedWorld.of(seed)
         defended = [self._play(self.release, rng) for _ in range(plays)]
         control = null = None

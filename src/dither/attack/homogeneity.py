@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dither.attack.classes import Classes, in_classes
-from dither.attack.tables import Ints, sure
+from dither.attack.tables import Ints
 from dither.attack.verdict import Score, Verdict, judge
-from dither.attack.worlds import SimulatedWorld
+from dither.attack.worlds import SimulatedWorld, sure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dither.attack.tables import Ints, Mask, codes, columns, coverage, grouped, opened, sure
+from dither.attack.tables import Ints, Mask, codes, columns, coverage, grouped, opened
 from dither.attack.verdict import Score, Verdict, judge
-from dither.attack.worlds import SimulatedWorld
+from dither.attack.worlds import SimulatedWorld, sure
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ import numpy.typing as npt
 from dither.attack.member_models import attacked, confidences, trained_on
 from dither.attack.member_statistics import play_statistic
 from dither.attack.roc import Rate, Roc, allowed_area
-from dither.attack.tables import sure
 from dither.attack.verdict import Score, Verdict, judge
-from dither.attack.worlds import SimulatedWorld, whole
+from dither.attack.worlds import SimulatedWorld, sure, whole
 from dither.errors import ArgumentError
 from dither.privacy import Loss
 

@@ -25,9 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.attack.classes import Classes, hidden, in_classes
-from dither.attack.tables import sure
 from dither.attack.verdict import Score, Verdict, judge
-from dither.attack.worlds import SimulatedWorld
+from dither.attack.worlds import SimulatedWorld, sure
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:

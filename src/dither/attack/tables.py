@@ -18,28 +18,13 @@ import polars as pl
 
 from dither.errors import ArgumentError, nearest
 
-__all__ = ["codes", "columns", "coverage", "grouped", "opened", "sure"]
+__all__ = ["codes", "columns", "coverage", "grouped", "opened"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _INTERVAL = re.compile(r"^([\[(])\s*([^,\[\]()]+?)\s*,\s*([^,\[\]()]+?)\s*([\])])$")
 _ORDER = re.compile(r"^(<=|>=|<|>|≤|≥)\s*(\S+)$")
-
-
-def sure(confidence: float) -> float:
-    """A confidence, checked.
-
-    Raises
-    ------
-    ArgumentError
-        Where it is not above 0 and below 1.
-    """
-    if isinstance(confidence, bool) or not isinstance(confidence, float | int):
-        raise ArgumentError("confidence must be a number above 0 and below 1, such as 0.99")
-    if not 0.0 < confidence < 1.0:
-        raise ArgumentError("confidence must be a number above 0 and below 1, such as 0.99")
-    return float(confidence)
 
 
 def opened(table: object, argument: str) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dither.errors import ArgumentError, DitherError
 
-__all__ = ["SimulatedWorld", "needed", "whole"]
+__all__ = ["SimulatedWorld", "needed", "sure", "whole"]
 
 
 class SimulatedWorld:
@@ -35,6 +35,21 @@ class SimulatedWorld:
         if isinstance(seed, np.random.Generator):
             return seed
         return np.random.Generator(np.random.PCG64DXSM(whole("seed", seed, 0)))
+
+
+def sure(confidence: float) -> float:
+    """A confidence, checked.
+
+    Raises
+    ------
+    ArgumentError
+        Where it is not above 0 and below 1.
+    """
+    if isinstance(confidence, bool) or not isinstance(confidence, float | int):
+        raise ArgumentError("confidence must be a number above 0 and below 1, such as 0.99")
+    if not 0.0 < confidence < 1.0:
+        raise ArgumentError("confidence must be a number above 0 and below 1, such as 0.99")
+    return float(confidence)
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
