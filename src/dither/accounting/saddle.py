@@ -12,23 +12,25 @@ truth, and it takes microseconds: K is a sum over groups, each kept on one grid 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dither.accounting.least import Array
 from dither.privacy import Loss
-from dither.privacy.terms import SampledGaussianTerm
+from dither.privacy.side import Side
+from dither.privacy.terms import SampledGaussianTerm, Term
 from dither.privacy.views import sides
 
-__all__ = ["LossSaddle", "PureSaddle"]
+__all__ = ["LossSaddle", "PureSaddle", "moments_known"]
 
 _POINTS = 200
 _APART = 2e-3
 """Relative distance of the points that K'' is taken from."""
 
 
-class Saddle:
+class Saddle(ABC):
     """Totals of ``counts[i]`` mechanisms of each group, as a function of levels and slack.
 
     Parameters
@@ -50,9 +52,9 @@ class Saddle:
         log_delta = math.log(slack or self.delta)
         return max(self._epsilon(k, log_delta) for k in self.moments(levels))
 
+    @abstractmethod
     def moments(self, levels: Array) -> Array:
         """K on the grid, a row for each direction."""
-        raise NotImplementedError
 
     def _epsilon(self, k: Array, log_delta: float) -> float:
         c, n = self.c, _POINTS
@@ -82,7 +84,7 @@ class LossSaddle(Saddle):
     Parameters
     ----------
     makes : sequence of callable
-        From a level to a loss whose log-moments are known.
+        From a level to a loss whose `moments_known`.
     """
 
     def __init__(
@@ -107,16 +109,26 @@ class LossSaddle(Saddle):
 
     def _one(self, i: int, level: float) -> Array:
         if (i, level) not in self.kept:
-            loss = self.makes[i](level)
             rows = []
-            for side in sides(loss):
-                terms = side.upper_terms if side.upper_terms is not None else side.moments
-                # A sampled Gaussian's moments are quadratures: the certified engines are faster.
-                if terms is None or any(isinstance(t, SampledGaussianTerm) for t in terms):
-                    raise NotImplementedError
+            for side in sides(self.makes[i](level)):
+                terms = _terms(side)
+                assert terms is not None, "moments_known is asked first"
                 rows.append(sum((t.log_moment(self.at) for t in terms), np.zeros_like(self.at)))
             self.kept[i, level] = np.array(rows)
         return self.kept[i, level]
+
+
+def moments_known(loss: Loss) -> bool:
+    """Whether log-moments of both directions are at hand, quicker than the certified engines."""
+    return all(_terms(side) is not None for side in sides(loss))
+
+
+def _terms(side: Side) -> Sequence[Term] | None:
+    terms = side.upper_terms if side.upper_terms is not None else side.moments
+    # A sampled Gaussian's moments are quadratures.
+    if terms is None or any(isinstance(t, SampledGaussianTerm) for t in terms):
+        return None
+    return terms
 
 
 def _log_cosh(x: Array) -> Array:

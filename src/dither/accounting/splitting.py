@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dither.accounting.least import Array, Wanted, largest_factor, least
-from dither.accounting.saddle import LossSaddle
+from dither.accounting.saddle import LossSaddle, moments_known
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
 from dither.privacy.loss import number
@@ -169,14 +169,9 @@ def _total(
     def exact(levels: Array, _: float) -> float:
         return float(composed(levels.tolist()).epsilon(delta))
 
-    if delta == 0:
+    if delta == 0 or not all(moments_known(make(1.0)) for make in makes):
         return exact
-    near = LossSaddle(makes, counts, epsilon, delta)
-    try:
-        near.moments(np.ones(len(counts)))
-    except NotImplementedError:
-        return exact
-    return near.total
+    return LossSaddle(makes, counts, epsilon, delta).total
 
 
 def _square(scale: float) -> float:
