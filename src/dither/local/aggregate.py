@@ -73,7 +73,7 @@ class Aggregate:
         """Merge two aggregates of the same channel; order and grouping make no difference."""
         if not isinstance(other, Aggregate):
             return NotImplemented
-        if self.channel.hash != other.channel.hash:
+        if not self._of_channel(other.channel):
             raise ArgumentError(
                 "aggregates must be of the same channel to be added: "
                 f"{self.channel.kind} {self.channel.hash[:8]} and "
@@ -86,6 +86,10 @@ class Aggregate:
             self.rejected + other.rejected,
         )
 
+    def _of_channel(self, channel: Channel) -> bool:
+        """Whether these counts are of this channel, by its hash where it is another object."""
+        return self.channel is channel or self.channel.hash == channel.hash
+
     def __radd__(self, other: object) -> Aggregate:
         """Let ``sum`` begin from its 0."""
         if isinstance(other, int) and other == 0:
@@ -96,7 +100,7 @@ class Aggregate:
         if not isinstance(other, Aggregate):
             return NotImplemented
         return (
-            self.channel.hash == other.channel.hash
+            self._of_channel(other.channel)
             and (self.n, self.rejected) == (other.n, other.rejected)
             and bool(np.array_equal(self.counts, other.counts))
         )

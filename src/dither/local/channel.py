@@ -31,7 +31,16 @@ if TYPE_CHECKING:
     from dither.local.aggregate import Aggregate
     from dither.local.shuffling import ShuffledReports
 
-__all__ = ["Channel", "DomainLike", "Tally", "channel_from_dict", "checked_epsilon", "codes_within"]
+__all__ = [
+    "Channel",
+    "DomainLike",
+    "Tally",
+    "channel_from_dict",
+    "checked_cells",
+    "checked_epsilon",
+    "checked_pairs",
+    "codes_within",
+]
 
 DomainLike = int | Domain | list[Any] | tuple[Any, ...] | range | set[Any] | frozenset[Any]
 Codes = npt.NDArray[np.int64]
@@ -42,6 +51,7 @@ Tally = tuple[Counts, int, int]
 
 _KINDS: dict[str, type[Channel]] = {}
 _MAX_EPSILON = 40
+_MAX_CELLS = 1 << 26
 
 
 class Channel(ABC):
@@ -280,6 +290,14 @@ class Channel(ABC):
         """
         return None
 
+    @property
+    def blanket(self) -> tuple[int, int] | None:
+        """For a randomised response: its answers, and how many of these everybody gives.
+
+        These hide one value among others once the reports are shuffled; None for other channels.
+        """
+        return None
+
     def shuffled(self, n: int) -> ShuffledReports:
         """The central guarantee of n reports whose order is forgotten.
 
@@ -371,6 +389,18 @@ def checked_shares(frequencies: Any, k: int, name: str = "frequencies") -> Share
     if not np.all(np.isfinite(f)) or f.min() < 0 or abs(f.sum() - 1) > 1e-6:
         raise ArgumentError(f"{name} must be at least 0 and sum to 1")
     return f
+
+
+def checked_cells(k: int, m: int) -> None:
+    """Refuse a matrix of k values and m reports that would fill the memory."""
+    if k * m > _MAX_CELLS:
+        raise ArgumentError(f"the matrix would have {k:,} × {m:,} cells; use a smaller domain")
+
+
+def checked_pairs(k: int) -> None:
+    """Refuse a covariance of so many values that its matrix would fill the memory."""
+    if k * k > _MAX_CELLS:
+        raise ArgumentError("the covariance of so many values is too large; use the variance")
 
 
 def codes_within(reports: Any, m: int) -> tuple[Codes, int]:

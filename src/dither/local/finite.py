@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.errors import ArgumentError
 from dither.local.chances import exp_bounds
-from dither.local.channel import Channel, Codes, Counts, Shares, Tally, codes_within
+from dither.local.channel import Channel, Codes, Counts, Shares, Tally, checked_cells, codes_within
 from dither.local.domain import column
 from dither.local.guarantee import ClassPair
 from dither.numeric import directed
@@ -21,7 +21,6 @@ __all__ = ["FiniteChannel", "hockey_stick", "worst_pair"]
 
 Array = npt.NDArray[np.float64]
 
-_MAX_CELLS = 1 << 26
 _CHUNK = 1 << 22
 
 
@@ -45,8 +44,7 @@ class FiniteChannel(Channel):
     def matrix(self) -> Array:
         """Pr[report y | value x] in floating point, shape (k, outputs); rows sum to 1."""
         k, m = len(self.domain), self.outputs
-        if k * m > _MAX_CELLS:
-            raise ArgumentError(f"the matrix would have {k:,} × {m:,} cells; use a smaller domain")
+        checked_cells(k, m)
         return np.array([[float(self.exact(x, y)) for y in range(m)] for x in range(k)])
 
     @property
@@ -110,24 +108,30 @@ class FiniteChannel(Channel):
 
 def hockey_stick(channel: FiniteChannel, x: int, other: int, epsilon: Fraction) -> Fraction:
     """An upper bound of delta(epsilon) of code x against another: sum over y of (p - e^eps q)+."""
-    low, _ = exp_bounds(epsilon)
-    pairs = ((channel.exact(x, y), channel.exact(other, y)) for y in range(channel.outputs))
-    return sum((max(Fraction(0), p - low * q) for p, q in pairs), Fraction(0))
+    return _divergence(_row(channel, x), _row(channel, other), epsilon)
 
 
 def worst_pair(channel: FiniteChannel, xs: Codes, others: Codes, epsilon: Fraction) -> ClassPair:
     """The worst delta and log-ratio of any code of one class against any other of another."""
+    rows = {x: _row(channel, x) for x in {*xs.tolist(), *others.tolist()}}
     delta, ratio = Fraction(0), 0.0
-    for x in xs.tolist():
-        for other in others.tolist():
-            if x == other:
-                continue
-            delta = max(delta, hockey_stick(channel, x, other, epsilon))
-            for y in range(channel.outputs):
-                p, q = channel.exact(x, y), channel.exact(other, y)
-                if p > 0:
-                    ratio = max(ratio, log_ratio(p, q))
+    for x, other in product(xs.tolist(), others.tolist()):
+        if x != other:
+            delta = max(delta, _divergence(rows[x], rows[other], epsilon))
+            # Many reports have the same pair of chances, and one logarithm.
+            pairs = set(zip(rows[x], rows[other], strict=True))
+            ratio = max(ratio, *(log_ratio(p, q) for p, q in pairs if p > 0))
     return ClassPair(directed.float_up(delta), ratio)
+
+
+def _row(channel: FiniteChannel, x: int) -> list[Fraction]:
+    return [channel.exact(x, y) for y in range(channel.outputs)]
+
+
+def _divergence(row: list[Fraction], other: list[Fraction], epsilon: Fraction) -> Fraction:
+    low, _ = exp_bounds(epsilon)
+    pairs = zip(row, other, strict=True)
+    return sum((max(Fraction(0), p - low * q) for p, q in pairs), Fraction(0))
 
 
 def log_ratio(p: Fraction, q: Fraction) -> float:

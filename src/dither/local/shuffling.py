@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from dither import accounting, privacy
 from dither.errors import ArgumentError
 from dither.local.channel import Channel
-from dither.local.frequency.graded import GradedResponse
-from dither.local.frequency.grr import GRR
-from dither.local.frequency.sdgrr import SDGRR
 from dither.privacy import Bound, Loss, Neighbours
 
 __all__ = ["ShuffledReports", "shuffled"]
@@ -73,24 +70,21 @@ class ShuffledReports:
 
 def shuffled(channel: Channel, n: int) -> ShuffledReports:
     """The central loss of n shuffled reports; see `Channel.shuffled`."""
-    promise = channel.guarantee
-    epsilon = max(pair.ratio for pair in promise.pairs.values())
-    if isinstance(channel, GradedResponse):
-        h = sum(channel.high)
-        if h < 2:
+    promise, blanket = channel.guarantee, channel.blanket
+    between, epsilon = "any two values", max(pair.ratio for pair in promise.pairs.values())
+    if blanket is not None and "high" in promise.classes:
+        if blanket[1] < 2:
             raise ArgumentError(
                 "shuffling amplifies between two high values only, and this channel has one"
             )
-        epsilon = promise.pairs["high", "high"].ratio
-        k = len(channel.domain) if isinstance(channel, SDGRR) else h
-        central = accounting.shuffle(n, epsilon, randomiser="grr", k=k, hidden=h)
-        return ShuffledReports(n, "two high values", central, epsilon)
+        between, epsilon = "two high values", promise.pairs["high", "high"].ratio
     if not math.isfinite(epsilon):
         raise ArgumentError(
             f"shuffling does not amplify a {channel.kind} report: some reports exclude values"
         )
-    if isinstance(channel, GRR):
-        central = accounting.shuffle(n, epsilon, randomiser="grr", k=len(channel.domain))
-    else:
+    if blanket is None:
         central = accounting.shuffle(n, epsilon)
-    return ShuffledReports(n, "any two values", central, epsilon)
+    else:
+        answers, shared = blanket
+        central = accounting.shuffle(n, epsilon, randomiser="grr", k=answers, hidden=shared)
+    return ShuffledReports(n, between, central, epsilon)

@@ -24,10 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
-from dither.local.channel import Codes, Counts, DomainLike, Shares, checked_epsilon
+from dither.local.channel import Codes, DomainLike, Shares, checked_epsilon
 from dither.local.domain import Domain
 from dither.local.finite import FiniteChannel
 from dither.local.guarantee import Guarantee
+from dither.local.support import SupportChannel
 from dither.numeric import Words
 
 __all__ = ["GRR"]
@@ -37,7 +38,7 @@ _PART = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class GRR(FiniteChannel):
+class GRR(SupportChannel, FiniteChannel):
     """Generalised (k-ary) randomised response.
 
     Parameters
@@ -101,6 +102,11 @@ class GRR(FiniteChannel):
         return found
 
     @property
+    def blanket(self) -> tuple[int, int]:
+        """Everybody gives every answer."""
+        return len(self.domain), len(self.domain)
+
+    @property
     def guarantee(self) -> Guarantee:
         """epsilon-local DP."""
         return Guarantee.uniform(self.epsilon)
@@ -119,20 +125,9 @@ class GRR(FiniteChannel):
         return out
 
     @property
-    def largest_step(self) -> Shares:
-        """1/(p - q)."""
-        return np.full(len(self.domain), 1 / float(self._p - self._q))
-
-    def decode(self, counts: Counts, n: int) -> Shares:
-        """(share - q)/(p - q)."""
-        p, q = float(self._p), float(self._q)
-        return np.asarray((counts / n - q) / (p - q))
-
-    def noise_variance(self, frequencies: Shares) -> Shares:
-        """(f·p(1-p) + (1-f)·q(1-q))/(p-q)², for one report."""
-        p, q = float(self._p), float(self._q)
-        f = frequencies
-        return np.asarray((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (p - q) ** 2)
+    def support(self) -> tuple[float, float]:
+        """p and q of the module's docstring."""
+        return float(self._p), float(self._q)
 
     @property
     def _p(self) -> Fraction:

@@ -29,7 +29,16 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, checked_epsilon
+from dither.local.channel import (
+    Channel,
+    Codes,
+    Counts,
+    DomainLike,
+    Shares,
+    checked_cells,
+    checked_epsilon,
+    checked_pairs,
+)
 from dither.local.domain import Domain
 from dither.local.finite import FiniteChannel
 from dither.local.guarantee import Guarantee
@@ -39,7 +48,6 @@ from dither.numeric import Words
 __all__ = ["Hadamard", "best_blocks"]
 
 _MAX_BLOCKS = 1 << 12
-_MAX_CELLS = 1 << 26
 
 
 def best_blocks(k: int, epsilon: Fraction) -> int:
@@ -141,8 +149,7 @@ class Hadamard(FiniteChannel):
     def matrix(self) -> Shares:
         """a in each value's set and c outside it, shape (k, K)."""
         k, m = len(self.domain), self.outputs
-        if k * m > _MAX_CELLS:
-            raise ArgumentError(f"the matrix would have {k:,} × {m:,} cells; use a smaller domain")
+        checked_cells(k, m)
         a, c = (float(v) for v in self._chances)
         x, y = np.arange(k)[:, None], np.arange(m)[None, :]
         even = parity((1 + x // self.blocks) & (y % self.width)) == 0
@@ -201,8 +208,7 @@ class Hadamard(FiniteChannel):
     def noise_covariance(self, frequencies: Shares) -> Shares:
         """Two values of a block are tied by the one whose column is the exclusive or of theirs."""
         k, f = len(self.domain), frequencies
-        if k * k > _MAX_CELLS:
-            raise ArgumentError("the covariance of so many values is too large; use the variance")
+        checked_pairs(k)
         block, column = np.arange(k) % self.blocks, 1 + np.arange(k) // self.blocks
         padded = np.zeros((self.blocks, self.width))
         padded[block, column] = f

@@ -37,7 +37,16 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.chances import ONE, threshold
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, checked_epsilon
+from dither.local.channel import (
+    Channel,
+    Codes,
+    Counts,
+    DomainLike,
+    Shares,
+    Tally,
+    checked_epsilon,
+    checked_pairs,
+)
 from dither.local.domain import Domain
 from dither.local.frequency.unary import UnaryChannel, check_telling
 from dither.local.guarantee import Guarantee
@@ -48,7 +57,6 @@ __all__ = ["SHE", "THE", "best_threshold"]
 
 _MAX_CLAMP = 1 << 20
 _CHUNK = 1 << 22
-_MAX_CELLS = 1 << 26
 _STEPS = 1024
 
 
@@ -163,8 +171,7 @@ class SHE(Channel):
 
     def noise_covariance(self, frequencies: Shares) -> Shares:
         """Diagonal: the bins' noises are independent."""
-        if frequencies.size**2 > _MAX_CELLS:
-            raise ArgumentError("the covariance of so many values is too large; use the variance")
+        checked_pairs(frequencies.size)
         return np.diag(self.noise_variance(frequencies))
 
     def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:

@@ -33,13 +33,23 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, checked_epsilon
+from dither.local.channel import (
+    Channel,
+    Codes,
+    Counts,
+    DomainLike,
+    Shares,
+    Tally,
+    checked_epsilon,
+    checked_pairs,
+)
 from dither.local.domain import Domain
 from dither.local.finite import FiniteChannel
 from dither.local.guarantee import Guarantee
 from dither.local.guessing import bit_guesses, bit_worlds
 from dither.local.hashing import bucket, bucket_edges, cells, words_of
 from dither.local.rows import rows_within
+from dither.local.support import SupportChannel
 from dither.numeric import Words
 
 __all__ = ["BLH", "FLH", "OLH", "best_buckets"]
@@ -64,7 +74,7 @@ def best_buckets(epsilon: Fraction) -> int:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _Hashed(Channel):
+class _Hashed(SupportChannel):
     """What BLH, OLH and FLH share: the law of a bucket, and what a support is worth."""
 
     domain: Domain
@@ -112,27 +122,10 @@ class _Hashed(Channel):
         others -= self.buckets * (others >= self.buckets)
         return np.where(coins(self.truth, right.size, words), right, others)
 
-    @property
-    def largest_step(self) -> Shares:
-        """1/(p - q)."""
-        p, q = self.support
-        return np.full(len(self.domain), 1 / (p - q))
-
-    def _read(self, supports: Counts, n: int) -> Shares:
-        p, q = self.support
-        return np.asarray((supports / n - q) / (p - q))
-
-    def noise_variance(self, frequencies: Shares) -> Shares:
-        """(f·p(1-p) + (1-f)·q(1-q))/(p-q)², for one report."""
-        p, q = self.support
-        f = frequencies
-        return np.asarray((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (p - q) ** 2)
-
     def noise_covariance(self, frequencies: Shares) -> Shares:
         """Supports of two values are all but uncorrelated: only unequal buckets tie them."""
         f, k = frequencies, len(self.domain)
-        if k * k > _MAX_CELLS:
-            raise ArgumentError("the covariance of so many values is too large; use the variance")
+        checked_pairs(k)
         (p, q), w = self.support, self._sizes
         q0 = float(self._chances[1])
         neither = float(((q0 + (p - q0) * w) * w**2).sum()) - q**2
@@ -223,10 +216,6 @@ class OLH(_Hashed):
         """How many reports support each value."""
         rows, bad = rows_within(reports, (_SEEDS, self.buckets))
         return support_counts(rows, self.buckets, len(self.domain)), rows.shape[0], bad
-
-    def decode(self, counts: Counts, n: int) -> Shares:
-        """(supports/n - q)/(p - q)."""
-        return self._read(counts, n)
 
     def guessed(self, prior: Shares | None) -> Shares:
         """Under an ideal hash; see `dither.local.guessing`."""
@@ -419,7 +408,7 @@ class FLH(_Hashed, FiniteChannel):
             part = table[first : first + step]
             right = bucket_table(first + np.arange(part.shape[0]), supports.size, self.buckets)
             supports += np.take_along_axis(part, right.T, axis=1).sum(axis=0)
-        return self._read(supports, n)
+        return SupportChannel.decode(self, supports, n)
 
     def collision_error(self, frequencies: Any) -> float:
         """The standard error that the fixed list of hash functions adds, whatever n is.

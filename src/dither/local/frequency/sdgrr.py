@@ -109,6 +109,11 @@ class SDGRR(GradedResponse):
         np.fill_diagonal(found, np.where(mask, c1, c3))
         return found
 
+    @property
+    def blanket(self) -> tuple[int, int]:
+        """Everybody gives the high answers."""
+        return len(self.domain), sum(self.high)
+
     def _elsewhere(self, codes: Codes, words: Words) -> Codes:
         k = len(self.domain)
         others = codes + 1 + pick(k - 1, codes.size, words)

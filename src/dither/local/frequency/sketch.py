@@ -21,6 +21,7 @@ Source. Differential Privacy Team, Apple, "Learning with privacy at scale", 2017
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,7 +32,16 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, checked_epsilon
+from dither.local.channel import (
+    Channel,
+    Codes,
+    Counts,
+    DomainLike,
+    Shares,
+    Tally,
+    checked_epsilon,
+    checked_pairs,
+)
 from dither.local.domain import Domain, Value, column
 from dither.local.finite import FiniteChannel
 from dither.local.frequency.packed import packed_rows
@@ -112,12 +122,13 @@ class _Sketch(Channel):
         known = _digests([text_bytes(self.domain.values[c]) for c in distinct.tolist()])
         return self._randomise(known[inverse], words)
 
+    @abstractmethod
     def _randomise(self, digests: Digests, words: Words) -> npt.NDArray[Any]:
-        raise NotImplementedError
+        """Reports of hashed values."""
 
+    @abstractmethod
     def _readings(self, counts: Counts) -> Shares:
         """Debiased counts of every function's buckets, shape (hashes, buckets)."""
-        raise NotImplementedError
 
     def decode(self, counts: Counts, n: int) -> Shares:
         """The domain's values as candidates."""
@@ -177,8 +188,7 @@ class _Sketch(Channel):
         return others
 
     def _pairs(self, frequencies: Shares) -> Shares:
-        if frequencies.size**2 > _MAX_CELLS:
-            raise ArgumentError("the covariance of so many values is too large; use the variance")
+        checked_pairs(frequencies.size)
         return np.asarray(frequencies[:, None] + frequencies[None, :])
 
 

@@ -28,18 +28,26 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, checked_epsilon
+from dither.local.channel import (
+    Channel,
+    Codes,
+    DomainLike,
+    Shares,
+    Tally,
+    checked_epsilon,
+    checked_pairs,
+)
 from dither.local.domain import Domain
 from dither.local.frequency.packed import count_columns, packed_rows, row_bytes
 from dither.local.guarantee import Guarantee
 from dither.local.guessing import subset_guesses, subset_worlds
+from dither.local.support import SupportChannel
 from dither.numeric import Words
 
 __all__ = ["SubsetSelection", "best_size"]
 
 _CELLS = 1 << 24
 _MAX_VALUES = 1 << 14
-_MAX_CELLS = 1 << 26
 
 
 def best_size(k: int, epsilon: Fraction) -> int:
@@ -56,7 +64,7 @@ def _rare(k: int, w: int, e: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class SubsetSelection(Channel):
+class SubsetSelection(SupportChannel):
     """Subset selection; a report is a row of ceil(k/8) bytes, one bit a value (`numpy.packbits`).
 
     Parameters
@@ -193,23 +201,6 @@ class SubsetSelection(Channel):
         k, w, p = len(self.domain), self.size, Fraction(self.truth, ONE)
         return float(p), float((p * (w - 1) + (1 - p) * w) / (k - 1))
 
-    @property
-    def largest_step(self) -> Shares:
-        """1/(p - q)."""
-        p, q = self.support
-        return np.full(len(self.domain), 1 / (p - q))
-
-    def decode(self, counts: Counts, n: int) -> Shares:
-        """(share of the sets - q)/(p - q)."""
-        p, q = self.support
-        return np.asarray((counts / n - q) / (p - q))
-
-    def noise_variance(self, frequencies: Shares) -> Shares:
-        """(f·p(1-p) + (1-f)·q(1-q))/(p-q)², for one report."""
-        p, q = self.support
-        f = frequencies
-        return np.asarray((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (p - q) ** 2)
-
     def guessed(self, prior: Shares | None) -> Shares:
         """In closed form; see `dither.local.guessing`."""
         return subset_guesses(len(self.domain), self.size, self.support[0], prior)
@@ -221,8 +212,7 @@ class SubsetSelection(Channel):
     def noise_covariance(self, frequencies: Shares) -> Shares:
         """From how often a set holds two values at once."""
         k, w, f = len(self.domain), self.size, frequencies
-        if k * k > _MAX_CELLS:
-            raise ArgumentError("the covariance of so many values is too large; use the variance")
+        checked_pairs(k)
         p, q = self.support
         one = p * (w - 1) / (k - 1) - p * q
         others = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / ((k - 1) * max(1, k - 2))

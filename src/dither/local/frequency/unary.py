@@ -30,7 +30,15 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, threshold
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, checked_epsilon
+from dither.local.channel import (
+    Codes,
+    Counts,
+    DomainLike,
+    Shares,
+    Tally,
+    checked_epsilon,
+    checked_pairs,
+)
 from dither.local.domain import Domain
 from dither.local.frequency.packed import (
     count_columns,
@@ -41,14 +49,13 @@ from dither.local.frequency.packed import (
 )
 from dither.local.guarantee import Guarantee
 from dither.local.guessing import bit_guesses, bit_worlds
+from dither.local.support import SupportChannel
 from dither.numeric import Words
 
 __all__ = ["OUE", "SUE", "UnaryChannel", "check_telling"]
 
-_MAX_CELLS = 1 << 26
 
-
-class UnaryChannel(Channel):
+class UnaryChannel(SupportChannel):
     """A channel of independent bits, one for each value.
 
     A subclass states `ones`, how often each bit is 1 for holders of its value and for others; or
@@ -73,6 +80,11 @@ class UnaryChannel(Channel):
         """p and q of each bit in floating point, two arrays of shape (k,)."""
         held, other = self.ones
         return np.array([t / ONE for t in held]), np.array([t / ONE for t in other])
+
+    @property
+    def support(self) -> tuple[Shares, Shares]:
+        """p and q of each bit."""
+        return self.chances
 
     def exact(self, x: int, bits: tuple[int, ...]) -> Fraction:
         """Pr[report of these bits | code x], exactly as drawn."""
@@ -109,30 +121,13 @@ class UnaryChannel(Channel):
         rows, bad = packed_rows(reports, len(self.domain))
         return count_columns(rows, len(self.domain)), rows.shape[0], bad
 
-    @property
-    def largest_step(self) -> Shares:
-        """1/(p - q)."""
-        p, q = self.chances
-        return np.asarray(1 / (p - q))
-
     def possible(self, counts: Counts, n: int) -> bool:
         """A bit is 1 in each report at most once."""
         return int(counts.max()) <= n
 
-    def decode(self, counts: Counts, n: int) -> Shares:
-        """(share of ones - q)/(p - q)."""
-        p, q = self.chances
-        return np.asarray((counts / n - q) / (p - q))
-
-    def noise_variance(self, frequencies: Shares) -> Shares:
-        """(f·p(1-p) + (1-f)·q(1-q))/(p-q)², for one report."""
-        (p, q), f = self.chances, frequencies
-        return np.asarray((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (p - q) ** 2)
-
     def noise_covariance(self, frequencies: Shares) -> Shares:
         """Diagonal: the bits are independent."""
-        if frequencies.size**2 > _MAX_CELLS:
-            raise ArgumentError("the covariance of so many values is too large; use the variance")
+        checked_pairs(frequencies.size)
         return np.diag(self.noise_variance(frequencies))
 
     def likelihoods(self, reports: npt.NDArray[np.uint8]) -> Shares:

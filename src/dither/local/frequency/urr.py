@@ -94,6 +94,11 @@ class URR(GradedResponse):
         np.fill_diagonal(found, np.where(mask, c1, c3))
         return found
 
+    @property
+    def blanket(self) -> tuple[int, int]:
+        """The high answers alone are noisy, and everybody gives them."""
+        return sum(self.high), sum(self.high)
+
     def _elsewhere(self, codes: Codes, words: Words) -> Codes:
         mask = np.array(self.high)
         highs, place = np.flatnonzero(mask), np.cumsum(mask) - 1

@@ -101,7 +101,7 @@ def frequency_figures(runs: int, rng: np.random.Generator) -> list[PaperFigure]:
                 for share, h in high.items()
             },
         }
-        found = {label: _both(channels, histogram, runs, rng) for label, channels in plain.items()}
+        found = {label: _both(label, made, histogram, runs, rng) for label, made in plain.items()}
         mixed = _personalised(name, histogram, runs, rng)
         title = f"{name}, {k} values"
         five.append(
@@ -184,6 +184,7 @@ def _guessed(
 
 
 def _both(
+    label: str,
     channels: list[FiniteChannel],
     histogram: npt.NDArray[np.int64],
     runs: int,
@@ -191,7 +192,6 @@ def _both(
 ) -> tuple[Curve, Curve]:
     n = int(histogram.sum())
     shares = histogram / n
-    label = _label(channels[0])
     exact = [c.variance(shares, n).mean() for c in channels]
     seen = [
         np.mean([(_estimate(c, histogram, rng) - shares) ** 2 for _ in range(runs)])
@@ -205,15 +205,6 @@ def _estimate(
 ) -> Array:
     drawn = simulate(channel, histogram, rng)
     return channel.decode(drawn.counts, drawn.n)
-
-
-def _label(channel: FiniteChannel) -> str:
-    high = getattr(channel, "high", None)
-    if high is None:
-        return "GRR"
-    name = "EA" if len(high) == len(MARGINALS["EA"]) else "MS"
-    share = next(s for s, h in HIGH[name].items() if h == sum(high))
-    return f"{channel.kind.upper()}-{share}"
 
 
 def _personalised(

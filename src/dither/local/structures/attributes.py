@@ -15,7 +15,7 @@ differential privacy", 2016; Wang et al., ICDE 2019 (sampling).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from dither.local.domain import Domain
 from dither.local.estimate import Estimate
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, records_of
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, encoded
 from dither.numeric import Words
 
 __all__ = ["Attributes", "domains_of", "sampled_estimate"]
@@ -116,14 +116,12 @@ class Attributes(Structure):
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by attribute, of records given as a column for each."""
-        names = list(self.channels)
-        columns = records_of(records, names)
-        # Every value is read before the pick, so that a bad one is refused whoever picks it.
-        codes = {k: self.channels[k].domain.encode(columns[k]) for k in names}
+        codes, n = encoded(records, {k: c.domain for k, c in self.channels.items()})
         if self.method == "split":
-            return {k: self.channels[k].draw(codes[k], words) for k in names}
-        chosen = pick(len(names), len(codes[names[0]]), words)
-        return {k: self.channels[k].draw(codes[k][chosen == j], words) for j, k in enumerate(names)}
+            return {k: channel.draw(codes[k], words) for k, channel in self.channels.items()}
+        chosen = pick(len(codes), n, words)
+        mine = {k: codes[k][chosen == j] for j, k in enumerate(self.channels)}
+        return {k: channel.draw(mine[k], words) for k, channel in self.channels.items()}
 
     def estimate(
         self, counts: PartCounts, postprocess: str = "none", *, confidence: float = 0.95
@@ -154,8 +152,6 @@ def checked_counts(structure: Structure, counts: PartCounts) -> None:
 
 def sampled_estimate(found: Estimate) -> Estimate:
     """An estimate from people who were sampled: their own variance f(1-f)/n is added."""
-    from dataclasses import replace
-
     f = found.plausible
     errors = np.sqrt(found.standard_errors**2 + f * (1 - f) / found.n)
     return replace(found, standard_errors=errors)

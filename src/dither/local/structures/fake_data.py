@@ -35,7 +35,7 @@ from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts, domains_of
-from dither.local.structures.parts import PartCounts, Reports, Structure, records_of
+from dither.local.structures.parts import PartCounts, Reports, Structure, encoded
 from dither.numeric import Words, directed
 
 __all__ = ["AttributeShares", "FakeData"]
@@ -138,15 +138,12 @@ class FakeData(Structure):
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Every attribute of every person: one in truth, the others made up, nobody says which."""
-        names = list(self.channels)
-        columns = records_of(records, names)
-        codes = {k: self.channels[k].domain.encode(columns[k]) for k in names}
-        n = len(codes[names[0]])
-        chosen = pick(len(names), n, words)
+        codes, n = encoded(records, {k: c.domain for k, c in self.channels.items()})
+        chosen = pick(len(codes), n, words)
         found: Reports = {}
-        for j, k in enumerate(names):
-            told = self.channels[k].draw(codes[k], words)
-            made_up = pick(len(self.channels[k].domain), n, words)
+        for j, (k, channel) in enumerate(self.channels.items()):
+            told = channel.draw(codes[k], words)
+            made_up = pick(len(channel.domain), n, words)
             found[k] = np.where(chosen == j, told, made_up)
         return found
 

@@ -38,7 +38,7 @@ from dither.local.guarantee import Guarantee
 from dither.local.hashing import hash64_many
 from dither.local.structures.attributes import checked_counts, sampled_estimate
 from dither.local.structures.parts import Maker, PartCounts, Reports, Structure
-from dither.numeric import Words
+from dither.numeric import Words, check_confidence
 
 __all__ = ["HeavyHitters", "Hitter"]
 
@@ -226,8 +226,7 @@ class HeavyHitters(Structure):
         checked_counts(self, counts)
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ArgumentError("k must be a whole number of at least 1")
-        if not 0 < confidence < 1:
-            raise ArgumentError("confidence must be strictly between 0 and 1")
+        check_confidence(confidence)
         kept: list[tuple[str, float, float]] = [("", 0.0, 0.0)]
         reach = min(2 * k, max(k, _MAX_CANDIDATES // (len(self.alphabet) + 1) ** self.step))
         for size in self.levels:

@@ -152,8 +152,6 @@ class ItemSets(Structure):
         """Shares of people who hold each item."""
         checked_counts(self, counts)
         part = counts["item"]
-        if part.n == 0:
-            raise ArgumentError("there are no reports to estimate from")
         raw = part.estimate()
         f = raw.plausible
         # Which slot was picked is chance as well: f(1-f)/n over people and picks.

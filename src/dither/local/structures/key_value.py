@@ -193,8 +193,6 @@ class KeyValue(Structure):
         """Shares and means by key."""
         checked_counts(self, counts)
         part = counts["pair"]
-        if part.n == 0:
-            raise ArgumentError("there are no reports to estimate from")
         raw = part.estimate()
         f, n = raw.plausible, part.n
         over = np.diag(f) - np.outer(f, f)

@@ -28,7 +28,7 @@ from dither.local.domain import Domain
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts, domains_of, sampled_estimate
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, records_of
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, encoded
 from dither.numeric import Words
 
 __all__ = ["Marginal", "Marginals"]
@@ -152,10 +152,8 @@ class Marginals(Structure):
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by marginal, of records given as a column for each attribute."""
-        names = list(self.domains)
-        columns = records_of(records, names)
-        codes = {k: self.domains[k].encode(columns[k]) for k in names}
-        chosen = pick(len(self.groups), len(codes[names[0]]), words)
+        codes, n = encoded(records, self.domains)
+        chosen = pick(len(self.groups), n, words)
         found: Reports = {}
         for j, (group, name) in enumerate(zip(self.groups, self.channels, strict=True)):
             mine = chosen == j

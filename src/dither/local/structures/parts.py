@@ -18,12 +18,12 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
-from dither.local.channel import Channel
+from dither.local.channel import Channel, Codes
 from dither.local.domain import Domain
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words, secure_words
 
-__all__ = ["Maker", "PartCounts", "Reports", "Structure", "records_of"]
+__all__ = ["Maker", "PartCounts", "Reports", "Structure", "encoded"]
 
 Maker = Callable[[Domain, Fraction], Channel]
 """What makes a part: a channel class such as GRR, OUE or OLH."""
@@ -170,14 +170,17 @@ class PartCounts:
             raise ArgumentError("the counts are truncated or were not written by to_dict") from None
 
 
-def records_of(records: Any, names: list[str]) -> dict[str, Any]:
-    """Columns by name out of a mapping or a data frame, all of one length.
+def encoded(records: Any, domains: Mapping[str, Domain]) -> tuple[dict[str, Codes], int]:
+    """Codes of each named column of a mapping or a data frame, and how many people there are.
+
+    Every value is read, whichever of them is then reported, so that a bad one is always refused.
 
     Raises
     ------
     ArgumentError
-        A column is missing, or the lengths differ.
+        A column is missing, the lengths differ, or a value is outside its domain.
     """
+    names = list(domains)
     try:
         columns = {name: records[name] for name in names}
     except Exception:  # a data frame's own error for a missing column, whatever its class
@@ -188,4 +191,5 @@ def records_of(records: Any, names: list[str]) -> dict[str, Any]:
         raise ArgumentError("records must hold columns; give one person's values as lists of one")
     if len({len(column) for column in columns.values()}) > 1:
         raise ArgumentError("records must have columns of one length")
-    return columns
+    codes = {name: domains[name].encode(columns[name]) for name in names}
+    return codes, len(codes[names[0]])
