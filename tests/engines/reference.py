@@ -1,6 +1,7 @@
 """What a job means, in plain Python, row by row: the engine is held against it.
 
-Written from the docstrings of ``dither.plan.job`` and ``dither.plan.expressions`` alone. It covers
+Written from the docstrings of ``dither.plan.job`` and ``dither.plan.expressions`` alone. Values
+are as they are until a measurement clamps them. It covers
 everything but the choice by keyed hash, so it is asked only where nothing has to be chosen.
 """
 
@@ -25,26 +26,10 @@ def clean(value, facts: ColumnFacts):
     """A value of a source as a column reads it; sources here hold the declared kind already."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    kind = facts.kind
     if facts.values is not None:
-        known = {float(v) if kind is Kind.REAL else v for v in facts.values}
+        known = {float(v) if facts.kind is Kind.REAL else v for v in facts.values}
         return value if value in known else None
-    lower, upper = facts.lower, facts.upper
-    if kind is Kind.REAL:
-        if lower is not None and value < float(lower):
-            return float(lower)
-        if upper is not None and value > float(upper):
-            return float(upper)
-        return None if math.isinf(value) else value
-    if lower is not None and value < lower:
-        return _like(value, lower)
-    if upper is not None and value > upper:
-        return _like(value, upper)
     return value
-
-
-def _like(value, bound):
-    return int(bound) if isinstance(bound, Fraction) else bound
 
 
 class Evaluator:
@@ -121,11 +106,11 @@ class Evaluator:
                 return turn(found) if found else None
             case ex.Absolute(operand=x):
                 v = self(x, row)
-                return None if v is None else abs(v)
+                return None if v is None else _held(abs(v))
             case ex.Floor(operand=x) | ex.Ceil(operand=x):
                 v = self(x, row)
                 whole = math.floor if isinstance(node, ex.Floor) else math.ceil
-                return None if v is None else whole(v)
+                return None if v is None or math.isinf(v) else _held(whole(v))
             case ex.Clamp(operand=x, lower=low, upper=high):
                 v = self(x, row)
                 if v is None:
@@ -135,10 +120,10 @@ class Evaluator:
                 return low if v < low else high if v > high else v
             case ex.Bin(operand=x, edges=edges):
                 v = self(x, row)
-                real = isinstance(v, float)
-                return (
-                    None if v is None else sum((float(e) if real else e) <= v for e in edges[1:-1])
-                )
+                edges = [float(e) for e in edges] if isinstance(v, float) else edges
+                if v is None or not edges[0] <= v <= edges[-1]:
+                    return None
+                return sum(e <= v for e in edges[1:-1])
             case ex.DatePart(part=part, operand=x):
                 v = self(x, row)
                 return None if v is None else _part(v, part)
@@ -163,23 +148,23 @@ class Evaluator:
             return None
         match node.op:
             case "+":
-                return a + b
+                return _held(a + b)
             case "-":
-                return a - b
+                return _held(a - b)
             case "*":
-                return a * b
+                return _held(a * b)
             case "//":
-                return int(Fraction(a, b))
+                return _held(int(Fraction(a, b)))
             case "%":
                 return a - b * int(Fraction(a, b))
-        try:
-            quotient = a / b
-        except OverflowError:
-            return None
-        if math.isinf(quotient):
-            return None
-        ends = infer(node, self.scope).range
-        return quotient if ends is None else min(max(quotient, float(ends[0])), float(ends[1]))
+        return _held(a / b)
+
+
+def _held(value):
+    """What a number of the engine can be: 64 bits of an integer, a double that is not NaN."""
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def _negated(value):

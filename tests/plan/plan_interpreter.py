@@ -66,7 +66,9 @@ def _unary(node: ex.Expression, x: Any) -> Any:
         case ex.Clamp(lower=lower, upper=upper):
             return type(x)(min(max(x, lower), upper))
         case ex.Bin(edges=edges):
-            return max(i for i, e in enumerate(edges[:-1]) if e <= x or i == 0)
+            if not edges[0] <= x <= edges[-1]:
+                return None
+            return max(i for i, e in enumerate(edges[:-1]) if e <= x)
         case ex.DatePart(part=part):
             return _part(part, x)
         case ex.DateTruncate(part=part):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -41,7 +42,7 @@ class _Lattice:
     """One operand on one lattice, shared by the measurements that read it."""
 
     operand: ex.Expression
-    step: object
+    step: Fraction
     lower: int
     upper: int
 
@@ -173,14 +174,33 @@ class JobQuery:
         return found.select(*columns, copy=False)
 
     def _rows(self, wanted: list[Measurement], *, listed: bool = True) -> exp.Select:
+        """Each row's integers, clamped, and the values that are only counted."""
         emitter = self._source.emitter
-        values: list[exp.Expression] = []
-        for lattice, name in self._lattices(wanted).items():
-            value = emitter.lattice(lattice.operand, lattice.step, lattice.lower, lattice.upper)  # type: ignore[arg-type]
-            values.append(forms.named(value, name))
-        for operand, name in self._plain(wanted).items():
-            values.append(forms.named(emitter.value(operand), name))
-        return self._base(values, listed=listed)
+        lattices, plain = self._lattices(wanted), self._plain(wanted)
+        # A formula is computed once, below, however often the clamp names it.
+        operands = {x: f"o{i}" for i, x in enumerate(dict.fromkeys(k.operand for k in lattices))}
+        values = [forms.named(emitter.value(x), name) for x, name in {**operands, **plain}.items()]
+        found = self._base(values, listed=listed)
+        if not lattices:
+            return found
+        unit = [identifier(UNIT)] if self._job.unit is not None else []
+        clamped = [
+            forms.named(
+                emitter.lattice(
+                    lattice.operand,
+                    lattice.step,
+                    lattice.lower,
+                    lattice.upper,
+                    identifier(operands[lattice.operand]),
+                ),
+                name,
+            )
+            for lattice, name in lattices.items()
+        ]
+        counted = [identifier(name) for name in plain.values()]
+        return exp.select(*self._key_columns(), *unit, *clamped, *counted).from_(
+            found.subquery("values", copy=False)
+        )
 
     @staticmethod
     def _lattices(wanted: Sequence[Measurement]) -> dict[_Lattice, str]:
@@ -318,12 +338,16 @@ class JobQuery:
     # --- histograms -------------------------------------------------------------------------------
 
     def _leaf_rows(self, measurement: Leaves) -> exp.Select:
-        value = self._source.emitter.lattice(
-            measurement.operand, measurement.step, measurement.lower, measurement.upper
+        emitter, operand = self._source.emitter, measurement.operand
+        value = emitter.lattice(
+            operand, measurement.step, measurement.lower, measurement.upper, identifier("o")
         )
         offset = binary("-", value, forms.integer(measurement.lower))
         leaf = binary("//", offset, forms.integer(measurement.width))
-        return self._base([forms.named(leaf, "leaf")])
+        unit = [identifier(UNIT)] if self._job.unit is not None else []
+        return exp.select(*self._key_columns(), *unit, forms.named(leaf, "leaf")).from_(
+            self._base([forms.named(emitter.value(operand), "o")]).subquery("values", copy=False)
+        )
 
     def _unit_leaves(self, rows: exp.Select) -> exp.Select:
         unit, leaf, count = identifier(UNIT), identifier("leaf"), identifier("c")

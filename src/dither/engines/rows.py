@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -102,8 +103,10 @@ class RowSource:
         self._seeds = seeds
         self.scope = Scope.of(job.relation, schema)
         self._names = {column: f"c{i}" for i, column in enumerate(read_columns(job))}
-        self.emitter = Emitter(self.scope, lambda column: forms.identifier(self._names[column]))
         self._tables = {scan.alias: scan.table for scan in scans(job.relation)}
+        self.emitter = Emitter(
+            self.scope, lambda column: forms.identifier(self._names[column]), self._largest
+        )
 
     def unchecked(self, column: ex.Column) -> exp.Expression:
         """A column with declared values, read without holding it against them."""
@@ -125,6 +128,10 @@ class RowSource:
 
     def _facts(self, column: ex.Column) -> ColumnFacts:
         return self._schema.table(self._tables[column.table]).column(column.name)
+
+    def _largest(self, column: ex.Column) -> Fraction | None:
+        kind = self._stored[self._tables[column.table]].types.get(column.name)
+        return leaves.largest(kind or "", self._facts(column))
 
     def _own(self, alias: str) -> list[ex.Column]:
         return [column for column in self._names if column.table == alias]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dither.errors import QueryError
 from dither.plan import aggregates as ag
-from dither.plan.facts import Scope, infer, listed_values
+from dither.plan import expressions as ex
+from dither.plan.facts import Facts, Scope, infer, listed_values
 from dither.plan.job import GroupKey
 from dither.plan.kinds import Kind, Value
 from dither.plan.relations import Filter, PublicJoin, Relation, UnitJoin
-from dither.plan.text import show
+from dither.plan.text import number, show
 
 __all__ = ["check_filters", "check_names", "group_key"]
 
@@ -77,6 +78,29 @@ def group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) ->
         values = listed_values(facts)
     if values is not None:
         values = tuple(dict.fromkeys(values))
-        if facts.nullable:
-            notes.append(f"rows in which {key.name} is NULL belong to no group")
+        notes.extend(_left_out(key, facts, scope))
     return GroupKey(key.name, key.expression, facts.kind, values)
+
+
+def _left_out(key: ag.Key, facts: Facts, scope: Scope) -> list[str]:
+    """Which rows are in no public group, where there can be any."""
+    if isinstance(key.expression, ex.Bin) and key.values is None:
+        shown, edges = show(key.expression.operand), key.expression.edges
+        ends = f"outside {number(edges[0])} to {number(edges[-1])}"
+        return [f"rows in which {shown} is NULL or {ends} belong to no group"]
+    if key.values is not None or _as_declared(key.expression, scope):
+        return [f"rows in which {key.name} is NULL or any other value belong to no group"]
+    return [f"rows in which {key.name} is NULL belong to no group"] if facts.nullable else []
+
+
+def _as_declared(node: ex.Expression, scope: Scope) -> bool:
+    """Whether it rests on what is declared of a column that no other value can occur."""
+    match node:
+        case ex.DatePart(part=part) if part != "year":
+            return False
+        case ex.Bin():
+            return False
+        case ex.Case(branches=branches, otherwise=other):
+            return any(_as_declared(value, scope) for value in (*(v for _, v in branches), other))
+    truth = infer(node, scope).kind is Kind.BOOLEAN
+    return not truth and any(infer(c, scope).kind is not Kind.BOOLEAN for c in ex.columns(node))

@@ -4,7 +4,11 @@ Every node is defined for every input, NULL included, and an engine must emit it
 cannot raise. A node knows only its shape; what its values can be is worked out in
 ``dither.plan.facts``.
 
-NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise.
+NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise. So does
+arithmetic whose result no 64-bit integer holds, or is no number (infinity minus infinity).
+
+An expression is of values as they are. Declared bounds move no value here: aggregates clamp what
+they sum, to the bounds that ``dither.plan.facts`` derives from the declared ones.
 """
 
 from __future__ import annotations
@@ -55,7 +59,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Column(Expression):
-    """A column of a table, clamped to its declared bounds or values (outside values: NULL)."""
+    """A column of a table, as it is; NULL where values are declared and it has another."""
 
     table: str
     name: str
@@ -198,7 +202,7 @@ class Clamp(Expression):
 class Bin(Expression):
     """The number i of the bin ``edges[i] <= operand < edges[i+1]``, the last one closed.
 
-    The operand is clamped to the first and last edge first.
+    NULL where the operand lies in none.
     """
 
     operand: Expression

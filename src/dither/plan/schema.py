@@ -1,4 +1,9 @@
-"""What is public about the tables: the facts that bounds, keys and sensitivities rest on."""
+"""What is public about the tables: the facts that bounds, keys and sensitivities follow from.
+
+No privacy rests on their being true. What a fact says of a value is enforced on that value where
+it matters (clamped where it is summed, NULL or left out where it is unlisted), or the fact only
+chooses between forms that are all safe.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +30,14 @@ class ColumnFacts:
     kind : Kind
         What its values are read as; a value that cannot be read so counts as NULL.
     lower, upper : Fraction or date or datetime, optional
-        Values outside are moved to the nearest bound.
+        Aggregates move values outside to the nearest bound. Filters and keys see every value as it
+        is, and a key outside belongs to no public group.
     step : Fraction, optional
         The lattice of a real column: values are rounded to multiples of it before they are summed.
     values : tuple, optional
         The public list of values. Any other value counts as NULL.
     edges : tuple of Fraction, optional
-        The bins into which ``GROUP BY`` cuts the column.
+        The bins into which ``GROUP BY`` cuts the column; what lies in none belongs to no group.
     nullable : bool
         Whether NULL occurs. Where it is declared not to, all means share one count, and a NULL
         found all the same counts as the middle of the bounds.

@@ -2,20 +2,22 @@
 
 What an expression means, beyond its docstring in ``dither.plan.expressions``:
 
-- Integers are computed in 64 bits; ``dither.plan.facts`` has proved that no result leaves ±2⁶².
-- Reals are computed in doubles. No expression is ever NaN or infinite: columns are read without
-  (``dither.sql.leaves``), bounds are proved to stay below 1e300, and a quotient that a double
-  cannot hold is NULL, like one with a zero divisor.
+- It is of the values as they are. No bound, list or other declared fact is taken for true of a
+  value: where ``dither.plan.facts`` says that a result lies in some range, that is so for values
+  that keep to what is declared, and a value that does not has a result all the same.
+- Integers are computed exactly; one that 64 bits cannot hold is NULL.
+- Reals are computed in doubles, infinities included. What would be NaN is NULL, and so is a
+  quotient with a zero divisor.
 - An integer beside a real is read as a real, a date beside a timestamp as its midnight.
-- Bounds that ``facts`` claims are enforced where rounding could break them: at quotients, and where
-  a real becomes an integer. So the bounds of every integer are exact.
+- ``lattice`` is where a number enters an aggregate. It alone clamps, always, and so is what the
+  sensitivity of a sum rests on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 
 from sqlglot import exp
 
@@ -25,6 +27,7 @@ from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer
 from dither.plan.kinds import Kind
 from dither.sql import forms
 from dither.sql.forms import binary, call, case, cast
+from dither.sql.sizes import Sizes
 
 __all__ = ["Emitter"]
 
@@ -44,19 +47,40 @@ class Emitter:
         The tables that the expressions may name.
     resolve : callable
         From a plan's column to the SQL that holds its value, read as ``dither.sql.leaves`` does.
+    largest : callable, optional
+        From a column of numbers to the largest size that its values can have whatever the source
+        holds, as ``dither.sql.leaves.largest`` gives it; by default that of its kind.
     """
 
-    def __init__(self, scope: Scope, resolve: Callable[[ex.Column], exp.Expression]) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        resolve: Callable[[ex.Column], exp.Expression],
+        largest: Callable[[ex.Column], Fraction | None] | None = None,
+    ) -> None:
         self._scope = scope
         self._resolve = resolve
+        self._sizes = Sizes(self.facts, largest)
+        # Kept with its node, whose address cannot become another's meanwhile.
+        self._known: dict[int, tuple[ex.Expression, Facts]] = {}
         self._copied = 0
 
     def facts(self, node: ex.Expression) -> Facts:
         """The public facts of an expression."""
-        return infer(node, self._scope)
+        if id(node) not in self._known:
+            self._known[id(node)] = node, infer(node, self._scope)
+        return self._known[id(node)][1]
 
     def value(self, node: ex.Expression, kind: Kind | None = None) -> exp.Expression:
-        """The SQL of an expression; read as ``kind``, which its own kind must fit into."""
+        """The SQL of an expression, never NaN; read as ``kind``, which its own must fit into."""
+        found = self._loose(node, kind)
+        return self._without_nan(found) if self._sizes.may_be_nan(node) else found
+
+    def _loose(self, node: ex.Expression, kind: Kind | None = None) -> exp.Expression:
+        """The SQL of an expression, NaN where arithmetic on infinities gives it.
+
+        Arithmetic on NaN is NaN again, so that one test at the top serves a whole formula.
+        """
         if isinstance(node, ex.Literal):
             return forms.constant(node.value, kind)
         found = _EMIT[type(node)](self, node)
@@ -66,23 +90,26 @@ class Emitter:
         return found
 
     def lattice(
-        self, node: ex.Expression, step: Fraction, lower: int, upper: int
+        self,
+        node: ex.Expression,
+        step: Fraction,
+        lower: int,
+        upper: int,
+        value: exp.Expression | None = None,
     ) -> exp.Expression:
         """``clamp(round(node / step), lower, upper)`` as BIGINT; NULL where the node is.
 
-        Halves are rounded to the even integer.
+        Halves are rounded to the even integer. ``value``: the SQL that holds the node's value.
         """
-        facts = self.facts(node)
         if max(abs(lower), abs(upper)) > LARGEST_INTEGER:
             raise BoundsError("a bound divided by its step is beyond 2^62; use a larger step")
         low, high = Fraction(lower), Fraction(upper)
-        if facts.kind is Kind.INTEGER and step == 1:
-            return self._within(self.value(node), facts, low, high, Kind.INTEGER)
-        scaled = self._scaled(self.value(node, Kind.REAL), step)
-        known = self._scaled_ends(node, step)
-        if known is None or known[0] < low or known[1] > high:
-            scaled = self._clamped(scaled, low, high, Kind.REAL)
-        rounded = cast(scaled, "BIGINT")
+        whole = self.facts(node).kind is Kind.INTEGER
+        value = self.value(node) if value is None else value
+        if whole and step == 1:
+            return self._clamped(value, low, high, Kind.INTEGER)
+        scaled = self._scaled(cast(value, "DOUBLE") if whole else value, step)
+        rounded = cast(self._clamped(scaled, low, high, Kind.REAL), "BIGINT")
         if max(abs(lower), abs(upper)) > EXACT:
             rounded = self._clamped(rounded, low, high, Kind.INTEGER)
         return rounded
@@ -94,45 +121,33 @@ class Emitter:
             return value
         return binary(op, value, forms.real(factor))
 
-    def _scaled_ends(self, node: ex.Expression, step: Fraction) -> tuple[float, float] | None:
-        """The scaled value's bounds in doubles, where a column's clamp enforces them already."""
-        facts = self.facts(node)
-        if not isinstance(node, ex.Column) or facts.range is None:
-            return None
-        op, factor = _scale(step)
-        low, high = (float(end) for end in facts.range)
-        if op is None:
-            return low, high
-        return (low * factor, high * factor) if op == "*" else (low / factor, high / factor)
-
     # --- guards -----------------------------------------------------------------------------
 
     def _again(self, node: exp.Expression) -> exp.Expression:
         """A copy, for forms that name an operand more than once."""
-        self._copied += sum(1 for _ in node.walk())
+        self._count(node)
+        return node.copy()
+
+    def _count(self, node: exp.Expression, times: int = 1) -> None:
+        self._copied += times * sum(1 for _ in node.walk())
         if self._copied > MOST_NODES:
             raise UnsupportedError("the expression is nested too deeply; use fewer levels")
-        return node.copy()
 
     def _clamped(
         self, value: exp.Expression, lower: Fraction, upper: Fraction, kind: Kind
     ) -> exp.Expression:
-        # LEAST and GREATEST would skip a NULL and give the bound.
-        low, high = forms.constant(lower, kind), forms.constant(upper, kind)
+        """Moved into the bounds; NULL stays NULL, which LEAST and GREATEST would skip."""
+        low, high = (_number(bound, kind) for bound in (lower, upper))
+        within = exp.Between(this=self._again(value), low=low, high=high)
         return case(
-            (binary("<", self._again(value), low), low.copy()),
-            (binary(">", self._again(value), high), high.copy()),
-            otherwise=value,
+            (within, self._again(value)),
+            (binary("<", self._again(value), low.copy()), low.copy()),
+            (binary(">", value, high.copy()), high.copy()),
         )
 
-    def _within(
-        self, value: exp.Expression, facts: Facts, lower: Fraction, upper: Fraction, kind: Kind
-    ) -> exp.Expression:
-        """Clamped, unless the facts of an integer, which are exact, say that it is."""
-        known = facts.range
-        if kind is Kind.INTEGER and known and lower <= known[0] and known[1] <= upper:
-            return value
-        return self._clamped(value, lower, upper, kind)
+    def _without_nan(self, value: exp.Expression) -> exp.Expression:
+        self._count(value, 2)
+        return forms.without_nan(value)
 
     def _united(self, nodes: tuple[ex.Expression, ...]) -> Kind | None:
         kinds = {self.facts(n).kind for n in nodes} - {None}
@@ -146,21 +161,25 @@ class Emitter:
         return self._resolve(node)
 
     def arithmetic(self, node: ex.Arithmetic) -> exp.Expression:
-        facts = self.facts(node)
-        if facts.kind is Kind.INTEGER:
+        if self.facts(node).kind is Kind.INTEGER:
             left, right = self.value(node.left), self.value(node.right)
+            held = self._sizes.fits_without_test(node)
+            if not held:
+                # Of two 64-bit integers, no operation leaves 128 bits.
+                left, right = cast(left, "HUGEINT"), cast(right, "HUGEINT")
             if node.op in ("//", "%"):
-                right = call("NULLIF", right, forms.integer(0))
-            return binary(node.op, left, right)
-        left, right = self.value(node.left, Kind.REAL), self.value(node.right, Kind.REAL)
-        if node.op != "/":
-            return binary(node.op, left, right)
-        quotient = binary("/", left, call("NULLIF", right, forms.real(0.0)))
-        held = quotient
-        if facts.range is not None:
-            held = call("GREATEST", held, forms.real(facts.range[0]))
-            held = call("LEAST", held, forms.real(facts.range[1]))
-        return case((call("ISFINITE", self._again(quotient)), held))
+                right = self._not_zero(right, forms.integer(0))
+            found = binary(node.op, left, right)
+            return found if held else forms.try_cast(found, "BIGINT")
+        left, right = self._loose(node.left, Kind.REAL), self._loose(node.right, Kind.REAL)
+        if node.op == "/":
+            right = self._not_zero(right, forms.real(0.0))
+        return binary(node.op, left, right)
+
+    def _not_zero(self, value: exp.Expression, zero: exp.Expression) -> exp.Expression:
+        # NULLIF names its operand twice, if only once the engine has read it.
+        self._count(value)
+        return call("NULLIF", value, zero)
 
     def compare(self, node: ex.Compare) -> exp.Expression:
         kind = self._united((node.left, node.right))
@@ -199,16 +218,20 @@ class Emitter:
         return call("COALESCE", *(self.value(n, kind) for n in node.operands))
 
     def absolute(self, node: ex.Absolute) -> exp.Expression:
-        return call("ABS", self.value(node.operand))
+        if self.facts(node).kind is not Kind.INTEGER:
+            return call("ABS", self._loose(node.operand))
+        value = self.value(node.operand)
+        if self._sizes.fits_without_test(node):
+            return call("ABS", value)
+        return forms.try_cast(call("ABS", cast(value, "HUGEINT")), "BIGINT")
 
     def whole(self, node: ex.Floor | ex.Ceil) -> exp.Expression:
-        value = self.value(node.operand)
+        # The cast makes NULL of NaN.
+        value = self._loose(node.operand)
         if self.facts(node.operand).kind is Kind.INTEGER:
             return value
         name = "FLOOR" if isinstance(node, ex.Floor) else "CEIL"
-        found = forms.try_cast(call(name, value), "BIGINT")
-        bounds = self.facts(node).range
-        return self._clamped(found, *bounds, Kind.INTEGER) if bounds else found
+        return forms.try_cast(call(name, value), "BIGINT")
 
     def extreme(self, node: ex.Least | ex.Greatest) -> exp.Expression:
         kind = self._united(node.operands)
@@ -216,22 +239,23 @@ class Emitter:
         return call(name, *(self.value(n, kind) for n in node.operands))
 
     def clamp(self, node: ex.Clamp) -> exp.Expression:
-        facts = self.facts(node.operand)
-        kind = Kind.INTEGER if facts.kind is Kind.INTEGER else Kind.REAL
-        return self._within(self.value(node.operand), facts, node.lower, node.upper, kind)
+        integer = self.facts(node.operand).kind is Kind.INTEGER
+        kind = Kind.INTEGER if integer else Kind.REAL
+        return self._clamped(self.value(node.operand), node.lower, node.upper, kind)
 
     def bin(self, node: ex.Bin) -> exp.Expression:
         kind = self.facts(node.operand).kind
         value = self.value(node.operand)
+        first, *inner, last = node.edges
         # The last edge belongs to the last bin, so that only the inner edges divide.
-        inner = node.edges[1:-1]
         if kind is Kind.INTEGER:
+            low, high = forms.whole(ceil(first)), forms.whole(floor(last))
             cuts = [forms.whole(ceil(e)) for e in inner]
         else:
+            low, high = forms.real(first), forms.real(last)
             cuts = [forms.real(e) for e in inner]
-        found = self._bisect(value, cuts, 0, len(cuts))
-        missing = exp.Is(this=self._again(value), expression=exp.Null())
-        return case((missing, forms.null(Kind.INTEGER)), otherwise=found)
+        within = exp.Between(this=self._again(value), low=low, high=high)
+        return case((within, self._bisect(value, cuts, 0, len(cuts))))
 
     def _bisect(
         self, value: exp.Expression, cuts: list[exp.Expression], low: int, high: int
@@ -247,11 +271,7 @@ class Emitter:
 
     def date_part(self, node: ex.DatePart) -> exp.Expression:
         part = {"dayofweek": "dow"}.get(node.part, node.part)
-        found = cast(call("DATE_PART", forms.text(part), self.value(node.operand)), "BIGINT")
-        bounds = self.facts(node).range
-        # A bound that was declared in another time zone may lie in another year in UTC.
-        enforce = bounds is not None and node.part == "year"
-        return self._clamped(found, *bounds, Kind.INTEGER) if bounds and enforce else found
+        return cast(call("DATE_PART", forms.text(part), self.value(node.operand)), "BIGINT")
 
     def date_truncate(self, node: ex.DateTruncate) -> exp.Expression:
         return cast(call("DATE_TRUNC", forms.text(node.part), self.value(node.operand)), "DATE")
@@ -264,6 +284,11 @@ class Emitter:
         start, length = (min(n, 2**31 - 1) for n in (node.start, node.length))
         value = self.value(node.operand, Kind.TEXT)
         return call("SUBSTRING", value, forms.integer(start), forms.integer(length))
+
+
+def _number(value: Fraction, kind: Kind | None) -> exp.Expression:
+    """A bound as a constant; one beyond the engine's type becomes the last that it holds."""
+    return forms.whole(int(value)) if kind is Kind.INTEGER else forms.real(value)
 
 
 def _scale(step: Fraction) -> tuple[str | None, float]:

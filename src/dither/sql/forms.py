@@ -18,7 +18,7 @@ __all__ = [
     "FIRST_DAY",
     "LARGEST",
     "LARGEST_DOUBLE",
-    "LAST_DAY",
+    "LAST_MOMENT",
     "TYPES",
     "all_of",
     "binary",
@@ -36,12 +36,13 @@ __all__ = [
     "text",
     "try_cast",
     "whole",
+    "without_nan",
 ]
 
 LARGEST = 2**63 - 1
 LARGEST_DOUBLE = 1.7976931348623157e308
 _LARGEST_FRACTION = Fraction(LARGEST_DOUBLE)
-FIRST_DAY, LAST_DAY = dt.date(1, 1, 1), dt.date(9999, 12, 31)
+FIRST_DAY, LAST_MOMENT = dt.date(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
 """Dates outside are read as NULL: neither Python nor every date function knows them."""
 
 TYPES = {
@@ -120,6 +121,15 @@ def case(
 ) -> exp.Expression:
     """``CASE WHEN ... THEN ... ELSE otherwise END``; NULL where nothing applies."""
     return exp.Case(ifs=[exp.If(this=c, true=v) for c, v in branches], default=otherwise)
+
+
+def without_nan(value: exp.Expression) -> exp.Expression:
+    """The value of a double, NULL where it is NaN: tested before anything else is asked of it.
+
+    Not by ``ISNAN``, which an optimizer answers from a file's statistics where these leave NaN out.
+    """
+    number = binary("OR", call("ISFINITE", value.copy()), call("ISINF", value.copy()))
+    return case((number, value))
 
 
 def null(kind: Kind | None = None) -> exp.Expression:

@@ -1,20 +1,19 @@
-"""How a column of a source is read: as its declared kind, inside its bounds, never failing.
+"""How a column of a source is read: as its declared kind, as it is, never failing.
 
 A column is read in two steps, so that an expensive cast is computed once: ``typed`` gives a value
-of the declared kind or NULL, ``cleaned`` brings it inside the bounds. After them
+of the declared kind or NULL, ``cleaned`` leaves NULL in place of what no column holds. After them
 
-- an integer is a 64-bit integer, a real is a finite double (neither NaN nor infinite), a date or
-  timestamp lies in the years 1 to 9999 and is in UTC;
-- with ``values`` declared, everything else is NULL;
-- with bounds declared, everything outside is moved to the nearest bound, infinities included;
-- without, what cannot be held is NULL.
+- an integer is a 64-bit integer; a real is a double and not NaN; a date or timestamp lies in the
+  years 1 to 9999 and is in UTC;
+- with ``values`` declared, everything else is NULL.
+
+Nothing else that is declared of a column is applied here. Bounds in particular move no value:
+filters and keys see it as it is, and aggregates clamp what they sum.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from fractions import Fraction
-from math import ceil, floor
 
 from sqlglot import exp
 
@@ -22,11 +21,13 @@ from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts
 from dither.sql import forms
 
-__all__ = ["cleaned", "kind_of_type", "one_to_one", "readable", "typed"]
+__all__ = ["cleaned", "kind_of_type", "largest", "one_to_one", "readable", "typed"]
 
-Branch = tuple[exp.Expression, exp.Expression]
-
-_SMALL = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_BITS = {
+    **{"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63},
+    **{"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32},
+}
+_SMALL = set(_BITS)
 _WIDE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
 _REAL = {"FLOAT", "DOUBLE"}
 _STAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
@@ -119,72 +120,43 @@ def typed(raw: exp.Expression, name: str, kind: Kind) -> exp.Expression:
 
 
 def cleaned(value: exp.Expression, facts: ColumnFacts) -> exp.Expression:
-    """A typed value brought inside the declared values or bounds."""
+    """A typed value, or NULL in place of what a column of these facts does not hold."""
     kind = facts.kind
     if facts.values is not None:
         listed = [forms.constant(v, kind) for v in facts.values if _held(v, kind)]
         if not listed:
             return forms.null(kind)
         return forms.case((exp.In(this=value.copy(), expressions=listed), value))
-    if kind is Kind.INTEGER:
-        return _whole(value, facts)
     if kind is Kind.REAL:
-        low = forms.real(facts.lower) if isinstance(facts.lower, Fraction) else None
-        high = forms.real(facts.upper) if isinstance(facts.upper, Fraction) else None
-        return _real(value, low, high)
+        return forms.without_nan(value)
     if kind.temporal:
-        return _temporal(value, facts)
+        first, last = (forms.constant(day, kind) for day in (forms.FIRST_DAY, forms.LAST_MOMENT))
+        return forms.case((exp.Between(this=value.copy(), low=first, high=last), value))
     return value
+
+
+def largest(name: str, facts: ColumnFacts) -> Fraction | None:
+    """No number that a column of the DuckDB type is read as is larger than this in size.
+
+    It follows from the type, or from a list of values that is enforced; never from bounds, which
+    are no more than declared. ``None`` where a real may be infinite.
+
+    Examples
+    --------
+    >>> largest("TINYINT", ColumnFacts("age", Kind.INTEGER, Fraction(0), Fraction(9)))
+    Fraction(128, 1)
+    """
+    if facts.values is not None:
+        numbers = [abs(Fraction(v)) for v in facts.values if isinstance(v, int | Fraction)]
+        return max(numbers, default=Fraction(0))
+    base = _base(name)
+    if base in _BITS:
+        return Fraction(2 ** _BITS[base])
+    if facts.kind is Kind.INTEGER:
+        return Fraction(2**63)
+    return Fraction(10**39) if base in _WIDE or base == "DECIMAL" else None
 
 
 def _held(value: Value, kind: Kind) -> bool:
     """Whether the engine's type of the kind can hold a public value at all."""
     return kind is not Kind.INTEGER or abs(Fraction(value)) <= forms.LARGEST  # type: ignore[arg-type]
-
-
-def _whole(value: exp.Expression, facts: ColumnFacts) -> exp.Expression:
-    branches = []
-    for bound, op in ((facts.lower, "<"), (facts.upper, ">")):
-        if isinstance(bound, Fraction):
-            # A bound that is no integer is moved inwards, to the nearest integer inside.
-            edge = forms.whole(ceil(bound) if op == "<" else floor(bound))
-            branches.append((forms.binary(op, value.copy(), edge), edge.copy()))
-    return forms.case(*branches, otherwise=value) if branches else value
-
-
-def _real(
-    value: exp.Expression, low: exp.Expression | None, high: exp.Expression | None
-) -> exp.Expression:
-    # DuckDB orders NaN above infinity, so that it passes none of the tests and is NULL.
-    infinity = forms.real(float("inf"))
-    within = exp.Between(
-        this=value.copy(),
-        low=(low or forms.real(-forms.LARGEST_DOUBLE)).copy(),
-        high=(high or forms.real(forms.LARGEST_DOUBLE)).copy(),
-    )
-    branches: list[Branch] = [(within, value.copy())]
-    if low is not None:
-        branches.append((forms.binary("<", value.copy(), low.copy()), low))
-    if high is not None:
-        above = exp.Between(this=value.copy(), low=high.copy(), high=infinity)
-        branches.append((above, high))
-    return forms.case(*branches)
-
-
-def _temporal(value: exp.Expression, facts: ColumnFacts) -> exp.Expression:
-    def stamp(bound: dt.date, *, last: bool = False) -> exp.Expression:
-        if last and facts.kind is Kind.TIMESTAMP and not isinstance(bound, dt.datetime):
-            bound = dt.datetime.combine(bound, dt.time.max)
-        return forms.constant(bound, facts.kind)
-
-    low = facts.lower if isinstance(facts.lower, dt.date) else None
-    high = facts.upper if isinstance(facts.upper, dt.date) else None
-    first = stamp(low or forms.FIRST_DAY)
-    last = stamp(high, last=False) if high else stamp(forms.LAST_DAY, last=True)
-    within = exp.Between(this=value.copy(), low=first, high=last)
-    branches: list[Branch] = [(within, value.copy())]
-    if low is not None:
-        branches.append((forms.binary("<", value.copy(), first.copy()), first.copy()))
-    if high is not None:
-        branches.append((forms.binary(">", value.copy(), last.copy()), last.copy()))
-    return forms.case(*branches)

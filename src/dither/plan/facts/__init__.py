@@ -4,10 +4,11 @@
 values where that is short, the lattice its exact values lie on, and whether it can be NULL. It is
 also the type checker: what makes no sense is refused here, by name.
 
-Bounds serve twice. They rule out overflow before anything runs: integer arithmetic is admitted only
-where every intermediate result stays within ±2⁶². And they give the sensitivity of sums, which the
-engine enforces once more by an integer clamp, so that a wrong bound here costs accuracy and never
-privacy.
+All of it holds for values that keep to what is declared of them, and none of it is believed of any
+value. Bounds serve twice. They say which results may leave ±2⁶²: arithmetic where that could happen
+to a value inside its bounds is refused. And they give the sensitivity of sums, which the engine
+makes true by an integer clamp of every value that enters a sum. So a fact that is false of the data
+costs accuracy and never privacy.
 
 - ``values``: what is known of an expression, and the limits of what is admitted.
 - ``scope``: the columns that expressions over a relation may name.

@@ -181,9 +181,12 @@ def clamp(node: ex.Clamp, of: FactsOf) -> Facts:
 
 
 def bin_number(node: ex.Bin, of: FactsOf) -> Facts:
-    """A bin's number."""
+    """A bin's number, NULL outside all bins."""
     facts = number(node.operand, of, node)
     if len(node.edges) < 2 or any(a >= b for a, b in zip(node.edges, node.edges[1:], strict=False)):
         raise QueryError(f"{show(node)}: needs at least two edges, each above the one before")
-    last = Fraction(len(node.edges) - 2)
-    return Facts(Kind.INTEGER, Fraction(0), last, None, Fraction(1), facts.nullable)
+    first, last = node.edges[0], node.edges[-1]
+    inside = facts.range is not None and first <= facts.range[0] and facts.range[1] <= last
+    bins = Fraction(len(node.edges) - 2)
+    nullable = facts.nullable or not inside
+    return Facts(Kind.INTEGER, Fraction(0), bins, None, Fraction(1), nullable)
