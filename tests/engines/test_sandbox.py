@@ -163,7 +163,7 @@ def test_private_temporary_folder_goes_with_the_engine():
     engine.close()
     assert not folder.exists()
     with pytest.raises(ArgumentError, match="closed"):
-        engine.public_values("t", "u")
+        engine.public_values("t", ColumnFacts("u", Kind.INTEGER))
 
 
 def test_no_data_value_in_errors(tmp_path):

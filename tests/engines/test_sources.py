@@ -225,7 +225,7 @@ def test_describe_reads_the_schema_alone(tmp_path):
         assert engine.describe("a") == kinds
         assert engine.describe("b") == kinds
         assert engine.describe("c") == {"x": Kind.TEXT, "y": Kind.TEXT}
-        assert engine.public_values("b", "d") == (dt.date(2020, 1, 1),)
+        assert engine.public_values("b", ColumnFacts("d", Kind.DATE)) == (dt.date(2020, 1, 1),)
         with pytest.raises(PolicyError, match="did you mean"):
             engine.describe("aa")
 

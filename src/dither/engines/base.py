@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dither.plan.job import Answer, Job
 from dither.plan.kinds import Kind, Value
-from dither.plan.schema import Schema
+from dither.plan.schema import ColumnFacts, Schema
 
 __all__ = ["FAILED", "Engine"]
 
@@ -35,8 +35,11 @@ class Engine(Protocol):
         """
         ...
 
-    def public_values(self, table: str, column: str) -> tuple[Value | None, ...]:
-        """Every value of a column of a *public* table, in the order of its rows."""
+    def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
+        """Every value of a column of a *public* table, in the order of its rows.
+
+        Read as declared, just as a query reads it.
+        """
         ...
 
     def check(self, schema: Schema) -> None:

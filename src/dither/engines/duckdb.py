@@ -27,7 +27,7 @@ from dither.engines.totals import MOST_ROWS
 from dither.errors import ArgumentError, EngineError, PolicyError, nearest
 from dither.plan.job import Answer, Job, Leaves, Measurement, Total, Units
 from dither.plan.kinds import Kind, Value
-from dither.plan.schema import Schema
+from dither.plan.schema import ColumnFacts, Schema
 from dither.sql import forms, leaves
 
 if TYPE_CHECKING:
@@ -147,24 +147,30 @@ class DuckDBEngine:
         source = self._sources[table]
         return not (isinstance(source, FileSource) and source.format == "csv")
 
-    def public_values(self, table: str, column: str) -> tuple[Value | None, ...]:
+    def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
         """Every value of a column of a *public* table, in the order of its rows.
+
+        Read as declared, just as a query reads it.
 
         Raises
         ------
         PolicyError
-            Where the table has no such column, or its type is not read.
+            Where the table has no such column, or it cannot be read as its kind.
         """
         stored = self._table(table)
-        kind = self.describe(table).get(column)
-        name = stored.types.get(column)
-        if kind is None or name is None:
+        name = stored.types.get(facts.name)
+        if name is None or not leaves.readable(name, facts.kind):
             raise PolicyError(
-                f"column {column!r} of table {table!r} cannot be read"
-                + nearest(column, stored.types)
+                f"column {facts.name!r} of table {table!r} cannot be read as {facts.kind.value}"
+                + nearest(facts.name, stored.types)
             )
-        value = leaves.typed(forms.identifier(column), name, kind).sql(dialect="duckdb")
-        found = self._execute(f"SELECT {value} FROM {quoted(stored.view)}")
+        typed = leaves.typed(forms.identifier(facts.name), name, facts.kind)
+        value = forms.identifier("v")
+        held = leaves.cleaned(value, facts).sql(dialect="duckdb")
+        found = self._execute(
+            f"SELECT {held} FROM (SELECT {typed.sql(dialect='duckdb')} AS v "
+            f"FROM {quoted(stored.view)})"
+        )
         return tuple(row[0] for row in found)
 
     def check(self, schema: Schema) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -391,10 +392,11 @@ def _same_caps(account: chain.Account | None, text: str) -> bool:
     if account.budget_text == text:
         return True
     raise LedgerError(
-        f"account {account.name!r} has the caps {say_budget(account.budget_text)}, and "
-        f"{say_budget(text)} was asked for: to change them on the record, run "
-        f"`dither ledger amend LEDGER --account {account.name} ... --reason ...`, or put the old "
-        "caps back"
+        f"account {account.name!r} has the caps {say_budget(account.budget_text)} in the ledger, "
+        f"and {say_budget(text)} was asked for. If the ledger is right, as after an amendment, "
+        "write its caps into the policy; if it is not, change them on the record with "
+        f"`dither ledger amend LEDGER --account {shlex.quote(account.name)} --epsilon ... "
+        "--reason ...`"
     )
 
 

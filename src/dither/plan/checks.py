@@ -89,7 +89,7 @@ def _left_out(key: ag.Key, facts: Facts, scope: Scope) -> list[str]:
         ends = f"outside {number(edges[0])} to {number(edges[-1])}"
         return [f"rows in which {shown} is NULL or {ends} belong to no group"]
     if key.values is not None or _as_declared(key.expression, scope):
-        return [f"rows in which {key.name} is NULL or any other value belong to no group"]
+        return [f"rows in which {key.name} is NULL or not one of these keys belong to no group"]
     return [f"rows in which {key.name} is NULL belong to no group"] if facts.nullable else []
 
 

@@ -49,7 +49,7 @@ class PublicKeys:
         facts = table.column(column.name)
         if table.private or _declared(facts) or facts.kind not in LISTED:
             return schema
-        values = self._values(name, column.name)
+        values = self._values(name, facts)
         if values is None:
             return schema
         found = replace(
@@ -57,10 +57,10 @@ class PublicKeys:
         )
         return replace(schema, tables={**schema.tables, name: found})
 
-    def _values(self, table: str, column: str) -> tuple[Value, ...] | None:
-        place = (table, column)
+    def _values(self, table: str, facts: ColumnFacts) -> tuple[Value, ...] | None:
+        place = (table, facts.name)
         if place not in self._read:
-            found = {v for v in self._engine.public_values(table, column) if v is not None}
+            found = {v for v in self._engine.public_values(table, facts) if v is not None}
             self._read[place] = tuple(sorted(found)) if 0 < len(found) <= LONGEST_LIST else None
         return self._read[place]
 

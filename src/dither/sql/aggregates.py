@@ -14,7 +14,7 @@ from dither.plan import expressions as ex
 from dither.plan.relations import scans
 from dither.sql.expressions import expression
 from dither.sql.places import Place, plain
-from dither.sql.refusal import AGGREGATE_NAMES, refuse, take, title
+from dither.sql.refusal import AGGREGATE_NAMES, called, refuse, take, title
 
 __all__ = ["aggregate", "aggregates_in"]
 
@@ -99,7 +99,7 @@ def _simple(
 ) -> Callable[[exp.Expr, Place], ag.Aggregate]:
     def rule(node: exp.Expr, place: Place) -> ag.Aggregate:
         (this,) = take(node, place.where, "this")
-        return make(_operand(this, place, name))
+        return make(_operand(this, place, called(node, name)))
 
     return rule
 
@@ -149,7 +149,7 @@ def _quantile(node: exp.Expr, place: Place) -> ag.Aggregate:
     share = q if q is not None else other
     if share is None:
         raise QueryError(f"{place.where}: a quantile is written QUANTILE_CONT(x, 0.9)")
-    return ag.Quantile(_operand(this, place, "QUANTILE_CONT"), _share(share, place))
+    return ag.Quantile(_operand(this, place, called(node, "QUANTILE_CONT")), _share(share, place))
 
 
 def _within(node: exp.WithinGroup, place: Place) -> ag.Aggregate:
@@ -198,10 +198,9 @@ _RULES: Mapping[type[exp.Expr], Callable[[Any, Place], ag.Aggregate]] = {
 def _named(node: exp.Anonymous, place: Place) -> ag.Aggregate:
     if node.name.upper() != "MEAN":
         raise UnsupportedError(
-            f"{place.where}: the function {node.name.upper()} of an aggregate is not offered; "
-            f"{_AFTER}"
+            f"{place.where}: the function {node.name} of an aggregate is not offered; {_AFTER}"
         )
     take(node, place.where, "this", "expressions")
     if len(node.expressions) != 1:
-        raise QueryError(f"{place.where}: MEAN needs one column or expression")
-    return ag.Mean(_operand(node.expressions[0], place, "MEAN"))
+        raise QueryError(f"{place.where}: {node.name} needs one column or expression")
+    return ag.Mean(_operand(node.expressions[0], place, node.name))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 
 from dither.errors import ArgumentError, QueryError, UnsupportedError
+from dither.sql.refusal import WRITTEN
 
 __all__ = ["Reading", "read_condition", "read_statement"]
 
@@ -26,6 +28,15 @@ _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.E
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN, TokenType.VALUES}
 _WRITE = "write one SELECT ... FROM ... GROUP BY ..."
+# What the parser does not say the place of, beside the names that it has for it itself.
+_OTHER_NAMES = {
+    "ArgMax": ("ARGMAX", "MAX_BY"),
+    "ArgMin": ("ARGMIN", "MIN_BY"),
+    "GroupConcat": ("LISTAGG", "STRING_AGG", "STRINGAGG"),
+    "PercentileDisc": ("QUANTILE_DISC",),
+    "Quantile": ("QUANTILE_CONT",),
+    "StrPosition": ("POSITION",),
+}
 # Words that sqlglot's tokenizer leaves as names and its parser takes as part of the grammar.
 _GRAMMAR = {"nulls", "last", "within", "group", "zone"}
 
@@ -118,6 +129,7 @@ def _tree(text: str, tokens: list[Token], into: type[exp.Expr] | None) -> Readin
     tree = found[0]
     if _depth(tree) > DEEPEST_TREE:
         raise _too_deep(what)
+    _keep_names(tree, tokens)
     return Reading(tree, tuple(tokens))
 
 
@@ -163,6 +175,32 @@ def _children(node: exp.Expr) -> Iterator[exp.Expr]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, exp.Expr):
                 yield child
+
+
+def _keep_names(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Note on each function the name that was written, of which the parser makes its own."""
+    called = {
+        token.start: token
+        for token, following in pairwise(tokens)
+        if following.token_type is TokenType.L_PAREN
+    }
+    unplaced: list[exp.Func] = []
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        stack.extend(_children(node))
+        token = called.pop(node.meta["start"], None) if "start" in node.meta else None
+        if token is not None:
+            # ANY_VALUE(x) arrives inside a node of its own.
+            named = node.this if isinstance(node, exp.IgnoreNulls) else node
+            named.meta[WRITTEN] = token.text
+        elif isinstance(node, exp.Func):
+            unplaced.append(node)
+    for node in unplaced:
+        names = {*node.sql_names(), *_OTHER_NAMES.get(type(node).__name__, ())}
+        fitting = [token for token in called.values() if token.text.upper() in names]
+        if fitting:
+            node.meta[WRITTEN] = min(fitting, key=lambda token: token.start).text
 
 
 def _conserved(tokens: Sequence[Token], tree: exp.Expr) -> None:

@@ -14,7 +14,11 @@ from sqlglot import exp
 
 from dither.errors import QueryError, UnknownNameError, UnsupportedError, nearest
 
-__all__ = ["AGGREGATE_NAMES", "FUNCTION_NAMES", "refuse", "take", "title"]
+__all__ = ["AGGREGATE_NAMES", "FUNCTION_NAMES", "WRITTEN", "called", "refuse", "take", "title"]
+
+WRITTEN = "dither.written"
+"""Where a node of sqlglot's tree keeps the name of a function as it was written."""
+
 
 FUNCTION_NAMES = (
     *("ABS", "BIN", "CEIL", "CLAMP", "COALESCE", "DATE_PART", "DATE_TRUNC", "DAY", "DAYOFWEEK"),
@@ -42,7 +46,14 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "AnyValue": ("ANY_VALUE", "it is one person's value"),
     "ApproxDistinct": ("APPROX_COUNT_DISTINCT", "COUNT(DISTINCT unit) counts the protected units"),
     "ApproxQuantile": ("APPROX_QUANTILE", "write QUANTILE_CONT(x, q)"),
+    "Array": ("a list [...]", "write one value"),
     "ArrayAgg": ("ARRAY_AGG", "it lists raw values"),
+    "BitwiseAnd": ("&", ""),
+    "BitwiseLeftShift": ("<<", ""),
+    "BitwiseNot": ("~", ""),
+    "BitwiseOr": ("|", ""),
+    "BitwiseRightShift": (">>", ""),
+    "Bracket": ("an element of a value (x[...])", "derive a column in the data instead"),
     "ByteString": ("an E'...' string", "write a plain '...' string"),
     "Cast": ("CAST", ""),
     "Collate": ("COLLATE", ""),
@@ -67,6 +78,8 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "ILike": ("ILIKE", _PATTERN),
     "Intersect": ("INTERSECT", _SUBQUERY),
     "Interval": ("INTERVAL", "compare with a date, or take its parts with EXTRACT"),
+    "JSONExtract": ("-> on JSON", "derive a column in the data instead"),
+    "JSONExtractScalar": ("->> on JSON", "derive a column in the data instead"),
     "Lateral": ("LATERAL", _SUBQUERY),
     "Like": ("LIKE", _PATTERN),
     "NullSafeEQ": ("IS NOT DISTINCT FROM", "write x = y OR (x IS NULL AND y IS NULL)"),
@@ -82,6 +95,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Rollup": ("ROLLUP", "ask for each grouping by itself"),
     "SimilarTo": ("SIMILAR TO", _PATTERN),
     "Star": ("*", "name each key and aggregate"),
+    "Struct": ("a struct {...}", "write one value"),
     "Subquery": ("a subquery", _SUBQUERY),
     "Select": ("a subquery", _SUBQUERY),
     "TryCast": ("TRY_CAST", ""),
@@ -106,6 +120,8 @@ _PARTS: dict[str, tuple[str, str]] = {
     "Select.windows": ("WINDOW", _WINDOW),
     "Select.with": ("WITH", _SUBQUERY),
     "Count.expressions": ("COUNT of several columns", "count one"),
+    "Ceil.decimals": ("CEIL to decimals", "write CEIL(10 * x) / 10"),
+    "Floor.decimals": ("FLOOR to decimals", "write FLOOR(10 * x) / 10"),
     "Group.cube": ("CUBE", "ask for each grouping by itself"),
     "Group.grouping_sets": ("GROUPING SETS", "ask for each grouping by itself"),
     "Group.rollup": ("ROLLUP", "ask for each grouping by itself"),
@@ -124,22 +140,29 @@ _PARTS: dict[str, tuple[str, str]] = {
 }
 
 
+def called(node: exp.Expr, default: str = "") -> str:
+    """The name of a function as it was written, where there is one."""
+    return str(node.meta.get(WRITTEN) or default)
+
+
 def title(node: exp.Expr) -> str:
-    """What people call a node of sqlglot's tree."""
-    kind = type(node).__name__
-    if kind in _KNOWN:
+    """What people call a node of sqlglot's tree: a function as they have written it."""
+    if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
+        node = node.this
+    kind, written = type(node).__name__, called(node)
+    if kind in _KNOWN and not written:
         return _KNOWN[kind][0]
     if isinstance(node, exp.Var):
         return node.name.upper()
-    if isinstance(node, exp.Func):
+    if written or isinstance(node, exp.Func):
         return f"the function {_function(node)}"
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).upper()
 
 
 def _function(node: exp.Expr) -> str:
     if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous):
-        return node.sql_name().upper()
-    return node.name.upper()
+        return called(node, node.sql_name().upper())
+    return called(node, node.name)
 
 
 def refuse(node: exp.Expr, where: str, hint: str = "") -> NoReturn:
@@ -163,19 +186,23 @@ def refuse(node: exp.Expr, where: str, hint: str = "") -> NoReturn:
     UnsupportedError
         For anything else.
     """
-    hint = hint or _KNOWN.get(type(node).__name__, ("", ""))[1]
     if isinstance(node, exp.Anonymous):
         name = _function(node)
-        if name not in AGGREGATE_NAMES:
-            offered = (*FUNCTION_NAMES, *AGGREGATE_NAMES)
-            raise UnknownNameError(f"{where}: unknown function {name!r}{nearest(name, offered)}")
+        if name.upper() not in AGGREGATE_NAMES:
+            hint = nearest(name.upper(), (*FUNCTION_NAMES, *AGGREGATE_NAMES))
+            raise UnknownNameError(f"{where}: unknown function {name!r}{hint}")
+    if isinstance(node, exp.WithinGroup):
+        node = node.this
+    if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
+        node = node.this
+    hint = hint or _KNOWN.get(type(node).__name__, ("", ""))[1]
     if isinstance(node, exp.Anonymous) or type(node).__name__ in _OFFERED_AGGREGATES:
         raise QueryError(
             f"{where}: the aggregate {_function(node)} stands where the value of a row is "
             "expected; aggregates stand in SELECT, by themselves"
         )
     if isinstance(node, exp.Func) and not hint:
-        hint = nearest(_function(node), FUNCTION_NAMES).removeprefix("; ")
+        hint = nearest(_function(node).upper(), FUNCTION_NAMES).removeprefix("; ")
     raise UnsupportedError(f"{where}: {title(node)} is not offered" + (f"; {hint}" if hint else ""))
 
 

@@ -20,7 +20,7 @@ def column(node: ex.Column, scope: Scope) -> Facts:
     lower, upper = facts.lower, facts.upper
     if facts.values is not None and facts.kind.numeric:
         numbers = [Fraction(v) for v in facts.values if isinstance(v, int | Fraction)]
-        lower, upper = min(numbers), max(numbers)
+        lower, upper = min(numbers, default=None), max(numbers, default=None)
     step = Fraction(1) if facts.kind is Kind.INTEGER else facts.step
     return Facts(facts.kind, lower, upper, facts.values, step, facts.nullable)
 
