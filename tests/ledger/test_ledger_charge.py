@@ -177,6 +177,17 @@ def test_an_account_opens_once_with_the_same_caps(book: Ledger) -> None:
         book.ensure_account("visits", BudgetFilter(Fraction(2), Fraction(0)))
 
 
+def test_after_an_amendment_old_caps_are_told_to_follow_the_ledger(book: Ledger) -> None:
+    """Who still asks for the old caps is told to write the new ones, not to put the old back."""
+    book.amend("visits", BudgetFilter(Fraction(2), Fraction(0)), "second year")
+    with pytest.raises(
+        LedgerError, match=r"epsilon = 2 in the ledger.*write its caps into"
+    ) as told:
+        book.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)))
+    assert "old caps" not in str(told.value)
+    book.ensure_account("visits", BudgetFilter(Fraction(2), Fraction(0)))
+
+
 def test_an_amendment_changes_caps_and_forgets_nothing(book: Ledger) -> None:
     """Raised caps admit more; lowered ones below what is spent admit nothing; both verify."""
     whole = Charge(epsilon=Fraction(1))

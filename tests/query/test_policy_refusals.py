@@ -278,8 +278,8 @@ def test_dates_and_timestamps_are_bounds(tmp_path):
         assert session.tables["t"].column("seen").lower == dt.datetime(2020, 1, 1)
     for line, words in (
         (
-            'day = { bounds = ["2020-01-01", "2020-12-31"] }',
-            "columns.day.bounds do not fit.*without quotes",
+            'day = { bounds = ["2020-01-01", "2020-13-31"] }',
+            r"columns.day.bounds do not fit.*2024-01-31, in Python as datetime.date\(2024, 1, 31\)",
         ),
         ("day = { bounds = [2020-01-01T00:00:00, 2020-12-31] }", "columns.day.bounds do not fit"),
         ("day = { values = [2020-01-01T00:00:00] }", "columns.day.values must all be of kind date"),
@@ -289,6 +289,37 @@ def test_dates_and_timestamps_are_bounds(tmp_path):
         path.write_text(head + line)
         with pytest.raises(PolicyError, match=words):
             dither.open(path, sources={"t": frame})
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [("2020-01-01", "2020-12-31"), (dt.date(2020, 1, 1), np.datetime64("2020-12-31"))],
+)
+def test_dates_in_a_dictionary_may_be_text(tmp_path, first, last):
+    """Days and times as ISO text, as JSON has them, beside those of Python and numpy."""
+    frame = pl.DataFrame({"day": [dt.date(2020, 5, 5)], "seen": [dt.datetime(2020, 5, 5, 12)]})
+    made = {
+        "budget": {"epsilon": 1, "ledger": str(tmp_path / "l")},
+        "tables": {
+            "t": {
+                "columns": {
+                    "day": {"bounds": [first, last]},
+                    "seen": {"bounds": ["2020-01-01T02:00:00+02:00", last]},
+                }
+            },
+            "u": {"columns": {"day": {"values": ["2020-02-29", dt.date(2021, 1, 1)]}}},
+        },
+    }
+    with dither.open(made, sources={"t": frame, "u": frame}) as session:
+        day, seen = (session.tables["t"].column(name) for name in ("day", "seen"))
+        assert (day.lower, day.upper) == (dt.date(2020, 1, 1), dt.date(2020, 12, 31))
+        assert (seen.lower, seen.upper) == (dt.datetime(2020, 1, 1), dt.datetime(2020, 12, 31))
+        listed = session.tables["u"].column("day").values
+        assert listed == (dt.date(2020, 2, 29), dt.date(2021, 1, 1))
+    for field in ({"values": ["2020-02-30"]}, {"bounds": ["1.1.20", last]}):
+        bad = {**made, "tables": {"t": {"columns": {"day": field}}}}
+        with pytest.raises(PolicyError, match=r"datetime.date\(2024, 1, 31\)"):
+            dither.open(bad, sources={"t": frame})
 
 
 def test_analysts_must_name_themselves(tmp_path, frames):

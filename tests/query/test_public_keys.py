@@ -67,7 +67,9 @@ def test_a_join_with_public_keys_counts_right(tmp_path):
         question = opened.sql(
             "SELECT land, COUNT(*) AS n FROM visits JOIN regions USING (region) GROUP BY land"
         )
-        assert "rows in which land is NULL or not one of these keys belong to no group" in str(question.explain())
+        assert "rows in which land is NULL or not one of these keys belong to no group" in str(
+            question.explain()
+        )
         found = question.release(10**6, 0).frame
     truth = frame.join(PLACES, on="region").drop_nulls("land").group_by("land").agg(n=pl.len())
     assert dict(found.select("land", "n").iter_rows()) == dict(truth.iter_rows())

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from dither.errors import PolicyError, nearest
+from dither.errors import PolicyError, QueryError, nearest
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts
 from dither.plan.text import number
 from dither.query.reading import Reader
+from dither.sql.dates import read_date, read_timestamp
 
 __all__ = ["DeclaredColumn", "read_column", "resolve"]
 
@@ -138,6 +140,7 @@ def _bound(value: Any, kind: Kind, where: str) -> Any:
         if abs(exact) > (2**62 if kind is Kind.INTEGER else Fraction(10) ** 300):
             raise PolicyError(f"{where}.bounds lie too far out; stay within ±2^62 (reals: ±1e300)")
         return exact
+    value = _day_or_moment(value, kind)
     if kind is Kind.DATE and type(value) is dt.date:
         return value
     if kind is Kind.TIMESTAMP and isinstance(value, dt.date):
@@ -148,12 +151,22 @@ def _bound(value: Any, kind: Kind, where: str) -> Any:
     raise PolicyError(f"{where}.bounds do not fit a column of kind {kind.value}{_hint(kind)}")
 
 
+def _day_or_moment(value: Any, kind: Kind) -> Any:
+    """A date or time that is written as text, as in a dictionary or in JSON."""
+    if isinstance(value, str) and kind.temporal:
+        with suppress(QueryError):
+            return read_date(value) if kind is Kind.DATE else read_timestamp(value, offset=True)
+    return value
+
+
 def _hint(kind: Kind) -> str:
     """What else the column may have been meant to be."""
     if kind is Kind.TEXT:
         return '; if its text holds numbers or dates, declare type = "integer", "real" or "date"'
-    if kind.temporal:
-        return "; write dates without quotes, such as 2024-01-31"
+    if kind is Kind.DATE:
+        return "; write a date as 2024-01-31, in Python as datetime.date(2024, 1, 31)"
+    if kind is Kind.TIMESTAMP:
+        return "; write a time as '2024-01-31 12:00:00', in UTC or with its offset"
     return ""
 
 
@@ -182,6 +195,7 @@ def _value(value: Any, kind: Kind, where: str) -> Value:
     }
     if kind not in wanted:
         raise PolicyError(f"{where}.values cannot list values of kind {kind.value}; use bounds")
+    value = _day_or_moment(value, kind)
     fits = isinstance(value, wanted[kind]) and not isinstance(value, dt.datetime)
     if not fits or (kind is Kind.INTEGER and isinstance(value, bool)):
         raise PolicyError(f"{where}.values must all be of kind {kind.value}{_hint(kind)}")

@@ -51,8 +51,9 @@ def aggregate(node: exp.Expr, place: Place) -> ag.Aggregate:
     rule = _RULES.get(type(node))
     if rule is not None:
         return rule(node, place)
-    if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
-        node = node.this
+    if isinstance(node, exp.IgnoreNulls):
+        # ANY_VALUE(x) is read as if IGNORE NULLS had been written around it, or further out.
+        node = node.find(exp.AnyValue) or node
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.IntDiv | exp.Mod | exp.Neg):
         _refuse_arithmetic(place)
     if isinstance(node, exp.AggFunc | exp.Window | exp.Filter | exp.IgnoreNulls | exp.Subquery):
