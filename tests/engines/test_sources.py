@@ -169,10 +169,10 @@ def test_wide_and_odd_numbers():
     whole = ColumnFacts("b", Kind.INTEGER, Fraction(-5), Fraction(5))
     assert groups(pa.table({"b": pa.array([2**64 - 1, 3], pa.uint64())}), whole) == {None: 1, 3: 1}
     decimals = pa.array([Decimal("2.5"), Decimal("99.9")], pa.decimal128(4, 1))
-    assert groups(pa.table({"b": decimals}), whole) == {3: 1, 5: 1}
+    assert groups(pa.table({"b": decimals}), whole) == {3: 1, 100: 1}
     half = pa.array([1.5, float("inf"), float("nan")], pa.float16())
     real = ColumnFacts("b", Kind.REAL, None, Fraction(7))
-    assert groups(pa.table({"b": half}), real) == {1.5: 1, 7.0: 1, None: 1}
+    assert groups(pa.table({"b": half}), real) == {1.5: 1, float("inf"): 1, None: 1}
 
 
 def test_a_zero_is_one_key():
@@ -184,7 +184,7 @@ def test_a_zero_is_one_key():
 
 
 def test_infinite_dates(tmp_path):
-    """Infinities and years that Python lacks are NULL, or the nearest declared bound."""
+    """Infinities and years that Python lacks are NULL, whatever bounds are declared."""
     import duckdb
 
     path = tmp_path / "d.duckdb"
@@ -196,7 +196,10 @@ def test_infinite_dates(tmp_path):
     source = FileSource(path, "duckdb", "t")
     assert groups(source, ColumnFacts("b", Kind.DATE)) == {None: 4, dt.date(2020, 1, 1): 1}
     low, high = dt.date(2000, 1, 1), dt.date(2010, 1, 1)
-    assert groups(source, ColumnFacts("b", Kind.DATE, low, high)) == {low: 2, high: 3}
+    assert groups(source, ColumnFacts("b", Kind.DATE, low, high)) == {
+        None: 4,
+        dt.date(2020, 1, 1): 1,
+    }
     stamp = ColumnFacts("b", Kind.TIMESTAMP)
     assert groups(source, stamp) == {None: 4, dt.datetime(2020, 1, 1): 1}
 
