@@ -1,0 +1,155 @@
+"""Filters, CASE, keys and bins see values as they are; only aggregates clamp."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+
+import dither
+from dither.errors import QueryError
+
+N = 400
+DELAYS = [(-60, 30, 90, 200, 500)[i % 5] for i in range(N)]
+FLIGHTS = pl.DataFrame(
+    {
+        "delay": DELAYS,
+        "gain": [float(d) / 2 for d in DELAYS],
+        "day": [dt.date(2013, 1 + i % 12, 15) for i in range(N)],
+        "seats": [(3, 2**40, 10**15, 2**62)[i % 4] for i in range(N)],
+        "carrier": [("AA", "UA", "ZZ")[i % 3] for i in range(N)],
+    }
+)
+POLICY = {
+    "budget": {"epsilon": 10**9},
+    "tables": {
+        "flights": {
+            "columns": {
+                "delay": {"bounds": [-30, 120], "bins": [-30, 0, 60, 120]},
+                "gain": {"bounds": [-15, 60], "step": 0.5},
+                "day": {"bounds": ["2013-01-01", "2013-06-30"]},
+                "seats": {"bounds": [0, 1000]},
+                "carrier": {"values": ["AA", "UA"]},
+            }
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory) -> Iterator[dither.Session]:
+    """Flights of which many lie outside the bounds, and a budget that makes noise vanish."""
+    folder = tmp_path_factory.mktemp("flights")
+    made = {**POLICY, "budget": {**POLICY["budget"], "ledger": str(folder / "ledger")}}
+    FLIGHTS.write_parquet(folder / "flights.parquet")
+    with dither.open(made, sources={"flights": folder / "flights.parquet"}) as session:
+        yield session
+
+
+def asked(session: dither.Session, sql: str) -> pl.DataFrame:
+    """The answer, with noise far below one row."""
+    return session.sql(sql).release(10**5).frame
+
+
+def count(condition: pl.Expr) -> int:
+    """How many flights it holds for."""
+    return FLIGHTS.filter(condition).height
+
+
+DELAY, GAIN, DAY, SEATS = (pl.col(n) for n in ("delay", "gain", "day", "seats"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "truth"),
+    [
+        ("delay > 180", DELAY > 180),
+        ("delay = 120", DELAY == 120),
+        ("delay BETWEEN -100 AND -40", DELAY.is_between(-100, -40)),
+        ("delay IN (500, -60)", DELAY.is_in([500, -60])),
+        ("NOT (delay <= 120)", DELAY > 120),
+        ("gain > 60", GAIN > 60),
+        ("gain < -15", GAIN < -15),
+        ("day > DATE '2013-06-30'", dt.date(2013, 6, 30) < DAY),
+        ("EXTRACT(MONTH FROM day) = 12", DAY.dt.month() == 12),
+        ("CASE WHEN delay > 180 THEN 1 ELSE 0 END = 1", DELAY > 180),
+        ("delay + gain > 250", DELAY + GAIN > 250),
+        ("delay - gain > 100", DELAY - GAIN > 100),
+        ("FLOOR(gain / 50) >= 2", GAIN >= 100),
+        ("ABS(delay) = 60", DELAY.abs() == 60),
+        ("LEAST(delay, 300) = 300", DELAY >= 300),
+        ("BIN(delay, -100, 0, 1000) = 0", DELAY < 0),
+        ("seats * seats > 1000000000000000", SEATS == 2**40),
+        ("seats + 1 > 1000000000000000", SEATS >= 10**15),
+    ],
+)
+def test_conditions_see_values_as_they_are(flights, condition, truth):
+    """On columns and on what is derived from them, beyond every bound."""
+    if condition.startswith("seats *"):
+        # 2^40 squared is beyond 64 bits, and so NULL like the other large ones.
+        truth = pl.lit(value=False)
+    found = asked(flights, f"SELECT COUNT(*) AS n FROM flights WHERE {condition}")["n"][0]
+    assert found == count(truth)
+
+
+def test_only_the_aggregate_clamps(flights):
+    """Of the flights above 180, every delay counts as the bound; so does a CASE over them."""
+    sql = "SELECT AVG(delay) AS m, SUM(delay) AS s, COUNT(delay) AS n FROM flights "
+    found = asked(flights, sql + "WHERE delay > 180").row(0, named=True)
+    assert found["m"] == pytest.approx(120, abs=0.01)
+    assert found["s"] == pytest.approx(120 * count(DELAY > 180), abs=1)
+    sql = "SELECT SUM(CASE WHEN delay > 180 THEN 1 ELSE 0 END) AS n FROM flights"
+    assert round(asked(flights, sql)["n"][0]) == count(DELAY > 180)
+    sql = "SELECT AVG(delay * 2) AS twice, AVG(CLAMP(gain / 50, -9, 9)) AS ten FROM flights WHERE "
+    found = asked(flights, sql + "delay = 500").row(0, named=True)
+    assert found["twice"] == pytest.approx(240, abs=0.01)
+    assert found["ten"] == pytest.approx(1.2, abs=0.01)
+
+
+def test_a_key_outside_its_bounds_is_in_no_public_group(flights):
+    """Half a year of dates is that half, and nothing is piled on its last day."""
+    question = flights.sql("SELECT day, COUNT(*) AS n FROM flights GROUP BY day")
+    found = question.release(10**5).frame
+    assert found.height == 181
+    truth = FLIGHTS.filter(dt.date(2013, 6, 30) >= DAY).group_by("day").len()
+    shown = found.filter(pl.col("n").round() > 0)
+    assert dict(zip(shown["day"], shown["n"].round().cast(int), strict=True)) == dict(truth.rows())
+    assert found.filter(dt.date(2013, 6, 30) == DAY)["n"][0] == pytest.approx(0, abs=0.4)
+
+
+def test_bins_hold_what_lies_in_them(flights):
+    """Declared bins and BIN leave out what is outside, and the plan says so."""
+    question = flights.sql("SELECT delay, COUNT(*) AS n FROM flights GROUP BY delay")
+    assert "delay is NULL or outside -30 to 120 belong to no group" in " ".join(
+        str(question.explain()).split()
+    )
+    inside = [count(DELAY.is_between(*ends)) for ends in ((-30, -1), (0, 59), (60, 120))]
+    assert question.release(10**5).frame["n"].round().to_list() == inside
+    sql = "SELECT BIN(delay, -100, 0, 1000) AS k, COUNT(*) AS n FROM flights GROUP BY k"
+    assert asked(flights, sql)["n"].round().to_list() == [count(DELAY < 0), count(DELAY >= 0)]
+    made = flights.table("flights").histogram("delay", [-30, 0, 120])
+    assert (
+        sum(made.release(10**5).frame["n" if "n" in made.release(1).frame.columns else "count"]) < N
+    )
+
+
+def test_keys_that_are_computed_are_computed_from_the_value(flights):
+    """A month of a date outside its bounds, and a floor of a number outside."""
+    sql = "SELECT EXTRACT(MONTH FROM day) AS k, COUNT(*) AS n FROM flights GROUP BY k"
+    truth = [count(DAY.dt.month() == month) for month in range(1, 13)]
+    assert asked(flights, sql)["n"].round().to_list() == truth
+    sql = "SELECT delay // 30 AS k, COUNT(*) AS n FROM flights GROUP BY k"
+    found = asked(flights, sql).filter(pl.col("n").round() > 0)
+    assert dict(zip(found["k"], found["n"].round(), strict=True)) == {
+        1: count(DELAY == 30),
+        3: count(DELAY == 90),
+    }
+
+
+def test_a_comparison_that_declared_values_make_impossible_is_refused(flights):
+    """A list says what occurs, and the question is more likely a slip; bounds say no such thing."""
+    with pytest.raises(QueryError, match="'ZZ' is not a declared value"):
+        flights.sql("SELECT COUNT(*) AS n FROM flights WHERE carrier = 'ZZ'")
+    sql = "SELECT COUNT(*) AS n FROM flights WHERE carrier IS NULL"
+    assert round(asked(flights, sql)["n"][0]) == count(pl.col("carrier") == "ZZ")
