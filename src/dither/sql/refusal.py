@@ -142,7 +142,8 @@ _PARTS: dict[str, tuple[str, str]] = {
 
 def called(node: exp.Expr, default: str = "") -> str:
     """The name of a function as it was written, where there is one."""
-    return str(node.meta.get(WRITTEN) or default)
+    # Only what a parser makes has notes.
+    return str((isinstance(node, exp.Expression) and node.meta.get(WRITTEN)) or default)
 
 
 def title(node: exp.Expr) -> str:
