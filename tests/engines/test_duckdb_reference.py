@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
+from dither.errors import PolicyError
 from dither.plan.schema import Schema
 from engines.hostile import LABS, SCHEMA, VISITS, Swapped, jobs, stored, tables
 from engines.reference import answer
@@ -57,6 +58,11 @@ def test_every_format_reads_the_same_values(form, tmp_path, rows, data):
     job = data.draw(jobs(most=1000))
     sources = {n: stored(tmp_path, n, r, form) for n, r in rows.items()}
     with DuckDBEngine(sources, threads=1) as engine:
-        engine.check(SCHEMA)
+        if form == "csv":
+            # Its units are text, which the schema would read as whole numbers.
+            with pytest.raises(PolicyError, match="two people could become one"):
+                engine.check(SCHEMA)
+        else:
+            engine.check(SCHEMA)
         found = engine.run(job, WIDE, KEY)
     assert by_group(found) == answer(job, WIDE, rows)

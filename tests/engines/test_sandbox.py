@@ -168,9 +168,14 @@ def test_private_temporary_folder_goes_with_the_engine():
 
 def test_no_data_value_in_errors(tmp_path):
     """Declared facts that a source does not meet are refused by name, before any data is read."""
-    pl.DataFrame({"u": ["p-123"], "x": [[1.0]]}).write_parquet(tmp_path / "t.parquet")
+    pl.DataFrame({"u": ["p-123"], "x": [1.0]}).write_parquet(tmp_path / "t.parquet")
     with DuckDBEngine({"t": tmp_path / "t.parquet"}) as engine:
-        assert engine.describe("t") == {"u": Kind.TEXT, "x": None}
+        with pytest.raises(PolicyError, match="two people could become one") as caught:
+            engine.check(SCHEMA)
+        assert "123" not in str(caught.value)
+    pl.DataFrame({"u": [123], "x": [[1.0]]}).write_parquet(tmp_path / "t.parquet")
+    with DuckDBEngine({"t": tmp_path / "t.parquet"}) as engine:
+        assert engine.describe("t") == {"u": Kind.INTEGER, "x": None}
         with pytest.raises(PolicyError, match="'x' of table 't' cannot be read as real"):
             engine.check(SCHEMA)
     with pytest.raises(PolicyError, match="no file"):

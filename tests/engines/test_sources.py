@@ -129,8 +129,6 @@ def test_frames_of_every_kind():
         assert groups(made, TEXT) == expected
     with pytest.raises(ArgumentError, match="got dict"):
         DuckDBEngine({"t": FrameSource({"b": 1})})
-    with pytest.raises(PolicyError, match="mixes types"):
-        DuckDBEngine({"t": pd.DataFrame({"b": pd.Series(["a", 1], dtype=object)})})
 
 
 def test_a_polars_column_that_arrow_lacks_is_not_read():

@@ -35,6 +35,10 @@ class Engine(Protocol):
         """
         ...
 
+    def unread(self, table: str) -> Mapping[str, str]:
+        """Why columns of a table cannot be read, where there is more to say than their type."""
+        ...
+
     def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
         """Every value of a column of a *public* table, in the order of its rows.
 

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,21 @@ from dither.engines.base import FAILED
 from dither.engines.bounding import JobQuery
 from dither.engines.rows import RowSource, Seeds, Stored
 from dither.engines.sandbox import lock, open_unlocked
-from dither.engines.sources import FileSource, FrameSource, Source, as_source, attach, quoted
+from dither.engines.sources import (
+    Attached,
+    FileSource,
+    FrameSource,
+    Source,
+    as_source,
+    attach,
+    layout,
+    quoted,
+)
 from dither.engines.totals import MOST_ROWS
-from dither.errors import ArgumentError, EngineError, PolicyError, nearest
+from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
 from dither.plan.job import Answer, Job, Leaves, Measurement, Total, Units
 from dither.plan.kinds import Kind, Value
+from dither.plan.relations import scans
 from dither.plan.schema import ColumnFacts, Schema
 from dither.sql import forms, leaves
 
@@ -35,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DuckDBEngine", "FileSource", "FrameSource"]
 
+
+CHANGED = "its file is gone, or its columns are not what they were when it was opened; open it anew"
 
 TICK = 0.5
 """Seconds between two reports of progress."""
@@ -94,6 +107,8 @@ class DuckDBEngine:
             self._temporary = str(Path(temp_directory).resolve())
             self._cleanup = None
         self._stored: dict[str, Stored] = {}
+        self._found: dict[str, Attached] = {}
+        self._rehearsed: set[str] = set()
         self._connection: DuckDBPyConnection | None = None
         try:
             self._connection = self._connect()
@@ -105,18 +120,36 @@ class DuckDBEngine:
         connection = open_unlocked(*self._options, self._temporary)
         try:
             stored: dict[str, Stored] = {}
+            found: dict[str, Attached] = {}
             for number, (name, source) in enumerate(self._sources.items()):
                 view = f"source_{number}"
-                stored[name] = Stored(view, attach(connection, view, source))
+                found[name] = attach(connection, view, source)
+                stored[name] = Stored(view, found[name].types, f"empty_{number}")
             files = [
                 Path(s.path).resolve() for s in self._sources.values() if isinstance(s, FileSource)
             ]
             lock(connection, files)
+            for name, table in stored.items():
+                self._make_twin(connection, name, table)
+            if self._found and found != self._found:
+                raise PolicyError(CHANGED)
         except BaseException:
             connection.close()
             raise
-        self._stored = stored
+        self._stored, self._found = stored, found
         return connection
+
+    def _make_twin(self, connection: DuckDBPyConnection, name: str, table: Stored) -> None:
+        """An empty table beside a source: it shows that the locked connection can read it."""
+        try:
+            connection.execute(
+                f"CREATE TABLE {quoted(table.empty)} AS SELECT * FROM {quoted(table.view)} LIMIT 0"
+            )
+        except Exception:
+            raise PolicyError(
+                f"the source of table {name!r} cannot be read with access to its own file alone; "
+                "name a Parquet, CSV or DuckDB file that needs no other"
+            ) from None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -142,10 +175,15 @@ class DuckDBEngine:
         return {name: leaves.kind_of_type(kind) if kind else None for name, kind in types.items()}
 
     def complete(self, table: str) -> bool:
-        """Whether every row is read: not of a CSV file, whose broken lines are left out."""
+        """Whether every row is read: not of a CSV file, whose broken lines are left out, nor of a
+        view with a condition."""
         self._table(table)
-        source = self._sources[table]
-        return not (isinstance(source, FileSource) and source.format == "csv")
+        return self._found[table].complete
+
+    def unread(self, table: str) -> Mapping[str, str]:
+        """Why columns cannot be read, where there is more to say than their type."""
+        self._table(table)
+        return self._found[table].unread
 
     def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
         """Every value of a column of a *public* table, in the order of its rows.
@@ -194,19 +232,36 @@ class DuckDBEngine:
                         + nearest(facts.name, stored.types)
                     )
                 if kind is None or not leaves.readable(kind, facts.kind):
+                    why = self._found[table.name].unread.get(facts.name)
                     raise PolicyError(
                         f"column {facts.name!r} of table {table.name!r} cannot be read as "
-                        f"{facts.kind.value}"
+                        f"{facts.kind.value}" + (f": {why}" if why else "")
                     )
-                if facts.name == table.unit and not leaves.one_to_one(kind, facts.kind):
-                    raise PolicyError(
-                        f"table {table.name!r}: reading its unit {facts.name!r} as "
-                        f"{facts.kind.value} could take two people for one; declare its type = "
-                        "'text', or that of the source"
-                    )
+                if facts.name == table.unit:
+                    self._check_unit(table.name, facts, kind)
             if not table.private:
                 for name in sorted(table.unique):
                     self._check_unique(table.name, name, schema)
+
+    def _check_unit(self, table: str, facts: ColumnFacts, stored: str) -> None:
+        """A unit is compared as it is stored, so that nobody is taken for another, or for two."""
+        if facts.name in self._found[table].computed:
+            raise PolicyError(
+                f"table {table!r}: its unit {facts.name!r} is computed from other values, and "
+                "two people's could become one; name a column that is stored"
+            )
+        if not leaves.one_to_one(stored, facts.kind):
+            own = leaves.kind_of_type(stored)
+            fits = [k.value for k in {own, Kind.TEXT} if k and leaves.one_to_one(stored, k)]
+            fix = (
+                f"declare type = {' or '.join(map(repr, sorted(fits)))}"
+                if fits
+                else "store it as whole numbers or text"
+            )
+            raise PolicyError(
+                f"table {table!r}: its unit {facts.name!r} is stored as {stored}, and read as "
+                f"{facts.kind.value} two people could become one, or one two; {fix}"
+            )
 
     def _check_unique(self, table: str, column: str, schema: Schema) -> None:
         stored, facts = self._table(table), schema.table(table).column(column)
@@ -251,9 +306,13 @@ class DuckDBEngine:
         seeds = Seeds(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
         query, sums, histograms = self._written(job, schema, seeds)
         try:
-            return self._answer(job, query, sums, histograms)
+            # Also around the run itself, since the charge has taken a while.
+            self._hold(job)
+            answer = self._answer(job, query, sums, histograms)
+            self._hold(job)
         except Exception:
             raise EngineError(FAILED) from None
+        return answer
 
     def _answer(
         self, job: Job, query: JobQuery, sums: str, histograms: Mapping[int, str]
@@ -280,15 +339,56 @@ class DuckDBEngine:
         ------
         PolicyError, BoundsError, UnsupportedError
             For a column that cannot be read as declared, a sum that could overflow, an expression
-            too deep.
+            too deep, a file that is gone or whose columns are not those it had, and for what the
+            engine does not run over empty tables.
         """
-        self._written(job, schema, Seeds(0, 0))
+        self._check_open()
+        with self._running:
+            self._open()
+        self._hold(job)
+        twins = {name: replace(s, view=s.empty) for name, s in self._stored.items()}
+        _, sums, histograms = self._written(job, schema, Seeds(0, 0), twins)
+        for sql in (sums, *histograms.values()):
+            self._rehearse(sql)
+
+    def _hold(self, job: Job) -> None:
+        """Hold the files that a job reads against what they were when they were opened."""
+        for table in dict.fromkeys(scan.table for scan in scans(job.relation)):
+            source = self._sources[table]
+            if not isinstance(source, FileSource):
+                continue
+            try:
+                same = layout(self._execute, source) == self._found[table].layout
+            except Exception:
+                same = False
+            if not same:
+                raise PolicyError(f"table {table!r}: {CHANGED}")
+
+    def _rehearse(self, sql: str) -> None:
+        """Run a query over empty tables: what fails there fails before anything is charged."""
+        digest = hashlib.sha256(sql.encode()).hexdigest()
+        if digest in self._rehearsed:
+            return
+        with self._running:
+            try:
+                self._open().execute(sql).fetchall()
+            except Exception:
+                self._drop()
+                raise UnsupportedError(
+                    "the engine does not run this question, even over empty tables; nothing was "
+                    "charged. Ask for less at once, or see the engine's memory and threads"
+                ) from None
+        self._rehearsed.add(digest)
 
     def _written(
-        self, job: Job, schema: Schema, seeds: Seeds
+        self,
+        job: Job,
+        schema: Schema,
+        seeds: Seeds,
+        stored: Mapping[str, Stored] | None = None,
     ) -> tuple[JobQuery, str, dict[int, str]]:
         """A job as SQL: all that is one integer per group, and each histogram."""
-        query = JobQuery(job, RowSource(job, schema, self._stored, seeds), seeds)
+        query = JobQuery(job, RowSource(job, schema, stored or self._stored, seeds), seeds)
         histograms = {
             place: query.leaves(m).sql(dialect="duckdb")
             for place, m in enumerate(job.measurements)

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 from dither.errors import ArgumentError, PolicyError
+from dither.plan.text import unwritable
 
 __all__ = ["NO_COLUMN", "to_arrow"]
 
 NO_COLUMN = "\x01"
 
 
-def to_arrow(frame: Any) -> tuple[Any, tuple[str, ...]]:
-    """The frame as an Arrow table, and the columns whose type cannot be read.
+def to_arrow(frame: Any, unit: str | None = None) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    """The frame as an Arrow table, the columns whose type cannot be read, and those of objects.
 
     Polars and Arrow frames are not copied; of a pandas frame, only what pandas keeps as Python
     objects. Text that is not valid Unicode is NULL: mended, two people's names could become one.
+
+    The types come from the frame's own schema and never from its values, which are private. So a
+    pandas column of Python objects is always text: a text as it is, a number, truth value or date
+    as it prints, anything else NULL. In the column ``unit`` texts alone are kept, since the number
+    7 and the text '7' are two people's.
 
     Raises
     ------
     ArgumentError
         Where it is not a frame.
     PolicyError
-        Where a column of a pandas frame mixes types, or a name occurs twice.
+        Where a name occurs twice, or cannot be written.
     """
     import pyarrow as pa
 
-    table = _table(frame, pa)
+    _check_names(frame)
+    table, objects = _table(frame, unit, pa)
     names = table.column_names
-    if len(set(names)) < len(names):
-        raise PolicyError("a frame names a column twice; give each its own name")
     kept: dict[str, Any] = {}
     unread: list[str] = []
     for name in names:
@@ -41,19 +48,45 @@ def to_arrow(frame: Any) -> tuple[Any, tuple[str, ...]]:
     if not kept:
         # A table without columns would lose its number of rows.
         kept[NO_COLUMN] = pa.nulls(table.num_rows, pa.bool_())
-    return pa.table(kept), tuple(unread)
+    return pa.table(kept), tuple(unread), objects
 
 
-def _table(frame: Any, pa: Any) -> Any:
-    if type(frame).__module__.split(".")[0] == "pandas":
-        return _from_pandas(frame, pa)
-    if type(frame).__module__.split(".")[0] == "polars" and hasattr(frame, "collect"):
-        frame = frame.collect()
+def _check_names(frame: Any) -> None:
+    """Names as Arrow and the engine take them; some libraries fail hard on others."""
+    found = getattr(frame, "column_names", None)
+    if found is None and hasattr(frame, "collect_schema"):
+        found = frame.collect_schema().names()
+    if found is None:
+        found = getattr(frame, "columns", None)
+    if found is None or callable(found):
+        found = getattr(getattr(frame, "schema", None), "names", None)
     try:
-        return frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame)
+        names = [str(name) for name in found or ()]
+    except Exception:
+        return
+    if len(set(names)) < len(names):
+        raise PolicyError("a frame names a column twice; give each its own name")
+    for name in names:
+        fault = unwritable(name)
+        if fault is not None:
+            raise PolicyError(f"the name of column {names.index(name) + 1} of a frame {fault}")
+
+
+def _table(frame: Any, unit: str | None, pa: Any) -> tuple[Any, tuple[str, ...]]:
+    if type(frame).__module__.split(".")[0] == "pandas":
+        return _from_pandas(frame, unit, pa)
+    if type(frame).__module__.split(".")[0] == "polars" and hasattr(frame, "collect"):
+        try:
+            frame = frame.collect()
+        except Exception:
+            # Its own words may hold a value.
+            raise PolicyError("a lazy frame cannot be computed; collect it first") from None
+    try:
+        return frame.to_arrow() if hasattr(frame, "to_arrow") else pa.table(frame), ()
     except Exception:
         if hasattr(frame, "get_columns"):
-            return pa.table({column.name: _column(column, pa) for column in frame.get_columns()})
+            columns = {column.name: _column(column, pa) for column in frame.get_columns()}
+            return pa.table(columns), ()
         raise ArgumentError(
             "a source must be a path, or a Polars, pandas or Arrow frame; got "
             + type(frame).__name__
@@ -68,37 +101,61 @@ def _column(column: Any, pa: Any) -> Any:
         return pa.nulls(len(column), pa.binary())
 
 
-def _from_pandas(frame: Any, pa: Any) -> Any:
-    columns = {}
-    for position, name in enumerate(frame.columns):
-        series = frame.iloc[:, position]
-        if str(name) in columns:
-            raise PolicyError("a frame names a column twice; give each its own name")
+def _from_pandas(frame: Any, unit: str | None, pa: Any) -> tuple[Any, tuple[str, ...]]:
+    columns, objects = {}, []
+    for position, label in enumerate(frame.columns):
+        series, name = frame.iloc[:, position], str(label)
+        if _of_objects(series.dtype):
+            objects.append(name)
+            columns[name] = pa.chunked_array([_words(series, name == unit, pa)])
+            continue
         try:
-            columns[str(name)] = pa.chunked_array(_chunks(pa.Array.from_pandas(series)))
+            columns[name] = pa.chunked_array(_chunks(pa.Array.from_pandas(series)))
         except Exception:
-            columns[str(name)] = pa.chunked_array([_words(series, str(name), pa)])
-    return pa.table(columns)
+            # A dtype that Arrow lacks, whatever it holds.
+            columns[name] = pa.chunked_array([pa.nulls(len(series), pa.binary())])
+    return pa.table(columns), tuple(objects)
+
+
+def _of_objects(dtype: Any) -> bool:
+    """Whether pandas keeps Python objects, of which each may be of another type."""
+    categories = getattr(dtype, "categories", None)
+    return str(dtype if categories is None else categories.dtype) == "object"
 
 
 def _chunks(array: Any) -> list[Any]:
     return list(array.chunks) if hasattr(array, "chunks") else [array]
 
 
-def _words(series: Any, name: str, pa: Any) -> Any:
-    values = series.tolist()
-    if any(not isinstance(v, str) and v is not None and v == v for v in values):
-        raise PolicyError(f"column {name!r} of a pandas frame mixes types; convert it to one")
-    valid = [v if isinstance(v, str) and _is_unicode(v) else None for v in values]
-    return pa.array(valid, pa.large_string())
+def _words(series: Any, only_text: bool, pa: Any) -> Any:
+    values = series.astype(object).tolist()
+    return pa.array([_word(v, only_text) for v in values], pa.large_string())
 
 
-def _is_unicode(word: str) -> bool:
-    try:
-        word.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+def _word(value: Any, only_text: bool) -> str | None:
+    """One object as text. No method of its own is called: there is nothing that could raise."""
+    if isinstance(value, str):
+        text = str.__str__(value)
+        return text if unwritable(text, null=True) is None else None
+    if only_text:
+        return None
+    kind = type(value)
+    if kind.__module__ == "numpy" and kind.__name__.startswith(("bool", "int", "uint", "float")):
+        value = value.item()
+        kind = type(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int:
+        return str(value) if abs(value) < 10**40 else None
+    if kind is float:
+        return str(value) if value == value else None
+    if kind is Decimal:
+        return None if value.is_nan() else str(value)
+    if kind is dt.datetime or kind is dt.date:
+        return str(value)
+    if isinstance(value, dt.datetime) and kind.__module__.startswith("pandas") and value == value:
+        return str(value)
+    return None
 
 
 def _decoded(raw: bytes) -> str | None:

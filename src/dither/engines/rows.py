@@ -23,10 +23,11 @@ __all__ = ["RowSource", "Seeds", "Stored", "read_columns", "without_negative_zer
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Where a table's rows lie: a view of the engine, and its columns' types in the engine."""
+    """Where a table's rows lie: a view of the engine, its columns' types, and an empty twin."""
 
     view: str
     types: Mapping[str, str | None]
+    empty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,7 @@ class RowSource:
         kind = _common_kind(
             {self.emitter.facts(join.left_unit).kind, self.emitter.facts(join.right_unit).kind}
         )
+        self._check_alike(join)
         same = exp.EQ(
             this=self.emitter.value(join.left_unit, kind),
             expression=self.emitter.value(join.right_unit, kind),
@@ -211,6 +213,19 @@ class RowSource:
             .from_(left.subquery("l", copy=False))
             .join(right.subquery("g", copy=False), on=same, copy=False)
         )
+
+    def _check_alike(self, join: UnitJoin) -> None:
+        """One person's rows meet another's where units of two types are compared as a third."""
+        ours, theirs = (
+            self._stored[self._tables[unit.table]].types.get(unit.name) or ""
+            for unit in (join.left_unit, join.right_unit)
+        )
+        if not leaves.stored_alike(ours, theirs):
+            raise PolicyError(
+                f"the units {join.left_unit.name!r} and {join.right_unit.name!r} are stored as "
+                f"{ours} and {theirs}, and units are compared as they are stored; store both in "
+                "one type"
+            )
 
     def _cut(self, relation: Relation, rows: exp.Select, unit: ex.Column) -> exp.Select:
         """At most ``max_join_rows`` rows of each unit, by a keyed hash of their content.

@@ -12,26 +12,41 @@ the end are NULL, surplus fields are left out. A line that is not UTF-8, and one
 million bytes, is left out. Nothing is guessed from the values. Files whose quoted fields span lines
 should be converted to Parquet first.
 
-Where a source breaks its own format (a Parquet file whose strings are not UTF-8, or whose
-timestamps do not fit), the engine fails, with the one message it has.
+A Parquet column of timestamps in milliseconds is not read: the engine turns them into microseconds
+as it reads, and fails on the first that does not fit. Where a file breaks its own format (its
+strings are not UTF-8, say), the engine fails too, with the one message it has.
+
+The names and types of columns are public. They are read when a source is opened, and must be the
+same whenever it is read: else another column could stand in a column's place.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither.engines.frames import NO_COLUMN, to_arrow
+from dither.engines.views import Rowwise, rowwise
 from dither.errors import ArgumentError, PolicyError, nearest
+from dither.plan.text import unwritable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["FileSource", "FrameSource", "Source", "as_source", "attach", "quoted"]
+__all__ = [
+    "Attached",
+    "FileSource",
+    "FrameSource",
+    "Source",
+    "as_source",
+    "attach",
+    "layout",
+    "quoted",
+]
 
 ENDINGS = {
     ".parquet": "parquet",
@@ -76,12 +91,22 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class FrameSource:
-    """A Polars, pandas or Arrow frame in memory; read in place where its memory allows it."""
+    """A Polars, pandas or Arrow frame in memory; read in place where its memory allows it.
+
+    Parameters
+    ----------
+    frame : frame
+    unit : str, optional
+        The column that says who is protected. Of a pandas column of Python objects texts alone are
+        kept there, since the number 7 and the text '7' are two people's.
+    """
 
     frame: Any
+    unit: str | None = None
 
 
 Source = FileSource | FrameSource
+Execute = Callable[[str], Sequence[Any]]
 
 
 def as_source(given: Any) -> Source:
@@ -111,10 +136,33 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Mapping[str, str | None]:
-    """Make ``view`` read the source; gives its columns and their DuckDB types.
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """What a source turned out to be.
 
-    ``None`` is a type that cannot be read. Runs before the connection is locked.
+    Parameters
+    ----------
+    types : mapping of str to str or None
+        Its columns and their DuckDB types; ``None`` is a type that cannot be read.
+    unread : mapping of str to str
+        Why a column cannot be read, where there is more to say than its type.
+    computed : frozenset of str
+        Columns that do not hold what is stored, but what was made of it: none can be the unit.
+    complete : bool
+        Whether every row is read, whatever it holds.
+    layout : tuple
+        The names and types as the file has them, to see whether it still has them later.
+    """
+
+    types: Mapping[str, str | None]
+    unread: Mapping[str, str] = field(default_factory=dict)
+    computed: frozenset[str] = frozenset()
+    complete: bool = True
+    layout: tuple[Any, ...] = ()
+
+
+def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Attached:
+    """Make ``view`` read the source. Runs before the connection is locked.
 
     Raises
     ------
@@ -122,31 +170,101 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Mapping
         Where the source is not there, or not what it is said to be.
     """
     if isinstance(source, FrameSource):
-        table, unread = to_arrow(source.frame)
+        table, odd, objects = to_arrow(source.frame, source.unit)
         connection.register(view, table)
-        return {**_described(connection, view), **dict.fromkeys(unread)}
+        found = Attached(
+            {**_described(connection, view), **dict.fromkeys(odd)},
+            computed=frozenset(objects) - {source.unit or ""},
+        )
+        return _with_names(found, "the frame")
     path = Path(source.path).resolve()
     if not path.is_file():
         raise PolicyError(f"no file {str(source.path)!r}")
+    shown = repr(str(source.path))
+    computed, complete = frozenset[str](), True
     if source.format == "duckdb":
-        select = _database(connection, view, path, source.table or "")
+        rows = _database(connection, view, path, source.table or "")
+        select = rows.select.sql(dialect="duckdb")
+        computed, complete = rows.columns.computed, not rows.filtered
     elif source.format == "csv":
-        select = _lines(path, source.delimiter)
+        select, complete = _lines(path, source.delimiter), False
     else:
         select = f"SELECT * FROM read_parquet({_text(str(path))}, hive_partitioning = false)"
     try:
         connection.execute(f"CREATE VIEW {quoted(view)} AS {select}")
-        return _described(connection, view)
+        types: dict[str, str | None] = dict(_described(connection, view))
+        found_layout = layout(lambda sql: connection.execute(sql).fetchall(), source)
+    except PolicyError:
+        raise
     except Exception:
-        raise PolicyError(f"{str(source.path)!r} cannot be read as {source.format}") from None
+        raise PolicyError(f"{shown} cannot be read as {source.format}") from None
+    unread: dict[str, str] = {}
+    if source.format == "parquet":
+        unread = dict.fromkeys(_in_milliseconds(found_layout), MILLISECONDS)
+    found = Attached(types | dict.fromkeys(unread), unread, computed, complete, found_layout)
+    return _with_names(found, shown)
 
 
-def _described(connection: DuckDBPyConnection, view: str) -> dict[str, str | None]:
+MILLISECONDS = (
+    "it holds timestamps in milliseconds, on some of which the engine would fail; store it in "
+    "microseconds"
+)
+
+
+def _with_names(found: Attached, shown: str) -> Attached:
+    for position, name in enumerate(found.types, start=1):
+        fault = unwritable(name)
+        if fault is not None:
+            raise PolicyError(f"{shown}: the name of its column {position} {fault}")
+    return found
+
+
+def layout(execute: Execute, source: FileSource) -> tuple[Any, ...]:
+    """The names and types of a file's columns as the file has them now.
+
+    A DuckDB database is held open as it was, so there is nothing that could have changed.
+
+    Parameters
+    ----------
+    execute : callable
+        Gives the rows of a query.
+    source : FileSource
+
+    Raises
+    ------
+    PolicyError
+        Where a CSV file does not begin with names.
+    duckdb.Error
+        Where a Parquet file cannot be read.
+    """
+    path = Path(source.path).resolve()
+    if source.format == "csv":
+        return tuple(_header(path, source.delimiter))
+    if source.format == "parquet":
+        return tuple(
+            execute(
+                "SELECT name, type, num_children, converted_type, scale, precision, logical_type "
+                f"FROM parquet_schema({_text(str(path))})"
+            )
+        )
+    return ()
+
+
+def _in_milliseconds(fields: tuple[Any, ...]) -> list[str]:
+    return [
+        name
+        for name, _, _, converted, _, _, logical in fields
+        if converted == "TIMESTAMP_MILLIS"
+        or (str(logical).startswith("TimestampType") and "MILLIS=Milli" in str(logical))
+    ]
+
+
+def _described(connection: DuckDBPyConnection, view: str) -> dict[str, str]:
     rows = connection.execute(f"DESCRIBE SELECT * FROM {quoted(view)}").fetchall()
     return {name: kind for name, kind, *_ in rows if name != NO_COLUMN}
 
 
-def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str) -> str:
+def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str) -> Rowwise:
     database = f"{view}_database"
     try:
         connection.execute(f"ATTACH {_text(str(path))} AS {quoted(database)} (READ_ONLY)")
@@ -164,12 +282,12 @@ def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str)
     }
     if table not in names:
         raise PolicyError(f"no table {table!r} in {str(path)!r}" + nearest(table, names))
-    parts = (database, *names[table])
-    return f"SELECT * FROM {'.'.join(map(quoted, parts))}"
+    return rowwise(connection, database, *names[table])
 
 
-def _lines(path: Path, delimiter: str) -> str:
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
+def _header(path: Path, delimiter: str) -> list[str]:
+    """The column names in the first line of a CSV file."""
+    opener = _opener(path)
     try:
         with opener(path, "rb") as file:
             line = file.readline(2_000_000).replace(b"\r", b"\n").split(b"\n")[0]
@@ -184,12 +302,21 @@ def _lines(path: Path, delimiter: str) -> str:
         ) from None
     if not names or len(set(names)) < len(names) or not all(names):
         raise PolicyError(f"{str(path)!r}: its first line must name every column, each once")
+    return names
+
+
+def _opener(path: Path) -> Any:
+    return gzip.open if path.name.lower().endswith(".gz") else open
+
+
+def _lines(path: Path, delimiter: str) -> str:
+    names = _header(path, delimiter)
     # The characters below do not occur in text: no line is cut and none is NULL.
     lines = (
         f"read_csv({_text(str(path))}, auto_detect = false, header = false, skip = 1,"
         " columns = {'line': 'VARCHAR'}, delim = '\x02', quote = '', escape = '', nullstr = '\x03',"
         " new_line = '\\n', strict_mode = false, null_padding = true, ignore_errors = true,"
-        f" compression = '{'gzip' if opener is gzip.open else 'none'}')"
+        f" compression = '{'gzip' if _opener(path) is gzip.open else 'none'}')"
     )
     between = _text(delimiter)
     escaped = "\\" + delimiter if not delimiter.isalnum() and delimiter.isascii() else delimiter

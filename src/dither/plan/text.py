@@ -7,7 +7,30 @@ from fractions import Fraction
 from dither.plan import expressions as ex
 from dither.plan.kinds import Value
 
-__all__ = ["number", "show", "show_value"]
+__all__ = ["number", "show", "show_value", "unwritable"]
+
+
+def unwritable(text: str, *, null: bool = False) -> str | None:
+    """Why a text cannot be written down as it is; ``None`` where it can.
+
+    Parameters
+    ----------
+    text : str
+    null : bool
+        Whether it may hold the character NUL, as a value may and a name may not.
+
+    Examples
+    --------
+    >>> unwritable("naïve"), unwritable("a\\x00b")
+    (None, 'holds the character NUL; leave it out')
+    >>> unwritable("caf\\udce9")
+    'is not valid Unicode; was it written in another encoding than UTF-8?'
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "is not valid Unicode; was it written in another encoding than UTF-8?"
+    return "holds the character NUL; leave it out" if not null and "\x00" in text else None
 
 
 def number(value: Fraction | int | float) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from dither.errors import PolicyError, QueryError, nearest
@@ -86,8 +87,23 @@ def read_column(name: str, body: Reader) -> DeclaredColumn:
     return column
 
 
-def resolve(declared: DeclaredColumn, found: Mapping[str, Kind | None], where: str) -> ColumnFacts:
+def resolve(
+    declared: DeclaredColumn,
+    found: Mapping[str, Kind | None],
+    where: str,
+    unread: Mapping[str, str] = MappingProxyType({}),
+) -> ColumnFacts:
     """Join a declared column with the kind its source has.
+
+    Parameters
+    ----------
+    declared : DeclaredColumn
+    found : mapping of str to Kind or None
+        The columns of the source.
+    where : str
+        How messages call the column.
+    unread : mapping of str to str
+        Why a column of the source is not read, where there is more to say than its type.
 
     Raises
     ------
@@ -97,6 +113,8 @@ def resolve(declared: DeclaredColumn, found: Mapping[str, Kind | None], where: s
     """
     if declared.name not in found:
         raise PolicyError(f"{where}: the source has no such column" + nearest(declared.name, found))
+    if declared.name in unread:
+        raise PolicyError(f"{where} is not read: {unread[declared.name]}")
     kind = declared.kind or found[declared.name]
     if kind is None:
         raise PolicyError(

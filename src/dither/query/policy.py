@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dither.accounting.filters import BudgetFilter
@@ -153,6 +154,7 @@ def schema_of(
     policy: Policy,
     found: Mapping[str, Mapping[str, Kind | None]],
     incomplete: Collection[str] = (),
+    unread: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Schema:
     """Join what the policy declares with the columns that the sources have.
 
@@ -163,6 +165,8 @@ def schema_of(
         By table: the columns of its source and their kinds, ``None`` where the type is not read.
     incomplete : collection of str
         Tables of which some rows may not be read.
+    unread : mapping
+        By table: columns that are not read, and why.
 
     Raises
     ------
@@ -171,18 +175,18 @@ def schema_of(
     """
     tables = {}
     for name, declared in policy.tables.items():
-        kinds = found[name]
+        kinds, reasons = found[name], unread.get(name, {})
         for field, names in (("unit", (declared.unit,)), ("unique", declared.unique)):
             for column in names:
                 if column is not None:
-                    _check_column(column, kinds, f"tables.{name}.{field}")
+                    _check_column(column, kinds, f"tables.{name}.{field}", reasons)
         columns: dict[str, ColumnFacts] = {
             column: ColumnFacts(column, kind)
             for column, kind in kinds.items()
             if kind is not None and column not in declared.columns
         }
         for column, facts in declared.columns.items():
-            columns[column] = resolve(facts, kinds, f"tables.{name}.columns.{column}")
+            columns[column] = resolve(facts, kinds, f"tables.{name}.columns.{column}", reasons)
         tables[name] = Table(
             name=name,
             columns=columns,
@@ -197,9 +201,13 @@ def schema_of(
     return Schema(tables, policy.replace_one)
 
 
-def _check_column(column: str, kinds: Mapping[str, Kind | None], where: str) -> None:
+def _check_column(
+    column: str, kinds: Mapping[str, Kind | None], where: str, unread: Mapping[str, str]
+) -> None:
     if column not in kinds:
         raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, kinds))
+    if column in unread:
+        raise PolicyError(f"{where}: {column!r} is not read: {unread[column]}")
     if kinds[column] is None:
         raise PolicyError(f"{where}: the type of {column!r} in the source is not read")
 

@@ -81,7 +81,8 @@ def open_session(
     try:
         found = {name: engine.describe(name) for name in read.tables}
         incomplete = [name for name in read.tables if not engine.complete(name)]
-        schema = schema_of(read, found, incomplete)
+        unread = {name: engine.unread(name) for name in read.tables}
+        schema = schema_of(read, found, incomplete, unread)
         engine.check(schema)
         ledger = Ledger.open(read.ledger)
         try:

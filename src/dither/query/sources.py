@@ -46,7 +46,7 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
             table_in, delimiter = _table_in(table, form), table.delimiter or ","
             sources[name] = FileSource(path, form, table_in, delimiter)
         else:
-            sources[name] = FrameSource(source)
+            sources[name] = FrameSource(source, table.unit)
     options = policy.engine
     try:
         return DuckDBEngine(

@@ -21,7 +21,15 @@ from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts
 from dither.sql import forms
 
-__all__ = ["cleaned", "kind_of_type", "largest", "one_to_one", "readable", "typed"]
+__all__ = [
+    "cleaned",
+    "kind_of_type",
+    "largest",
+    "one_to_one",
+    "readable",
+    "stored_alike",
+    "typed",
+]
 
 _BITS = {
     **{"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63},
@@ -75,28 +83,46 @@ def readable(name: str, kind: Kind) -> bool:
 
 
 def one_to_one(name: str, kind: Kind) -> bool:
-    """Whether two values of the DuckDB type that differ are never read as one of the kind.
+    """Whether a unit of the DuckDB type is read as the kind without taking two for one, or one
+    for two.
 
-    What is read as NULL is left out of account. Text read as a number is its number: ``'7'`` and
-    ``'07'`` are two spellings of one value.
+    A unit is compared as it is stored. So it keeps the kind of its type, but for whole numbers,
+    decimals, UUIDs and enumerations, each of which has one text of its own and may be read as that.
+    Text is never read as anything else (``'7'``, ``'07'`` and ``'7.4'`` are one whole number), nor
+    a double as text (0 and -0 are one number and two texts). What cannot be held is NULL, and so is
+    NaN: such rows are nobody's.
 
     Examples
     --------
     >>> one_to_one("BIGINT", Kind.REAL), one_to_one("DECIMAL(38,0)", Kind.TEXT)
     (False, True)
+    >>> one_to_one("VARCHAR", Kind.INTEGER), one_to_one("DOUBLE", Kind.TEXT)
+    (False, False)
     """
     base = _base(name)
-    if kind is Kind.TEXT:
-        return True
-    if base in _WORDS:
-        return kind is not Kind.REAL
     return {
         Kind.INTEGER: base in _SMALL | _WIDE,
         Kind.REAL: base in _REAL,
+        Kind.TEXT: base in _SMALL | _WIDE | _WORDS | {"DECIMAL"},
         Kind.BOOLEAN: base == "BOOLEAN",
         Kind.DATE: base == "DATE",
-        Kind.TIMESTAMP: base in {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "DATE"} | _ZONED,
+        Kind.TIMESTAMP: base in {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"} | _ZONED,
     }[kind]
+
+
+def stored_alike(left: str, right: str) -> bool:
+    """Whether two units of these DuckDB types can be compared as they are stored.
+
+    Examples
+    --------
+    >>> stored_alike("INTEGER", "UBIGINT"), stored_alike("BIGINT", "VARCHAR")
+    (True, False)
+    """
+    families = (_SMALL | _WIDE, _REAL, _WORDS - {"UUID"}, _STAMPS, _ZONED | _FINE_ZONED)
+    ours, theirs = _base(left), _base(right)
+    alike = any({ours, theirs} <= family for family in families)
+    # Decimals of two scales have two texts of one number.
+    return alike or (left.upper() == right.upper())
 
 
 def typed(raw: exp.Expression, name: str, kind: Kind) -> exp.Expression:
@@ -114,9 +140,19 @@ def typed(raw: exp.Expression, name: str, kind: Kind) -> exp.Expression:
         # Text without a zone is in UTC; an offset in it is honoured.
         zoned = forms.try_cast(forms.try_cast(raw, "VARCHAR"), "TIMESTAMPTZ")
         raw, base = forms.try_cast(zoned, "TIMESTAMP"), "TIMESTAMP"
+    elif kind is Kind.TEXT and base in _STAMPS | _ZONED | _FINE_ZONED | {"DATE"}:
+        return _date_as_text(raw, name)
     elif base in ("ENUM", "UUID") and kind is not Kind.TEXT:
         raw = forms.try_cast(raw, "VARCHAR")
     return raw if base == goal else forms.try_cast(raw, goal)
+
+
+def _date_as_text(raw: exp.Expression, name: str) -> exp.Expression:
+    # Even TRY_CAST fails on a timestamp that the engine cannot print, so those are left out first.
+    kind = Kind.DATE if _base(name) == "DATE" else Kind.TIMESTAMP
+    value = typed(raw, name, kind)
+    known = _temporal(value, ColumnFacts("", kind))
+    return forms.cast(known, forms.TYPES[Kind.TEXT])
 
 
 def cleaned(value: exp.Expression, facts: ColumnFacts) -> exp.Expression:
