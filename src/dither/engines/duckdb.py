@@ -21,6 +21,7 @@ import numpy as np
 
 from dither.engines.base import FAILED
 from dither.engines.bounding import JobQuery
+from dither.engines.frames import NO_COLUMN
 from dither.engines.rows import RowSource, Seeds, Stored
 from dither.engines.sandbox import lock, open_unlocked
 from dither.engines.sources import (
@@ -140,11 +141,19 @@ class DuckDBEngine:
         return connection
 
     def _make_twin(self, connection: DuckDBPyConnection, name: str, table: Stored) -> None:
-        """An empty table beside a source: it shows that the locked connection can read it."""
+        """See that the locked connection can read a source, and make an empty table like it.
+
+        No row is read: even LIMIT 0 may read some.
+        """
+        columns = [
+            f"{quoted(column)} {kind}"
+            for column, kind in table.types.items()
+            if kind is not None and leaves.kind_of_type(kind) is not None
+        ]
+        fields = ", ".join(columns) or f"{quoted(NO_COLUMN)} BOOLEAN"
         try:
-            connection.execute(
-                f"CREATE TABLE {quoted(table.empty)} AS SELECT * FROM {quoted(table.view)} LIMIT 0"
-            )
+            connection.execute(f"EXPLAIN SELECT * FROM {quoted(table.view)}").fetchall()
+            connection.execute(f"CREATE TABLE {quoted(table.empty)} ({fields})")
         except Exception:
             raise PolicyError(
                 f"the source of table {name!r} cannot be read with access to its own file alone; "

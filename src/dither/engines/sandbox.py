@@ -19,7 +19,10 @@ from dither.errors import ArgumentError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["lock", "open_unlocked"]
+__all__ = ["MOST_THREADS", "lock", "open_unlocked"]
+
+MOST_THREADS = 1024
+"""Each is one of the machine's; billions are never made, and the call never returns."""
 
 SETTINGS = {
     "autoinstall_known_extensions": "false",
@@ -63,8 +66,8 @@ def open_unlocked(
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit
     if threads is not None:
-        if threads < 1:
-            raise ArgumentError(f"threads must be at least 1, got {threads}")
+        if not 1 <= threads <= MOST_THREADS:
+            raise ArgumentError(f"threads must be from 1 to {MOST_THREADS}, got {threads}")
         settings["threads"] = str(threads)
     try:
         connection = duckdb.connect(":memory:", config=settings)  # type: ignore[arg-type]

@@ -9,20 +9,32 @@ from dither.plan.facts import Facts, Scope, infer, listed_values
 from dither.plan.job import GroupKey
 from dither.plan.kinds import Kind, Value
 from dither.plan.relations import Filter, PublicJoin, Relation, UnitJoin
-from dither.plan.text import number, show
+from dither.plan.text import number, show, unwritable
 
 __all__ = ["check_filters", "check_names", "group_key"]
+
+
+MOST_OUTPUTS = 200
 
 
 def check_names(query: ag.Query) -> None:
     """Every column of the release has a name of its own, and ORDER BY names one."""
     if not query.outputs:
         raise QueryError("the query releases nothing: add an aggregate, such as COUNT(*)")
+    if len(query.outputs) > MOST_OUTPUTS:
+        raise QueryError(
+            f"the query releases {len(query.outputs):,} outputs, more than {MOST_OUTPUTS}; each "
+            "takes its share of the budget, so ask for fewer at once"
+        )
     names = [k.name for k in query.keys]
     for output in query.outputs:
         names += [output.name, f"{output.name}_lower", f"{output.name}_upper"]
         if output.weight <= 0:
             raise QueryError(f"the weight of {output.name!r} must be above 0")
+    for name in names:
+        fault = unwritable(name) if name else "is empty; give it letters"
+        if fault is not None:
+            raise QueryError(f"the name {name!r} of a key or an output {fault}")
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise QueryError(

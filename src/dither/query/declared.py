@@ -18,7 +18,10 @@ from dither.plan.text import number
 from dither.query.reading import Reader
 from dither.sql.dates import read_date, read_timestamp
 
-__all__ = ["DeclaredColumn", "read_column", "resolve"]
+__all__ = ["LARGEST_EPSILON", "DeclaredColumn", "read_column", "resolve"]
+
+LARGEST_EPSILON = 10**9
+"""The largest epsilon that a budget or a release may have."""
 
 KINDS = {
     "integer": Kind.INTEGER,

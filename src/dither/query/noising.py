@@ -14,7 +14,7 @@ from dither.plan.job import Answer, Leaves
 from dither.plan.kinds import Value
 from dither.query.pricing import Priced
 
-__all__ = ["Noisy", "add_noise"]
+__all__ = ["Noisy", "add_noise", "no_groups"]
 
 KeyTuple = tuple[Value | float | None, ...]
 
@@ -66,6 +66,21 @@ def add_noise(priced: Priced, answer: Answer) -> Noisy:
         else:
             noisy[i] = _noised(exact[i], priced.noises[i])
     return Noisy(keys, noisy)
+
+
+def no_groups(priced: Priced) -> Noisy:
+    """What ``add_noise`` gives where there is no group at all; nothing is drawn."""
+    values: dict[int, Any] = {}
+    for i, measurement in enumerate(priced.plan.job.measurements):
+        nothing = np.zeros((0,), dtype=np.int64)
+        if isinstance(measurement, Leaves):
+            noise = priced.noises[i]
+            assert noise is not None
+            nothing = np.zeros((0, measurement.bins), dtype=np.int64)
+            values[i] = priced.trees[i].measure(nothing, noise)
+        else:
+            values[i] = nothing
+    return Noisy([], values)
 
 
 def _on_grid(

@@ -22,11 +22,13 @@ from dither.errors import ArgumentError, PolicyError, nearest
 from dither.numeric.rational import exact
 from dither.plan.kinds import Kind
 from dither.plan.schema import ColumnFacts, Schema, Table
-from dither.query.declared import DeclaredColumn, read_column, resolve
+from dither.plan.text import unwritable
+from dither.query.declared import LARGEST_EPSILON, DeclaredColumn, read_column, resolve
 from dither.query.reading import Reader
 
 __all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
 
+MOST_THREADS = 1024
 NEIGHBOURS = ("add_remove", "replace_one")
 
 
@@ -102,6 +104,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         document, folder = _load(Path(policy))
     else:
         raise ArgumentError("policy must be the path of a TOML file, or a dictionary of its shape")
+    _check_texts(document)
     top = Reader(document, "the policy")
     tables = {
         name: _table(name, Reader(body, f"tables.{name}"))
@@ -130,7 +133,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     engine = Reader(top.section("engine"), "engine")
     options = {
         "memory": engine.text("memory"),
-        "threads": engine.whole("threads"),
+        "threads": engine.whole("threads", MOST_THREADS),
         "temp": engine.text("temp"),
     }
     if options["temp"] is not None:
@@ -234,6 +237,21 @@ def _load(path: Path) -> tuple[dict[str, Any], Path]:
         raise PolicyError(f"{path.name} cannot be read: see that you may read it") from None
 
 
+def _check_texts(value: Any) -> None:
+    """Refuse texts that the ledger, the engine or a release could not write."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _check_texts(name)
+            _check_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_texts(inner)
+    elif isinstance(value, str):
+        fault = unwritable(value)
+        if fault is not None:
+            raise PolicyError(f"the policy's text {value[:40]!r} {fault}")
+
+
 def _native(value: Any) -> Any:
     """A dictionary with what TOML could have said: numbers and arrays of numpy, ranges, tuples."""
     if isinstance(value, Mapping):
@@ -250,8 +268,8 @@ def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
     delta = part.number("delta", whole.delta if whole else Fraction(0))
     if epsilon is None:
         raise PolicyError(f"{part.where}.epsilon is missing: without a cap nothing is protected")
-    if epsilon <= 0:
-        raise PolicyError(f"{part.where}.epsilon must be above 0")
+    if not 0 < epsilon <= LARGEST_EPSILON:
+        raise PolicyError(f"{part.where}.epsilon must be above 0, and at most {LARGEST_EPSILON:,}")
     if not 0 <= delta < 1:
         raise PolicyError(f"{part.where}.delta must lie in [0, 1), far below one over the people")
     return BudgetFilter(epsilon, delta)

@@ -8,20 +8,30 @@ import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from dither.engines.base import FAILED
-from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, LedgerError, nearest
+from dither.errors import (
+    ArgumentError,
+    BudgetError,
+    DitherError,
+    EngineError,
+    LedgerError,
+    QueryError,
+    nearest,
+)
 from dither.ledger import Charged
 from dither.mechanisms import largest_epsilon
 from dither.numeric import check_confidence
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
 from dither.query.answers import answer_of
-from dither.query.certificate import certificate_of
+from dither.query.certificate import Certificate, certificate_of
+from dither.query.declared import LARGEST_EPSILON
 from dither.query.desk import Desk
 from dither.query.explain import Explanation, explain
-from dither.query.noising import add_noise
+from dither.query.noising import add_noise, no_groups
 from dither.query.preview import Preview, budget_for, check_sizes, preview
 from dither.query.pricing import Priced, price
 from dither.query.release import Release
@@ -52,7 +62,7 @@ class Question:
         self._plan = plan
         self._desk = desk
 
-    @property
+    @cached_property
     def sql(self) -> str:
         """The question as SQL."""
         return to_sql(self._plan.query, self._plan.schema)
@@ -135,7 +145,7 @@ class Question:
         for name in half_width:
             if name not in names:
                 raise ArgumentError(f"half_width: no output {name!r}" + nearest(name, names))
-        wanted = {name: float(positive(w, "half_width")) for name, w in half_width.items()}
+        wanted = {name: float(_wide(w)) for name, w in half_width.items()}
         check_sizes([size], "size")
         confidence = check_confidence(confidence)
         return budget_for(lambda epsilon: self._price(epsilon, delta), wanted, size, confidence)
@@ -186,6 +196,7 @@ class Question:
         priced = self._price(epsilon, delta)
         request = self._request(priced, confidence)
         self._desk.engine.prepare(self._plan.job, self._plan.schema)
+        self._rehearse(priced, confidence, request)
         self._desk.open_accounts()
         try:
             charged = self._desk.ledger.charge(
@@ -215,6 +226,26 @@ class Question:
             warnings.warn(UNSTORED, stacklevel=2)
         return Release(stored)
 
+    def _rehearse(self, priced: Priced, confidence: float, request: str) -> None:
+        """Write an answer without groups, as the ledger and the frame will hold the real one.
+
+        What cannot be written (a name, a label) is found here, before anything is charged.
+        """
+        try:
+            nobody = Charged(0, "0" * 64, False, None)
+            certificate = self._certificate(priced, confidence, request, nobody)
+            stored = answer_of(priced, no_groups(priced), confidence, certificate)
+            for text in (self.sql, json.dumps(stored, ensure_ascii=False)):
+                text.encode("utf-8")
+            release = Release(stored)
+            release.summary()
+            release.certificate.to_json()
+        except Exception:
+            raise QueryError(
+                "the answer to this question could not be written down; nothing was charged. Give "
+                "its keys and outputs plain names"
+            ) from None
+
     def _answered(
         self, priced: Priced, confidence: float, request: str, charged: Charged
     ) -> dict[str, Any]:
@@ -222,7 +253,13 @@ class Question:
         answer = self._desk.engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
         noisy = add_noise(priced, answer)
         del answer
-        certificate = certificate_of(
+        certificate = self._certificate(priced, confidence, request, charged)
+        return answer_of(priced, noisy, confidence, certificate)
+
+    def _certificate(
+        self, priced: Priced, confidence: float, request: str, charged: Charged
+    ) -> Certificate:
+        return certificate_of(
             priced,
             sql=self.sql,
             request=request,
@@ -233,10 +270,13 @@ class Question:
             entry=charged.entry,
             entry_hash=charged.hash,
         )
-        return answer_of(priced, noisy, confidence, certificate)
 
     def _price(self, epsilon: Number, delta: Number | None) -> Priced:
         asked = positive(epsilon, "epsilon")
+        if asked > LARGEST_EPSILON:
+            raise ArgumentError(
+                f"epsilon must be at most {LARGEST_EPSILON:,}: far below it, a release tells all"
+            )
         whole = self._desk.delta
         share = self._desk.release_delta if delta is None else exact(delta, "delta")
         if not 0 <= share < 1:
@@ -289,3 +329,10 @@ class Question:
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
+
+
+def _wide(half_width: Number) -> Fraction:
+    found = positive(half_width, "half_width")
+    if not Fraction(1, 10**300) <= found <= 10**300:
+        raise ArgumentError("half_width must lie between 1e-300 and 1e300")
+    return found

@@ -76,13 +76,14 @@ class Reader:
             raise PolicyError(f"{self.name(field)} must be true or false")
         return value
 
-    def whole(self, field: str) -> int | None:
-        """A whole number of at least 1."""
+    def whole(self, field: str, most: int = 2**31) -> int | None:
+        """A whole number from 1 to ``most``."""
         value = self.take(field)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**31:
-            raise PolicyError(f"{self.name(field)} must be a whole number from 1 to 2^31")
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            shown = "2^31" if most == 2**31 else str(most)
+            raise PolicyError(f"{self.name(field)} must be a whole number from 1 to {shown}")
         return value
 
     @overload

@@ -126,6 +126,8 @@ def _count_distinct(node: exp.Distinct, place: Place) -> ag.Aggregate:
     inside = place.inside("COUNT(DISTINCT ...)")
     where = inside.where
     (listed,) = take(node, where, "expressions")
+    if not listed:
+        raise QueryError(f"{where}: name the column that says who is protected")
     if len(listed) != 1:
         raise UnsupportedError(f"{where}: several columns are not offered; name the unit alone")
     operand = expression(listed[0], inside)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 
 from sqlglot import exp
 
@@ -73,8 +74,14 @@ _BINARY: dict[str, type[exp.Expression]] = {
 }
 
 
-def _type(name: str) -> exp.DataType:
+@cache
+def _parsed(name: str) -> exp.DataType:
     return exp.DataType.build(name, dialect="duckdb")
+
+
+def _type(name: str) -> exp.DataType:
+    # Reading a type takes sqlglot longer than all else that makes a constant.
+    return _parsed(name).copy()
 
 
 def cast(node: exp.Expression, name: str) -> exp.Expression:

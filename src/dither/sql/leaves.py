@@ -151,7 +151,7 @@ def _date_as_text(raw: exp.Expression, name: str) -> exp.Expression:
     # Even TRY_CAST fails on a timestamp that the engine cannot print, so those are left out first.
     kind = Kind.DATE if _base(name) == "DATE" else Kind.TIMESTAMP
     value = typed(raw, name, kind)
-    known = _temporal(value, ColumnFacts("", kind))
+    known = cleaned(value, ColumnFacts("", kind))
     return forms.cast(known, forms.TYPES[Kind.TEXT])
 
 

@@ -12,12 +12,15 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 
 from dither.errors import ArgumentError, QueryError, UnsupportedError
+from dither.plan.text import unwritable
 from dither.sql.refusal import WRITTEN
 
 __all__ = ["Reading", "read_condition", "read_statement"]
 
 LONGEST_TEXT = 100_000
 """Characters of a query."""
+MOST_TOKENS = 5_000
+"""Words, numbers and signs of a query: a thousand conditions, or a list of some thousand values."""
 DEEPEST_BRACKETS = 25
 """Brackets and CASEs inside one another; sqlglot's parser recurses some 25 frames for each."""
 DEEPEST_TREE = 80
@@ -89,6 +92,9 @@ def _tokens(text: str, what: str) -> list[Token]:
         raise ArgumentError(f"{what} must be a text; got {type(text).__name__}")
     if len(text) > LONGEST_TEXT:
         raise QueryError(f"{what} is longer than {LONGEST_TEXT} characters; shorten it")
+    fault = unwritable(text, null=True)
+    if fault is not None:
+        raise QueryError(f"{what} {fault}")
     try:
         tokens = list(Dialect.get_or_raise("duckdb").tokenize(text))
     except Exception:
@@ -96,6 +102,11 @@ def _tokens(text: str, what: str) -> list[Token]:
         raise QueryError(
             f"{what} cannot be read: a quotation mark or a comment is not closed"
         ) from None
+    if len(tokens) > MOST_TOKENS:
+        raise QueryError(
+            f"{what} has {len(tokens):,} words and signs, more than {MOST_TOKENS:,}; keep long "
+            "lists of values in a public table and JOIN it"
+        )
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
