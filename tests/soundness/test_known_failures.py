@@ -359,15 +359,27 @@ def test_a_failure_after_the_charge_stays_charged_and_says_nothing(tmp_path, mon
         assert "Lovelace" not in said.pop()
 
 
-def test_a_file_that_is_gone_stays_charged(tmp_path):
-    """A source that fails beneath the engine costs as an answer does."""
+def test_a_file_that_is_gone_costs_nothing_before_the_charge(tmp_path, monkeypatch):
+    """Gone before the charge it costs nothing; gone beneath the engine, as much as an answer."""
     path = tmp_path / "people.parquet"
     pl.DataFrame({"g": ["a"] * 9, "w": ["b"] * 9}).write_parquet(path)
     policy = policy_in(tmp_path)
     policy["tables"] = {"people": {"source": str(path), "columns": {"g": MEASURES["g"]}}}
     with dt.open(policy) as session:
         question = session.sql("SELECT COUNT(*) AS n FROM people WHERE g = 'a'")
+        whole = path.read_bytes()
         path.unlink()
+        with pytest.raises(PolicyError, match="open it anew"):
+            question.release(1)
+        assert spent(session)[0].epsilon == 0
+        path.write_bytes(whole)
+        charge = session.ledger.charge
+
+        def charged_and_gone(*arguments, **named):
+            path.unlink()
+            return charge(*arguments, **named)
+
+        monkeypatch.setattr(session.ledger, "charge", charged_and_gone)
         with pytest.raises(EngineError) as caught:
             question.release(1)
         assert str(path) not in str(caught.value)

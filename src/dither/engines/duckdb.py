@@ -143,7 +143,7 @@ class DuckDBEngine:
     def _make_twin(self, connection: DuckDBPyConnection, name: str, table: Stored) -> None:
         """See that the locked connection can read a source, and make an empty table like it.
 
-        No row is read: even LIMIT 0 may read some.
+        No row is read: even LIMIT 0 may read some, and EXPLAIN looks at statistics.
         """
         columns = [
             f"{quoted(column)} {kind}"
@@ -152,7 +152,7 @@ class DuckDBEngine:
         ]
         fields = ", ".join(columns) or f"{quoted(NO_COLUMN)} BOOLEAN"
         try:
-            connection.execute(f"EXPLAIN SELECT * FROM {quoted(table.view)}").fetchall()
+            connection.execute(f"DESCRIBE SELECT * FROM {quoted(table.view)}").fetchall()
             connection.execute(f"CREATE TABLE {quoted(table.empty)} ({fields})")
         except Exception:
             raise PolicyError(

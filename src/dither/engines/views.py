@@ -196,7 +196,7 @@ class _View:
         raise self._refuse(_NO_TABLE)
 
 
-_NO_TABLE = "it does not read one table of its own database (but a file or a function, say)"
+_NO_TABLE = "it does not read one table of its own database (but a join, a file or a function, say)"
 
 
 def _named(part: str) -> str:

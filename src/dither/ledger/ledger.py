@@ -264,6 +264,28 @@ class Ledger:
             )
         return Charged(record.number, record.hash, False, None)
 
+    def replay(self, accounts: Sequence[str], *, token: str, request: str) -> Charged | None:
+        """What an earlier charge under this token was answered; ``None`` where there was none.
+
+        Parameters
+        ----------
+        accounts, token, request
+            As for `charge`, which does the same before it charges. Here nothing is ever charged.
+
+        Raises
+        ------
+        TokenError
+            The token was used for something else, or its answer was never stored.
+        """
+        names = _accounts(accounts)
+        _text("token", token)
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
+            if earlier is None:
+                return None
+            return _replay(connection, chain.read_record(connection, earlier), names, request)
+
     def store_answer(self, entry: int, answer: str) -> None:
         """Keep the answer of a charge, so that asking again replays it. Once for each charge.
 

@@ -195,12 +195,18 @@ class Question:
         confidence = check_confidence(confidence)
         priced = self._price(epsilon, delta)
         request = self._request(priced, confidence)
+        accounts = list(self._desk.accounts)
+        if token is not None:
+            # The sources may have changed or gone: what was answered was answered.
+            earlier = self._desk.ledger.replay(accounts, token=token, request=request)
+            if earlier is not None:
+                return self._replayed(earlier)
         self._desk.engine.prepare(self._plan.job, self._plan.schema)
         self._rehearse(priced, confidence, request)
         self._desk.open_accounts()
         try:
             charged = self._desk.ledger.charge(
-                list(self._desk.accounts),
+                accounts,
                 priced.charge,
                 token=secrets.token_hex(16) if token is None else token,
                 request=request,
@@ -209,8 +215,7 @@ class Question:
         except BudgetError as error:
             raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(priced)}") from None
         if charged.replayed:
-            assert charged.answer is not None
-            return Release(json.loads(charged.answer), replayed=True)
+            return self._replayed(charged)
         try:
             stored = self._answered(priced, confidence, request, charged)
         except EngineError:
@@ -225,6 +230,11 @@ class Question:
             stored["notes"].append(UNSTORED)
             warnings.warn(UNSTORED, stacklevel=2)
         return Release(stored)
+
+    def _replayed(self, charged: Charged) -> Release:
+        assert charged.answer is not None
+        when = self._desk.ledger.entry(charged.entry).time
+        return Release(json.loads(charged.answer), replayed=when)
 
     def _rehearse(self, priced: Priced, confidence: float, request: str) -> None:
         """Write an answer without groups, as the ledger and the frame will hold the real one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import html
 import math
 from collections.abc import Mapping
@@ -29,13 +30,18 @@ class Release:
     ----------
     content : mapping
         As stored in the ledger.
-    replayed : bool
-        Whether it is an earlier answer, told again for nothing.
+    replayed : datetime, optional
+        When the answer was charged, where it is an earlier one told again for nothing.
     """
 
-    def __init__(self, content: Mapping[str, Any], *, replayed: bool = False) -> None:
+    def __init__(self, content: Mapping[str, Any], *, replayed: dt.datetime | None = None) -> None:
         self._content = content
-        self.replayed = replayed
+        self._charged = replayed
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it is an earlier answer, told again for nothing."""
+        return self._charged is not None
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -73,8 +79,14 @@ class Release:
 
     @property
     def notes(self) -> list[str]:
-        """What the plan decided that a reader should know, such as a rounding."""
-        return list(self._content["notes"])
+        """What a reader should know: of the plan, such as a rounding, and of a replay."""
+        notes = list(self._content["notes"])
+        if self._charged is not None:
+            notes.append(
+                f"replayed: the answer of {self._charged:%Y-%m-%d %H:%M} UTC, from the sources as "
+                "they were then"
+            )
+        return notes
 
     @property
     def confidence(self) -> float:
