@@ -61,7 +61,7 @@ def _check_names(frame: Any) -> None:
     if found is None or callable(found):
         found = getattr(getattr(frame, "schema", None), "names", None)
     try:
-        names = [str(name) for name in found or ()]
+        names = [str(name) for name in (() if found is None else found)]
     except Exception:
         return
     if len(set(names)) < len(names):

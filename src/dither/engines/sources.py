@@ -201,6 +201,13 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Attache
     unread: dict[str, str] = {}
     if source.format == "parquet":
         unread = dict.fromkeys(_in_milliseconds(found_layout), MILLISECONDS)
+        kept = ", ".join(quoted(name) for name in types if name not in unread)
+        if unread:
+            # The engine looks at all columns of a view, also at those that nobody asks for.
+            kept = kept or f"CAST(NULL AS BOOLEAN) AS {quoted(NO_COLUMN)}"
+            connection.execute(
+                f"CREATE OR REPLACE VIEW {quoted(view)} AS {select.replace('*', kept, 1)}"
+            )
     found = Attached(types | dict.fromkeys(unread), unread, computed, complete, found_layout)
     return _with_names(found, shown)
 
