@@ -84,6 +84,25 @@ CONDITIONS = (
     "(CASE WHEN y = 0 THEN 0 ELSE CLAMP(1 / y, -9, 9) END) >= 0",
 )
 
+FOR_FILES = (
+    "x <= 1",
+    "r <= 1",
+    "y BETWEEN 0 AND 1",
+    "r IS NULL",
+    "x IS NOT NULL",
+    "NOT r > 1",
+    "x IN (0, 0.5, 1000)",
+    "i <= 110",
+    "j < 1",
+    "d <= DATE '9999-12-31'",
+    "w >= 'a'",
+    "b",
+)
+"""Conditions that the statistics of a file could seem to answer."""
+
+FOR_LIES = ("LEAST(z, y)", "GREATEST(z, i)", "LEAST(z, CLAMP(r, 0, 9))", "COALESCE(z, j)", "z * x")
+"""Operands that would be wrong, were a declared fact believed."""
+
 SINGLE = ("COUNT({x})", "SUM({x})", "AVG({x})", "VARIANCE({x})", "STDDEV_POP({x})")
 ORDERED = ("MEDIAN({x})", "QUANTILE({x}, 0.9)", "MIN({x})", "MAX({x})")
 
@@ -106,11 +125,13 @@ def aggregates(draw: st.DrawFn, numbers: tuple[str, ...], unit: str | None) -> s
 
 
 @st.composite
-def queries(draw: st.DrawFn, tables: tuple[str, ...] = ("visits", "people")) -> str:
-    """One query over ``soundness.tables``."""
+def queries(
+    draw: st.DrawFn, tables: tuple[str, ...] = ("visits", "people"), *, hostile: bool = False
+) -> str:
+    """One query over ``soundness.tables``; ``hostile``: of files and of false declarations."""
     table = draw(st.sampled_from(tables))
     unit = "visits.u" if table == "visits" else None
-    numbers, keys = NUMBERS, KEYS
+    numbers, keys = NUMBERS + (FOR_LIES * 2 if hostile else ()), KEYS
     source = table
     joined = draw(st.sampled_from(("", "", "", "inner", "left", "labs")))
     if joined == "labs" and unit:
@@ -129,7 +150,8 @@ def queries(draw: st.DrawFn, tables: tuple[str, ...] = ("visits", "people")) -> 
     outputs = draw(st.lists(aggregates(numbers, unit), min_size=1, max_size=3, unique=True))
     chosen = [f"{k} AS k{i}" for i, k in enumerate(grouped)]
     chosen += [f"{a} AS o{i}" for i, a in enumerate(outputs)]
-    conditions = draw(st.lists(st.sampled_from(CONDITIONS), max_size=2, unique=True))
+    offered = CONDITIONS + (FOR_FILES if hostile else ())
+    conditions = draw(st.lists(st.sampled_from(offered), max_size=2, unique=True))
     where = " WHERE " + " AND ".join(conditions) if conditions else ""
     by = " GROUP BY " + ", ".join(f"k{i}" for i in range(len(grouped))) if grouped else ""
     return f"SELECT {', '.join(chosen)} FROM {source}{where}{by}"
