@@ -160,7 +160,7 @@ def _database(path: Path, made: pl.DataFrame, view: str) -> FileSource:
 
 def _condition(made: pl.DataFrame) -> str:
     """A condition over whatever the table has."""
-    by = {"w": "w <> 'a' OR b IS NULL", "v": "v < 5 OR v IS NULL", "label": "label IS NOT NULL"}
+    by = {"w": "w <> 'a' OR b IS NULL", "v": "v IS NOT NULL", "label": "label IS NOT NULL"}
     return next(f" WHERE {condition}" for column, condition in by.items() if column in made.columns)
 
 

@@ -33,7 +33,7 @@ from soundness.adversary import (
 from soundness.queries import queries
 from soundness.tables import KEY, MEASURED, Pair, Row, planned, schema_of, violations
 
-EXAMPLES = int(os.environ.get("DITHER_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("DITHER_EXAMPLES", "2"))
 QUESTIONS = 8
 """Plans that are run over each pair of neighbours: opening files takes longer than asking."""
 
@@ -159,7 +159,7 @@ def alone(row: dict[str, Any], others: Sequence[dict[str, Any]]) -> Pair:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("group", [1, 4, 1000])
+@pytest.mark.parametrize("group", [1, 1000])
 def test_one_row_decides_nothing_about_rows_with_nan(tmp_path, form, group):
     """Where a file's statistics leave NaN out, no test of a value may be answered from them."""
     others = [{"x": NAN, "y": NAN, "r": NAN}] * 30 + [{"x": 0.5, "y": 0.5, "r": 0.5}]
@@ -171,16 +171,17 @@ def test_one_row_decides_nothing_about_rows_with_nan(tmp_path, form, group):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("operand", ["LEAST(z, r)", "GREATEST(z, x)", "z * y", "COALESCE(z, r)"])
-def test_a_null_where_none_is_declared_moves_no_further(tmp_path, form, operand):
+def test_a_null_where_none_is_declared_moves_no_further(tmp_path, form):
     """``nullable = false`` chooses between forms that are all safe."""
     schema = lying(schema_of(), UNITS["integer"], ["nullable"])
-    asked = [(f"SELECT SUM(CLAMP({operand}, -10, 10)) AS s, SUM(z) AS t FROM people", False)]
-    asked += [(f"SELECT SUM({operand}) AS s, AVG({operand}) AS a FROM people", False)]
-    for own in (None, NAN, 1e308, -1e308):
-        pair = alone(
-            {"z": None, "y": own, "r": own, "x": own}, [{"z": 2.0, "y": 0.5, "r": 1.0}] * 3
-        )
+    operands = ("LEAST(z, y)", "LEAST(z, CLAMP(n, -9, 9))", "GREATEST(z, x)", "COALESCE(z, j)")
+    operands += tuple(
+        f"CLAMP({raw}, -10, 10)" for raw in ("LEAST(z, r)", "GREATEST(z, r)", "COALESCE(z, n)")
+    )
+    asked = [(f"SELECT SUM({operand}) AS s FROM people", False) for operand in operands]
+    for own, whole in ((NAN, None), (1e9, 10**9), (-1e308, -(10**9))):
+        mine = {"z": None, "y": own, "r": own, "x": own, "n": whole}
+        pair = alone(mine, [{"z": 2.0, "y": 0.5, "r": 1.0, "n": 1}] * 3)
         assert faults(tmp_path, form, pair, UNITS["integer"], schema, asked) == []
 
 
