@@ -100,7 +100,15 @@ FOR_FILES = (
 )
 """Conditions that the statistics of a file could seem to answer."""
 
-FOR_LIES = ("LEAST(z, y)", "GREATEST(z, i)", "LEAST(z, CLAMP(r, 0, 9))", "COALESCE(z, j)", "z * x")
+FOR_LIES = (
+    "LEAST(i, CLAMP(n, -9, 10000000000))",
+    "GREATEST(i, CLAMP(n, -10000000000, 9))",
+    "LEAST(z, y)",
+    "GREATEST(z, i)",
+    "LEAST(z, CLAMP(r, 0, 9))",
+    "COALESCE(z, j)",
+    "z * x",
+)
 """Operands that would be wrong, were a declared fact believed."""
 
 SINGLE = ("COUNT({x})", "SUM({x})", "AVG({x})", "VARIANCE({x})", "STDDEV_POP({x})")

@@ -178,6 +178,7 @@ def test_a_null_where_none_is_declared_moves_no_further(tmp_path, form):
     operands += tuple(
         f"CLAMP({raw}, -10, 10)" for raw in ("LEAST(z, r)", "GREATEST(z, r)", "COALESCE(z, n)")
     )
+    operands += ("LEAST(i, CLAMP(n, -9, 10000000000))", "GREATEST(i, CLAMP(n, -10000000000, 9))")
     asked = [(f"SELECT SUM({operand}) AS s FROM people", False) for operand in operands]
     for own, whole in ((NAN, None), (1e9, 10**9), (-1e308, -(10**9))):
         mine = {"z": None, "y": own, "r": own, "x": own, "n": whole}
