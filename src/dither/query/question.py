@@ -250,6 +250,8 @@ class Question:
             release = Release(stored)
             release.summary()
             release.certificate.to_json()
+        except DitherError:
+            raise
         except Exception:
             raise QueryError(
                 "the answer to this question could not be written down; nothing was charged. Give "
