@@ -124,6 +124,22 @@ def test_a_repeated_request_replays_its_answer_for_free(book: Ledger) -> None:
     assert book.balance("visits").spent.epsilon == Fraction(1, 10)
 
 
+def test_a_replay_charges_nothing(book: Ledger) -> None:
+    """What was answered comes back; what was not asked is None, and what is another's refused."""
+    first = book.charge(["visits"], TENTH, token="monday", request=REQUEST, note={})
+    with pytest.raises(TokenError, match="never stored"):
+        book.replay(["visits"], token="monday", request=REQUEST)
+    book.store_answer(first.entry, '{"n": 12}')
+    count = len(book.entries())
+    again = book.replay(["visits"], token="monday", request=REQUEST)
+    assert again is not None
+    assert (again.entry, again.replayed, again.answer) == (first.entry, True, '{"n": 12}')
+    assert book.replay(["visits"], token="tuesday", request=REQUEST) is None
+    with pytest.raises(TokenError, match="another request"):
+        book.replay(["visits"], token="monday", request=REQUEST[::-1] + "00")
+    assert len(book.entries()) == count
+
+
 def test_a_replay_is_free_when_nothing_is_left(book: Ledger) -> None:
     """An exhausted account may still read what it paid for."""
     whole = Charge(epsilon=Fraction(1))
