@@ -19,8 +19,8 @@ __all__ = ["Reading", "read_condition", "read_statement"]
 
 LONGEST_TEXT = 100_000
 """Characters of a query."""
-MOST_TOKENS = 5_000
-"""Words, numbers and signs of a query: a thousand conditions, or a list of some thousand values."""
+MOST_TOKENS = 10_000
+"""Words, numbers and signs of a query: thousands of conditions, or of values in a list."""
 DEEPEST_BRACKETS = 25
 """Brackets and CASEs inside one another; sqlglot's parser recurses some 25 frames for each."""
 DEEPEST_TREE = 80
