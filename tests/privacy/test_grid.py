@@ -96,7 +96,7 @@ def test_few_sparse_steps(k, epsilon):
 
 def test_left_out_hits_show(monkeypatch):
     """Without the rare large losses the upper end is below the truth."""
-    terms = [SampledGaussianTerm(1.0, (1 - 1e-4, 1e-4), True, 10)]
+    terms = [SampledGaussianTerm(1.0, 1e-4, True, 10)]
     truth = extrapolated(True, 10, 0.00107)
     assert (
         math.exp(Grid(terms, log_delta=None, epsilon=0.00107).bounds(0.00107)[1]) > truth * 0.9999
@@ -107,7 +107,7 @@ def test_left_out_hits_show(monkeypatch):
 
 def test_above_the_cap():
     """Asked above the place it was built for, a grid stays sound."""
-    terms = [SampledGaussianTerm(1.0, (1 - 1e-4, 1e-4), True, 10)]
+    terms = [SampledGaussianTerm(1.0, 1e-4, True, 10)]
     found = Grid(terms, log_delta=None, epsilon=0.001, cap=0.001)
     low, high = found.bounds(0.004)
     truth = extrapolated(True, 10, 0.004)

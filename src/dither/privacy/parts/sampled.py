@@ -45,9 +45,8 @@ class Poisson(Part):
     def term(self, removal: bool, count: int) -> Term:
         """The base's pair, mixed."""
         if isinstance(self.base, GaussianNoise):
-            g, m = self.rate, self.size
-            weights = tuple(math.comb(m, j) * g**j * (1 - g) ** (m - j) for j in range(m + 1))
-            return SampledGaussianTerm(self.base.noise_multiplier, weights, removal, count)
+            multiplier = self.base.noise_multiplier
+            return SampledGaussianTerm(multiplier, self.rate, removal, count, self.size)
         base = self.base.term(removal, 1)
         if isinstance(base, AtomTerm):
             return _sampled_atoms(base, self.base.term(not removal, 1), self.rate, removal, count)

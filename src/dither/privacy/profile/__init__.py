@@ -2,17 +2,19 @@
 
 An engine is built for a target (a delta or an epsilon) and answers ``bounds(epsilon)``: a certified
 interval of log(delta) of the finite part of the loss, sound at any epsilon and tight near the
-target. `engine` chooses: closed form, lattice, contour, enumeration, grid.
+target. `engine` chooses: closed form, lattice, contour in doubles or in balls, enumeration, grid.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from dither.privacy.profile.ball_contour import BallContour, laws_of
 from dither.privacy.profile.closed import (
     Enumeration,
     GaussianProfile,
@@ -127,10 +129,15 @@ def engine(
             if listed.certified:
                 return listed
     if all(t.smooth for t in terms):
-        for smoothed in (False, True):
-            found = _settled(terms, log_delta, epsilon, smoothed)
-            if found is not None:
-                return found
+        found = _settled(terms, log_delta, epsilon, False)
+        if found is not None and found.sharp:
+            return found.contour
+        balls = _balled(terms, log_delta, epsilon, found)
+        if balls is not None:
+            return balls
+        found = found or _settled(terms, log_delta, epsilon, True)
+        if found is not None:
+            return found.contour
     return _refined(terms, log_delta, epsilon)
 
 
@@ -143,35 +150,95 @@ _SMOOTHED = 3e-6
 _ATTEMPTS = 4
 
 
+_SHARP = 2e-10
+"""A relative width of epsilon with which one is content."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A contour, where it was asked, and log(delta) there."""
+
+    contour: Contour
+    at: float
+    low: float
+    high: float
+
+    @property
+    def sharp(self) -> bool:
+        """Whether balls would not show in epsilon."""
+        return self.high - self.low <= _SHARP * max(self.contour.c * self.at, 1.0)
+
+
 def _settled(
     terms: Sequence[Term], log_delta: float | None, epsilon: float | None, smoothed: bool
-) -> Contour | None:
+) -> _Found | None:
     """A contour that is narrow where it will be asked, if there is one.
 
     The first is built for where Chernoff's bound puts the target. Under a heavy tail that is far
     off, and the next is built for where the first one puts it.
     """
-    best = Contour(terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed)
-    if not best.certified:
+    contour = Contour(terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed)
+    if not contour.certified:
         return None
-    width = math.inf
-    contour = best
+    best, width = None, math.inf
     first, last = 0.0, math.inf
-    for _ in range(_ATTEMPTS):
+    # Balls do at once what more attempts in doubles may do.
+    attempts = 1 if not smoothed and laws_of(terms) else _ATTEMPTS
+    for attempt in range(attempts):
         low_end, high_end = _ends(contour, log_delta)
         first, last = max(first, low_end), min(last, high_end)
-        low, high = contour.bounds((low_end + high_end) / 2)
-        if high - low < 0.7 * width:
-            best, width = contour, high - low
+        at = (first + last) / 2
+        low, high = contour.bounds(at)
+        if best is None or high - low < 0.7 * width:
+            best, width = _Found(contour, at, low, high), high - low
         elif width < 1e-3:
             break
-        if high - low <= (_SMOOTHED if smoothed else _NARROW):
+        if high - low <= (_SMOOTHED if smoothed else _NARROW) or attempt == attempts - 1:
             break
-        at = (first + last) / 2
         size = low if high - low < 3 else None
         contour = Contour(terms, log_delta=None, epsilon=at, log_size=size, smoothed=smoothed)
         if not contour.certified:
             break
+    return best
+
+
+def _balled(
+    terms: Sequence[Term], log_delta: float | None, epsilon: float | None, near: _Found | None
+) -> BallContour | None:
+    """A contour in balls, made for where the one before puts the target, until that is there."""
+    laws = laws_of(terms)
+    if laws is None:
+        return None
+
+    def moment(c: Array) -> Array:
+        return np.sum([term.log_moment(c) for term in terms], axis=0)
+
+    reach = min(term.reach for term in terms)
+    tilt, value = best_tilt(moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
+    at = epsilon if epsilon is not None else near.at if near else value
+    size = log_delta
+    if size is None:
+        size = near.low if near and near.high - near.low < 3 else min(value, 0.0) - 3
+    best = None
+    for _ in range(_ATTEMPTS):
+        if not (math.isfinite(at) and math.isfinite(size)):
+            break
+        tilt, _ = best_tilt(moment, log_delta=None, epsilon=at, reach=reach)
+        found = BallContour(laws, epsilon=at, log_delta=size, tilt=tilt)
+        if not found.certified:
+            break
+        best = found
+        if log_delta is not None:
+            above = invert(_upper_of(found), log_delta, at, above=True, tiny=1e-9)
+            if not math.isfinite(above):
+                break
+            below = invert(lambda e: found.bounds(e)[0], log_delta, above, above=False, tiny=1e-9)  # noqa: B023
+            at = (below + above) / 2
+        low, high = found.bounds(at)
+        if high - low <= _SHARP:
+            break
+        if epsilon is not None:
+            size = low if high - low < 3 else min(high, size) - 5
     return best
 
 
@@ -219,5 +286,5 @@ def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | No
     return best
 
 
-def _upper_of(grid: Grid) -> Callable[[float], float]:
+def _upper_of(grid: Engine) -> Callable[[float], float]:
     return lambda e: grid.bounds(e)[1]

@@ -62,24 +62,29 @@ class SampledGaussianTerm(Term):
     ----------
     noise_multiplier : float
         Deviation of the noise over the sensitivity.
-    weights : tuple of float
-        Probabilities that 0, 1, ..., K units of the group are sampled.
+    rate : float
+        The chance of each unit to be sampled, in (0, 1).
     removal : bool
         The direction.
     count : int
         Repetitions.
+    size : int
+        Units of the group that changes together.
     """
 
     def __init__(
-        self, noise_multiplier: float, weights: tuple[float, ...], removal: bool, count: int
+        self, noise_multiplier: float, rate: float, removal: bool, count: int, size: int = 1
     ) -> None:
+        self.noise_multiplier, self.rate = noise_multiplier, rate
         self.a = 1.0 / noise_multiplier
-        self.weights = np.array(weights)
+        g, self.k = rate, size
+        self.weights = np.array(
+            [math.comb(size, j) * g**j * (1 - g) ** (size - j) for j in range(size + 1)]
+        )
         self.removal, self.count = removal, count
-        self.k = len(weights) - 1
         self.reach = 60.0 / (self.k * self.a) + 200.0
 
-    def _log_ratio(self, z: Array) -> tuple[Array, Array]:
+    def log_ratio(self, z: Array) -> tuple[Array, Array]:
         """l at z, and a bound of its error."""
         j = np.arange(self.k + 1)[:, None]
         y = j * self.a * z[None, :] - 0.5 * (j * self.a) ** 2
@@ -133,7 +138,7 @@ class SampledGaussianTerm(Term):
         low, high = min(low, -_MARGIN), max(high, _MARGIN)
         z = _nodes(low, high, h)
         power = 1.0 + c if self.removal else -c
-        ratio = self._log_ratio(z)[0]
+        ratio = self.log_ratio(z)[0]
         f = power[:, None] * ratio[None, :] - 0.5 * (z * z)[None, :]
         top = f.max(axis=1)
         sums = np.exp(f - top[:, None]).sum(axis=1)
@@ -156,7 +161,7 @@ class SampledGaussianTerm(Term):
         h, quadrature = self._step(c, float(u.max()))
         low, high = self._window(c)
         z = _nodes(low, high, h)
-        ratio, ratio_error = self._log_ratio(z)
+        ratio, ratio_error = self.log_ratio(z)
         power = self._power(c)
         f = -0.5 * z * z + power * ratio
         top = float(f.max())
@@ -215,6 +220,10 @@ class SampledGaussianTerm(Term):
         return (high - low) / self._step(c, u)[0] / 25
 
     def fade(self, c: float, u: Array) -> Array:
+        """The better of two bounds: one close to u = 0, one far from it."""
+        return self.count * np.minimum(self._fade_of_layers(c, u), self._fade_of_shift(c, u))
+
+    def _fade_of_layers(self, c: float, u: Array) -> Array:
         """By uniform laws under the tilted density of L, phi·e^{power·l}/l'.
 
         On a cell phi is least at an end (its log is concave), l is increasing and l' too, so the
@@ -222,7 +231,7 @@ class SampledGaussianTerm(Term):
         """
         low, high = self._window(c)
         z = np.linspace(low, high, 241)
-        ratio, _ = self._log_ratio(z)
+        ratio, _ = self.log_ratio(z)
         j = np.arange(self.k + 1)[:, None]
         y = j * self.a * z[None, :] - 0.5 * (j * self.a) ** 2
         shape = self.weights[:, None] * np.exp(y - y.max(axis=0))
@@ -235,7 +244,43 @@ class SampledGaussianTerm(Term):
             density = np.exp(np.minimum(least + tilt - whole - np.log(slope[1:]), 690.0))
         density[~(slope[1:] > 1e-290)] = 0.0
         masses, widths = layers_of(density * (1 - 1e-9), ratio)
-        return self.count * faded(masses, widths, u)
+        return faded(masses, widths, u)
+
+    def _fade_of_shift(self, c: float, u: Array) -> Array:
+        """By moving the inner integral to Im z = y, where e^{iuL} decays; 0 where that says nothing.
+
+        There arg e^l lies in [0, pi] and increases with Re z: with s_j e^{ij·theta} the summands of
+        the ratio, theta = a·y, its derivative is a·Σ_{j>k} (j-k)·s_j·s_k·sin((j-k)·theta)/|e^l|².
+        So for all w >= u the integral is at most that of phi(x)·e^{y²/2}·|e^l|^power·e^{-u·arg},
+        which is bounded cell by cell: |e^l| as in the module's description, arg at the left end.
+        Beyond the window the integrand falls at a rate of at least the margin.
+        """
+        low, high = self._window(c)
+        z = np.linspace(low, high, 1 + math.ceil((high - low) / 0.05))
+        ratio, _ = self.log_ratio(z)
+        power, ka = self._power(c), self.k * self.a
+        most = -0.5 * np.where(z[:-1] * z[1:] > 0, np.minimum(z[:-1] ** 2, z[1:] ** 2), 0.0)
+        f = most + power * (ratio[1:] if power > 0 else ratio[:-1])
+        top = float(f.max())
+        width = z[1] - z[0]
+        mass = np.exp(f - top) * width
+        ends = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / _MARGIN
+        whole = self._sum(c) + 0.5 * math.log(2 * math.pi) - top
+        j = np.arange(self.k + 1)[:, None]
+        size = self.weights[:, None] * np.exp(
+            np.minimum(j * self.a * z[None, :-1] - 0.5 * (j * self.a) ** 2 - ratio[:-1], 0.0)
+        )
+        best = np.zeros_like(u)
+        kept = mass > mass.max() * 1e-20
+        ends += float(mass[~kept].sum())
+        for part in (0.05, 0.15, 0.3, 0.5):
+            y = part * min(math.pi / ka, 8.0)
+            theta = j * (self.a * y)
+            turn = np.arctan2((size * np.sin(theta)).sum(0), (size * np.cos(theta)).sum(0))
+            growth = 0.5 * y * y - (c * math.log(math.cos(ka * y / 2)) if power < 0 else 0.0)
+            held = np.exp(-np.outer(u, turn[kept] * (1 - 1e-9))) @ mass[kept] + ends
+            best = np.minimum(best, np.log(held) * (1 - 1e-9) + growth - whole + 1e-9)
+        return best
 
     def top(self) -> float:
         """-log(w_0) for addition; removal has no end."""
@@ -268,7 +313,7 @@ class SampledGaussianTerm(Term):
             floor = math.log(self.weights[0]) if self.weights[0] > 0 else -math.inf
         for _ in range(64):
             middle = (low + high) / 2
-            above = self._log_ratio(middle)[0] >= losses
+            above = self.log_ratio(middle)[0] >= losses
             high = np.where(above, middle, high)
             low = np.where(above, low, middle)
         return np.where(losses <= floor, -np.inf, (low + high) / 2)
@@ -276,7 +321,7 @@ class SampledGaussianTerm(Term):
     def ends(self, tail: float) -> tuple[float, float]:
         """l at the ends of a window that both normals leave with probability at most ``tail``."""
         z = math.sqrt(2 * math.log(4 / tail))
-        low, high = self._log_ratio(np.array([-z, z + self.k * self.a]))[0].tolist()
+        low, high = self.log_ratio(np.array([-z, z + self.k * self.a]))[0].tolist()
         return (low, high) if self.removal else (-high, -low)
 
     def cells(self, edges: Array) -> Cells:
@@ -305,7 +350,7 @@ class SampledGaussianTerm(Term):
         plain, plain_error, below, above, _ = parts[0]
         # The masses are those of the rounded places; their losses are off by this much at most.
         at = np.where(np.isfinite(place), place, 0.0)
-        off = self._log_ratio(at)[1] + self.k * self.a * 8 * EPS * (np.abs(at) + 1)
+        off = self.log_ratio(at)[1] + self.k * self.a * 8 * EPS * (np.abs(at) + 1)
         w = float(self.weights[0])
         position = float(off.max()) + 32 * EPS * (1 + float(np.abs(edges).max()))
         position += 16 * EPS * (1 - w) / w if len(self.weights) == 2 else 0.0
@@ -324,7 +369,7 @@ class SampledGaussianTerm(Term):
     def mean(self) -> float:
         """∫ P·L by the same nodes, with the integrand's own trapezoid error."""
         z = np.arange(-40.0, 40.0 + self.k * self.a, 0.02 / max(1.0, self.k * self.a))
-        ratio, _ = self._log_ratio(z)
+        ratio, _ = self.log_ratio(z)
         phi = np.exp(-0.5 * z * z)
         weight = phi * np.exp(ratio) if self.removal else phi
         total = float((weight * ratio).sum() / weight.sum())
