@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-import numpy as np
 
 from dither.privacy.ball.numbers import Ball, library, powers, tail, within
 from dither.privacy.terms import GaussianTerm, SampledGaussianTerm, Term
@@ -115,11 +114,21 @@ class SampledGaussianLaw(Law):
         far = x * (term.k * math.log(term.rate) - s * s / 2) + (x * s) ** 2 / 2
         while y * y / 2 < nats:
             z = x * s + y
-            at = float(term.log_ratio(np.array([z]))[0][0])
+            at = self._guess(z)
             if x * (at - s * z) + (x * s) ** 2 / 2 - y * y / 2 <= max(far, 0.0) - nats:
                 break
             y += 0.5
         return -math.sqrt(2 * nats), x * s + y
+
+    def _guess(self, z: float) -> float:
+        """l(z) in doubles."""
+        parts = [
+            math.log(w) + j * self.term.a * z - 0.5 * (j * self.term.a) ** 2
+            for j, w in enumerate(self.term.weights.tolist())
+            if w > 0
+        ]
+        top = max(parts)
+        return top + math.log(sum(math.exp(x - top) for x in parts))
 
     def _growth(self, c: float, b: float) -> float:
         """log E(b), for the planning."""

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dither.privacy.ball.laws import Law
 from dither.privacy.profile.ball_contour import BallContour, laws_of
 from dither.privacy.profile.closed import (
     Enumeration,
@@ -129,13 +130,16 @@ def engine(
             if listed.certified:
                 return listed
     if all(t.smooth for t in terms):
-        found = _settled(terms, log_delta, epsilon, False)
+        laws = laws_of(terms)
+        found = _settled(terms, log_delta, epsilon, False, _CHEAP if laws else _DEAREST)
         if found is not None and found.sharp:
             return found.contour
-        balls = _balled(terms, log_delta, epsilon, found)
-        if balls is not None:
-            return balls
-        found = found or _settled(terms, log_delta, epsilon, True)
+        if laws:
+            balls = _balled(laws, log_delta, epsilon, found)
+            if balls is not None:
+                return balls
+        else:
+            found = found or _settled(terms, log_delta, epsilon, True, _DEAREST)
         if found is not None:
             return found.contour
     return _refined(terms, log_delta, epsilon)
@@ -146,6 +150,9 @@ _NARROW = 2e-7
 
 _SMOOTHED = 3e-6
 """The same, of a contour that takes a hundred times longer."""
+
+_CHEAP, _DEAREST = 2e5, 6e6
+"""What a contour in doubles may cost where there is one in balls, and where there is none."""
 
 _ATTEMPTS = 4
 
@@ -170,20 +177,26 @@ class _Found:
 
 
 def _settled(
-    terms: Sequence[Term], log_delta: float | None, epsilon: float | None, smoothed: bool
+    terms: Sequence[Term],
+    log_delta: float | None,
+    epsilon: float | None,
+    smoothed: bool,
+    dearest: float,
 ) -> _Found | None:
     """A contour that is narrow where it will be asked, if there is one.
 
     The first is built for where Chernoff's bound puts the target. Under a heavy tail that is far
     off, and the next is built for where the first one puts it.
     """
-    contour = Contour(terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed)
+    contour = Contour(
+        terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed, dearest=dearest
+    )
     if not contour.certified:
         return None
     best, width = None, math.inf
     first, last = 0.0, math.inf
     # Balls do at once what more attempts in doubles may do.
-    attempts = 1 if not smoothed and laws_of(terms) else _ATTEMPTS
+    attempts = 1 if dearest == _CHEAP else _ATTEMPTS
     for attempt in range(attempts):
         low_end, high_end = _ends(contour, log_delta)
         first, last = max(first, low_end), min(last, high_end)
@@ -196,22 +209,30 @@ def _settled(
         if high - low <= (_SMOOTHED if smoothed else _NARROW) or attempt == attempts - 1:
             break
         size = low if high - low < 3 else None
-        contour = Contour(terms, log_delta=None, epsilon=at, log_size=size, smoothed=smoothed)
+        contour = Contour(
+            terms,
+            log_delta=None,
+            epsilon=at,
+            log_size=size,
+            smoothed=smoothed,
+            dearest=dearest,
+        )
         if not contour.certified:
             break
     return best
 
 
 def _balled(
-    terms: Sequence[Term], log_delta: float | None, epsilon: float | None, near: _Found | None
+    laws: Sequence[Law], log_delta: float | None, epsilon: float | None, near: _Found | None
 ) -> BallContour | None:
     """A contour in balls, made for where the one before puts the target, until that is there."""
-    laws = laws_of(terms)
-    if laws is None:
-        return None
+    terms = [law.term for law in laws]
 
     def moment(c: Array) -> Array:
-        return np.sum([term.log_moment(c) for term in terms], axis=0)
+        total = np.zeros_like(c)
+        for term in terms:
+            total = total + term.log_moment(c)
+        return total
 
     reach = min(term.reach for term in terms)
     tilt, value = best_tilt(moment, log_delta=log_delta, epsilon=epsilon, reach=reach)

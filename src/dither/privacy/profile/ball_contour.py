@@ -36,16 +36,18 @@ from dither.privacy.terms.base import Array, Term
 
 __all__ = ["BallContour", "laws_of"]
 
-_TOLERANCE = math.log(1e-13)
-"""What truncation and aliases may add, relative to delta."""
+_TOLERANCES = (1e-13, 1e-10)
+"""What truncation and aliases may add, relative to delta: the second where the first is dear."""
+
+_DEAR = 5e5
 
 _PARTS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15)
 """Where the line may lie, as parts of the tilt of the best Chernoff bound."""
 
-_DEAREST = 3e6
+_DEAREST = 1e7
 """Summands of all inner quadratures, beyond which another engine is quicker."""
 
-_NODES = 20_000
+_NODES = 60_000
 
 
 def laws_of(terms: Sequence[Term]) -> list[Law] | None:
@@ -94,8 +96,11 @@ class BallContour:
         self.start, self.certified = epsilon, False
         self._laws, self._swapped = laws, [law.swapped() for law in laws]
         self._log_size = log_delta
-        plan = self._planned(tilt)
-        if plan is None:
+        plan = None
+        for tolerance in _TOLERANCES:
+            if plan is None or plan.work > _DEAR:
+                plan = self._planned(tilt, log_delta + math.log(tolerance))
+        if plan is None or plan.work > _DEAREST:
             return
         self.c, self._period = plan.c, plan.period
         with precision(plan.bits) as flint:
@@ -123,7 +128,7 @@ class BallContour:
             total = total + law.term.log_moment(c)
         return total
 
-    def _planned(self, tilt: float) -> _Plan | None:
+    def _planned(self, tilt: float, wanted: float) -> _Plan | None:
         """The cheapest line, judged in doubles."""
         reach = min(law.term.reach for law in self._laws)
         far = min(3.0 * tilt, reach)
@@ -133,7 +138,7 @@ class BallContour:
             left = self._moments(self._swapped, tilts) + log_kappa(tilts)
         good = np.isfinite(right) & np.isfinite(left)
         tilts, right, left = tilts[good], right[good], left[good]
-        e, wanted = self.start, self._log_size + _TOLERANCE
+        e = self.start
         best: _Plan | None = None
         for part in _PARTS:
             c = tilt * part
@@ -161,13 +166,13 @@ class BallContour:
             if last is None or found[0] > wanted:
                 continue
             # What the left aliases add, and what cancels on the line, are digits to carry.
-            lost = max(lead, -math.log(-math.expm1(-c * period)) - c * period, 0.0 + self._log_size)
+            lost = max(lead, -math.log(-math.expm1(-c * period)) - c * period, self._log_size)
             bits = 70 + math.ceil(max(lost - self._log_size, 0.0) / math.log(2))
             bits += 2 * max(1, max(law.term.count for law in self._laws)).bit_length()
             work = last * sum(law.work(c, bits) for law in self._laws) + 1.0
             if best is None or work < best.work:
                 best = _Plan(c, period, last, bits, work, *found[1:])
-        return best if best is not None and best.work <= _DEAREST else None
+        return best
 
     def _last(self, c: float, lead: float, wanted: float, period: float) -> int | None:
         """The first node beyond which little is left."""

@@ -52,7 +52,7 @@ _MOST = 60_000
 """Nodes beyond which another engine is quicker."""
 
 _DEAREST = 6e6
-"""Complex exponentials beyond which another engine is quicker."""
+"""Complex exponentials beyond which another engine is quicker, unless told otherwise."""
 
 _ALLOWANCE = 8
 """How many times more nodes a smoothed contour may take."""
@@ -89,6 +89,8 @@ class Contour:
         relative to it.
     smoothed : bool
         Compose with a small Gaussian, so that the quadrature ends.
+    dearest : float
+        Complex exponentials beyond which it is not worth it.
 
     Attributes
     ----------
@@ -106,7 +108,9 @@ class Contour:
         epsilon: float | None,
         log_size: float | None = None,
         smoothed: bool = False,
+        dearest: float = _DEAREST,
     ) -> None:
+        self._dearest = dearest
         self.terms = list(terms)
         self.certified = False
         self.smoothing = 0.0
@@ -160,7 +164,7 @@ class Contour:
             return None
         if not smoothed:
             last = self._choose_end(float(k[1]), log_size, _MOST)
-            return last if last is not None and self._price_of(last) <= _DEAREST else None
+            return last if last is not None and self._price_of(last) <= self._dearest else None
         # Off by about s²·(1 + c) in epsilon: some billionths of it, where nodes allow.
         wanted = math.sqrt(3e-8 * max(self.start, 1e-3 * spread) / (1 + c))
         most = _MOST * _ALLOWANCE
@@ -171,7 +175,7 @@ class Contour:
                 break
             self.terms = [*sharp, GaussianTerm(self.smoothing**2)]
             last = self._choose_end(float(k[1]), log_size, most)
-            if last is not None and self._price_of(last) <= _DEAREST:
+            if last is not None and self._price_of(last) <= self._dearest:
                 return last
         self.terms = sharp
         return None

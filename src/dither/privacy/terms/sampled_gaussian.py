@@ -247,7 +247,7 @@ class SampledGaussianTerm(Term):
         return faded(masses, widths, u)
 
     def _fade_of_shift(self, c: float, u: Array) -> Array:
-        """By moving the inner integral to Im z = y, where e^{iuL} decays; 0 where that says nothing.
+        """By moving the inner integral to Im z = y, where e^{iuL} decays; 0 where that is no help.
 
         There arg e^l lies in [0, pi] and increases with Re z: with s_j e^{ij·theta} the summands of
         the ratio, theta = a·y, its derivative is a·Σ_{j>k} (j-k)·s_j·s_k·sin((j-k)·theta)/|e^l|².
