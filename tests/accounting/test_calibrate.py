@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dither import privacy
 from dither.accounting import calibrate, split
+from dither.accounting.calibrate import _Promise
 from dither.errors import ArgumentError
 
 
@@ -83,3 +84,13 @@ def test_split():
     assert found.error <= 3 * float(equal) ** 2 * (1 + 1e-9)
     with pytest.raises(ArgumentError, match="weights"):
         split(makes, epsilon=1.0, delta=1e-6, weights=[1.0])
+
+
+@pytest.mark.parametrize("target", [3.7e-7, 1e-6, 2.9e-5])
+def test_one_unit_in_the_last_place_breaks_the_promise(target):
+    """Logarithms do not tell such deltas apart; the search must, and on either side."""
+    for units in (-2, 0, 1, 2, 3):
+        delta = target * (1 + units * 2.0**-52)
+        promise = _Promise(lambda _, d=delta: privacy.approximate(0.1, d), 1.0, target)
+        kept = privacy.approximate(0.1, delta).delta(1.0).upper <= target
+        assert (promise.excess(1.0) <= 0) == kept

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.accounting import advanced_heterogeneous, calibrate, divide
+from dither.accounting.dividing import _Search
+from dither.accounting.least import Found
 from dither.errors import ArgumentError
 from dither.privacy import approximate, compose
 
@@ -162,3 +164,22 @@ def test_refusals(arguments, message):
     given = {"errors": [laplace(1.0)], "epsilon": 1.0, "delta": 1e-6} | arguments
     with pytest.raises(ArgumentError, match=message):
         divide(given.pop("errors"), **given)
+
+
+@pytest.mark.parametrize("tiny", [1.1e-19, 2.3e-20, 3.7e-18, 4.9e-19, 7.1e-20, 9.7e-21])
+def test_the_slack_is_what_the_deltas_leave_rounded_down(tiny):
+    """Of deltas of very different sizes, whose rest is no double, nothing is rounded up."""
+    search = _Search([gaussian(1.0), gaussian(1.0)], np.array([4.0, 3.0]), 1.0, 1e-6)
+    deltas = np.array([1e-7, tiny])
+    search.known["optimal"] = Found(np.array([0.1, 0.1]), deltas, 1e-7, 1.0)
+    parts = search._optimal()
+    left = Fraction(1e-6) - 4 * Fraction(1e-7) - 3 * Fraction(tiny)
+    assert parts.slack <= left < math.nextafter(parts.slack, 1.0)
+
+
+def test_a_promise_between_two_doubles_is_rounded_down():
+    """What is promised as a fraction is kept as one."""
+    third = Fraction(2, 3)
+    assert Fraction(float(third)) > third
+    parts = divide([laplace(1.0)] * 2, epsilon=third, delta=0.0)
+    assert sum(Fraction(e) for e in parts.epsilons) <= third

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from dither.errors import ArgumentError
 from dither.privacy import Bound, Loss
-from dither.privacy.loss import number
+from dither.privacy.loss import number, promised
 from dither.privacy.views import one_delta, sides
 
 __all__ = ["calibrate"]
@@ -54,8 +54,8 @@ def calibrate(
     >>> round(sigma, 10), privacy.gaussian(sigma).delta(1.0) <= 1e-6
     (4.2246788893, True)
     """
-    epsilon = number("epsilon", epsilon, low=0, high=math.inf)
-    delta = number("delta", delta, low=0, high=1, closed="low")
+    epsilon = promised("epsilon", epsilon, low=0, high=math.inf)
+    delta = promised("delta", delta, low=0, high=1, closed="low")
     if not callable(make):
         raise ArgumentError("make must be a function from a parameter to a loss")
     x = number("start", start, low=0, high=math.inf)
@@ -82,7 +82,8 @@ class _Promise:
         if self.delta == 0:
             bound = loss.epsilon(0.0)
             value = bound.lower if lower else bound.upper
-            return math.log(max(value, 1e-300)) - math.log(self.epsilon)
+            gap = math.log(max(value, 1e-300)) - math.log(self.epsilon)
+            return _signed(gap, value <= self.epsilon)
         found = sides(loss)
         if not both and self._worse is not None and len(found) == 2:
             found = [s for s in found if s.removal == self._worse]
@@ -93,7 +94,13 @@ class _Promise:
             self._worse = found[values.index(top)].removal
         # sqrt(-log delta) is close to linear in log(noise), which keeps the search short.
         target = math.sqrt(-math.log(self.delta))
-        return target - math.sqrt(max(-math.log(max(top, 1e-300)), 0.0))
+        gap = target - math.sqrt(max(-math.log(max(top, 1e-300)), 0.0))
+        return _signed(gap, top <= self.delta)
+
+
+def _signed(gap: float, kept: bool) -> float:
+    """The gap with the sign that the numbers themselves have: logarithms round it away."""
+    return min(gap, 0.0) if kept else max(gap, 5e-324)
 
 
 def _first_slope(promise: _Promise, x: float) -> tuple[float, float, float, float]:

@@ -13,9 +13,9 @@ from typing import Any
 from dither.accounting.theorems import advanced, advanced_of_groups, corollary_share, share
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError
-from dither.numeric import exact, float_up
+from dither.numeric import exact, float_down, float_up
 from dither.privacy import Bound, Loss, approximate, gdp
-from dither.privacy.loss import number, whole
+from dither.privacy.loss import number, promised, whole
 from dither.privacy.profile import Chernoff, invert
 from dither.privacy.side import merged
 from dither.privacy.views import sides
@@ -189,7 +189,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
     def basic() -> tuple[float, str]:
         if pures is None:
             raise ArgumentError("needs pure mechanisms")
-        return math.nextafter(math.fsum(e * k for e, k in pures), math.inf), "delta 0"
+        return float_up(sum((k * Fraction(e) for e, k in pures), Fraction(0))), "delta 0"
 
     return EveryTheorem(
         f"epsilon of {loss.describe()} at delta {d:g}",
@@ -258,14 +258,14 @@ def shares_by_every_theorem(
     from dither.accounting.calibrate import calibrate
     from dither.accounting.zcdp import rho_of_epsilon
 
-    e = number("epsilon", epsilon, low=0, high=500)
-    d = number("delta", delta, low=0, high=1)
+    e = promised("epsilon", epsilon, low=0, high=500)
+    d = promised("delta", delta, low=0, high=1)
     k = whole("k", k, 1)
     each = number("each_delta", each_delta, low=0, high=1, closed="low")
     rest = Fraction(d) - k * Fraction(each)
     if rest <= 0:
         raise ArgumentError("each_delta must be below delta/k: the deltas alone add up to more")
-    slack = math.nextafter(float(rest), 0.0) if each else d
+    slack = float_down(rest)
 
     def optimal() -> tuple[float, str]:
         start = min(e / math.sqrt(k), 100.0)

@@ -21,14 +21,18 @@ from dither.accounting.least import Array, Found, Wanted, largest_factor, least
 from dither.accounting.saddle import PureSaddle
 from dither.accounting.theorems import advanced_of_groups, basic_of_groups
 from dither.errors import ArgumentError, nearest
+from dither.numeric import float_down
 from dither.privacy import approximate, compose
-from dither.privacy.loss import number
+from dither.privacy.loss import promised
 
 __all__ = ["Division", "divide", "divide_groups"]
 
 THEOREMS = ("basic", "advanced", "optimal")
 
 _STEP = 1e-5
+_MOST = 499.0
+"""The largest epsilon of one part."""
+
 _GAIN = 1e-6
 """A theorem that gains less than this against a simpler one is not chosen."""
 
@@ -144,8 +148,8 @@ def divide_groups(
     theorem: str | None = None,
 ) -> Division:
     """`divide` for ``counts[i]`` mechanisms of each error; the result has one part a group."""
-    e = number("epsilon", epsilon, low=0, high=500)
-    d = number("delta", delta, low=0, high=1, closed="low")
+    e = promised("epsilon", epsilon, low=0, high=500)
+    d = promised("delta", delta, low=0, high=1, closed="low")
     if theorem is not None and theorem not in THEOREMS:
         raise ArgumentError(
             "theorem must be 'basic', 'advanced' or 'optimal'" + nearest(str(theorem), THEOREMS)
@@ -267,9 +271,12 @@ class _Search:
         groups = self._groups(levels, found.deltas)
 
         def over(t: float) -> float:
-            parts = (n * approximate(min(t * x, 499.0), d) for x, d, n in groups)
+            parts = (n * approximate(min(t * x, _MOST), d) for x, d, n in groups)
             return math.log(max(compose(*parts).delta(self.epsilon).upper, 1e-300) / self.delta)
 
         scale = largest_factor(over)
-        left = float(Fraction(self.delta) - basic_of_groups(groups)[1])
-        return self._division("optimal", levels * scale, found.deltas, max(0.0, left))
+        left = Fraction(self.delta) - basic_of_groups(groups)[1]
+        if left < 0:
+            raise ArgumentError("delta is too small to be divided in doubles")
+        most = np.minimum(levels * scale, _MOST)
+        return self._division("optimal", most, found.deltas, float_down(left))

@@ -20,7 +20,7 @@ from dither.accounting.zcdp import rho_of_epsilon
 from dither.errors import ArgumentError, nearest
 from dither.numeric import exact
 from dither.privacy import Loss, gaussian, laplace, randomized_response
-from dither.privacy.loss import number, whole
+from dither.privacy.loss import number, promised, whole
 
 __all__ = ["EveryDivision", "Part", "Share", "Shares", "divide_by_every_theorem"]
 
@@ -207,8 +207,8 @@ def divide_by_every_theorem(
         raise ArgumentError("parts must be a sequence of Part") from error
     if not given or not all(isinstance(part, Part) for part in given):
         raise ArgumentError("parts must hold at least one Part, and nothing else")
-    e = number("epsilon", epsilon, low=0, high=500)
-    d = number("delta", delta, low=0, high=1, closed="low")
+    e = promised("epsilon", epsilon, low=0, high=500)
+    d = promised("delta", delta, low=0, high=1, closed="low")
     if d == 0 and any(part.kind == "gaussian" for part in given):
         raise ArgumentError("delta must be above 0 for Gaussian noise; try 1e-6, or Laplace noise")
     works: dict[str, Callable[[], tuple[Any, ...]]] = {

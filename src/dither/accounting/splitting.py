@@ -19,7 +19,7 @@ from dither.accounting.least import Array, Wanted, largest_factor, least
 from dither.accounting.saddle import LossSaddle, moments_known
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
-from dither.privacy.loss import number
+from dither.privacy.loss import number, promised
 
 __all__ = ["Split", "split", "split_groups"]
 
@@ -132,8 +132,8 @@ def split_groups(
     delta: float,
 ) -> tuple[list[float], float, Loss]:
     """Scales, error and loss of ``counts[i]`` mechanisms of each kind, one scale a group."""
-    e = number("epsilon", epsilon, low=0, high=math.inf)
-    d = number("delta", delta, low=0, high=1, closed="low")
+    e = promised("epsilon", epsilon, low=0, high=math.inf)
+    d = promised("delta", delta, low=0, high=1, closed="low")
     n = np.array(counts, dtype=float)
     m = len(n)
 

@@ -32,7 +32,7 @@ from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError, nearest
 from dither.numeric import exact, float_up
 from dither.privacy import Bound, Loss, Neighbours, approximate, compose
-from dither.privacy.loss import number, whole
+from dither.privacy.loss import number, promised, whole
 from dither.privacy.profile.closed import context
 
 __all__ = [
@@ -391,7 +391,7 @@ def share(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") -> 
     >>> share(1.0, 10_000, 1.2664165549094176e-14, form="exponential")
     0.0012310449395...
     """
-    total = number("epsilon", epsilon, low=0, high=math.inf)
+    total = promised("epsilon", epsilon, low=0, high=math.inf)
     low, high = 0.0, min(total, 500.0)
     for _ in range(200):
         middle = (low + high) / 2
@@ -441,7 +441,7 @@ def corollary_share(epsilon: float, k: int, delta_prime: float) -> float:
     >>> corollary_share(1.0, 10_000, 1.2664165549094176e-14)
     0.00062...
     """
-    total = number("epsilon", epsilon, low=0, high=1, closed="high")
+    total = promised("epsilon", epsilon, low=0, high=1, closed="high")
     d = number("delta_prime", delta_prime, low=0, high=1)
     m = context()
     each = m.mpf(total) / (2 * m.sqrt(2 * whole("k", k, 1) * m.log(1 / m.mpf(d))))

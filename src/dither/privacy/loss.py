@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from numbers import Rational
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import ArgumentError
+from dither.numeric import float_down, float_up
 from dither.privacy.bound import Bound
 from dither.privacy.neighbours import Neighbours
 from dither.privacy.parts import FixedSize, GaussianNoise, Part, Poisson
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Loss", "compose", "number"]
+__all__ = ["Loss", "compose", "number", "promised"]
 
 
 _MOST = 10**18
@@ -44,6 +47,14 @@ def number(name: str, value: Any, *, low: float, high: float, closed: str = "nei
     fits_high = x <= high if ends[1] == "at most" else x < high
     if not (math.isfinite(x) and fits_low and fits_high):
         raise ArgumentError(wanted)
+    return x
+
+
+def promised(name: str, value: Any, *, low: float, high: float, closed: str = "neither") -> float:
+    """As `number`, for what is promised: a rational between two doubles is rounded down."""
+    x = number(name, value, low=low, high=high, closed=closed)
+    if isinstance(value, Rational):
+        x = number(name, float_down(Fraction(value)), low=low, high=high, closed=closed)
     return x
 
 
@@ -115,7 +126,8 @@ class Loss:
                 f"losses for {self.neighbours.value!r} and {other.neighbours.value!r} neighbours "
                 "cannot be added; state both for one relation"
             )
-        return Loss(self.parts + other.parts, self.neighbours, self.slack + other.slack)
+        slack = float_up(Fraction(self.slack) + Fraction(other.slack))
+        return Loss(self.parts + other.parts, self.neighbours, slack)
 
     def __radd__(self, other: object) -> Loss:
         """So that ``sum`` works."""
@@ -131,7 +143,7 @@ class Loss:
         return Loss(
             tuple((part, count * k) for part, count in self.parts),
             self.neighbours,
-            self.slack * k * (1 + 1e-15),
+            float_up(Fraction(self.slack) * k),
         )
 
     __rmul__ = __mul__
@@ -177,7 +189,8 @@ class Loss:
         if (truncate is None) != (population is None):
             raise ArgumentError("truncate and population belong together: give both or neither")
         if truncate is not None and population is not None:
-            slack += _excess(whole("population", population, 1), g, whole("truncate", truncate, 1))
+            cut = _excess(whole("population", population, 1), g, whole("truncate", truncate, 1))
+            slack = float_up(Fraction(slack) + Fraction(cut))
         sampled = part if g == 1 else Poisson(part, g)
         return Loss(((sampled, 1),), self.neighbours, slack)
 
@@ -315,7 +328,10 @@ class Loss:
         """
         caught = self.tpr(fpr)
         return Bound(
-            max(0.0, 1 - caught.upper - 1e-16), 1 - caught.lower, caught.method, safe="lower"
+            float_down(1 - Fraction(caught.upper)),
+            float_up(1 - Fraction(caught.lower)),
+            caught.method,
+            safe="lower",
         )
 
     def tpr(self, fpr: float) -> Bound:
@@ -343,7 +359,8 @@ class Loss:
         ends = [views.one_delta(self, s, at) for s in views.sides(self)]
         high = max(e[1] for e in ends)
         low = max(e[0] for e in ends)
-        return Bound(pi * (1 - high) * (1 - 4e-16), pi * (1 - low), ends[0][2], safe="lower")
+        most, least = (Fraction(pi) * (1 - Fraction(x)) for x in (low, high))
+        return Bound(float_down(least), float_up(most), ends[0][2], safe="lower")
 
     def reconstruction(self, prior: float) -> Bound:
         """The largest chance to reconstruct, for an attacker whose best blind guess has ``prior``.
@@ -428,8 +445,8 @@ def compose(*losses: Loss) -> Loss:
         if loss.neighbours is not first.neighbours:
             _ = first + loss  # raises, naming both relations
     parts = tuple(pair for loss in losses for pair in loss.parts)
-    slack = math.fsum(loss.slack for loss in losses)
-    return Loss(parts, first.neighbours, slack * (1 + 1e-15))
+    slack = sum((Fraction(loss.slack) for loss in losses if loss.slack), Fraction(0))
+    return Loss(parts, first.neighbours, float_up(slack))
 
 
 def _excess(population: int, rate: float, most: int) -> float:

@@ -15,12 +15,15 @@ from typing import Protocol
 import numpy as np
 
 from dither.privacy.ball.laws import Law
+from dither.privacy.profile.ball_closed import (
+    GaussianProfile,
+    SampledGaussianProfile,
+    SeparatedProfile,
+)
 from dither.privacy.profile.ball_contour import BallContour, laws_of
 from dither.privacy.profile.closed import (
     Enumeration,
-    GaussianProfile,
     LaplaceProfile,
-    SampledGaussianProfile,
     lattice_of,
 )
 from dither.privacy.profile.contour import Contour
@@ -115,8 +118,12 @@ def engine(
         law = terms[0]
         if len(law.epsilons) == 1 and law.counts[0] == 1:
             return LaplaceProfile(float(law.epsilons[0]))
-    if len(terms) == 1 and isinstance(terms[0], SampledGaussianTerm) and terms[0].count == 1:
-        return SampledGaussianProfile(terms[0])
+    if len(terms) == 1 and isinstance(terms[0], SampledGaussianTerm):
+        if terms[0].count == 1:
+            return SampledGaussianProfile(terms[0])
+        apart = _apart(terms[0], log_delta, epsilon)
+        if apart is not None:
+            return apart
     atoms = [t for t in terms if isinstance(t, AtomTerm)]
     if len(atoms) == len(terms):
         lattice = lattice_of(atoms, log_delta=log_delta, epsilon=epsilon)
@@ -174,6 +181,22 @@ class _Found:
     def sharp(self) -> bool:
         """Whether balls would not show in epsilon."""
         return self.high - self.low <= _SHARP * max(self.contour.c * self.at, 1.0)
+
+
+def _apart(
+    term: SampledGaussianTerm, log_delta: float | None, epsilon: float | None
+) -> SeparatedProfile | None:
+    """The closed form for large losses, where it is sharp."""
+    if not SeparatedProfile.fits(term):
+        return None
+    found = SeparatedProfile(term, epsilon)
+    at = epsilon
+    if log_delta is not None:
+        at = invert(_upper_of(found), log_delta, found.start, above=True, tiny=1e-12)
+    if at is None or not math.isfinite(at):
+        return None
+    low, high = found.bounds(at)
+    return found if high - low <= _SHARP else None
 
 
 def _settled(

@@ -11,13 +11,10 @@ import numpy as np
 from dither.privacy.profile.lattice import Lattice, LatticeLaw
 from dither.privacy.terms.atoms import AtomTerm
 from dither.privacy.terms.base import EPS, Array
-from dither.privacy.terms.sampled_gaussian import SampledGaussianTerm
 
 __all__ = [
     "Enumeration",
-    "GaussianProfile",
     "LaplaceProfile",
-    "SampledGaussianProfile",
     "common_lattice",
     "context",
 ]
@@ -34,92 +31,6 @@ def context() -> Any:
     fresh = mpmath.MPContext()
     fresh.dps = _DIGITS
     return fresh
-
-
-class GaussianProfile:
-    """delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon·Phi(-mu/2 - epsilon/mu).
-
-    Composed Gaussians are one Gaussian of mu² = Σ 1/sigma² [1]_, [2]_. Forty digits leave more
-    than twenty after the difference; 1e-14 is charged.
-
-    References
-    ----------
-    .. [1] Balle and Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
-    .. [2] Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022, corollary 3.3.
-    """
-
-    name = "closed form (Gaussian)"
-    certified = True
-
-    def __init__(self, mu_squared: float, start: float) -> None:
-        self._m = context()
-        self._mu = self._m.sqrt(self._m.mpf(mu_squared))
-        self.start = start
-
-    def bounds(self, epsilon: float) -> tuple[float, float]:
-        """(log lower, log upper) of delta(epsilon)."""
-        m, mu = self._m, self._mu
-        e = m.mpf(epsilon)
-        far = e / mu - mu / 2
-        if far > 1e6:
-            # Phi(-x) <= e^{-x²/2}
-            return -math.inf, -1e11
-        value = m.ncdf(mu / 2 - e / mu) - m.exp(e) * m.ncdf(-mu / 2 - e / mu)
-        if value <= 0:
-            return -math.inf, -1e300
-        log = float(m.log(value))
-        return log - 1e-14 * (1 + abs(log)), log + 1e-14 * (1 + abs(log))
-
-
-class SampledGaussianProfile:
-    """One Gaussian on a Poisson sample: two normal tails beyond the place where l = epsilon."""
-
-    name = "closed form (sampled Gaussian)"
-    certified = True
-
-    def __init__(self, term: SampledGaussianTerm) -> None:
-        self._m = context()
-        self._a = self._m.mpf(term.a)
-        self._w = [self._m.mpf(float(w)) for w in term.weights]
-        self._removal = term.removal
-        self.start = 1.0 if term.removal else min(1.0, term.top())
-
-    def _place(self, level: Any) -> Any:
-        """The z with l(z) = level, by Newton's method on a convex function from the right."""
-        m, a = self._m, self._a
-        if len(self._w) == 2:
-            inner = (m.exp(level) - self._w[0]) / self._w[1]
-            return m.log(inner) / a + a / 2 if inner > 0 else -m.inf
-        if m.exp(level) <= self._w[0]:
-            return -m.inf
-        z = m.mpf(10) + abs(level) / a + a * len(self._w)
-        for _ in range(200):
-            parts = [w * m.exp(j * a * z - j * j * a * a / 2) for j, w in enumerate(self._w)]
-            total = m.fsum(parts)
-            slope = a * m.fsum(j * x for j, x in enumerate(parts)) / total
-            step = (m.log(total) - level) / slope
-            z -= step
-            if abs(step) < m.mpf(10) ** -30 * (1 + abs(z)):
-                break
-        return z
-
-    def bounds(self, epsilon: float) -> tuple[float, float]:
-        """(log lower, log upper) of delta(epsilon)."""
-        m, e = self._m, self._m.mpf(epsilon)
-        z = self._place(e if self._removal else -e)
-        if z == -m.inf:
-            if not self._removal:
-                return -math.inf, -math.inf
-            value = 1 - m.exp(e)
-        else:
-            sign = -1 if self._removal else 1
-            plain = m.ncdf(sign * z)
-            mixed = m.fsum(w * m.ncdf(sign * (z - j * self._a)) for j, w in enumerate(self._w))
-            value = mixed - m.exp(e) * plain if self._removal else plain - m.exp(e) * mixed
-        if value <= 0:
-            return -math.inf, -700.0
-        log = float(m.log(value))
-        return log - 1e-14 * (1 + abs(log)), log + 1e-14 * (1 + abs(log))
 
 
 class LaplaceProfile:

@@ -27,6 +27,7 @@ import math
 
 import numpy as np
 
+from dither.errors import ArgumentError
 from dither.privacy.terms.base import (
     EPS,
     SHORT,
@@ -46,11 +47,20 @@ __all__ = ["SampledGaussianTerm"]
 _MARGIN = 10.0
 """Deviations beyond the saddle at which the nodes end; what is cut is charged."""
 
-_NODES = 20_000
+_NODES = 5_000_000
+"""Beyond that a single sum takes a second."""
+
+_BLOCK = 4_000_000
+"""Exponentials that are held in memory at once."""
 
 
 def _nodes(low: float, high: float, h: float) -> Array:
     """Multiples of h from low to high: each is off by one rounding, and none adds up."""
+    if high - low > _NODES * h:
+        raise ArgumentError(
+            "so little noise on a sample cannot be composed: its losses are in the millions; "
+            "use a larger noise_multiplier"
+        )
     result: Array = h * np.arange(math.floor(low / h), math.ceil(high / h) + 1)
     return result
 
@@ -82,7 +92,9 @@ class SampledGaussianTerm(Term):
             [math.comb(size, j) * g**j * (1 - g) ** (size - j) for j in range(size + 1)]
         )
         self.removal, self.count = removal, count
-        self.reach = 60.0 / (self.k * self.a) + 200.0
+        # Where losses are large, tilts that matter are small.
+        top = self.k * self.a
+        self.reach = 60.0 / top + 200.0 * min(1.0, 9.0 / top**2)
 
     def log_ratio(self, z: Array) -> tuple[Array, Array]:
         """l at z, and a bound of its error."""
@@ -137,6 +149,8 @@ class SampledGaussianTerm(Term):
         low, high = self._window(largest)
         low, high = min(low, -_MARGIN), max(high, _MARGIN)
         z = _nodes(low, high, h)
+        if len(z) * len(c) > _BLOCK and len(c) > 1:
+            return np.concatenate([self.log_moment(c[i : i + 1]) for i in range(len(c))])
         power = 1.0 + c if self.removal else -c
         ratio = self.log_ratio(z)[0]
         f = power[:, None] * ratio[None, :] - 0.5 * (z * z)[None, :]
@@ -332,10 +346,12 @@ class SampledGaussianTerm(Term):
             with np.errstate(divide="ignore", invalid="ignore"):
                 inner = np.where(
                     sign * edges > math.log1p(-q) if q < 1 else True,
-                    (np.expm1(sign * edges) + q) / q,
+                    (np.expm1(np.minimum(sign * edges, 100.0)) + q) / q,
                     0.0,
                 )
-                place = np.where(inner > 0, np.log(inner) / self.a + self.a / 2, -np.inf)
+                # Beyond 100, where e^edge is 10^27 times the rest.
+                log = np.where(sign * edges > 100.0, sign * edges - math.log(q), np.log(inner))
+                place = np.where(inner > 0, log / self.a + self.a / 2, -np.inf)
         else:
             place = self._place(sign * edges)
         if not self.removal:
