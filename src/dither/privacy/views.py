@@ -38,7 +38,9 @@ def other(loss: Loss, this: Side) -> Side:
 
 
 def _slacked(loss: Loss, epsilon: float) -> float:
-    return loss.slack * (1 + math.exp(min(epsilon, 700.0)))
+    if loss.slack == 0:
+        return 0.0
+    return loss.slack * (1 + math.exp(epsilon)) if epsilon < 709 else math.inf
 
 
 def one_delta(

@@ -21,7 +21,7 @@ from dither.privacy.terms import (
     SampledTerm,
     Term,
 )
-from dither.privacy.terms.base import EPS
+from dither.privacy.terms.base import EPS, Array
 
 __all__ = ["FixedSize", "Poisson"]
 
@@ -139,27 +139,47 @@ def _sampled_atoms(
     """A finite pair on a Poisson sample is a finite pair."""
     g = rate
     p, losses = base.probabilities, base.losses
-    with np.errstate(over="ignore"):
-        q = np.minimum(p * np.exp(-losses), 1.0)
-        if removal:
-            # Where P has nothing, (1-g)Q is left: loss log(1 - g), with Q's mass there.
-            values = np.log1p(g * np.expm1(losses))
-            masses = (1 - g) * q + g * p
-            if swapped.infinite > 0:
-                values = np.concatenate([[math.log1p(-g)], values])
-                masses = np.concatenate([[(1 - g) * swapped.infinite], masses])
-            position = base.position + 8 * EPS * float(np.abs(values).max())
-            rough = base.relative + EPS * (16 + 2 * float(np.abs(losses).max()))
-            return AtomTerm(
-                values, masses, count, g * base.infinite, relative=rough, position=position
-            )
-        values = -np.log1p(g * np.expm1(-losses))
+    if removal:
+        # Where P has nothing, (1-g)Q is left: loss log(1 - g), with Q's mass there.
+        values = _mixed_loss(losses, g)
+        masses = (1 - g) * _other_masses(base, swapped) + g * p
+        if swapped.infinite > 0:
+            values = np.concatenate([[math.log1p(-g)], values])
+            masses = np.concatenate([[(1 - g) * swapped.infinite], masses])
+        position = base.position + 8 * EPS * float(np.abs(values).max())
+        rough = base.relative + EPS * (16 + 2 * float(np.abs(losses).max()))
+        return AtomTerm(values, masses, count, g * base.infinite, relative=rough, position=position)
+    values = -_mixed_loss(-losses, g)
     masses = p
     if base.infinite > 0:
         values = np.concatenate([values, [-math.log1p(-g)]])
         masses = np.concatenate([masses, [base.infinite]])
     position = base.position + 8 * EPS * float(np.abs(values).max())
     return AtomTerm(values, masses, count, 0.0, relative=base.relative, position=position)
+
+
+def _mixed_loss(losses: Array, g: float) -> Array:
+    """log(1 - g + g·e^L); beyond 100 the rest is below e^{-100}/g of it."""
+    near = np.log1p(g * np.expm1(np.minimum(losses, 100.0)))
+    far = losses + math.log(g) + (1 - g) / g * np.exp(-np.maximum(losses, 100.0))
+    result: Array = np.where(losses > 100.0, far, near)
+    return result
+
+
+def _other_masses(base: AtomTerm, swapped: Term) -> Array:
+    """Q's masses on P's losses: as the swapped pair states them, where it has the same outcomes.
+
+    Else p·e^{-L}, which says little of masses near the smallest double.
+    """
+    p, losses = base.probabilities, base.losses
+    if isinstance(swapped, AtomTerm) and len(swapped.losses) == len(losses):
+        turned = -swapped.losses[::-1]
+        if np.all(np.abs(turned - losses) <= base.position + swapped.position):
+            mirrored: Array = swapped.probabilities[::-1]
+            return mirrored
+    with np.errstate(divide="ignore"):
+        result: Array = np.exp(np.minimum(np.log(p) - losses, 0.0))
+    return result
 
 
 def _joined_atoms(

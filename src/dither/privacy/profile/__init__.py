@@ -158,6 +158,9 @@ _NARROW = 2e-7
 _SMOOTHED = 3e-6
 """The same, of a contour that takes a hundred times longer."""
 
+_NOTHING = -800.0
+"""A log(delta) that no double holds."""
+
 _CHEAP, _DEAREST = 2e5, 6e6
 """What a contour in doubles may cost where there is one in balls, and where there is none."""
 
@@ -194,9 +197,9 @@ def _apart(
     if log_delta is not None:
         at = invert(_upper_of(found), log_delta, found.start, above=True, tiny=1e-12)
     if at is None or not math.isfinite(at):
-        return None
+        return found
     low, high = found.bounds(at)
-    return found if high - low <= _SHARP else None
+    return found if high - low <= _SHARP or high <= _NOTHING else None
 
 
 def _settled(

@@ -13,6 +13,9 @@ __all__ = ["GaussianProfile", "SampledGaussianProfile", "SeparatedProfile"]
 _DIGITS = 58
 """Bits of delta that are asked for."""
 
+_RARE = 2.0**-200
+"""Binomial shares that are added up without a look at what they are shares of."""
+
 _BITS = (128, 256, 512, 1024, 2048, 4096, 8192)
 
 
@@ -166,7 +169,7 @@ class SeparatedProfile:
     @staticmethod
     def fits(term: SampledGaussianTerm) -> bool:
         """Whether it may be sharp, and in no time."""
-        return term.k == 1 and term.a >= 12 and term.count <= 1000
+        return term.k == 1 and term.a >= 12 and term.count <= 20_000
 
     def _value(self, epsilon: float, sign: int) -> Ball:
         """delta's end on one side: sign 1 is the upper one."""
@@ -180,19 +183,25 @@ class SeparatedProfile:
             top = -n * (1 - g).log()
             whole = 1 - (e - top).exp()
             return (arb(0) if whole <= 0 else whole) + sign * lost
-        total = arb(0)
+        total, share, rare = arb(0), (1 - g) ** n, arb(0)
         for j in range(n + 1):
-            share = arb(math.comb(n, j)) * g**j * (1 - g) ** (n - j)
+            if j:
+                share *= odds * (n - j + 1) / j
+            if share < _RARE:
+                rare += share
+                continue
             at = e - (n - j) * (1 - g).log() - j * g.log()
             if j:
                 total += share * _gaussian(at, a * arb(j).sqrt())
             elif not at >= 0:
                 total += share * (1 - at.exp())
-        return total + sign * lost
+        # A profile lies in [0, 1].
+        return total + sign * lost + (rare if sign > 0 else 0)
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon)."""
         return (
             _settled(lambda: self._value(epsilon, -1))[0],
-            _settled(lambda: self._value(epsilon, 1))[1],
+            # Not smaller than one can tell from nothing: searches go by its slope.
+            max(_settled(lambda: self._value(epsilon, 1))[1], -1000.0),
         )

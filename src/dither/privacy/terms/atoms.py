@@ -111,10 +111,11 @@ class AtomTerm(Term):
         place = np.searchsorted(edges, self.losses, side="left") - 1
         inside = (place >= 0) & (place < n)
         p = np.bincount(place[inside], self.probabilities[inside], n)
-        with np.errstate(over="ignore"):
-            other = np.minimum(self.probabilities * np.exp(-self.losses), 1.0)
+        with np.errstate(divide="ignore"):
+            other = np.exp(np.minimum(np.log(self.probabilities) - self.losses, 0.0))
         q = np.bincount(place[inside], other[inside], n)
-        rounding = self.relative + EPS * (8 + float(np.abs(self.losses).max()) + len(self.losses))
+        largest = float(np.abs(self.losses).max())
+        rounding = self.relative + EPS * (8 + 3 * largest + len(self.losses))
         below = float(self.probabilities[place < 0].sum())
         above = float(self.probabilities[place >= n].sum())
         return Cells(p, q, p * rounding, q * rounding, below, above)

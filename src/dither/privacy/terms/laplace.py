@@ -111,9 +111,11 @@ class LaplaceTerm(Term):
         error = 16 * EPS * (1 + e)
         # A cell's own width errs by the rounding of its edges.
         shift = 4 * EPS * (np.abs(left) + np.abs(right)) / 4
+        p_shift = shift * np.exp((right - e) / 2)
+        q_shift = shift * np.exp((-left - e) / 2)
         below = 0.0 if edges[0] < -e else math.exp(-e) / 2 + max(0.0, float(edges[0]) + e) / 4
         above = 0.0 if edges[-1] >= e else 0.5 + (e - float(edges[-1])) / 4
-        return Cells(p, q, p * error + shift, q * error + shift * np.exp(-left), below, above)
+        return Cells(p, q, p * error + p_shift, q * error + q_shift, below, above)
 
     def mean(self) -> float:
         """epsilon - 1 + e^{-epsilon} each."""

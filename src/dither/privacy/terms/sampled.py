@@ -34,8 +34,10 @@ def _removal(x: float, g: float) -> float:
 def _before(edges: Array, g: float) -> Array:
     """The old loss at which log(1 - g + g·e^L) reaches the edges; -inf below its floor."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        inner = np.expm1(edges) / g
-        return np.where(inner > -1, np.log1p(inner), -np.inf)
+        inner = np.expm1(np.minimum(edges, 100.0)) / g
+        near = np.where(inner > -1, np.log1p(inner), -np.inf)
+        # Beyond 100, 1 - g is below e^{-100} of the rest.
+        return np.where(edges > 100.0, edges - math.log(g), near)
 
 
 def _mixed(old: Cells, g: float, removal: bool, position: float) -> Cells:

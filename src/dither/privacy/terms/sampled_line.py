@@ -88,7 +88,8 @@ class SampledLineTerm(Term):
             self._pieces = ((1 if inner.removal else -1, -math.inf),)
         if isinstance(self.base, GaussianTerm):
             self._v = self.base.mu_squared
-            self.reach = 60.0 / math.sqrt(self._v) + 200.0
+            # Where losses are large, tilts that matter are small.
+            self.reach = 60.0 / math.sqrt(self._v) + 200.0 * min(1.0, 9.0 / self._v)
             self._e = 0.0
         else:
             assert isinstance(self.base, LaplaceTerm)
@@ -114,7 +115,8 @@ class SampledLineTerm(Term):
             return max(middle - _MARGIN * sd, start), middle + (1 + c) * v + _MARGIN * sd
         low = middle - _MARGIN * sd
         steep = self.rate * math.exp(low) / (1 - self.rate)
-        return max(low - c * min(steep, 1.0) * v, start), middle + _MARGIN * sd
+        low = max(low - c * min(steep, 1.0) * v, start)
+        return low, max(middle + _MARGIN * sd, low + sd)
 
     def _density(self, x: Array) -> tuple[Array, Array]:
         """log of Q's density of x, and the size of its derivative."""
