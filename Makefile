@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test lint types imports docs check bench clean
+.PHONY: help setup demo test processors lint types imports docs check bench clean
 
 help: ## show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ demo: $(STAMP) ## run the main job on real data, end to end
 
 test: $(STAMP) ## run every test
 	$(BIN)/python -m pytest -n auto -q
+
+processors: $(STAMP) ## run the numeric tests as other processors would
+	$(BIN)/python tests/processors.py
 
 lint: $(STAMP) ## style of the code
 	$(BIN)/ruff check .
