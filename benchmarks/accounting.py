@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dither import accounting, privacy
 from dither.privacy.side import side
 
@@ -259,6 +261,68 @@ def settings() -> list[Setting]:
     return rows
 
 
+HARD = (
+    # rate, noise multiplier, steps, delta: few or sparse samples, small deltas, large losses
+    (0.002545, 2.1662, 249, 1e-19),
+    (0.000767, 2.1496, 11_034, 1e-19),
+    (0.003357, 2.7726, 263, 1e-16),
+    (0.011325, 2.0406, 62, 1e-16),
+    (0.000399, 1.8132, 4_196, 1e-10),
+    (0.01, 1.0, 10_000, 1e-60),
+    (0.01, 1.0, 2, 1e-6),
+    (0.01, 3.0, 2, 1e-6),
+    (0.001, 0.7, 5, 1e-6),
+    (0.01, 1.0, 5, 1e-6),
+    (0.01, 0.7, 20, 1e-6),
+    (0.1, 0.1, 10, 1e-5),
+    (0.1, 0.02, 10, 1e-5),
+)
+
+
+def drawn(count: int) -> list[tuple[float, float, int, float]]:
+    """Random settings, always the same: rates 1e-4 to .5, deltas 1e-3 to 1e-20."""
+    random = np.random.default_rng(17)
+    found = []
+    while len(found) < count:
+        rate, noise = 10 ** random.uniform(-4, math.log10(0.5)), 2 ** random.uniform(-1, 3)
+        steps, delta = int(10 ** random.uniform(1.5, 5)), 10.0 ** -random.integers(3, 21)
+        if 0.02 < rate * math.sqrt(steps) / noise < 5:
+            found.append((round(rate, 6), round(noise, 4), steps, float(delta)))
+    return found
+
+
+def sampled() -> None:
+    """Widths and processor times of sampled Gaussians: hard settings, and random ones in sum."""
+    print("\nSampled Gaussians   (reach: relative width 1e-9, median 20 ms, worst 1 s)")
+    widths, times = [], []
+    hard = len(HARD)
+    for i, (rate, noise, steps, delta) in enumerate([*HARD, *drawn(87)]):
+        loss = steps * privacy.gaussian(noise).poisson(rate)
+        taken = []
+        for _ in range(2):
+            side.cache_clear()
+            start = time.process_time()
+            bound = loss.epsilon(delta)
+            taken.append(time.process_time() - start)
+        seconds = min(taken)
+        width = (bound.upper - bound.lower) / bound.upper
+        if i < hard:
+            print(
+                f"  q={rate:<8g} σ={noise:<7g} T={steps:<6} δ={delta:<6g}"
+                f" ε={bound.upper:<14.9g} width {width:7.1e} {1e3 * seconds:8.1f} ms"
+                f"  {bound.method}"
+            )
+        elif bound.upper > 0.01:
+            widths.append(width)
+            times.append(seconds)
+    print(
+        f"  {len(widths)} random settings with ε > .01:"
+        f" width median {statistics.median(widths):.1e}, worst {max(widths):.1e},"
+        f" {sum(w > 1e-9 for w in widths)} above 1e-9;"
+        f" time median {1e3 * statistics.median(times):.1f} ms, worst {1e3 * max(times):.0f} ms"
+    )
+
+
 _NEEDS = {
     "dp-accounting PLD": "dp_accounting",
     "dp-accounting RDP": "dp_accounting",
@@ -311,6 +375,7 @@ def main() -> None:
                 f"  {name:<20} {shown(result):<36}  {1e3 * taken:9.2f} ms"
                 f"  {taken / seconds:8.0f} × ours{unsound}"
             )
+    sampled()
 
 
 if __name__ == "__main__":

@@ -274,7 +274,7 @@ def _balled(
         found = BallContour(laws, epsilon=at, log_delta=size, tilt=tilt)
         if not found.certified:
             break
-        best = found
+        best, made_for = found, at
         if log_delta is not None:
             above = invert(_upper_of(found), log_delta, at, above=True, tiny=1e-9)
             if not math.isfinite(above):
@@ -286,6 +286,9 @@ def _balled(
             break
         if epsilon is not None:
             size = low if high - low < 3 else min(high, size) - 5
+        elif abs(at - made_for) <= 1e-3 / found.c:
+            # It was made for here, and is as sharp as it was meant to be.
+            break
     return best
 
 
@@ -306,7 +309,7 @@ def _ends(contour: Contour, log_delta: float | None) -> tuple[float, float]:
 
 
 def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | None) -> Grid:
-    """A finer grid until the two sides agree to a millionth, or the next would take too long."""
+    """A finer grid until epsilon is known to a millionth, or the next would take too long."""
     repeats = sum(len(t.singles()) for t in terms)
     best: Grid | None = None
     cap, least = epsilon, math.inf
@@ -326,7 +329,7 @@ def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | No
             best, least = grid, high - low
         elif bits > 13:
             break
-        if least <= 1e-7:
+        if least <= max(1e-7, 3e-7 * grid.upper.c * cap):
             break
         cap *= 1 + 1e-6
     assert best is not None

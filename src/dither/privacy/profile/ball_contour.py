@@ -44,7 +44,7 @@ _DEAR = 5e5
 _PARTS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15)
 """Where the line may lie, as parts of the tilt of the best Chernoff bound."""
 
-_DEAREST = 1e7
+_DEAREST = 6e6
 """Summands of all inner quadratures, beyond which another engine is quicker."""
 
 _NODES = 60_000
