@@ -120,3 +120,20 @@ def test_few_sparse_steps_are_narrow(delta, width):
     """The epsilon of ten steps at rate 1e-4 is known to a millionth."""
     found = (10 * privacy.gaussian(1).poisson(1e-4)).epsilon(delta)
     assert found.upper - found.lower <= width * found.upper
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1e-10, 1e-13])
+def test_rates_close_to_nothing(rate):
+    """At tiny rates losses are rate·x, x = e^{z - 1/2} - 1, so delta(0) is rate·E max(x + x', 0).
+
+    Differences of masses are then a tiny part of them, and are formed without cancellation.
+    """
+    z = np.linspace(-9, 11, 2001)
+    weight = np.exp(-z * z / 2) * (z[1] - z[0]) / math.sqrt(2 * math.pi)
+    x = np.exp(z - 0.5) - 1
+    limit = float(weight @ np.maximum(x[:, None] + x[None, :], 0.0) @ weight)
+    found = (2 * privacy.gaussian(1.0).poisson(rate)).delta(0)
+    assert found.upper - found.lower <= 1e-6 * found.upper
+    # The next order is the rate itself; the sum's kink costs 1e-5.
+    assert found.lower <= rate * limit * (1 + 1e-5)
+    assert found.upper >= rate * limit * (1 - 1e-5)

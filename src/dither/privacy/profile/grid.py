@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,6 +40,18 @@ from dither.privacy.terms.base import EPS, Array, Cells, Term
 __all__ = ["Grid", "moment_ends"]
 
 _CELLS = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """The chance of a loss above its grid: ends of it under P, under Q, and of the difference."""
+
+    p_low: float
+    p_high: float
+    q_low: float
+    q_high: float
+    least: float
+    most: float
 
 
 class Grid:
@@ -63,8 +76,10 @@ class Grid:
         tail = math.exp(max(rough - 37.0, -680.0)) / repeats
         most = sum(term.top() for term in terms)
         ends = [term.ends(tail) for term, _ in singles]
-        ends = [(max(low, min(-most, high - 1e-6)), high) for low, high in ends]
-        ends = [(min(low, high - 1e-9 * max(1.0, abs(high))), high) for low, high in ends]
+        if math.isfinite(most):
+            # Below -most one loss keeps the whole below 0.
+            ends = [(max(low, min(-most, high - 1e-6 * abs(high))), high) for low, high in ends]
+        ends = [(min(low, high - 1e-9 * abs(high) - 1e-290), high) for low, high in ends]
         floor = sum(count * max(0.0, -term.least()) for term, count in singles)
         self._cap = -math.inf
         target = {"log_delta": log_delta, "epsilon": epsilon}
@@ -73,7 +88,7 @@ class Grid:
         if cap is not None and math.isfinite(floor):
             end = (cap + floor) * (1 + 1e-9) + 1e-9 * floor
             if any(high > end for _, high in ends):
-                ends = [(low, min(high, max(end, low + 1e-9))) for low, high in ends]
+                ends = [(low, min(high, max(end, low + 1e-9 * abs(low)))) for low, high in ends]
                 self._cap = cap
                 target = {"log_delta": None, "epsilon": cap}
         first, guide, coarse = self._guided(singles, ends, target, tilt)
@@ -114,24 +129,46 @@ class Grid:
         laws = [law for law, _ in guide]
         return Lattice(laws, coarse, tilt=tilt, **target), guide, coarse
 
-    def _hit(self, singles: Sequence[tuple[Term, int]]) -> tuple[float, float, float, float]:
-        """Ends of the chance that any loss lies above its grid: under P, and under Q."""
-        logs = [0.0, 0.0, 0.0, 0.0]
+    def _hit(self, singles: Sequence[tuple[Term, int]]) -> _Hits:
+        """Ends of the chance that any loss lies above its grid."""
+        logs, gaps, known = [0.0, 0.0, 0.0, 0.0], [0.0, 0.0], True
         for (term, count), end in zip(singles, self._tops, strict=True):
             far = max(term.ends(1e-300)[1], end) * (1 + 1e-6) + 1e-6
             cells = term.cells(np.array([end, far]))
             p, q = float(cells.p[0]), float(cells.q[0])
             p_off, q_off = float(cells.p_error[0]), float(cells.q_error[0])
             # Edges were mapped with rounding: the mass next to the end may be on either side.
-            off = 2 * cells.position + 8 * EPS * abs(end)
+            off = 2 * term.cells(np.array([end, end + 1e-9 * abs(end)])).position
+            off += 8 * EPS * abs(end)
             near = term.cells(np.array([end - off, end + off]))
             p_off += float(near.p[0] + near.p_error[0])
             q_off += float(near.q[0] + near.q_error[0])
             ends = (p - p_off, p + p_off + 1e-299, q - q_off, q + q_off + 1e-299)
             for i, value in enumerate(ends):
                 logs[i] += count * math.log1p(-min(max(value, 0.0), 0.999))
+            if cells.apart is None or cells.apart_error is None or near.apart is None:
+                known = False
+                continue
+            doubt = float(cells.apart_error[0]) + float(np.abs(near.apart[0]))
+            doubt += float(near.apart_error[0]) if near.apart_error is not None else 0.0
+            # (1 - p)/(1 - q) = 1 - (p - q)/(1 - q)
+            for i, gap in enumerate((-doubt, doubt)):
+                gap = max(float(cells.apart[0]) + gap, 0.0)
+                rest = 1 - min(max(q + (q_off if i else -q_off), 0.0), 0.999)
+                gaps[i] += count * math.log1p(-min(gap / rest, 0.999))
         p_low, p_high, q_low, q_high = (-math.expm1(x) for x in logs)
-        return p_low * (1 - 1e-14), p_high * (1 + 1e-14), q_low * (1 - 1e-14), q_high * (1 + 1e-14)
+        ends = (
+            p_low * (1 - 1e-14),
+            p_high * (1 + 1e-14),
+            q_low * (1 - 1e-14),
+            q_high * (1 + 1e-14),
+        )
+        if not known:
+            return _Hits(*ends, 0.0, math.inf)
+        # Π(1 - q) - Π(1 - p) = Π(1 - q)·(1 - Π(1 - p)/(1 - q)).
+        low, high = -math.expm1(gaps[0]), -math.expm1(gaps[1])
+        least = math.exp(logs[3]) * low * (1 - 1e-14)
+        return _Hits(*ends, least, math.exp(logs[2]) * high * (1 + 1e-14))
 
     @staticmethod
     def _width(first: Lattice, guide: Sequence[tuple[LatticeLaw, float]]) -> float:
@@ -176,10 +213,14 @@ class Grid:
             if self._cut > 0:
                 high = float(np.logaddexp(high, math.log(self._cut)))
             return low, high
-        p_low, p_high, q_low, q_high = self._hits
-        grown = math.exp(min(epsilon, 700.0))
-        least = max(0.0, p_low - grown * q_high * (1 + 1e-15))
-        most = p_high - (grown * q_low * (1 - 1e-15) if epsilon <= self._cap else 0.0)
+        hits = self._hits
+        grown, rise = math.exp(min(epsilon, 700.0)), math.expm1(min(epsilon, 700.0))
+        least = max(0.0, hits.p_low - grown * hits.q_high * (1 + 1e-15))
+        least = max(least, hits.least - rise * hits.q_high * (1 + 1e-14))
+        most = hits.p_high
+        if epsilon <= self._cap:
+            most -= grown * hits.q_low * (1 - 1e-15)
+            most = min(most, hits.most - rise * hits.q_low * (1 - 1e-14))
         if least > 0:
             low = float(np.logaddexp(low, math.log(least)))
         high = float(np.logaddexp(high, math.log(max(most, 1e-300))))
@@ -195,12 +236,20 @@ def _pessimistic(cells: Cells, edges: Array, h: float, count: int) -> tuple[Latt
     p, q = _pairs(cells.p), _pairs(cells.q)
     p_error, q_error = _pairs(cells.p_error), _pairs(cells.q_error)
     left = edges[0:-1:2]
+    rise = np.expm1(np.clip(left, -0.5, 0.5))
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.exp(np.minimum(left, 700.0))
         b = (p - q * scale) / -math.expm1(-h)
         doubt = (p_error + scale * q_error + 8 * EPS * (1 + np.abs(left)) * (p + q * scale)) / (
             -math.expm1(-h)
         )
+        if cells.apart is not None and cells.apart_error is not None:
+            apart, apart_error = _pairs(cells.apart), _pairs(cells.apart_error)
+            lost = apart_error + np.abs(rise) * q_error
+            lost += 8 * EPS * (np.abs(apart) + np.abs(rise) * q)
+            close = np.abs(left) < 0.5
+            b = np.where(close, (apart - q * rise) / -math.expm1(-h), b)
+            doubt = np.where(close, lost / -math.expm1(-h), doubt)
         b = np.where(np.isfinite(b + doubt), b + doubt, np.inf)
     b = np.clip(b, 0.0, p + p_error)
     a = p + p_error - b
@@ -224,6 +273,16 @@ def _optimistic(cells: Cells, edges: Array, h: float, count: int, tilt: float) -
     middle = edges[2:-2:2]
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = np.log(p) - np.log(q) - 8 * EPS * (np.abs(np.log(p)) + np.abs(np.log(q)) + 1)
+        if cells.apart is not None and cells.apart_error is not None:
+            # log(p/q) = log(1 + (p - q)/q), with q's end that makes it less.
+            known = _pairs((cells.apart - cells.apart_error * (1 + 4 * EPS))[1:-1])
+            known[-1] += cells.apart[-1] - cells.apart_error[-1] * (1 + 4 * EPS)
+            less = _pairs((cells.q - cells.q_error)[1:-1])
+            less[-1] += cells.q[-1] - cells.q_error[-1]
+            ratio = known / np.where(known > 0, q, less)
+            near = (np.abs(ratio) < 0.5) & (less > 0)
+            sharp = np.log1p(np.where(near, ratio, 0.0))
+            loss = np.where(near, sharp - 8 * EPS * np.abs(sharp), loss)
         away = np.where((p > 0) & (q > 0), loss - middle, -h / 2)
     away = np.clip(away - 4 * EPS * np.abs(middle), -h / 2, h / 2)
     with np.errstate(divide="ignore"):
@@ -290,6 +349,12 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
     other = kept * np.exp(-away) + from_above * np.exp(-far - h) + from_below * np.exp(h - near)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(whole > 0, np.log(whole / other) - 16 * EPS, -h / 2 - at)
+        # Close to 0 the summands' differences say more than those of their sums.
+        parts = [-kept * np.expm1(-away), -from_above * np.expm1(-far - h)]
+        parts.append(-from_below * np.expm1(h - near))
+        gap, size = sum(parts) / other, sum(np.abs(part) for part in parts) / other
+        sharp = np.log1p(np.where(size < 0.5, gap, 0.0)) - 16 * EPS * size
+        found = np.where((size < 0.5) & (whole > 0), sharp, found)
     return whole * (1 - 8 * EPS), np.clip(found + at - 4 * EPS * h, -h / 2, h / 2)
 
 

@@ -50,6 +50,8 @@ class Cells:
     position : float
         Each mass's losses lie in its cell up to this much: edges were mapped with rounding, and
         the masses are those of the mapped cells.
+    apart, apart_error : array, shape (n,), or None
+        p - q where it is known better than as a difference, and bounds of its error.
     """
 
     p: Array
@@ -59,6 +61,8 @@ class Cells:
     below: float
     above: float
     position: float = 0.0
+    apart: Array | None = None
+    apart_error: Array | None = None
 
 
 class Term:

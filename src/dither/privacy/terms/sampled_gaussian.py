@@ -366,12 +366,33 @@ class SampledGaussianTerm(Term):
         plain, plain_error, below, above, _ = parts[0]
         # The masses are those of the rounded places; their losses are off by this much at most.
         at = np.where(np.isfinite(place), place, 0.0)
-        off = self.log_ratio(at)[1] + self.k * self.a * 8 * EPS * (np.abs(at) + 1)
-        w = float(self.weights[0])
-        position = float(off.max()) + 32 * EPS * (1 + float(np.abs(edges).max()))
-        position += 16 * EPS * (1 - w) / w if len(self.weights) == 2 else 0.0
+        largest = float(np.abs(edges).max())
+        apart = apart_error = None
+        if len(self.weights) == 2:
+            g = self.rate
+            level = (sign * edges)[:: 1 if self.removal else -1]
+            slope = self.a * np.maximum(-np.expm1(math.log1p(-g) - level), 0.0) if g < 1 else self.a
+            off = self.log_ratio(at)[1] + slope * 8 * EPS * (np.abs(at) + 1 + self.a)
+            position = float(off.max()) + 32 * EPS * (largest + g)
+            position += 16 * EPS * g / (1 - g) if g < 1 else 0.0
+            moved, moved_error = parts[1][0], parts[1][1]
+            apart = g * (moved - plain)
+            apart_error = g * (moved_error + plain_error + 4 * EPS * np.abs(moved - plain))
+        else:
+            off = self.log_ratio(at)[1] + self.k * self.a * 8 * EPS * (np.abs(at) + 1)
+            position = float(off.max()) + 32 * EPS * (1 + largest)
         if self.removal:
-            return Cells(mixed, plain, mixed_error, plain_error, mix_below, mix_above, position)
+            return Cells(
+                mixed,
+                plain,
+                mixed_error,
+                plain_error,
+                mix_below,
+                mix_above,
+                position,
+                apart,
+                apart_error,
+            )
         return Cells(
             plain[::-1],
             mixed[::-1],
@@ -380,6 +401,8 @@ class SampledGaussianTerm(Term):
             above,
             below,
             position,
+            None if apart is None else -apart[::-1],
+            None if apart_error is None else apart_error[::-1],
         )
 
     def mean(self) -> float:
