@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
-from dither.privacy.profile.grid import Grid, _levelled
+from dither.privacy.profile.grid import Grid, _Hits, _levelled
 from dither.privacy.terms import SampledGaussianTerm
 from dither.privacy.terms.base import EPS, normal_mass
 from dither.privacy.views import one_delta, side
@@ -101,7 +101,7 @@ def test_left_out_hits_show(monkeypatch):
     assert (
         math.exp(Grid(terms, log_delta=None, epsilon=0.00107).bounds(0.00107)[1]) > truth * 0.9999
     )
-    monkeypatch.setattr(Grid, "_hit", lambda *_: (0.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(Grid, "_hit", lambda *_: _Hits(0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     assert math.exp(Grid(terms, log_delta=None, epsilon=0.00107).bounds(0.00107)[1]) < truth * 0.99
 
 
