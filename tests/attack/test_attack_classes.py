@@ -235,3 +235,25 @@ def test_the_seed_decides(ten: Any) -> None:
     one, two = (background(ten, companions=[6], seed=5).known[0].verdict for _ in range(2))
     assert one == two
     assert np.isfinite(one.success)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_strangers_of_few_people_say_nothing(seed: int) -> None:
+    """In a table of eight, one deal of strangers' classes may rank them well by luck; the null
+    control is dealt anew each time, so that nobody is said to know more than they should."""
+    wards = pl.DataFrame({"zip": [*"aaaabbbb"], "ill": [*"yyynynnn"]})
+    found = skewness(wards, ["zip"], "ill", value="y", seed=seed, confidence=1 - 1e-6)
+    assert found.verdict.outcome is Outcome.CONSISTENT
+    assert found.verdict.null is not None
+    assert abs(found.verdict.null.share - 0.5) < 0.03
+
+
+def test_one_answer_for_all_is_not_a_failing_attack() -> None:
+    """Where everybody gave the same answer, the attack is not said to fail on the bare truth."""
+    wards = pl.DataFrame({"zip": [1, 1, 2, 2], "ill": ["y"] * 4})
+    for verdict in (
+        homogeneity(wards, ["zip"], "ill").verdict,
+        background(wards, ["zip"], "ill", companions=[1]).known[0].verdict,
+    ):
+        assert verdict.outcome is Outcome.UNINFORMATIVE
+        assert "always right" in verdict.reason

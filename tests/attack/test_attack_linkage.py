@@ -147,3 +147,13 @@ def test_pictures(tmp_path: Path) -> None:
     for name, truth in (("with", "position"), ("without", None)):
         linkage(release, public, ["x"], truth=truth).plot(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_people_in_many_rows_are_no_cheats(seed: int) -> None:
+    """Ten people among a thousand rows: strangers are any rows of it, not each other's."""
+    release = pl.DataFrame({"x": range(1000)})
+    public = pl.DataFrame({"x": range(10)})
+    found = linkage(release, public, ["x"], truth=list(range(10)), seed=seed)
+    assert found.verdict is not None
+    assert found.verdict.outcome is Outcome.CONSISTENT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dither import privacy
 from dither.attack import Outcome, membership
-from dither.attack.member_models import attacked, trained_on
-from dither.attack.roc import Roc, allowed_area
+from dither.attack.member_models import attacked, folds, trained_on
+from dither.attack.roc import Allowed, Roc
 from dither.errors import ArgumentError
 
 SURE = 1 - 1e-6
@@ -141,10 +141,92 @@ def test_an_exact_mean_is_certainty() -> None:
 
 
 def test_the_bound_on_the_area() -> None:
-    """For Gaussian losses it is Φ(μ/√2)."""
+    """For Gaussian losses it is Φ(μ/√2), for pure ones e^ε/(1 + e^ε); never below."""
     for mu in (0.5, 2.0):
-        area = allowed_area(privacy.gdp(mu), 40)
-        assert area == pytest.approx(NORMAL.cdf(mu / 2**0.5), abs=2e-3)
+        area, exact = area_of(privacy.gdp(mu)), NORMAL.cdf(mu / 2**0.5)
+        assert exact <= area < exact + 1e-3
+    for epsilon in (0.3, 2.0):
+        area, exact = area_of(privacy.pure(epsilon)), 1 / (1 + np.exp(-epsilon))
+        assert exact - 1e-9 <= area < exact + 1e-3
+
+
+@pytest.mark.parametrize(
+    "loss", [privacy.gaussian(0.7), privacy.pure(2.0), privacy.approximate(0.5, 1e-4)]
+)
+def test_the_curve_from_above(loss: privacy.Loss) -> None:
+    """It is never below the loss's own curve, and above it by less than a thousandth."""
+    for rate in (0.0, 1e-4, 0.01, 0.2, 0.7, 1.0):
+        above = float(Allowed.of(loss).tpr(rate))
+        assert float(loss.tpr(rate).lower) <= above < float(loss.tpr(rate).upper) + 1e-3
+
+
+def leak(share: float, seed: int) -> Any:
+    """A number that is noise, but tells the count of rows with a probability."""
+    rng = np.random.default_rng(seed)
+
+    def release(rows: np.ndarray, size: int) -> np.ndarray:
+        return np.where(rng.random(size) < share, 100.0 * (len(rows) - 49), rng.normal(size=size))
+
+    return release
+
+
+def test_the_curve_is_tested_where_guesses_and_area_say_nothing() -> None:
+    """A leak of 3 % is caught by the curve's lower end, which alone is beyond ε = 1."""
+    rows = np.ones((50, 1))
+    rng = np.random.default_rng(3)
+
+    def tells(data: np.ndarray, size: int) -> np.ndarray:
+        noise = rng.normal(size=size)
+        return np.where((rng.random(size) < 0.03) & (len(data) == 50), 9.0, noise)
+
+    found = membership(tells, rows, loss=privacy.pure(1.0), undefended=len, confidence=SURE)
+    assert found.verdict.success < found.verdict.bound
+    assert found.verdict.outcome is Outcome.VIOLATED
+    assert "The curve is above" in found.verdict.reason
+
+
+def test_true_losses_are_not_refuted_by_curves() -> None:
+    """Of 40 attacks on a loss that is met with equality everywhere, at 90 %, at most 12 refute it
+    (each with probability at most 0.1, in truth far less: a false alarm once in 100 at worst)."""
+    rows = np.ones((40, 1))
+    refuted = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+
+        def noisy(data: np.ndarray, size: int, rng: Any = rng) -> np.ndarray:
+            return len(data) + rng.normal(0, 1, size)
+
+        found = membership(
+            noisy, rows, loss=privacy.gaussian(1.0), plays=600, confidence=0.9, seed=seed
+        )
+        refuted += found.verdict.outcome is Outcome.VIOLATED
+    assert refuted <= 12
+
+
+def test_a_small_leak_is_not_called_uninformative() -> None:
+    """Data of which any mean is the same with and without her: the control is of the statistic."""
+    rows = np.ones((50, 1))
+    for more in ({}, {"undefended": lambda data: 100.0 * (len(data) - 49)}):
+        found = membership(leak(0.03, 5), rows, seed=2, **more)
+        assert found.verdict.success > 0.51
+        assert found.verdict.outcome is Outcome.CONSISTENT
+        assert found.verdict.control is not None
+        assert found.verdict.control.share > 0.8
+
+
+def test_a_statistic_that_tells_nothing_is_uninformative() -> None:
+    """Neither it nor its means tell members from others, and nothing else is said of it."""
+    rng = np.random.default_rng(6)
+    found = membership(
+        lambda rows, size: rng.normal(size=size), sample(), loss=privacy.pure(1.0), confidence=SURE
+    )
+    assert found.verdict.outcome is Outcome.UNINFORMATIVE
+    assert "means of 100 releases" in found.summary().replace("\n", " ")
+
+
+def area_of(loss: privacy.Loss) -> float:
+    """The most area that a loss allows."""
+    return Allowed.of(loss).area
 
 
 class Remembers:
@@ -203,6 +285,101 @@ def test_a_model_that_remembers_gives_away(method: str) -> None:
     assert found.verdict.success > 0.99
     assert found.verdict.null is not None
     assert abs(found.verdict.null.share - 0.5) < 0.07
+
+
+class Murmurs(Remembers):
+    """Is surer of a record that it was trained on than of another, with a probability."""
+
+    def __init__(self, kept: float, seed: int) -> None:
+        super().__init__()
+        self.kept, self.rng = kept, np.random.default_rng(seed)
+
+    labels: ClassVar[dict[Any, int]] = {}
+
+    def __deepcopy__(self, _: Any) -> Murmurs:
+        return Murmurs(self.kept, int(self.rng.integers(2**31)))
+
+    def predict_proba(self, features: np.ndarray) -> np.ndarray:
+        there = np.array([tuple(row) in self.seen for row in features])
+        told = np.where(self.rng.random(len(features)) < self.kept, there, ~there)
+        labels = np.array([self.labels.get(tuple(row), 0) for row in features])
+        right = np.where(told, 0.9, 0.6)
+        return np.where(labels[:, None] == [0, 1], right[:, None], 1 - right[:, None])
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "outcome"), [(0.3, Outcome.VIOLATED), (1.0, Outcome.CONSISTENT)]
+)
+def test_models_are_held_against_the_theorem_of_one_run(epsilon: float, outcome: Outcome) -> None:
+    """Guesses of 67 % are beyond ε = 0.3 and within ε = 1, though the models are only eight."""
+    features, labels = records(300)
+    Murmurs.labels = {tuple(row): label for row, label in zip(features, labels, strict=True)}
+    model = Murmurs(np.exp(0.7) / (1 + np.exp(0.7)), 1)
+    found = membership(
+        model, (features, labels), "loss", models=8, loss=privacy.pure(epsilon), confidence=0.999
+    )
+    assert found.verdict.outcome is outcome
+    assert ("Within" in found.verdict.reason) is (found.verdict.high <= found.verdict.bound)
+
+
+def test_a_true_loss_of_models_is_not_refuted() -> None:
+    """Of 40 attacks on models whose loss is met with equality, at 90 %, at most 12 refute it: more
+    have probability below 1e-4 at the stated level."""
+    features, labels = records(80)
+    Murmurs.labels = {tuple(row): label for row, label in zip(features, labels, strict=True)}
+    model = Murmurs(np.exp(0.5) / (1 + np.exp(0.5)), 2)
+    refuted = sum(
+        membership(
+            model,
+            (features, labels),
+            "loss",
+            models=8,
+            loss=privacy.pure(0.5),
+            confidence=0.9,
+            seed=seed,
+        ).verdict.outcome
+        is Outcome.VIOLATED
+        for seed in range(40)
+    )
+    assert refuted <= 12
+
+
+def test_a_fold_is_attacked_without_its_own_coins() -> None:
+    """Other coins of a model, or of its fold, change no score or guess of it."""
+    rng = np.random.default_rng(9)
+    confidence, member = rng.normal(size=(12, 30)), rng.random((12, 30)) < 0.5
+    for method in ("lira", "loss"):
+        for fold in folds(12):
+            others = member.copy()
+            others[fold] = rng.random((len(fold), 30)) < 0.5
+            before, after = (attacked(confidence, m, method) for m in (member, others))
+            for one, two in zip(before, after, strict=True):
+                assert np.array_equal(one[fold], two[fold])
+
+
+def test_an_interval_above_the_bound_is_never_within() -> None:
+    """Too few models to prove anything of a δ: it is said that the curve lies above, not within."""
+    found = membership(
+        Remembers(), records(60), models=4, loss=privacy.approximate(0.3, 1e-3), confidence=SURE
+    )
+    assert found.auc.low > area_of(privacy.approximate(0.3, 1e-3))
+    assert found.verdict.outcome in (Outcome.UNPROVEN, Outcome.VIOLATED)
+    assert "ithin" not in found.verdict.reason
+
+
+def test_without_its_noise_a_model_must_give_members_away() -> None:
+    """A private model says nothing of an attack; the same without noise shows that it works."""
+    claim, data = privacy.gaussian(10.0), records(60)
+    alone = membership(Centroids(0.1, 1), data, models=20, loss=claim, confidence=SURE)
+    assert alone.verdict.outcome is Outcome.UNINFORMATIVE
+    assert alone.control is None
+    assert "undefended=" in alone.verdict.reason
+    both = membership(
+        Centroids(0.1, 1), data, models=20, loss=claim, undefended=Remembers(), confidence=SURE
+    )
+    assert both.verdict.outcome is Outcome.CONSISTENT
+    assert both.verdict.control is not None
+    assert both.verdict.control.share > 0.9
 
 
 def test_shadows_find_what_the_loss_alone_does_not() -> None:

@@ -76,6 +76,39 @@ def test_controls_decide_what_a_failure_means() -> None:
     assert verdict(GOOD, GOOD, BLIND, bound=1.0) is attack.Outcome.CONSISTENT
 
 
+def test_what_lies_above_is_never_within() -> None:
+    """An interval above the bound, and no proof: neither consistent nor violated."""
+    runs = Score((80,) * 6, (100,) * 6)
+    found = judge(
+        game="g", release="r", attack="a", score=runs, control=GOOD, null=BLIND, prior=0.5,
+        bound=0.6, pure=None, epsilon=None,
+    )  # fmt: skip
+    assert found.low > found.bound
+    assert found.outcome is attack.Outcome.UNPROVEN
+    assert "lies above" in found.summary()
+
+
+def test_what_is_said_of_controls_holds() -> None:
+    """Five of five are no failure of the control; where all agree there is nothing to learn; an
+    attack that works needs no control to show that it can."""
+
+    def said(score: Score, control: Score | None, prior: float) -> attack.Verdict:
+        return judge(
+            game="g", release="r", attack="a", score=score, control=control, null=Score((2,), (9,)),
+            prior=prior, bound=1.0, pure=None, epsilon=None,
+        )  # fmt: skip
+
+    few = said(Score((3,), (5,)), Score((5,), (5,)), 0.5)
+    assert few.outcome is attack.Outcome.UNINFORMATIVE
+    assert "5 of 5 may be luck" in few.summary().replace("\n", " ")
+    same = said(Score((9,), (9,)), Score((9,), (9,)), 1.0)
+    assert same.outcome is attack.Outcome.UNINFORMATIVE
+    assert "always right" in same.reason
+    assert said(GOOD, Score((500,), (1000,)), 0.5).outcome is attack.Outcome.CONSISTENT
+    assert said(GOOD, None, 0.5).outcome is attack.Outcome.CONSISTENT
+    assert said(BLIND, None, 0.5).outcome is attack.Outcome.UNINFORMATIVE
+
+
 def test_true_claims_are_not_accused() -> None:
     """At the bound itself, "violated" is said in at most 1 % of 200 games (false alarm < 1e-6)."""
     rng = np.random.default_rng(0)

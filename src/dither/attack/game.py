@@ -34,7 +34,8 @@ class Game:
     secret : str
         In words: what the adversary tries to learn.
     prior : float
-        In [0.5, 1): the chance of the best blind guess of one target, which has two values.
+        In [0.5, 1): the chance of the best blind guess of one target, which has two values. Targets
+        are drawn independently: the bound is of one of them, given all others.
     neighbours : str
         In words: what flipping one target does to the table, so which loss bounds the game.
     knows : str

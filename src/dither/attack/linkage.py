@@ -169,7 +169,7 @@ def linkage(
         right = int((guesses[alone] == real[alone]).sum())
         before = known[np.flatnonzero(here)]
         bare = _looked_up(before, before, by, {}, generator)[1]
-        stranger = generator.permutation(real[here])
+        stranger = generator.integers(0, there.height, int(here.sum()))
         verdict = judge(
             game=f"whose row is whose, by {len(by)} columns",
             release=name or _named(release),

@@ -1,12 +1,13 @@
 """Membership in a model's training data: shadow models, each in turn the one attacked.
 
 N models are trained, each on a random half of the records, so that every record is in about half
-of them. Each model is attacked with the others as shadows. Of a record (x, y) the attacker asks for
-the model's confidence p in y, as log(p/(1 - p)).
+of them. They are attacked in four folds, each with the models of the other three as shadows: given
+those, the coins of a fold are fair and known to nobody, which a test of the guesses rests on. Of a
+record (x, y) the attacker asks for the model's confidence p in y, as log(p/(1 - p)).
 
 *LiRA* fits the confidences of this record, over the shadows, by a Gaussian where it was trained on
 and by one where it was not, of one variance for all, and scores by their likelihood ratio. *Loss*
-scores by the confidence itself, and takes its threshold from one shadow.
+scores by the confidence itself, and takes the shadows' median threshold.
 
 Source. Carlini, Chien, Nasr, Song, Terzis and Tramèr, "Membership inference attacks from first
 principles", 2022; Yeom, Giacomelli, Fredrikson and Jha, 2018.
@@ -22,12 +23,15 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 
-__all__ = ["attacked", "confidences", "trained_on"]
+__all__ = ["FOLDS", "attacked", "confidences", "folds", "trained_on"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _CLIP = 1e-6
+
+FOLDS = 4
+"""Few, as each costs the others some of the confidence; not two, as shadows would be few."""
 
 
 def trained_on(records: int, models: int, generator: np.random.Generator) -> Mask:
@@ -81,14 +85,19 @@ def confidences(
     return found
 
 
+def folds(models: int) -> list[npt.NDArray[np.int64]]:
+    """The models of each fold."""
+    return np.array_split(np.arange(models), FOLDS)
+
+
 def attacked(confidence: Floats, member: Mask, method: str) -> tuple[Floats, Mask]:
-    """Attack each model with the others as shadows.
+    """Attack the models of each fold with those of the others as shadows.
 
     Parameters
     ----------
     confidence : array, shape (models, records)
     member : array of bool, shape (models, records)
-        Of the model attacked, its own row is never read.
+        Of a model attacked, no row of its fold is read.
     method : {"lira", "loss"}
 
     Returns
@@ -96,20 +105,28 @@ def attacked(confidence: Floats, member: Mask, method: str) -> tuple[Floats, Mas
     (array of float64, array of bool), both of shape (models, records)
         Scores and guesses.
     """
-    if method == "loss":
-        levels = [_threshold(c, m) for c, m in zip(confidence, member, strict=True)]
-        # The threshold of a model that the attacker trained himself.
-        return confidence, confidence > np.roll(levels, 1)[:, None]
-    scores = np.empty_like(confidence)
-    for i in range(len(member)):
-        shadows = np.arange(len(member)) != i
-        inside, outside = member[shadows], ~member[shadows]
-        seen = confidence[shadows]
-        high, low = _mean(seen, inside), _mean(seen, outside)
-        spread = np.where(inside, seen - high, seen - low)
-        variance = float((spread**2).mean()) + 1e-9
-        scores[i] = (high - low) * (confidence[i] - (high + low) / 2.0) / variance
-    return scores, scores > 0.0
+    scores, guesses = np.empty_like(confidence), np.empty_like(member)
+    levels = [_threshold(c, m) for c, m in zip(confidence, member, strict=True)]
+    for fold in folds(len(member)):
+        shadows = np.ones(len(member), dtype=np.bool_)
+        shadows[fold] = False
+        if method == "loss":
+            scores[fold] = confidence[fold]
+            level = float(np.median(np.asarray(levels)[shadows]))
+        else:
+            scores[fold] = _ratio(confidence[fold], confidence[shadows], member[shadows])
+            level = 0.0
+        guesses[fold] = scores[fold] > level
+    return scores, guesses
+
+
+def _ratio(confidence: Floats, seen: Floats, inside: Mask) -> Floats:
+    """The log-likelihood ratio of each record's confidence, by shadows."""
+    high, low = _mean(seen, inside), _mean(seen, ~inside)
+    spread = np.where(inside, seen - high, seen - low)
+    variance = float((spread**2).mean()) + 1e-9
+    found: Floats = (high - low) * (confidence - (high + low) / 2.0) / variance
+    return found
 
 
 def _mean(seen: Floats, of: Mask) -> Floats:

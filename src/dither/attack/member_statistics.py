@@ -6,12 +6,16 @@ the best test there is, by Neyman and Pearson, so it must meet the trade-off cur
 and may not pass it.
 
 The *loss* attack knows less: it scores by how near the release lies to the target.
+
+The control is the same attack on the same statistic without its noise: what the caller gives as
+such, else means of many releases, of which half set the attack up and the other half are attacked.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,28 +23,57 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 
-__all__ = ["Played", "play_statistic"]
+__all__ = ["Played", "Plays", "play_statistic"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Played = tuple[Floats, Mask, Mask]
 """Scores, who is a member, and who is guessed to be one."""
 
+_MEANS = 200
+"""Means of releases with the target, and as many without."""
+
+_ALARMS = (*np.geomspace(1e-4, 0.5, 16).tolist(), *(1.0 - np.geomspace(0.4, 1e-3, 8)).tolist())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plays:
+    """What was played.
+
+    Attributes
+    ----------
+    played, control, null : Played
+        Against the statistic, the statistic without its noise, and strangers' bits.
+    bare : str
+        What the control was played on.
+    cuts : array of float64
+        Thresholds, from shadows alone.
+    """
+
+    played: Played
+    control: Played
+    null: Played
+    bare: str
+    cuts: Floats
+
 
 def play_statistic(
     statistic: Callable[..., Any],
+    undefended: Callable[..., Any] | None,
     data: Floats,
     target: int,
     method: str,
     plays: int,
     generator: np.random.Generator,
-) -> tuple[Played, Played, Played]:
-    """Score fresh releases: of the statistic, of an exact mean, and of strangers' bits.
+) -> Plays:
+    """Score fresh releases: of the statistic, of it without noise, and of strangers' bits.
 
     Parameters
     ----------
     statistic : callable
         ``statistic(rows)``, or ``statistic(rows, size)`` for many at once.
+    undefended : callable, optional
+        The statistic without its noise, of the same form.
     data : array, shape (rows, columns)
     target : int
         The row that is in or out.
@@ -51,29 +84,44 @@ def play_statistic(
 
     Returns
     -------
-    (Played, Played, Played)
+    Plays
     """
     without = np.delete(data, target, axis=0)
     draw = _drawer(statistic)
-    score = _scorer(method, data[target], draw(data, plays), draw(without, plays))
+    inside, outside = draw(data, plays), draw(without, plays)
+    score = _scorer(method, data[target], inside, outside)
     member = generator.random(plays) < 0.5
-    outputs = _mixed(draw, data, without, member)
-    scores, guesses = score(outputs)
+    scores, guesses = score(_mixed(draw, data, without, member))
     stranger = generator.random(plays) < 0.5
+    if undefended is None:
+        control, bare = _on_means(method, data[target], inside, outside)
+    else:
+        exact = _drawer(undefended, "undefended")
+        tell = _scorer(method, data[target], exact(data, 8), exact(without, 8))
+        found, told = tell(_mixed(exact, data, without, member[:_MEANS]))
+        control, bare = (found, member[:_MEANS], told), "the bare truth"
+    cuts = np.unique(np.quantile(score(outside)[0], 1.0 - np.array(_ALARMS)))
+    return Plays((scores, member, guesses), control, (scores, stranger, guesses), bare, cuts)
 
-    def exact(rows: Floats, size: int) -> Floats:
-        return np.repeat(rows.mean(axis=0)[None, :], size, axis=0)
 
-    bare = _scorer(method, data[target], exact(data, 8), exact(without, 8))
-    found, told = bare(_mixed(exact, data, without, member))
-    return (scores, member, guesses), (found, member, told), (scores, stranger, guesses)
+def _on_means(method: str, target: Floats, inside: Floats, outside: Floats) -> tuple[Played, str]:
+    """The attack on means of releases, in which noise is small."""
+    many = min(_MEANS, len(inside) // 2)
+    each = len(inside) // many
+    one, two = (x[: many * each].reshape(many, each, -1).mean(axis=1) for x in (inside, outside))
+    half = many // 2
+    found, told = _scorer(method, target, one[:half], two[:half])(
+        np.concatenate([one[half:], two[half:]])
+    )
+    member = np.repeat([True, False], many - half)
+    return (found, member, told), f"means of {each:,} releases"
 
 
 Draw = Callable[[Floats, int], Floats]
 Scorer = Callable[[Floats], tuple[Floats, Mask]]
 
 
-def _drawer(statistic: Callable[..., Any]) -> Draw:
+def _drawer(statistic: Callable[..., Any], name: str = "model_or_statistic") -> Draw:
     """Many outputs as rows of numbers."""
     try:
         second = list(inspect.signature(statistic).parameters)[1:2]
@@ -87,11 +135,11 @@ def _drawer(statistic: Callable[..., Any]) -> Draw:
             found = np.asarray(made, dtype=np.float64).reshape(size, -1)
         except (TypeError, ValueError) as error:
             raise ArgumentError(
-                "model_or_statistic must return a number or a vector of numbers"
+                f"{name} must return a number or a vector of numbers"
                 + (", one a draw, where it takes size" if many else "")
             ) from error
         if not np.isfinite(found).all():
-            raise ArgumentError("model_or_statistic must return finite numbers")
+            raise ArgumentError(f"{name} must return finite numbers")
         return found
 
     return draw

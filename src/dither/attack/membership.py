@@ -8,8 +8,8 @@ Against a *statistic* the adversary is the strong one, who knows all other recor
 *model* the adversary has data like its own, and trains shadows. The second may fall far short of
 the bound, and says then what such an attacker reaches, not what another might.
 
-Controls: an exact mean, or a model that answers who was in it, must give members away; members of
-another run must not be told from others.
+Controls: the same statistic or model without its noise must give members away; members of another
+run must not be told from others. What refutes a loss is tested in `dither.attack.member_tests`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.attack.member_models import attacked, confidences, trained_on
-from dither.attack.member_statistics import play_statistic
-from dither.attack.roc import Rate, Roc, allowed_area
+from dither.attack.member_models import attacked, confidences, folds, trained_on
+from dither.attack.member_statistics import Played, play_statistic
+from dither.attack.member_tests import refuted_by_models, refuted_by_plays
+from dither.attack.roc import Allowed, Rate, Roc
 from dither.attack.verdict import Score, Verdict, judge
 from dither.attack.worlds import SimulatedWorld, sure, whole
 from dither.errors import ArgumentError
@@ -49,18 +50,22 @@ class Membership:
     method : str
     roc : Roc
         Scores of members and of others, over all plays.
-    control : Roc
-        The same of the undefended control.
+    control : Roc or None
+        The same of the undefended control, where it was played.
     loss : Loss or None
         What the release is said to lose.
+    allowed : Allowed or None
+        The curve that its loss allows.
     verdict : Verdict
-        Of guesses by the attack's own threshold.
+        Of guesses by the attack's own threshold. *Violated* where these, the area or the curve are
+        beyond the loss; all are tested at once, at ``1 - confidence``.
     """
 
     method: str
     roc: Roc
-    control: Roc
+    control: Roc | None
     loss: Loss | None
+    allowed: Allowed | None
     verdict: Verdict
 
     @property
@@ -81,9 +86,11 @@ class Membership:
             f"area under the ROC curve   {self.auc}",
             f"true alarms at 1 % false   {self.tpr()}",
         ]
-        if self.loss is not None:
-            lines[0] += f"   allowed {allowed_area(self.loss):.4f}"
-            lines[1] += f"   allowed {float(self.loss.tpr(0.01)):.4f}"
+        if self.allowed is not None:
+            lines[0] += f"   allowed {self.allowed.area:.4f}"
+            lines[1] += f"   allowed {float(self.allowed.tpr(0.01)):.4f}"
+            level = 1.0 - self.verdict.confidence
+            lines.append(f"guesses, area and curve are tested at once, at {100 * level:.3g} %")
         return "\n".join([*lines, self.verdict.summary()])
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -106,6 +113,7 @@ def membership(
     *,
     loss: Loss | None = None,
     target: int | None = None,
+    undefended: Any = None,
     plays: int = 20_000,
     models: int = 32,
     name: str | None = None,
@@ -127,6 +135,10 @@ def membership(
         What the release is said to lose under adding or removing one record.
     target : int, optional
         Of a statistic: the row that is in or out; by default the one farthest from the mean.
+    undefended : estimator or callable, optional
+        The same model or statistic without its noise, for the control. Where none is given, that of
+        a statistic is played on means of many releases; a model has none, so that where the attack
+        fails the verdict is *uninformative*.
     plays : int
         Of a statistic: fresh releases that are scored.
     models : int
@@ -165,84 +177,131 @@ def membership(
     confidence = sure(confidence)
     generator = SimulatedWorld.of(seed)
     if hasattr(model_or_statistic, "predict_proba"):
-        features, labels = _labelled(data)
-        count = whole("models", models, 4)
-        member = trained_on(len(labels), count, generator)
-        seen = confidences(model_or_statistic, features, labels, member, generator)
-        scores, guesses = attacked(seen, member, method)
-        bare, told = attacked(np.where(member, 1.0, -1.0), member, method)
-        played = (scores, member, guesses)
-        stranger = trained_on(len(labels), count, generator)
-        control, null = (bare, member, told), (scores, stranger, guesses)
-        called = f"{type(model_or_statistic).__name__} models"
-    elif callable(model_or_statistic):
-        rows = _rows(data)
-        played, control, null = play_statistic(
-            model_or_statistic,
-            rows,
-            _target(target, rows),
-            method,
-            whole("plays", plays, 100),
-            generator,
-        )
-        called = "the released statistic"
-    else:
+        return _of_model(
+            model_or_statistic, undefended, _labelled(data), method, loss, models, name,
+            generator, confidence,
+        )  # fmt: skip
+    if not callable(model_or_statistic):
         raise ArgumentError(
             "model_or_statistic must be a classifier with fit and predict_proba, or a function of "
             "rows"
         )
-    return Membership(
-        method,
-        _roc(played, confidence),
-        _roc(control, confidence),
-        loss,
-        _verdict(played, control, null, loss, method, name or called, confidence),
+    if undefended is not None and not callable(undefended):
+        raise ArgumentError("undefended must be a function of rows, as the statistic is")
+    rows = _rows(data)
+    plays = whole("plays", plays, 100)
+    found = play_statistic(
+        model_or_statistic, undefended, rows, _target(target, rows), method, plays, generator
     )
+    refuted, allowed = None, None if loss is None else Allowed.of(loss)
+    if loss is not None and allowed is not None:
+        refuted = refuted_by_plays(found.played, found.cuts, loss, allowed, 1.0 - confidence)
+    return _judged(
+        found.played, found.control, found.null, refuted, loss, allowed, method,
+        name or "the released statistic", found.bare, confidence,
+    )  # fmt: skip
 
 
-def _roc(played: tuple[Floats, Mask, Mask], confidence: float) -> Roc:
+def _of_model(
+    model: Any,
+    undefended: Any,
+    data: tuple[Floats, npt.NDArray[Any]],
+    method: str,
+    loss: Loss | None,
+    models: int,
+    name: str | None,
+    generator: np.random.Generator,
+    confidence: float,
+) -> Membership:
+    features, labels = data
+    count = whole("models", models, 4)
+    if undefended is not None and not hasattr(undefended, "predict_proba"):
+        raise ArgumentError("undefended must be a classifier with fit and predict_proba")
+    member = trained_on(len(labels), count, generator)
+    played = _played(model, features, labels, member, method, generator)
+    control = None
+    if undefended is not None:
+        control = _played(undefended, features, labels, member, method, generator)
+    stranger = trained_on(len(labels), count, generator)
+    refuted = None
+    if loss is not None:
+        parts = [(played[0][f], played[1][f], played[2][f]) for f in folds(count)]
+        refuted = refuted_by_models(parts, loss, 1.0 - confidence)
+    return _judged(
+        played, control, (played[0], stranger, played[2]), refuted, loss,
+        None if loss is None else Allowed.of(loss), method,
+        name or f"{type(model).__name__} models", "the same without its noise", confidence,
+    )  # fmt: skip
+
+
+def _played(
+    model: Any,
+    features: Floats,
+    labels: npt.NDArray[Any],
+    member: Mask,
+    method: str,
+    generator: np.random.Generator,
+) -> Played:
+    seen = confidences(model, features, labels, member, generator)
+    scores, guesses = attacked(seen, member, method)
+    return scores, member, guesses
+
+
+def _roc(played: Played, confidence: float) -> Roc:
     scores, member, _ = played
     return Roc(scores[member], scores[~member], confidence)
 
 
-def _score(played: tuple[Floats, Mask, Mask]) -> Score:
+def _score(played: Played) -> Score:
     """Hits of each run: of each model, or of each release, which has one target."""
     _, member, guesses = played
     right = np.atleast_2d((guesses == member).T).T if member.ndim == 1 else guesses == member
     return Score(tuple(right.sum(axis=1).tolist()), (right.shape[1],) * len(right))
 
 
-def _verdict(
-    played: tuple[Floats, Mask, Mask],
-    control: tuple[Floats, Mask, Mask],
-    null: tuple[Floats, Mask, Mask],
+def _judged(
+    played: Played,
+    control: Played | None,
+    null: Played,
+    refuted: str | None,
     loss: Loss | None,
+    allowed: Allowed | None,
     method: str,
     name: str,
+    bare: str,
     confidence: float,
-) -> Verdict:
-    bound, epsilon, pure = 1.0, None, None
-    if loss is not None:
+) -> Membership:
+    bound, epsilon, above = 1.0, None, None
+    roc = _roc(played, confidence)
+    if loss is not None and allowed is not None:
         bound = 1.0 - float(loss.bayes_risk(0.5).lower)
         try:
             epsilon = float(loss.epsilon(0.0))
         except ArgumentError:
             epsilon = None
-        pure = bound if played[1].ndim == 1 else None
-    return judge(
+        if roc.auc().low > allowed.area:
+            above = "the area"
+        elif roc.tpr(0.01).low > float(allowed.tpr(0.01)):
+            above = "the true alarms"
+    verdict = judge(
         game="was the record in the data",
         release=name,
         attack={"lira": "likelihood ratio", "loss": "loss threshold"}[method],
         score=_score(played),
-        control=_score(control),
+        control=None if control is None else _score(control),
         null=_score(null),
         prior=0.5,
         bound=bound,
-        pure=pure,
+        pure=None,
         epsilon=epsilon,
         predicted=None,
         confidence=confidence,
+        refuted=refuted,
+        above=above,
+        bare=bare,
     )
+    bare_roc = None if control is None else _roc(control, confidence)
+    return Membership(method, roc, bare_roc, loss, allowed, verdict)
 
 
 def _rows(data: Any) -> Floats:

@@ -150,7 +150,6 @@ def skewness(
     posterior = shares[found.of, which]
     has = found.answers == which
     auc = area(posterior[has], posterior[~has])
-    dealt = generator.permutation(posterior)
     targets = (DUELS,)
     verdict = judge(
         game=f"which of two has this {found.sensitive}",
@@ -158,7 +157,7 @@ def skewness(
         attack="rank by the share in the class",
         score=Score((_duels(posterior, has, generator),), targets),
         control=Score((_duels(has.astype(np.float64), has, generator),), targets),
-        null=Score((_duels(dealt, has, generator),), targets),
+        null=Score((_duels(posterior, has, generator, strangers=True),), targets),
         prior=0.5,
         bound=1.0,
         pure=None,
@@ -191,9 +190,18 @@ def area(positive: Floats, negative: Floats) -> float:
     return float((below + upto).sum() / (2.0 * len(positive) * len(negative)))
 
 
-def _duels(score: Floats, has: npt.NDArray[np.bool_], generator: np.random.Generator) -> int:
-    """Of so many pairs, how many are told apart rightly; a tie is a coin."""
-    first = generator.choice(score[has], DUELS)
-    second = generator.choice(score[~has], DUELS)
+def _duels(
+    score: Floats,
+    has: npt.NDArray[np.bool_],
+    generator: np.random.Generator,
+    *,
+    strangers: bool = False,
+) -> int:
+    """Of so many pairs, how many are told apart rightly; a tie is a coin.
+
+    By strangers' scores no pair of them says anything: each is dealt anew for every duel.
+    """
+    first = generator.choice(score if strangers else score[has], DUELS)
+    second = generator.choice(score if strangers else score[~has], DUELS)
     coin = generator.random(DUELS) < 0.5
     return int(np.where(first == second, coin, first > second).sum())

@@ -1,13 +1,15 @@
 """Verdicts: what an attack reached, what it may reach at most, and what may be said of it.
 
-Three things can be said, and none of them is "safe":
+Four things can be said, and none of them is "safe":
 
 - *violated*: the success is beyond what the stated loss lets any attack reach. It rests on an exact
-  tail (see `dither.attack.intervals`), corrected for the two that are tried.
-- *consistent*: the attack works on the bare truth, fails on a stranger's release, and stays within
-  the bound here. Another attack may do better.
-- *uninformative (weak attack)*: a control failed or was not played, so a failure here would say
-  nothing.
+  tail (see `dither.attack.intervals`), corrected for all that are tried.
+- *above the bound, unproven*: an interval that is shown lies above what the loss allows, and no
+  tail proves it yet. More runs decide.
+- *consistent*: the attack works (here, or on the bare truth), fails on a stranger's release, and no
+  interval lies above the bound. Another attack may do better.
+- *uninformative (weak attack)*: the attack fails here, and a control failed or was not played, so
+  that its failure says nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ class Outcome(StrEnum):
     """What may be said. No attack that fails shows that a release is safe."""
 
     VIOLATED = "violated"
+    UNPROVEN = "above the bound, unproven"
     CONSISTENT = "consistent"
     UNINFORMATIVE = "uninformative (weak attack)"
 
@@ -92,6 +95,8 @@ class Verdict:
     confidence : float
     reason : str
         Why the outcome is what it is.
+    bare : str
+        What the undefended control was played on.
     """
 
     outcome: Outcome
@@ -110,11 +115,17 @@ class Verdict:
     promised: float | None
     confidence: float
     reason: str
+    bare: str = "the bare truth"
 
     @property
     def success(self) -> float:
         """The share of targets that were guessed right."""
         return self.score.share
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the release promises anything that an attack could break."""
+        return self.bound < 1.0 or self.epsilon is not None
 
     def __str__(self) -> str:
         return self.summary()
@@ -137,17 +148,23 @@ class Verdict:
             lines.append(f"Theory predicts {_percent(self.predicted)}.")
         if self.promised is not None:
             lines.append(f"A theorem promises the attacker at least {_percent(self.promised)}.")
-        if self.bound < 1.0 or self.epsilon is not None:
+        if self.bounded:
             lines.append(f"The loss lets no attack exceed {_percent(self.bound)} on average.")
         else:
             lines.append("The release promises nothing.")
-        if self.control is not None and self.null is not None:
-            lines.append(
-                f"Controls: {_percent(self.control.share)} of the bare truth, "
-                f"{_percent(self.null.share)} from a stranger's release."
-            )
+        if told := self.controls():
+            lines.append(told)
         lines.append(self.reason)
         return "\n".join(part for line in lines for part in textwrap.wrap(line, 88))
+
+    def controls(self) -> str:
+        """How the controls that were played went, in a sentence; empty where none was."""
+        said = []
+        if self.control is not None:
+            said.append(f"{_percent(self.control.share)} of {self.bare}")
+        if self.null is not None:
+            said.append(f"{_percent(self.null.share)} from a stranger's release")
+        return f"Control{'s' * (len(said) > 1)}: {', '.join(said)}." if said else ""
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the success beside prior, control, prediction and bound.
@@ -201,6 +218,9 @@ def judge(
     predicted: float | None = None,
     promised: float | None = None,
     confidence: float = 0.99,
+    refuted: str | None = None,
+    above: str | None = None,
+    bare: str = "the bare truth",
 ) -> Verdict:
     """Weigh the scores of an experiment.
 
@@ -213,37 +233,50 @@ def judge(
     prior, bound : float
         Success of a blind guess, and the most that the loss allows on average.
     pure : float or None
-        Where the loss is pure: what it lets a guess reach given all other targets.
+        What the loss lets a guess reach whatever became of the others, where it bounds that.
     epsilon, predicted, promised : float or None
         Facts that the verdict carries.
     confidence : float
         The chance that *violated* is not said wrongly, whatever the attack.
+    refuted : str, optional
+        A sentence on what refutes the loss, where the caller tested that, at ``1 - confidence`` in
+        all; empty where nothing did. The scores themselves are then not tested again.
+    above : str, optional
+        What else is shown whose interval lies above what the loss allows, as a subject: "the area".
+    bare : str
+        What the undefended control was played on.
 
     Returns
     -------
     Verdict
     """
     low, high = score.interval(confidence)
-    beyond = _beyond(score, bound, pure) < 1.0 - confidence
-    if beyond:
-        outcome = Outcome.VIOLATED
-        reason = "No release of the stated loss could be guessed so well."
-    elif control is None or null is None:
-        outcome, reason = Outcome.UNINFORMATIVE, "No controls were played."
-    elif control.interval(confidence)[0] <= prior:
-        outcome = Outcome.UNINFORMATIVE
-        reason = "The attack fails even on the bare truth, so its failure here says nothing."
+    if refuted is None:
+        beyond = _beyond(score, bound, pure) < 1.0 - confidence
+        refuted = "No release of the stated loss could be guessed so well." if beyond else ""
+    if low > bound:
+        above = "the success"
     # A control that cheats does so grossly; luck alone must not spoil a verdict.
-    elif _beyond(null, prior, prior) < 1e-3 * (1.0 - confidence):
+    if null is not None and _beyond(null, prior, prior) < 1e-3 * (1.0 - confidence):
         outcome = Outcome.UNINFORMATIVE
         reason = "The attack succeeds on a stranger's release: it knows more than it should."
-    else:
-        outcome = Outcome.CONSISTENT
+    elif refuted:
+        outcome, reason = Outcome.VIOLATED, refuted
+    elif above:
+        outcome = Outcome.UNPROVEN
         reason = (
-            "Within what the loss allows. Another attack may do better, none beyond the bound."
-            if bound < 1.0
-            else "Nothing was promised that the attack could break; the success is what it is."
+            f"The interval of {above} lies above what the loss allows. It is nominal, and nothing "
+            f"proves a violation at {100 * confidence:g} %: play more."
         )
+    elif prior >= 1.0:
+        outcome = Outcome.UNINFORMATIVE
+        reason = "A blind guess is always right here, so no attack has anything to learn."
+    elif null is None or (control is None and low <= prior):
+        outcome, reason = Outcome.UNINFORMATIVE, _unplayed(control, null)
+    elif low <= prior and control is not None and control.interval(confidence)[0] <= prior:
+        outcome, reason = Outcome.UNINFORMATIVE, _failed(control, prior, bare)
+    else:
+        outcome, reason = Outcome.CONSISTENT, _consistent(bound, high)
     return Verdict(
         outcome=outcome,
         game=game,
@@ -261,7 +294,38 @@ def judge(
         promised=promised,
         confidence=confidence,
         reason=reason,
+        bare=bare,
     )
+
+
+def _unplayed(control: Score | None, null: Score | None) -> str:
+    if control is None and null is None:
+        return "No controls were played."
+    if null is None:
+        return "It was not played against a stranger's release."
+    return (
+        "The attack is not seen to beat a blind guess, and was not played against the bare truth, "
+        "so this failure says nothing: give undefended=."
+    )
+
+
+def _failed(control: Score, prior: float, bare: str) -> str:
+    if control.share <= prior:
+        return f"The attack fails even on {bare}, so its failure here says nothing."
+    return (
+        f"Even on {bare} the attack is not seen to beat a blind guess: "
+        f"{sum(control.hits):,} of {sum(control.targets):,} may be luck, so nothing is said."
+    )
+
+
+def _consistent(bound: float, high: float) -> str:
+    if bound >= 1.0:
+        return "Nothing was promised that the attack could break; the success is what it is."
+    if high > bound:
+        return (
+            "The interval holds the bound: nothing shows that more was lost than the loss allows."
+        )
+    return "Within what the loss allows. Another attack may do better, none beyond the bound."
 
 
 def _beyond(score: Score, bound: float, pure: float | None) -> float:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dither.cli.attack_differencing import differencing
+from dither.cli.attack_exit import leave_by
 from dither.cli.attack_linkage import linkage
 from dither.cli.attack_membership import membership
 from dither.cli.attack_tour import tour
@@ -239,7 +240,7 @@ def subset_sums(
     picture: Path | None,
 ) -> None:
     """Ask how many people of a group have a 1, for many groups, and guess everybody's bit."""
-    from dither.attack import Outcome, plot_verdicts
+    from dither.attack import plot_verdicts
     from dither.attack import subset_sums as game
 
     check_targets(picture=picture)
@@ -262,8 +263,7 @@ def subset_sums(
     if picture is not None:
         plot_verdicts(verdicts, picture)
         click.echo(f"picture: {picture}")
-    if any(v.outcome is Outcome.VIOLATED for v in verdicts):
-        sys.exit(1)
+    leave_by(verdicts)
 
 
 def _noise(text: str) -> Release:
@@ -320,7 +320,7 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
             cells.append(_share(v.predicted))
         elif theory:
             cells.append("" if v.promised is None else f"≥ {_share(v.promised)}")
-        allowed = _share(v.bound) if v.epsilon is not None else "all"
+        allowed = _share(v.bound) if v.bounded else "all"
         shown.add_row(*cells, allowed, str(v.outcome))
     console().print(shown)
     first = verdicts[0]
@@ -330,11 +330,8 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
         f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
         f"{_share(first.prior)}. Intervals are nominal, at {100 * first.confidence:g} %.",
     ]
-    if first.control is not None and first.null is not None:
-        lines.append(
-            f"Controls: {_share(first.control.share)} of the bare truth, "
-            f"{_share(first.null.share)} from a stranger's release."
-        )
+    if told := first.controls():
+        lines.append(told)
     lines.append(
         "Consistent is not safe: another attack may do better, none beyond what is allowed."
     )

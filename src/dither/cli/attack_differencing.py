@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 from pathlib import Path
 
 import click
 
+from dither.cli.attack_exit import leave_by
 from dither.cli.files import check_targets
 from dither.cli.options import FILE, Amount
 from dither.cli.waiting import waiting
@@ -88,7 +88,6 @@ def _one(
 def _survey(
     epsilons: tuple[Fraction, ...], many: int, repeats: int, seed: int, picture: Path | None
 ) -> None:
-    from dither.attack import Outcome
     from dither.attack import differencing as attack
     from dither.cli.attack_survey import SECRET, asked, exact_counts, targets, women
     from dither.cli.showing import console, new_table, print_paragraphs
@@ -117,7 +116,7 @@ def _survey(
             f"{100 * v.success:.1f} %",
             f"{100 * v.low:.1f} to {100 * v.high:.1f} %",
             "" if v.predicted is None else f"{100 * v.predicted:.1f} %",
-            "all" if v.epsilon is None else f"{100 * v.bound:.1f} %",
+            f"{100 * v.bound:.1f} %" if v.bounded else "all",
             str(v.outcome),
         )
     console().print(shown)
@@ -133,5 +132,4 @@ def _survey(
 
         plot_verdicts(verdicts[1:], picture)
         click.echo(f"picture: {picture}")
-    if any(v.outcome is Outcome.VIOLATED for v in verdicts):
-        sys.exit(1)
+    leave_by(verdicts)

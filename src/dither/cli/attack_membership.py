@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither.cli.attack_exit import leave_by
 from dither.cli.files import check_targets
 from dither.cli.options import FILE
 from dither.cli.waiting import waiting
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dither.attack import Membership
 
-__all__ = ["membership", "noisy_years"]
+__all__ = ["membership", "noisy_years", "total_years"]
 
 MODELS = ("forest", "tree", "regression")
 LONGEST = 46
@@ -64,8 +64,10 @@ def membership(
 
     Models are trained on a survey of women to guess who had an affair; the sum is of their years
     of marriage, and the adversary knows every woman but one.
+
+    Exit code 1 if a release loses more than it says, 3 if a release that promises something could
+    not be judged.
     """
-    from dither.attack import Outcome
     from dither.attack import membership as attack
     from dither.cli.attack_survey import women
     from dither.cli.showing import console, new_table, print_paragraphs
@@ -86,23 +88,23 @@ def membership(
         release, loss, years = noisy_years(rows, mu)
         with waiting(f"releasing sums at μ = {mu:g}"):
             name = f"private sum, μ = {mu:g}"
-            found = attack(release, years, method, loss=loss, name=name, **common)
+            found = attack(
+                release, years, method, loss=loss, undefended=total_years, name=name, **common
+            )
         results.append((name, found))
     shown = new_table()
     shown.add_column("release")
     for name in ("area", "allowed", "found at 1 % accused", "allowed"):
         shown.add_column(name, justify="right")
     shown.add_column("verdict", overflow="fold")
-    from dither.attack.roc import allowed_area
-
     for name, found in results:
-        area, caught, loss = found.auc, found.tpr(), found.loss
+        area, caught, allowed = found.auc, found.tpr(), found.allowed
         shown.add_row(
             name,
             f"{area.value:.3f} [{area.low:.3f}, {area.high:.3f}]",
-            "" if loss is None else f"{allowed_area(loss):.3f}",
+            "" if allowed is None else f"{allowed.area:.3f}",
             f"{100 * caught.value:.1f} % [{100 * caught.low:.1f}, {100 * caught.high:.1f}]",
-            "" if loss is None else f"{100 * float(loss.tpr(0.01)):.1f} %",
+            "" if allowed is None else f"{100 * float(allowed.tpr(0.01)):.1f} %",
             str(found.verdict.outcome),
         )
     console().print(shown)
@@ -111,15 +113,19 @@ def membership(
         "Area under the ROC curve: how often a member is ranked above another (blindly 0.5). "
         "Found: the share of members accused while 1 % of others are. Intervals are nominal, at "
         f"{100 * confidence:g} %. The adversary of a sum knows all others; that of a model has "
-        "data like it.",
+        "data like it. Guesses, area and curve are tested at once against what is allowed.",
     )
     if picture is not None:
         from dither.plots.attack_members import draw_membership
 
         draw_membership([f for _, f in results], picture, labels=[n for n, _ in results])
         click.echo(f"picture: {picture}")
-    if any(found.verdict.outcome is Outcome.VIOLATED for _, found in results):
-        sys.exit(1)
+    leave_by([found.verdict for _, found in results])
+
+
+def total_years(years: Any) -> int:
+    """The sum without its noise."""
+    return int(years.sum())
 
 
 def noisy_years(rows: pl.DataFrame, mu: float) -> tuple[Any, Any, Any]:
@@ -133,7 +139,7 @@ def noisy_years(rows: pl.DataFrame, mu: float) -> tuple[Any, Any, Any]:
     sigma = Fraction(LONGEST) / Fraction(mu)
 
     def release(data: Any, size: int) -> Any:
-        return int(data.sum()) + discrete_gaussian(sigma**2, size)
+        return total_years(data) + discrete_gaussian(sigma**2, size)
 
     return release, privacy.discrete_gaussian(float(sigma), sensitivity=LONGEST), years[:, None]
 

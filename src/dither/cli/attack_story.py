@@ -274,7 +274,7 @@ def _private(rows: pl.DataFrame, seed: int) -> Chapter:
     """The same attacks on private answers, and what those are still good for."""
     from dither import attack
     from dither.attack import plot_verdicts
-    from dither.cli.attack_membership import noisy_years
+    from dither.cli.attack_membership import noisy_years, total_years
     from dither.plots.attack_members import draw_membership
 
     step = Chapter("dither: noise that is accounted for", "bounded", broken=False)
@@ -305,7 +305,11 @@ def _private(rows: pl.DataFrame, seed: int) -> Chapter:
         for mu in (0.3, 1.0):
             release, loss, years = noisy_years(rows, mu)
             name = f"private sum, μ = {mu:g}"
-            members.append(attack.membership(release, years, loss=loss, name=name, seed=seed))
+            members.append(
+                attack.membership(
+                    release, years, loss=loss, undefended=total_years, name=name, seed=seed
+                )
+            )
     step.say(
         "Every answer gets exact random noise, sized by how much one woman can change it, and is "
         "charged to a budget before it leaves. Whatever the attacker knows and however clever, the "

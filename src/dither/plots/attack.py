@@ -30,6 +30,7 @@ _LABELLED = 12
 
 _LOOKS = {
     "violated": (COLOURS[5], "D"),
+    "above the bound, unproven": (COLOURS[5], "s"),
     "consistent": (COLOURS[0], "o"),
     "uninformative (weak attack)": (MUTED, "s"),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,17 +46,21 @@ def draw_membership(
     axes = figure.subplots()
     rates = np.geomspace(LOWEST, 1.0, 200)
     axes.plot(rates, rates, color=MUTED, linewidth=1, linestyle=":", label="guessing blindly")
-    control = np.array([found[0].control.curve()]).reshape(2, -1)
-    axes.plot(*control, color=MUTED, linewidth=1.2, linestyle="-.", label="control: the bare truth")
+    played = next((one for one in found if one.control is not None), None)
+    if played is not None and played.control is not None:
+        axes.plot(
+            *np.array(played.control.curve()),
+            color=MUTED,
+            linewidth=1.2,
+            linestyle="-.",
+            label=f"control: {played.verdict.bare}",
+        )
     said = labels or [one.verdict.release for one in found]
     for i, (one, label) in enumerate(zip(found, said, strict=True)):
         colour = COLOURS[i % len(COLOURS)]
         axes.plot(*one.roc.curve(), color=colour, linewidth=2, label=label)
-        if one.loss is not None:
-            normal = NormalDist()
-            at = [normal.cdf(z) for z in np.linspace(normal.inv_cdf(LOWEST), 3.5, 28)]
-            allowed = [float(one.loss.tpr(rate)) for rate in at]
-            axes.plot([*at, 1.0], [*allowed, 1.0], color=colour, linewidth=1.4, linestyle="--")
+        if one.allowed is not None:
+            axes.plot(rates, one.allowed.tpr(rates), color=colour, linewidth=1.4, linestyle="--")
     if any(one.loss is not None for one in found):
         axes.plot(
             [], [], color=INK, linewidth=1.4, linestyle="--", label="the most its loss allows"
