@@ -113,9 +113,31 @@ def test_refusals_hold_no_data(run):
     assert few.exit_code == 1
     assert "too few" in few.output
     failed = run("audited_by_test:broken", "--d0", "[]", "--d1", "[1]", "--samples", "1000")
-    assert failed.exit_code == 0
+    assert failed.exit_code == 3
+    assert "INCONCLUSIVE" in failed.output
     assert "KeyError" in failed.output
     assert "Ann" not in failed.output
+
+
+def test_equal_data_are_not_green(run):
+    """One dataset twice leaves with a code of its own, alone and among all."""
+    same = run("audited_by_test:count", "--d0", "[1, 2, 3]", "--d1", "audited_by_test:ROWS")
+    assert same.exit_code == 3
+    assert "d0 and d1 are the same" in same.output
+
+
+def test_a_catalogue_that_fails_is_not_green(run, monkeypatch):
+    """A mechanism of which every call fails is counted, and the exit code is not 0."""
+    from dither.cli import audit_catalogue
+
+    def broken(data):
+        raise RuntimeError
+
+    subject = audit_planted.Subject("broken", broken, 0, 1, audit_planted.Fraction(1))
+    monkeypatch.setattr(audit_catalogue, "CATALOGUE", [lambda: subject])
+    result = run("--all", "--samples", "1000")
+    assert result.exit_code == 3
+    assert "1 inconclusive" in result.output
 
 
 def test_stopping_keeps_the_table(run, monkeypatch):

@@ -252,9 +252,43 @@ def test_failing_is_an_outcome():
 
 
 def test_always_failing_says_nothing():
-    """An outcome that never varies refutes nothing."""
+    """Where every call fails nothing was audited, and that is no success."""
     found = audit(raising, 0, 1, 1, samples=500)
-    assert (found.verdict, found.lower, found.reuse) == (Verdict.NOT_REFUTED, 0.0, None)
+    assert (found.verdict, found.lower, found.reuse) == (Verdict.INCONCLUSIVE, 0.0, None)
+    assert "every call failed" in found.summary()
+
+
+def test_failing_in_many_ways_is_still_failing():
+    """Errors with other texts, the same for both datasets, are no audit either."""
+    rng = np.random.default_rng(3)
+
+    def fails(data):
+        raise KeyError(int(rng.integers(5)))
+
+    found = audit(fails, 0, 1, 1, samples=1_000, confidence=SURE)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "every call failed" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("d0", "d1"),
+    [(0, 0), ([1, 2], [1, 2]), ({"a": 1}, {"a": 1}), (np.arange(3), np.arange(3)), (1.5, 1.5)],
+)
+def test_equal_datasets_are_no_audit(d0, d1):
+    """Nothing could tell them apart, whatever the mechanism."""
+    rng = np.random.default_rng(4)
+    found = audit(lambda data: rng.normal(), d0, d1, 1, samples=400, confidence=SURE)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "d0 and d1 are the same" in found.summary()
+
+
+def test_an_output_that_never_varies_is_no_audit():
+    """A function that returns nothing is not called private."""
+    found = audit(lambda data: None, 0, 1, 1, samples=400)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "the same outcome" in found.summary()
+    reused = audit(lambda data: data, 0, 1, 1, samples=400)
+    assert reused.verdict is Verdict.VIOLATED
 
 
 def test_noise_between_coordinates():
@@ -366,7 +400,9 @@ def test_any_batch(name):
     found = audit(
         lambda data, size: BATCHES[name](size, rng), 0, 1, 1, samples=1_000, confidence=SURE
     )
-    assert (found.verdict, found.reuse) == (Verdict.NOT_REFUTED, None)
+    idle = name in {"not numbers", "nothing", "masked"}
+    said = Verdict.INCONCLUSIVE if idle else Verdict.NOT_REFUTED
+    assert (found.verdict, found.reuse) == (said, None)
 
 
 def test_time_is_limited():
@@ -384,6 +420,40 @@ def test_time_is_limited():
     assert found.verdict is Verdict.VIOLATED
     assert found.samples == told[-1][0] < told[-1][1] == 10**9
     assert "stopped" in found.summary()
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_slow_mechanisms_are_stopped_between_calls(vectorised, monkeypatch):
+    """By a clock that each output moves on by a tenth, few calls are made beyond the limit."""
+    from dither.auditing import sampling
+
+    now, rng = [0.0], np.random.default_rng(7)
+    monkeypatch.setattr(sampling.time, "monotonic", lambda: now[0])
+
+    def slow(data, size=1):
+        now[0] += 0.1 * size
+        return rng.laplace(size=size) + data if vectorised else float(rng.laplace() + data)
+
+    found = audit(slow, 0, 1, 1, samples=10**6, time_limit=200.0, vectorised=vectorised)
+    assert found.samples >= 500
+    assert now[0] < 210 + 0.1 * (4 * 256 if vectorised else 0)
+
+
+def test_rare_events_are_chosen():
+    """An event of probability 0.002 among others, at the number of samples that is said to show it
+    nine times in ten, is found in 5 of 8 audits at least (fewer: once in 200)."""
+    caught = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+
+        def mechanism(data, size):
+            out = np.rint(rng.laplace(size=size) + data)  # noqa: B023
+            rare = rng.random(size) < (0.002 if data else 0.002 * math.exp(-6))  # noqa: B023
+            return np.where(rare, -3.5, out)
+
+        found = audit(mechanism, 0, 1, 1, samples=55_600, words=SimulatedWords(seed))
+        caught += found.verdict is Verdict.VIOLATED
+    assert caught >= 5
 
 
 def test_interrupted_sampling_is_judged():

@@ -124,3 +124,9 @@ def test_impossible_counts_have_no_chance(asked: tuple[float, ...]) -> None:
     """More right than guessed, more guessed than planted, or no budget: refused, not told as 0."""
     with pytest.raises(ArgumentError):
         chance_of_guesses(*asked)  # type: ignore[arg-type]
+
+
+def test_coins_that_are_not_fair_are_refused():
+    """Canaries that are all in would make every guess of "in" right, whatever the mechanism."""
+    with pytest.raises(ArgumentError, match="fair coins"):
+        audit_one_run(np.ones(200, dtype=bool), np.ones(200, dtype=int))

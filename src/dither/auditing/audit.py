@@ -14,6 +14,7 @@ from dither.auditing import reuse
 from dither.auditing.bounds import epsilon_of, lower_bound, mu_of, upper_bound
 from dither.auditing.claim import Claim
 from dither.auditing.events import EVENTS, Event, certify, choose_events
+from dither.auditing.flattening import Parts, Raised, flatten
 from dither.auditing.outcomes import Outcomes, describe_outcomes
 from dither.auditing.result import Audit, Verdict
 from dither.auditing.sampling import Draws, draw_both, is_vectorised, joined
@@ -51,8 +52,8 @@ def audit(
     The mechanism is called on two neighbouring datasets. Half of the outputs find events that tell
     the datasets apart (thresholds of every coordinate and of simple statistics, sets of atoms by
     their likelihood ratio, scores of small classifiers, low-order bits of floats, types, lengths,
-    exceptions and their texts); the other half bounds the probabilities of the few best, by Clopper
-    and Pearson.
+    orders of keys, warnings, exceptions and what they hold); the other half bounds the
+    probabilities of the few best, by Clopper and Pearson.
 
     Parameters
     ----------
@@ -77,15 +78,16 @@ def audit(
     words : SimulatedWords, optional
         Splits the samples; the same words and outputs give the same result.
     time_limit : float, optional
-        Seconds after which no more is sampled; what was drawn is used. Ctrl-C does the same.
+        Seconds after which no call is begun; what was drawn is used. Ctrl-C does the same.
     progress : callable, optional
         Told (done, of) samples of each dataset.
 
     Returns
     -------
     Audit
-        *Violated* if a certified event contradicts the claim, or noise is seen to be reused; else
-        *not refuted*.
+        *Violated* if a certified event contradicts the claim, or noise is seen to be reused;
+        *inconclusive* where every call failed or gave the same, or both datasets are the same, so
+        that no claim could be refuted; else *not refuted*.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def audit(
     References
     ----------
     Ding, Wang, Wang, Zhang and Kifer, "Detecting violations of differential privacy", CCS 2018;
-    Bichsel, Steffen, Bogunovic and Vechev, "DP-Sniffer", S&P 2021; Mironov, "On significance of
+    Bichsel, Steffen, Bogunovic and Vechev, "DP-Sniper", S&P 2021; Mironov, "On significance of
     the least significant bits for differential privacy", CCS 2012.
 
     Examples
@@ -134,18 +136,21 @@ def audit(
     _enough(drawn, claim, confidence)
     parts = _split(drawn, words or SimulatedWords(0))
     second = np.repeat([False, True], drawn)
-    outcomes = describe_outcomes(joined([draws.here, draws.there]), parts[0] | parts[1])
+    outputs = joined([draws.here, draws.there])
+    outcomes = describe_outcomes(outputs, parts[0] | parts[1], draws.warned)
     reused, independent = _reuse(outcomes, draws)
     events: list[Event] = []
     if independent:
         scores = every_score(outcomes, second, parts[0])
-        chosen = choose_events(scores, second, parts[1], claim=claim, level=1 - confidence)
+        chosen = choose_events(scores, second, parts, claim=claim, level=1 - confidence)
         events = certify(chosen, second, parts[2], claim=claim, level=1 - confidence)
     lower = max((e.epsilon for e in events), default=0.0)
     least_mu = max((e.mu for e in events), default=0.0)
     over = lower > claim.epsilon if claim.mu is None else least_mu > claim.mu
+    idle = _idle(outcomes, outputs, d0, d1)
+    verdict = Verdict.INCONCLUSIVE if idle else Verdict.NOT_REFUTED
     return Audit(
-        verdict=Verdict.VIOLATED if over or reused else Verdict.NOT_REFUTED,
+        verdict=Verdict.VIOLATED if over or reused else verdict,
         lower=lower,
         delta=max((e.delta for e in events), default=0.0),
         mu=least_mu,
@@ -156,7 +161,7 @@ def audit(
         confidence=confidence,
         seconds=time.perf_counter() - start,
         reuse=reused,
-        notes=_notes(outcomes, draws, int(samples), independent),
+        notes=(*idle, *_notes(outcomes, draws, int(samples), independent)),
     )
 
 
@@ -259,6 +264,27 @@ def _shown(events: list[Event], claim: Claim) -> Event | None:
     return min(near, key=lambda e: (_PLAIN.index(e.kind), -(e.mu if by_mu else e.epsilon)))
 
 
+def _idle(outcomes: Outcomes, outputs: Any, d0: Any, d1: Any) -> tuple[str, ...]:
+    """Why nothing could have been refuted."""
+    if _same(d0, d1):
+        return ("d0 and d1 are the same: give two neighbours that differ",)
+    if not isinstance(outputs, np.ndarray) and all(isinstance(o, Raised) for o in outputs):
+        return ("every call failed: call the mechanism yourself on d0 and on d1",)
+    if not outcomes.varies:
+        return ("every call gave the same outcome, on both datasets",)
+    return ()
+
+
+def _same(d0: Any, d1: Any) -> bool:
+    """Whether two datasets are the same in all that can be seen of them."""
+    parts = Parts(), Parts()
+    one, two = (flatten(data, held) for data, held in zip((d0, d1), parts, strict=True))
+    if d0 is d1:
+        return True
+    seen = not parts[0].blind and not parts[1].blind
+    return seen and one[0] == two[0] and parts[0].orders == parts[1].orders
+
+
 def _notes(outcomes: Outcomes, draws: Draws, asked: int, independent: bool) -> tuple[str, ...]:
     notes = []
     if draws.stopped:
@@ -269,6 +295,11 @@ def _notes(outcomes: Outcomes, draws: Draws, asked: int, independent: bool) -> t
         notes.append(
             f"it returns {', '.join(outcomes.blind[:3])}, which cannot be looked into: let it "
             "return what it holds, as numbers, texts or tuples"
+        )
+    kinds = [", ".join(sorted(kinds)) or "nothing" for kinds in draws.warns]
+    if kinds[0] != kinds[1]:
+        notes.append(
+            f"it warns of {kinds[0]} on d0 and of {kinds[1]} on d1, which tells them apart"
         )
     labels = [label for a in outcomes.atoms for label in a.labels if label.startswith("raises ")]
     if labels:

@@ -1,10 +1,16 @@
 """Choosing events on one part of the samples, and certifying them on the other.
 
 An event is a score at or beyond a threshold. One part of the samples fits the scores, a second
-chooses a few events among all thresholds, the last counts how often those few happen. Only the last
-carries the statement: given the other parts, the events are fixed, and each count is binomial. With
-E events, each probability is bounded at level (1 - confidence)/(2·E), so that all bounds hold at
-once with probability at least ``confidence``.
+chooses a few events among all thresholds, the last counts how often those few happen. Scores that
+are not fitted are chosen by the first two parts.
+
+An event is worth what the last part would certify if it happened there as often as it did here.
+Where counts are few that hopes too much, so of the events some are chosen by what the counts seen
+would certify themselves: the first finds rare events, the second is not misled by luck.
+
+Only the last part carries the statement: given the others, the events are fixed, and each count is
+binomial. With E events, each probability is bounded at level (1 - confidence)/(2·E), so that all
+bounds hold at once with probability at least ``confidence``.
 """
 
 from __future__ import annotations
@@ -29,7 +35,10 @@ EVENTS = 6
 """How many events are certified: few, as each costs the others some of the confidence."""
 
 _CUTS = 400
-Worth = Callable[[Floats, Floats], Floats]
+FITTED = frozenset({"atoms", "classifier"})
+"""Kinds of scores that are fitted to the first part."""
+
+Worth = Callable[[Floats, Floats, int], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,60 +97,83 @@ class Candidate:
 
 
 def choose_events(
-    scores: Iterable[Score], second: Mask, choose: Mask, *, claim: Claim, level: float
+    scores: Iterable[Score],
+    second: Mask,
+    parts: tuple[Mask, Mask, Mask],
+    *,
+    claim: Claim,
+    level: float,
 ) -> list[Candidate]:
     """The few events that promise to certify most: of epsilon, of delta if claimed, and of mu.
 
     Parameters
     ----------
     scores : iterable of Score
-    second, choose : array of bool
-        Which outcomes are of the second dataset, and which may be looked at.
+    second : array of bool
+        Which outcomes are of the second dataset.
+    parts : three arrays of bool
+        Those that fitted the scores, those that may choose besides, and those that certify, of
+        which only the number is used here.
     claim : Claim
         What they are to refute; most events are chosen for that.
     level : float
         The probability that any bound may fail, when they are certified.
     """
-    sizes = (int((choose & ~second).sum()), int((choose & second).sum()))
-    n, z = min(sizes), -NormalDist().inv_cdf(level / (2 * EVENTS))
+    fit, choose, certifying = parts
+    later = min(int((certifying & (second == side)).sum()) for side in (False, True))
+    z = -NormalDist().inv_cdf(level / (2 * EVENTS))
 
-    def epsilon(p: Floats, q: Floats) -> Floats:
-        least = _wilson(p, n, -z) - claim.delta
+    def epsilon(p: Floats, q: Floats, n: int) -> Floats:
+        least = _least(p, n, z) - claim.delta
         with np.errstate(all="ignore"):
-            ratio = np.maximum(least, 1e-300) / _wilson(q, n, z)
+            ratio = np.maximum(least, 1e-300) / _most(q, n, z)
             return np.where(least > 0, np.log(ratio), -np.inf)
 
-    def mu(p: Floats, q: Floats) -> Floats:
-        return _normal_quantile(_wilson(p, n, -z)) - _normal_quantile(_wilson(q, n, z))
+    def mu(p: Floats, q: Floats, n: int) -> Floats:
+        return _normal_quantile(_least(p, n, z)) - _normal_quantile(_most(q, n, z))
 
-    def delta(p: Floats, q: Floats) -> Floats:
-        return _wilson(p, n, -z) - math.exp(min(claim.epsilon, 700.0)) * _wilson(q, n, z)
+    def delta(p: Floats, q: Floats, n: int) -> Floats:
+        return _least(p, n, z) - math.exp(min(claim.epsilon, 700.0)) * _most(q, n, z)
 
-    # Worths in the order in which they choose, each with how many events may be chosen by then.
-    worths: list[tuple[Worth, int, list[Candidate]]]
+    # Worths in the order in which they choose: whether by the counts that certify, and how many
+    # events may be chosen by then.
+    worths: list[tuple[Worth, bool, int, list[Candidate]]]
     if claim.mu is not None:
-        worths = [(mu, EVENTS - 2, []), (epsilon, EVENTS, [])]
+        worths = [(mu, False, 2, []), (mu, True, EVENTS - 2, []), (epsilon, False, EVENTS, [])]
     elif claim.delta > 0:
-        worths = [(delta, 2, []), (epsilon, EVENTS - 1, []), (mu, EVENTS, [])]
+        worths = [
+            (delta, False, 1, []),
+            (delta, True, 3, []),
+            (epsilon, True, EVENTS - 1, []),
+            (mu, False, EVENTS, []),
+        ]
     else:
-        worths = [(epsilon, EVENTS - 2, []), (mu, EVENTS, [])]
+        worths = [
+            (epsilon, False, 2, []),
+            (epsilon, True, EVENTS - 1, []),
+            (mu, False, EVENTS, []),
+        ]
     for score in scores:
-        here = np.sort(_known(score.values[choose & ~second]))
-        there = np.sort(_known(score.values[choose & second]))
+        # What was not fitted may be chosen by what fitted the others.
+        part = choose if score.kind in FITTED else fit | choose
+        halves = (part & ~second, part & second)
+        sizes = [int(half.sum()) for half in halves]
+        here, there = (np.sort(_known(score.values[half])) for half in halves)
         if not here.size and not there.size:
             continue
         cuts = _cuts(here, there)
         for above in (True, False):
             a, b = (_rates(x, cuts, n, above) for x, n in zip((here, there), sizes, strict=True))
             for likelier, p, q in ((False, a, b), (True, b, a)):
-                for worth, _, into in worths:
-                    into.append(_best(score, cuts, above, likelier, worth(p, q)))
+                for worth, hoped, _, into in worths:
+                    n = later if hoped else min(sizes)
+                    into.append(_best(score, cuts, above, likelier, worth(p, q, n)))
     chosen: list[Candidate] = []
-    for _, most, pool in worths:
+    for _, _, most, pool in worths:
         for candidate in sorted(pool, key=lambda c: -c.worth):
             if len(chosen) >= most:
                 break
-            if candidate.worth > -math.inf and not _repeats(candidate, chosen, choose):
+            if candidate.worth > -math.inf and not _repeats(candidate, chosen, fit | choose):
                 chosen.append(candidate)
     return chosen
 
@@ -215,8 +247,24 @@ def _rates(values: Floats, cuts: Floats, size: int, above: bool) -> Floats:
     return np.asarray(hits / max(size, 1))
 
 
+def _least(rate: Floats, n: int, z: float) -> Floats:
+    """Nearly Clopper and Pearson's lower bound of a rate: quick, and only for choosing."""
+    k = rate * n
+    with np.errstate(all="ignore"):
+        # Wilson and Hilferty's, of a Poisson count: it is good where Wilson's is not.
+        few = k * np.maximum(0.0, 1.0 - 1.0 / (9.0 * k) - z / (3.0 * np.sqrt(k))) ** 3 / n
+    return np.maximum(np.where(k > 0, few, 0.0), np.where(rate > 0.1, _wilson(rate, n, -z), 0.0))
+
+
+def _most(rate: Floats, n: int, z: float) -> Floats:
+    """Nearly the upper bound."""
+    k = rate * n + 1.0
+    few = k * (1.0 - 1.0 / (9.0 * k) + z / (3.0 * np.sqrt(k))) ** 3 / n
+    return np.minimum(np.minimum(few, 1.0), np.where(rate > 0.1, _wilson(rate, n, z), 1.0))
+
+
 def _wilson(rate: Floats, n: int, z: float) -> Floats:
-    """Wilson's bound of a rate: quick, and only for choosing."""
+    """Wilson's bound of a rate."""
     middle = rate + z * z / (2 * n)
     reach = z * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     return np.asarray((middle + reach) / (1 + z * z / n))

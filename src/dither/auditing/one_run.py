@@ -56,6 +56,7 @@ __all__ = ["OneRunAudit", "audit_one_run", "chance_of_guesses", "guess_by_score"
 
 _STEP = 0.02
 _MOST = 60.0
+_UNFAIR = 5e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,12 @@ def audit_one_run(
     if not 0 < confidence < 1:
         raise ArgumentError("confidence must be in (0, 1)")
     m, r = coins.size, int(np.count_nonzero(told))
+    heads = int(np.count_nonzero(coins))
+    if binomial_tail(m, max(heads, m - heads), 0.5) < _UNFAIR:
+        raise ArgumentError(
+            f"included must be fair coins: {heads:,} of {m:,} heads come of fair ones less than "
+            "once in a thousand million times"
+        )
     v = int(np.count_nonzero(told == np.where(coins, 1, -1)))
     level = 1 - confidence
     if chance_of_guesses(m, r, r, epsilon, delta) > level:

@@ -4,7 +4,11 @@ An outcome is a number, text, ``None``, an array, a tuple or mapping of these, a
 its attributes or its hash, or an exception. It becomes
 
 * numbers: its coordinates, its length, simple statistics of them, and the low-order bits of floats;
-* atoms: itself, and itself without its numbers (types, texts, which exception), as integer codes.
+* atoms: itself, itself without its numbers (types, texts, which exception), the order of its keys,
+  and the warnings of its call, as integer codes.
+
+Bytes count one by one and as packed numbers, dates as days or microseconds, texts by the numbers in
+them too. What is printed, written elsewhere, or told by how long a call takes is not seen.
 
 Nothing of this looks at which dataset an outcome is of. What the columns are is decided by those
 outcomes that may choose events; the others are only put into them.
@@ -13,14 +17,14 @@ outcomes that may choose events; the others are only put into them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.auditing.flattening import Raised, flatten
+from dither.auditing.flattening import Parts, Raised, flatten
 
 __all__ = ["Atoms", "Column", "Outcomes", "describe_outcomes"]
 
@@ -31,7 +35,7 @@ MOST = 48
 """Coordinates that are looked at one by one; statistics are of all."""
 
 _BITS = 4
-"""Coordinates whose low-order bits are looked at."""
+"""Coordinates whose low-order bits a classifier sees; those of others are looked at one by one."""
 
 _EXACT = 2**53
 """Whole numbers below this are doubles."""
@@ -76,12 +80,19 @@ class Outcomes:
     raw: Floats
     blind: tuple[str, ...] = ()
 
+    @property
+    def varies(self) -> bool:
+        """Whether two outcomes differ in anything that is seen."""
+        return bool(self.columns) or any(np.any(a.codes != a.codes[0]) for a in self.atoms)
+
     def __len__(self) -> int:
         return len(self.raw)
 
 
 def describe_outcomes(
-    outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_]
+    outputs: Sequence[Any] | npt.NDArray[Any],
+    seen: npt.NDArray[np.bool_],
+    warned: Sequence[Hashable] = (),
 ) -> Outcomes:
     """Columns and atoms of outcomes.
 
@@ -90,11 +101,21 @@ def describe_outcomes(
     outputs : sequence or array, one outcome an entry (a row, for an array of two dimensions)
     seen : array of bool, shape (n,)
         Those that may say which columns there are; the others are only put into them.
+    warned : sequence, optional
+        Of each outcome, the warnings of its call.
 
     Returns
     -------
     Outcomes
     """
+    found = _described(outputs, seen)
+    if any(warned):
+        told = _coded("the warnings of the call", list(warned))
+        found = replace(found, atoms=(*found.atoms, told))
+    return found
+
+
+def _described(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
     if not isinstance(outputs, np.ndarray):
         array, alike = _compact(outputs, seen)
         if array is not None:
@@ -191,23 +212,28 @@ def _of_objects(outputs: Sequence[Any] | npt.NDArray[Any], seen: npt.NDArray[np.
     whole: list[Hashable] = []
     frames: list[Hashable] = []
     kinds: list[str] = []
+    orders: list[Hashable] = []
     blind: set[str] = set()
     for output in outputs:
-        parts: list[float] = []
-        key, frame = flatten(output, parts, blind)
-        found.append(parts)
+        parts = Parts()
+        key, frame = flatten(output, parts)
+        found.append(parts.numbers)
+        orders.append(tuple(parts.orders))
+        blind |= parts.blind
         whole.append(key)
         frames.append(frame)
         kinds.append(f"raises {output.kind}" if isinstance(output, Raised) else _kind(output))
-    lengths = np.array([len(parts) for parts in found], dtype=np.float64)
+    lengths = np.array([len(held) for held in found], dtype=np.float64)
     width = int(lengths[seen].max(initial=0.0))
     table = np.full((len(found), width), np.nan)
-    for i, parts in enumerate(found):
-        table[i, : len(parts)] = parts[:width]
+    for i, held in enumerate(found):
+        table[i, : len(held)] = held[:width]
     columns = _columns(table, seen)
     if len(set(lengths[seen].tolist())) > 1:
         columns.append(Column("the number of numbers in the output", lengths))
     atoms = [_coded("the output", whole), _coded("the output without its numbers", frames)]
+    if len(set(orders)) > 1:
+        atoms.append(_coded("the order of the output's keys", orders))
     names = tuple(dict.fromkeys(kinds))
     place = {name: i for i, name in enumerate(names)}
     codes = np.array([place[kind] for kind in kinds], dtype=np.int64)
@@ -239,7 +265,12 @@ def _columns(table: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> list[Colum
         parts = [
             _statistics(table[i : i + step].astype(np.float64)) for i in range(0, len(table), step)
         ]
-        columns += [Column(n, np.concatenate([part[n] for part in parts])) for n in parts[0]]
+        columns += [
+            Column(n, np.concatenate([part[n] for part in parts]), n in (_FINEST, _COARSEST))
+            for n in parts[0]
+        ]
+    for i in range(_BITS, len(names)):
+        columns += _bits(names[i], first[:, i], seen)
     return [c for c in columns if _varies(c.values[seen])]
 
 
@@ -264,12 +295,17 @@ def _same_noise(table: Floats, seen: npt.NDArray[np.bool_]) -> list[Column]:
     return found
 
 
+_FINEST = "the lowest bit of all coordinates"
+_COARSEST = "the highest of the coordinates' lowest bits"
+
+
 def _varies(values: Floats) -> bool:
     known = values[~np.isnan(values)]
     return bool(known.size and (known.size < values.size or np.any(known != known[0])))
 
 
 def _statistics(table: Floats) -> dict[str, Floats]:
+    lowest = _lowest(table)
     empty = np.isnan(table).all(axis=1)
     filled = np.where(np.isnan(table), 0.0, table)
     with np.errstate(all="ignore"):
@@ -281,6 +317,8 @@ def _statistics(table: Floats) -> dict[str, Floats]:
             .argmax(axis=1)
             .astype(np.float64),
             "the number of zeros": (table == 0).sum(axis=1).astype(np.float64),
+            _FINEST: np.where(np.isnan(lowest), np.inf, lowest).min(axis=1),
+            _COARSEST: np.where(np.isnan(lowest), -np.inf, lowest).max(axis=1),
         }
         for i in range(min(table.shape[1], 8) - 1):
             name = f"coordinate {i + 2} less coordinate {i + 1}"
@@ -288,18 +326,29 @@ def _statistics(table: Floats) -> dict[str, Floats]:
     return {name: np.where(empty, np.nan, values) for name, values in found.items()}
 
 
+def _whole(values: Floats) -> npt.NDArray[np.int64]:
+    """The 53 bits of finite floats, as whole numbers."""
+    return np.asarray((np.abs(np.frexp(values)[0]) * 2.0**53).astype(np.int64))
+
+
+def _lowest(values: Floats) -> Floats:
+    """Of a float odd·2^e: e; NaN for zero and what is not finite."""
+    none = ~np.isfinite(values) | (values == 0)
+    safe = np.where(none, 0.0, values)
+    whole = _whole(safe)
+    bits = np.log2(np.maximum(whole & -whole, 1))
+    return np.where(none, np.nan, np.frexp(safe)[1] - 53 + bits)
+
+
 def _bits(name: str, values: Floats, seen: npt.NDArray[np.bool_]) -> list[Column]:
     """Of a float odd·2^e: e, the last three bits, whether 32 bits hold it; and the sign of zero."""
     finite = np.isfinite(values)
     safe = np.where(finite, values, 0.0)
-    mantissa, exponent = np.frexp(safe)
-    whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
-    low = whole & -whole
-    lowest = exponent - 53 + np.log2(np.maximum(low, 1))
+    whole = _whole(safe)
     none = ~finite | (safe == 0)
     with np.errstate(all="ignore"):
         narrow = safe.astype(np.float32).astype(np.float64) == safe
-    columns = [Column(f"the lowest bit of {name}", np.where(none, np.nan, lowest), binary=True)]
+    columns = [Column(f"the lowest bit of {name}", _lowest(values), binary=True)]
     if np.any((safe != np.round(safe))[seen]):
         columns += [
             Column(f"the last three bits of {name}", np.where(none, np.nan, whole & 7)),

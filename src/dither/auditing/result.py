@@ -22,6 +22,7 @@ class Verdict(StrEnum):
 
     VIOLATED = "violated"
     NOT_REFUTED = "not refuted"
+    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Audit:
     Attributes
     ----------
     verdict : Verdict
-        *violated* or *not refuted*; never *verified*.
+        *violated* or *not refuted*; never *verified*. *Inconclusive* where nothing was audited:
+        every call failed or gave the same, or both datasets are the same.
     lower : float
         The certified lower bound of epsilon at the claimed delta; 0 where nothing is certified.
     delta : float
@@ -108,6 +110,8 @@ class Audit:
                 "Not refuted is not verified: other datasets, other events or more samples may "
                 "tell more."
             )
+        elif self.verdict is Verdict.INCONCLUSIVE:
+            lines.append("Nothing was audited: no claim could be refuted by these calls.")
         return "\n".join(part for line in lines for part in textwrap.wrap(line, 88))
 
     def plot(self, path: str | Path | None = None) -> Figure:

@@ -1,18 +1,23 @@
-"""Calling a mechanism many times on two datasets in turn; an exception is an outcome too."""
+"""Calling a mechanism many times on two datasets in turn.
+
+An exception is an outcome too, and so are the warnings of a call. Batches of a vectorised sampler
+have no warnings of their own outcomes; whether one dataset alone gives some is kept.
+"""
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.auditing.flattening import raised
+from dither.auditing.flattening import masked, raised
 from dither.errors import ArgumentError
 
 __all__ = ["Draws", "draw_both", "is_vectorised", "joined"]
@@ -34,14 +39,48 @@ _TWICE = 256
 class Draws:
     """As many outcomes of each dataset, in the order of the calls.
 
-    ``again`` are the outcomes of two equal calls of a vectorised sampler, if there was one;
-    ``stopped`` says that time or the user ended it early.
+    ``warned`` are the warnings of each call, of both datasets one after the other, empty for a
+    vectorised sampler; ``warns`` says of each dataset which kinds of warnings were seen. ``again``
+    are the outcomes of two equal calls of a vectorised sampler, if there was one; ``stopped`` says
+    that time or the user ended it early.
     """
 
     here: Outputs
     there: Outputs
     again: tuple[Outputs, Outputs] | None = None
     stopped: bool = False
+    warned: tuple[Hashable, ...] = ()
+    warns: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+
+
+@dataclass(slots=True)
+class _Clock:
+    """When to stop, and how many outcomes may be drawn before looking at it again."""
+
+    limit: float | None
+    start: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def over(self) -> bool:
+        """Whether time has run out."""
+        return self.limit is not None and time.monotonic() - self.start > self.limit
+
+    def step(self, done: int, usual: int, least: int) -> int:
+        """So many of each dataset as take a fortieth of the time, by the speed so far."""
+        if self.limit is None:
+            return usual
+        spent = max(time.monotonic() - self.start, 1e-6)
+        return max(least, min(usual, int(done / spent * self.limit / 40.0)))
+
+
+@dataclass(slots=True)
+class _Side:
+    """What was drawn of one dataset."""
+
+    data: Any
+    parts: list[Outputs] = field(default_factory=list)
+    warned: list[Hashable] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
 
 
 def is_vectorised(mechanism: Callable[..., Any], told: bool | None) -> bool:
@@ -69,47 +108,68 @@ def draw_both(
 
     Where time runs out or the user interrupts, what was drawn so far is returned.
     """
-    until = None if time_limit is None else time.monotonic() + time_limit
-    step = max(1, -(-samples // _BATCHES)) if vectorised else _CALLS
-    found: tuple[list[Any], list[Any]] = ([], [])
+    clock = _Clock(time_limit)
+    usual = max(1, -(-samples // _BATCHES)) if vectorised else _CALLS
+    sides = (_Side(d0), _Side(d1))
     again = None
-    stopped = False
+    done, stopped = 0, False
     try:
         if vectorised:
             size = min(_TWICE, samples)
             again = (_batch(mechanism, d0, size), _batch(mechanism, d0, size))
-        done = 0
-        while done < samples:
-            size = min(step, samples - done)
-            pair = [
-                _batch(mechanism, data, size) if vectorised else _calls(mechanism, data, size)
-                for data in (d0, d1)
-            ]
-            for kept, new in zip(found, pair, strict=True):
-                kept.append(new)
+        while done < samples and not stopped:
+            size = min(clock.step(done, usual, _TWICE if vectorised else 1), samples - done)
+            pair = [_stretch(mechanism, side.data, size, vectorised, clock) for side in sides]
+            size = min(len(outputs) for outputs, *_ in pair)
+            for side, (outputs, warned, kinds) in zip(sides, pair, strict=True):
+                side.parts.append(outputs[:size])
+                side.warned += warned[:size]
+                side.kinds |= kinds
             done += size
             if progress is not None:
                 progress(done, samples)
-            if until is not None and time.monotonic() > until and done < samples:
-                stopped = True
-                break
+            stopped = clock.over and done < samples
     except KeyboardInterrupt:
-        if not found[1]:
+        if not done:
             raise
         stopped = True
-    whole = min(len(found[0]), len(found[1]))
-    here, there = (joined(parts[:whole]) for parts in found)
-    return Draws(here, there, again, stopped)
+    here, there = (joined(side.parts) for side in sides)
+    return Draws(
+        here[:done],
+        there[:done],
+        again,
+        stopped,
+        (*sides[0].warned[:done], *sides[1].warned[:done]),
+        (frozenset(sides[0].kinds), frozenset(sides[1].kinds)),
+    )
 
 
-def _calls(mechanism: Callable[[Any], Any], data: Any, size: int) -> list[Any]:
-    found: list[Any] = []
-    for _ in range(size):
-        try:
-            found.append(_read(mechanism(data)))
-        except Exception as error:  # failing may depend on the data, so it is part of what is seen
-            found.append(raised(error))
-    return found
+def _stretch(
+    mechanism: Callable[..., Any], data: Any, size: int, vectorised: bool, clock: _Clock
+) -> tuple[Outputs, list[Hashable], set[str]]:
+    """Outcomes, the warnings of each call, and their kinds."""
+    with warnings.catch_warnings(record=True) as caught:
+        # Whatever filters say: who looks at the process sees them all.
+        warnings.simplefilter("always")
+        if vectorised:
+            batch = _batch(mechanism, data, size)
+            return batch, [], {w.category.__name__ for w in caught}
+        found: list[Any] = []
+        warned: list[Hashable] = []
+        kinds: set[str] = set()
+        for _ in range(size):
+            try:
+                found.append(_read(mechanism(data)))
+            except Exception as error:  # failing may depend on the data, so it is an outcome
+                found.append(raised(error))
+            said = tuple((w.category.__name__, masked(str(w.message))) for w in caught)
+            if said:
+                kinds.update(kind for kind, _ in said)
+                caught.clear()
+            warned.append(said)
+            if clock.over:
+                break
+    return found, warned, kinds
 
 
 def _read(output: Any) -> Any:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import click
 
 from dither.cli.attack_differencing import differencing
-from dither.cli.attack_exit import leave_by
 from dither.cli.attack_linkage import linkage
 from dither.cli.attack_membership import membership
 from dither.cli.attack_tour import tour
+from dither.cli.exits import leave_by
 from dither.cli.files import check_targets
 from dither.cli.options import FILE, Amount
 from dither.cli.waiting import PATIENCE, waiting

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dither.cli.attack_exit import leave_by
+from dither.cli.exits import leave_by
 from dither.cli.files import check_targets
 from dither.cli.options import FILE, Amount
 from dither.cli.waiting import waiting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli.attack_exit import leave_by
+from dither.cli.exits import leave_by
 from dither.cli.files import check_targets
 from dither.cli.options import FILE
 from dither.cli.waiting import waiting

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither.cli.exits import INCONCLUSIVE, VIOLATED
 from dither.cli.options import FILE, Amount
 from dither.cli.waiting import waiting
 from dither.errors import nearest
@@ -86,7 +87,8 @@ def audit(
     is "violated" or "not refuted"; nothing is ever verified. Ctrl-C stops sampling and judges what
     was drawn.
 
-    Exit code 1 if a claim is violated; with --planted, if a mistake is not caught.
+    Exit code 1 if a claim is violated; with --planted, if a mistake is not caught. Exit code 3 if
+    nothing was audited: every call failed or gave the same, or both datasets are the same.
     """
     if sum((target is not None, everything, planted)) != 1:
         raise click.UsageError("give MODULE:FUNCTION, --all or --planted, one of them")
@@ -122,7 +124,9 @@ def audit(
         found.plot(picture)
         click.echo(f"picture: {picture}")
     if found.verdict is Verdict.VIOLATED:
-        sys.exit(1)
+        sys.exit(VIOLATED)
+    if found.verdict is Verdict.INCONCLUSIVE:
+        sys.exit(INCONCLUSIVE)
 
 
 def _subjects(planted: bool) -> list[Callable[[], Subject]]:
@@ -156,7 +160,7 @@ def _table(
         table.add_column("what is wrong", overflow="fold")
     else:
         table.add_column("seconds", justify="right")
-    violated = done = 0
+    violated = idle = done = 0
     stopped = False
     for made in subjects:
         subject = made()
@@ -176,6 +180,7 @@ def _table(
             break
         done += 1
         violated += found.verdict is Verdict.VIOLATED
+        idle += found.verdict is Verdict.INCONCLUSIVE
         row = [f"{found.lower:.3f}", _verdict(found)]
         if planted:
             table.add_row(subject.name, *row, subject.about)
@@ -187,6 +192,7 @@ def _table(
         f"{violated} of {done} violated, from {samples:,} outputs of each dataset. "
         f"ε ≥ is certified, at {100 * options['confidence']:g} % confidence each."
         + (" Every one claims ε = 1." if planted else "")
+        + (f" {idle} inconclusive: nothing of them was audited." if idle else "")
         + (" Stopped early." if stopped else "")
     )
     if violated < done:
@@ -195,7 +201,9 @@ def _table(
             "more."
         )
     if stopped or (violated < done if planted else violated > 0):
-        sys.exit(1)
+        sys.exit(VIOLATED)
+    if idle or not done:
+        sys.exit(INCONCLUSIVE)
 
 
 def _verdict(found: Audit) -> str:

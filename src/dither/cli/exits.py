@@ -1,4 +1,4 @@
-"""How attack commands leave: green only where what was promised was held against an attack."""
+"""How audits and attacks leave: green only where a promise was held against something."""
 
 from __future__ import annotations
 
