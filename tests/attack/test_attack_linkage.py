@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.attack import Outcome, linkage
+from dither.attack.tables import coverage
 from dither.errors import ArgumentError
 
 QUASI = ["age", "yrs_married", "children", "religious", "educ", "occupation"]
@@ -101,7 +103,79 @@ def test_mondrian_is_linked_by_its_boxes(survey: pl.DataFrame) -> None:
     boxes = an.mondrian(survey.select(*QUASI, "affair"), QUASI, k=10, sensitive="affair")
     found = linkage(boxes, survey)
     sizes = np.bincount(boxes.classes)
-    assert found.candidates.tolist() == sizes[boxes.classes].tolist()
+    assert found.candidates[boxes.rows].tolist() == sizes[boxes.classes].tolist()
+    assert found.right is not None
+    assert found.found == survey.height
+
+
+LABELS = [
+    ("10-19", [9, 10, 19, 20], [0, 1, 1, 0]),
+    ("-20 - -10", [-21, -20, -10, -9], [0, 1, 1, 0]),
+    ("[10, 20[", [9, 10, 20], [0, 1, 0]),
+    ("]10, 20]", [10, 11, 20], [0, 1, 1]),
+    ("{38 … 46: 9}", [37, 38, 40, 46, 47, None], [0, 1, 1, 1, 0, 0]),
+    ("{38 … NULL: 9}", [37, 38, 99, None], [0, 1, 1, 1]),
+    ("{b … d: 9}", ["a", "b", "bb", "d", "e", None], [0, 1, 1, 1, 0, 0]),
+    ("{10 … 9: 9}", ["1", "10", "85", "9", "91"], [0, 1, 1, 1, 0]),
+    ("{1, NULL}", [1, 2, None], [1, 0, 1]),
+    ('{"Lee, Ann", "NULL"}', ["Lee, Ann", "NULL", "Lee", None], [1, 1, 0, 0]),
+    ("NULL", ["a", None], [0, 1]),
+    ("*1234", ["551234", "123455"], [1, 0]),
+    ("021*", ["02139", "2139"], [1, 0]),
+    ("1984-Q2", [dt.date(1984, 3, 31), dt.date(1984, 4, 1), dt.date(1984, 6, 30)], [0, 1, 1]),
+    ("1984-05", ["1984-05-17", "1984-06-01"], [1, 0]),
+    ("1980s", [dt.datetime(1989, 12, 31, 5), dt.date(1990, 1, 1)], [1, 0]),
+    ("1984", [1984, 1985], [1, 0]),
+    ("1984", [dt.date(1984, 1, 1), dt.date(1985, 1, 1)], [1, 0]),
+    ("[2020-01-01, 2020-02-01]", [dt.date(2020, 1, 15), dt.date(2020, 2, 2)], [1, 0]),
+    (">=2020-01-01", ["2019-12-31", "2020-01-01"], [0, 1]),
+    ("2020-01-01 00:00:00.000000", [dt.datetime(2020, 1, 1)], [1]),
+    ("false", [False, True], [1, 0]),
+    ("02139-4307", ["02139-4307", "3000"], [1, 0]),
+]
+
+
+@pytest.mark.parametrize(("label", "values", "covered"), LABELS)
+def test_labels_are_read_as_they_are_written(
+    label: str, values: list[Any], covered: list[int]
+) -> None:
+    """Sets, ranges, spans of other tools, dates and codes cover what they say."""
+    assert coverage([label], values).astype(int).tolist() == [covered]
+
+
+@given(st.data())
+def test_whatever_mondrian_writes_is_read(data: st.DataObject) -> None:
+    """Of any column that it cuts, everybody fits the own row, by the label's text alone."""
+    from dither import anonymize as an
+
+    cells = data.draw(
+        st.sampled_from(
+            [
+                st.one_of(st.none(), st.integers(-30, 30)),
+                st.one_of(st.none(), st.text('ab,"{} …N', max_size=4)),
+                st.dates(dt.date(1950, 1, 1), dt.date(2020, 1, 1)),
+                st.one_of(st.none(), st.dates(dt.date(1950, 1, 1), dt.date(2020, 1, 1))),
+                st.floats(-5, 5),
+                st.booleans(),
+                st.one_of(st.none(), st.text("0123456789", min_size=1, max_size=5)),
+            ]
+        )
+    )
+    people = pl.DataFrame({"x": data.draw(st.lists(cells, min_size=2, max_size=40))}, strict=False)
+    boxes = an.mondrian(people, ["x"], k=2)
+    for covers in (None, {}):
+        found = linkage(boxes, people, covers=covers)
+        assert (found.candidates[boxes.rows] >= np.bincount(boxes.classes)[boxes.classes]).all()
+
+
+def test_a_release_says_itself_what_its_labels_cover() -> None:
+    """Labels of a table are read by the release's own covers, without being told."""
+    from dither import anonymize as an
+
+    people = pl.DataFrame({"job": ["nurse", "surgeon", "clerk", "cashier"]})
+    tree = {"nurse": ["care"], "surgeon": ["care"], "clerk": ["office"], "cashier": ["office"]}
+    release = an.generalize(people, ["job"], {"job": an.hierarchy(tree)}, k=2, suppress=0)
+    assert linkage(release, people).candidates.tolist() == [2, 2, 2, 2]
 
 
 def test_people_who_are_not_there_are_not_scored() -> None:

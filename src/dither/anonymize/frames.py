@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from dither.anonymize.tally import Ints
 from dither.errors import ArgumentError, nearest
+from dither.numeric import secure_words
 
-__all__ = ["Coded", "as_given", "encode", "names", "one_column", "read", "texts"]
+__all__ = ["Coded", "as_given", "encode", "names", "one_column", "read", "secret_order", "texts"]
 
 
 _FARTHEST = 90_000_000
@@ -222,3 +223,13 @@ def texts(values: pl.Series) -> pl.Series:
         said = [None if v is None else str(v) for v in values.to_list()]
         return pl.Series(values.name, said, dtype=pl.String)
     return values.cast(pl.String)
+
+
+def secret_order(rows: int) -> Ints:
+    """A uniform permutation: words sorted, drawn again while two are equal."""
+    while True:
+        words = secure_words().words(rows)
+        order = np.argsort(words)
+        ordered = words[order]
+        if not (ordered[1:] == ordered[:-1]).any():
+            return order

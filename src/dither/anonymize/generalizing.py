@@ -20,7 +20,7 @@ from dither.anonymize.asking import (
     demanded,
     hierarchies_of,
 )
-from dither.anonymize.frames import Coded, as_given, encode, read
+from dither.anonymize.frames import Coded, as_given, encode, read, secret_order
 from dither.anonymize.hierarchy import Fitted
 from dither.anonymize.lattice import Found, Progress, search
 from dither.anonymize.measures import from_classes
@@ -97,7 +97,7 @@ def generalize(
     Returns
     -------
     Anonymized
-        Its ``unprotected`` says in one line what it does not protect.
+        Rows are in a secret order. Its ``unprotected`` says in one line what it does not protect.
 
     Raises
     ------
@@ -230,13 +230,13 @@ def _released(
     own, kept = work.classes(node)
     stay = kept[own.of][of]
     rows = np.flatnonzero(stay)
+    # In the order of the data row i would be person i.
+    rows = rows[secret_order(len(rows))]
     new = [
         raised(table[name], one, level, codes)
         for name, one, level, codes in zip(quasi, work.fitted, node, coded, strict=True)
     ]
-    released = table.with_columns(new)
-    if len(rows) < table.height:
-        released = released.filter(pl.Series(stay))
+    released = table.with_columns(new)[rows]
     number = np.cumsum(kept) - 1
     class_of = number[own.of][of][rows]
     sizes = own.weight[kept]

@@ -9,15 +9,20 @@ import hmac
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from dither.anonymize.frames import as_given, encode, names, one_column, read, texts
+from dither.anonymize.frames import (
+    as_given,
+    encode,
+    names,
+    one_column,
+    read,
+    secret_order,
+    texts,
+)
 from dither.anonymize.masks import check_key, coded_back
 from dither.anonymize.pseudonyms import new_key
-from dither.anonymize.tally import Ints
 from dither.errors import ArgumentError
-from dither.numeric import secure_words
 
 __all__ = ["shuffle", "substitute", "truncate"]
 
@@ -104,7 +109,7 @@ def shuffle(frame: object, columns: str | Sequence[str]) -> Any:
     """
     table = read(frame)
     moved = names("columns", columns, table)
-    order = _secret_order(table.height)
+    order = secret_order(table.height)
     return as_given(table.with_columns(table[name].gather(order) for name in moved), frame)
 
 
@@ -156,13 +161,3 @@ def truncate(column: object, keep: int, *, side: str = "start", fill: str = "*")
         else:
             new.append(f"{fill}{text[len(text) - keep :]}")
     return coded_back(coded, new)
-
-
-def _secret_order(rows: int) -> Ints:
-    """A uniform permutation: words sorted, drawn again while two are equal."""
-    while True:
-        words = secure_words().words(rows)
-        order = np.argsort(words)
-        ordered = words[order]
-        if not (ordered[1:] == ordered[:-1]).any():
-            return order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -12,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dither.anonymize.asking import Require, check_k, check_seconds, demanded, hierarchies_of
-from dither.anonymize.frames import Coded, as_given, encode, read, texts
+from dither.anonymize.frames import Coded, as_given, encode, read, secret_order, texts
 from dither.anonymize.hierarchy import ANY, fit
 from dither.anonymize.measures import from_classes
 from dither.anonymize.measuring import columns_apart
@@ -20,7 +21,7 @@ from dither.anonymize.mondrian import cut
 from dither.anonymize.pairs import Floats
 from dither.anonymize.recoding import as_it_is
 from dither.anonymize.result import Anonymized, Covers
-from dither.anonymize.sensitive import chosen_distances
+from dither.anonymize.sensitive import Column, chosen_distances
 from dither.anonymize.table import Demand
 from dither.anonymize.tally import Classes, Ints, combine, label
 from dither.anonymize.wording import unprotected
@@ -30,7 +31,15 @@ __all__ = ["mondrian"]
 
 Ranges = tuple[pl.Series, pl.Series, NDArray[np.int32], NDArray[np.int32]]
 _LISTED = 6
-"""Values that a set names one by one."""
+"""Values that a set names one by one, where the rest can be told from its ends."""
+_ODD = re.compile(r'[,"{}…\r\n]|^\s|\s$|^NULL$|^$')
+
+
+def _written(text: str | None) -> str:
+    """A member of a set, in quotes where it could be misread."""
+    if text is None:
+        return "NULL"
+    return '"' + text.replace('"', '""') + '"' if _ODD.search(text) else text
 
 
 class _Side:
@@ -40,6 +49,7 @@ class _Side:
         values = coded.values
         self.size = coded.size
         self.number = False
+        self.sorted = source is None
         if source is not None:
             weight = np.bincount(coded.codes, minlength=coded.size)
             maps = fit(name, source, values, weight).maps
@@ -73,19 +83,23 @@ class _Side:
         """The text of each part's range."""
         key, size = combine([(low, self.size), (high, self.size)], len(low))
         classes = label(key, size)
-        said = ["NULL" if t is None else t for t in texts(self.values).to_list()]
-        written = [self._say(said, int(low[one]), int(high[one])) for one in classes.first.tolist()]
+        said = [_written(t) for t in texts(self.values).to_list()]
+        alone = ["NULL" if t is None else t for t in texts(self.values).to_list()]
+        written = [
+            alone[low[one]]
+            if low[one] == high[one]
+            else self._say(said, int(low[one]), int(high[one]))
+            for one in classes.first.tolist()
+        ]
         return pl.Series(written, dtype=pl.String).gather(classes.of)
 
     def _say(self, said: list[str], low: int, high: int) -> str:
-        if low == high:
-            return said[low]
         if high - low + 1 == self.size and not self.number:
             return ANY
         if self.number:
             return f"[{said[low]}, {said[high]}]"
-        if high - low < _LISTED:
-            return "{" + ", ".join(said[low : high + 1]) + "}"
+        if high - low < _LISTED or not self.sorted:
+            return "{" + ", ".join(dict.fromkeys(said[low : high + 1])) + "}"
         return f"{{{said[low]} … {said[high]}: {high - low + 1}}}"
 
 
@@ -127,7 +141,8 @@ def mondrian(
     Returns
     -------
     Anonymized
-        Generalised columns are texts: ``[30, 34]``, ``{a, b}``, ``*``. Its ``unprotected`` says
+        Generalised columns are texts: ``[30, 34]``, ``{a, b}``, ``{a … k: 9}`` for nine values in
+        order, ``*``. Rows are in a secret order. Its ``unprotected`` says
         what it does not protect.
 
     Raises
@@ -187,6 +202,10 @@ def mondrian(
             labels = side.labels(low, high)
             ranges[name] = (side.values, labels, low, high)
             new.append(labels.gather(class_of).alias(name))
+    # In the order of the data row i would be person i.
+    dealt = secret_order(table.height)
+    class_of = class_of[dealt]
+    columns = [Column(c.name, c.codes[dealt], c.size, c.context) for c in columns]
     first = np.empty(found.count, dtype=np.int64)
     first[class_of] = np.arange(table.height)
     requirements = [r for _, r in demand.requirements]
@@ -198,7 +217,7 @@ def mondrian(
         blind=unprotected(known, requirements, False) if requirements else None,
     )
     return Anonymized(
-        frame=as_given(table.with_columns(new), frame),
+        frame=as_given(table.with_columns(new)[dealt], frame),
         quasi=tuple(known),
         sensitive=tuple(wanted),
         k=k,
@@ -207,7 +226,7 @@ def mondrian(
         levels=MappingProxyType({}),
         heights=MappingProxyType({}),
         suppressed=0,
-        rows=np.arange(table.height),
+        rows=dealt,
         measures=measures,
         loss=loss,
         precision=None,

@@ -26,8 +26,8 @@ class Anonymized:
     Attributes
     ----------
     frame : frame of the kind that was given
-        What may be released: the rows kept, with their quasi-identifiers generalised. A pandas
-        index is not kept.
+        What may be released: the rows kept, with their quasi-identifiers generalised, in an order
+        drawn by the operating system's randomness. A pandas index is not kept.
     quasi, sensitive : tuple of str
     k : int
         What was asked for; ``measures.k`` is what was reached.
@@ -40,7 +40,8 @@ class Anonymized:
     suppressed : int
         Rows left out.
     rows : array of int64
-        Which rows of the data were kept, in the order of ``frame``. Not for release.
+        Of each row of ``frame``, which row of the data it was. Not for release: it undoes the
+        secret order.
     classes : array of int64
         The class of each row of ``frame``.
     measures : Measures

@@ -114,8 +114,8 @@ def linkage(
     Parameters
     ----------
     release : frame, or a release of `dither.anonymize`
-        What was published. Labels such as ``[20, 30)``, ``<30``, ``130**``, ``{a, b}`` and ``*``
-        are read.
+        What was published. Labels such as ``[20, 30)``, ``20-29``, ``<30``, ``130**``, ``{a, b}``,
+        ``{38 … 46: 9}``, ``1984-Q2`` and ``*`` are read.
     public : frame
         What the attacker knows, a row a person.
     keys : sequence of str
@@ -125,7 +125,8 @@ def linkage(
         of both is one person. To score the attack, which never sees it. Known by itself where
         ``release`` is of `dither.anonymize` and ``public`` is the table that it was made of.
     covers : mapping of str to mapping, optional
-        By column: the values under each label whose text does not say them.
+        By column: the values under each label whose text does not say them. By default those that
+        the release says itself, as those of `dither.anonymize` do.
     name : str, optional
         What the release is called in the verdict.
     seed : int or numpy.random.Generator
@@ -159,6 +160,8 @@ def linkage(
             isinstance(under, Iterable) and not isinstance(under, str) for under in label.values()
         ):
             raise ArgumentError("covers must give, by column, a list of values for each label")
+    if covers is None:
+        covers = getattr(release, "covers", None)
     generator = SimulatedWorld.of(seed)
     real = _truth(truth, release, there.height, known.height)
     candidates, guesses = _looked_up(there, known, by, covers or {}, generator)
@@ -251,8 +254,8 @@ def _looked_up(
         fits = coverage(labels, values, covers.get(name))
         if not fits.any():
             raise ArgumentError(
-                f"keys: no label of column {name!r} fits any value of the public table; "
-                "say with covers= which values are under each label"
+                f"keys: no label of column {name!r} fits any value of the public table; say which "
+                "values are under each label: covers=, or --covers on the command line"
             )
         sides.append((row_codes, person_codes, fits))
     if all(bool((fits.sum(axis=0) <= 1).all()) for *_, fits in sides):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli.files import check_targets
+from dither.cli.files import check_targets, read_table
 from dither.cli.options import FILE
 from dither.cli.waiting import PATIENCE, waiting
 
@@ -57,7 +57,10 @@ Examples:
 @click.option("--mondrian", is_flag=True, help="Cut into boxes; hierarchies only give the order.")
 @click.option("--measure", "only_measure", is_flag=True, help="Measure SOURCE as it stands.")
 @click.option("--seconds", type=click.FloatRange(0), help="Stop then, with the best so far.")
-@click.option("--out", type=FILE, help="Where to write the release: .csv or .parquet.")
+@click.option("--out", type=FILE, help="Where to write the release: .csv or .parquet; - is CSV to "
+              "standard output.")  # fmt: skip
+@click.option("--rows", "secret", type=FILE, help="Where to write which row of SOURCE each row of "
+              "the release was, to score an attack: .csv. A secret.")  # fmt: skip
 @click.option("--plot", type=FILE, help="Where to draw it: .png, .svg or .pdf.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 def anonymize(
@@ -74,6 +77,7 @@ def anonymize(
     only_measure: bool,
     seconds: float | None,
     out: Path | None,
+    secret: Path | None,
     plot: Path | None,
     force: bool,
 ) -> None:
@@ -82,27 +86,32 @@ def anonymize(
     Prints what was done, what it cost, and what it does not protect. An interrupt keeps the best
     release found so far. No ledger is charged: k-anonymity is no guarantee that could be.
     """
+    import polars as pl
+
     from dither import anonymize as room
     from dither.cli.showing import print_paragraphs
 
-    for path, option in ((out, "--out"), (plot, "--plot")):
+    piped = str(out) == "-"
+    for path, option in ((out, "--out"), (plot, "--plot"), (secret, "--rows")):
         if path is not None and path.exists() and not force:
             raise click.UsageError(f"{option}: {str(path)!r} exists; write over it with --force")
-    if out is not None and out.suffix not in (".csv", ".parquet"):
-        raise click.UsageError("--out must end in .csv or .parquet")
-    if out is not None and only_measure:
+    if out is not None and not piped and out.suffix not in (".csv", ".parquet"):
+        raise click.UsageError("--out must end in .csv or .parquet, or be - for standard output")
+    if (out is not None or secret is not None) and only_measure:
         raise click.UsageError("--measure releases nothing, so there is nothing for --out")
+    if secret is not None and secret.suffix != ".csv":
+        raise click.UsageError("--rows must end in .csv")
     if closeness is not None and distance is None:
         raise click.UsageError("--t needs --distance: the number means nothing without it")
     if suppress is not None and (mondrian or only_measure):
         raise click.UsageError("--suppress is for hierarchies; --mondrian leaves out no row")
-    check_targets(table=out, picture=plot)
+    check_targets(table=None if piped else out, picture=plot)
     known, wanted = _columns(quasi), _columns(sensitive)
     if not wanted and (diversity is not None or closeness is not None):
         raise click.UsageError("--l and --t are about a column: name it with --sensitive")
     with waiting("reading"):
         trees = _hierarchies(hierarchies)
-        frame = _read(source, [name for name, tree in trees.items() if _of_texts(tree)])
+        frame = read_table(source, [name for name, tree in trees.items() if _of_texts(tree)])
     bare = [name for name in known if name in frame.columns and name not in trees]
     if bare and set(trees) <= set(known) and not mondrian and not only_measure:
         raise click.UsageError(
@@ -131,15 +140,26 @@ def anonymize(
                 found = room.generalize(
                     frame, known, trees, k, suppress or "0.05", progress=progress, **common
                 )
-        if out is not None:
+        # Before the release, whose reader may wait for both.
+        if secret is not None:
+            _write(pl.DataFrame({"row": found.rows}), secret)
+        if piped:
+            sys.stdout.buffer.write(found.frame.write_csv().encode())
+            sys.stdout.flush()
+        elif out is not None:
             _write(found.frame, out)
-    print_paragraphs(*found.summary().splitlines())
-    if out is not None:
-        click.echo(f"release: {out}")
+    if piped:
+        click.echo(found.summary(), err=True)
+    else:
+        print_paragraphs(*found.summary().splitlines())
+        if out is not None:
+            click.echo(f"release: {out}")
+    if secret is not None:
+        click.echo(f"secret: {secret} undoes the order of the rows; release it to nobody", err=True)
     if plot is not None:
         with waiting("drawing"):
             found.plot(plot)
-        click.echo(f"picture: {plot}")
+        click.echo(f"picture: {plot}", err=piped)
 
 
 def _columns(text: str) -> list[str]:
@@ -190,67 +210,6 @@ def _of_texts(tree: object) -> bool:
     from dither.anonymize.rules import of_numbers_or_dates
 
     return not of_numbers_or_dates(tree)
-
-
-def _read(path: Path, texts: list[str]) -> pl.DataFrame:
-    import polars as pl
-
-    if not path.is_file():
-        raise click.UsageError(f"there is no file {str(path)!r}")
-    try:
-        if path.suffix == ".parquet":
-            return pl.read_parquet(path)
-        return _read_csv(path, texts)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        # What it says may quote a line of the file.
-        raise click.UsageError(f"{str(path)!r} cannot be read as a table") from error
-
-
-def _read_csv(path: Path, texts: list[str]) -> pl.DataFrame:
-    """The table, where columns not to be read as texts become numbers and dates if all of one do.
-
-    Spaces around names and cells are left out where names have them.
-    """
-    import polars as pl
-
-    separator, source = _separator(path), path.read_bytes()
-    names = pl.read_csv(source, n_rows=0, separator=separator).columns
-    if len(names) > 1:
-        source = source.rstrip() + b"\n"  # an empty line at the end is nobody
-    if any(name != name.strip() for name in names):
-        spaced = pl.read_csv(source, separator=separator, infer_schema=False)
-        bare = spaced.select(pl.all().str.strip_chars()).rename(str.strip)
-        source, separator, names = bare.write_csv().encode(), ",", bare.columns
-    frame = pl.read_csv(
-        source,
-        separator=separator,
-        infer_schema_length=None,
-        schema_overrides=dict.fromkeys((n for n in texts if n in names), pl.String),
-    )
-    return frame.with_columns(_dated(frame[name]) for name in names if name not in texts)
-
-
-def _dated(column: pl.Series) -> pl.Series:
-    """Texts as dates, where the first looks like one and all are."""
-    import polars as pl
-
-    if column.dtype != pl.String:
-        return column
-    first = column.drop_nulls().head(1)
-    if not first.str.contains(r"^\d{1,4}[-/]\d{1,2}[-/]\d{1,4}").any():
-        return column
-    for parse in (column.str.to_date, column.str.to_datetime):
-        # A text that is no date is no error: the column stays as it is.
-        with contextlib.suppress(pl.exceptions.PolarsError):
-            return parse()
-    return column
-
-
-def _separator(path: Path) -> str:
-    """What divides the names in the first line, where no comma does."""
-    with path.open("rb") as file:
-        names = file.readline(1 << 16)
-    return next((mark for mark in (",", ";", "\t") if mark.encode() in names), ",")
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:

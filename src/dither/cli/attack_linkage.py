@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli.files import check_targets
+from dither.cli.files import check_targets, read_table
 from dither.cli.options import FILE
 from dither.cli.waiting import waiting
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["linkage"]
 
-TABLE = click.Path(dir_okay=False, exists=True, path_type=Path)
+TABLE = click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
 
 
 @click.command(
@@ -26,6 +27,8 @@ Examples:
   dither attack linkage                                     a real survey, raw and 10-anonymous
   dither attack linkage release.csv voters.csv --keys age,zip,sex
   dither attack linkage release.csv --keys age,zip --sensitive illness
+  dither anonymize people.csv --quasi age,zip --mondrian --out - \
+    | dither attack linkage - people.csv --keys age,zip
 """,
 )
 @click.argument("release", type=TABLE, required=False)
@@ -36,6 +39,11 @@ Examples:
 @click.option(
     "--same-order", is_flag=True, help="Row i of both files is one person: score the attack."
 )
+@click.option("--truth", type=FILE,
+              help="What dither anonymize --rows wrote, of PUBLIC: score the attack.")  # fmt: skip
+@click.option("--covers", "meanings", multiple=True, metavar="COLUMN=FILE",
+              help="What labels stand for: a hierarchy, as --hierarchy of dither anonymize takes "
+              "it, or JSON, {label: [values]}; may be repeated.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--plot", "picture", type=FILE, help="Draw it: .png, .svg, .pdf.")
 def linkage(
@@ -45,19 +53,24 @@ def linkage(
     sensitive: str | None,
     value: str | None,
     same_order: bool,
+    truth: Path | None,
+    meanings: tuple[str, ...],
     seed: int,
     picture: Path | None,
 ) -> None:
     """Look people of a PUBLIC table up in a RELEASE, and read the answers of their classes.
 
-    Labels such as [20, 30), <30, 130**, {a, b} and * are understood. Without files it attacks a
-    survey of 6,366 women: how many are alone with what a neighbour knows, before and after the
-    survey is made 10-anonymous.
+    Labels such as [20, 30), 20-29, <30, 130**, {a, b}, 1984-Q2 and * are understood; others need
+    --covers. RELEASE may be - for CSV from standard input. Without files it attacks a survey of
+    6,366 women: how many are alone with what a neighbour knows, before and after the survey is made
+    10-anonymous.
     """
     check_targets(picture=picture)
     if release is None:
-        if keys or sensitive or same_order:
-            raise click.UsageError("--keys, --sensitive and --same-order go with RELEASE")
+        if keys or sensitive or same_order or truth or meanings:
+            raise click.UsageError(
+                "--keys, --sensitive, --same-order, --truth and --covers go with RELEASE"
+            )
         _survey(seed, picture)
         return
     known = [name.strip() for name in keys.split(",") if name.strip()]
@@ -67,12 +80,20 @@ def linkage(
         raise click.UsageError("give PUBLIC, to find people; or --sensitive, to read classes")
     from dither import attack
 
-    rows = _read(release)
+    if same_order and truth is not None:
+        raise click.UsageError("--truth says whose row is whose: leave out --same-order")
+    if truth is not None and public is None:
+        raise click.UsageError("--truth scores who is found in PUBLIC: give it")
+    covers = _covers(meanings)
+    rows = read_table(release)
     results: list[Any] = []
     if public is not None:
-        truth = "position" if same_order else None
+        people = read_table(public)
+        real = _truth(truth, same_order, people.height)
         with waiting("looking people up"):
-            results.append(attack.linkage(rows, _read(public), known, truth=truth, seed=seed))
+            results.append(
+                attack.linkage(rows, people, known, covers=covers, truth=real, seed=seed)
+            )
     if sensitive is not None:
         with waiting("reading classes"):
             results.append(attack.homogeneity(rows, known, sensitive, seed=seed))
@@ -86,16 +107,52 @@ def linkage(
         click.echo(f"picture: {picture}")
 
 
-def _read(path: Path) -> pl.DataFrame:
-    import polars as pl
+def _covers(asked: tuple[str, ...]) -> dict[str, dict[str, list[Any]]] | None:
+    """By column, the values under each label: of hierarchies as --hierarchy takes them, or JSON."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    for text in asked:
+        name, sign, file = text.partition("=")
+        path = Path(file)
+        if not sign or not path.is_file():
+            raise click.UsageError(f"--covers {name}=...: there is no such file")
+        if path.suffix == ".json":
+            found[name] = _listed(path)
+            continue
+        from dither.anonymize import hierarchy
 
+        under = found.setdefault(name, {})
+        for value, *labels in hierarchy(path).frame.iter_rows():
+            for label in labels:
+                if label is not None:
+                    under.setdefault(label, []).append(value)
+    return found or None
+
+
+def _listed(path: Path) -> dict[str, list[Any]]:
     try:
-        if path.suffix == ".parquet":
-            return pl.read_parquet(path)
-        return pl.read_csv(path, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        # What it says may quote a line of the file.
-        raise click.UsageError(f"{str(path)!r} cannot be read as a table") from error
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"--covers: {str(path)!r} cannot be read as JSON") from error
+    if not isinstance(told, dict) or not all(isinstance(v, list) for v in told.values()):
+        raise click.UsageError('--covers: JSON must be {"label": [values], ...}')
+    return told
+
+
+def _truth(path: Path | None, same_order: bool, people: int) -> Any:
+    """Of each person the row of the release: from what ``dither anonymize --rows`` wrote."""
+    import numpy as np
+
+    if path is None:
+        return "position" if same_order else None
+    rows = read_table(path)
+    if rows.columns != ["row"] or not rows["row"].dtype.is_integer():
+        raise click.UsageError("--truth must be a file that dither anonymize --rows wrote")
+    source = rows["row"].to_numpy()
+    if source.size and not 0 <= source.min() <= source.max() < people:
+        raise click.UsageError("--truth is of another table: PUBLIC has fewer rows")
+    found = np.full(people, -1, dtype=np.int64)
+    found[source] = np.arange(source.size)
+    return found
 
 
 def _typed(rows: pl.DataFrame, column: str, text: str) -> Any:
