@@ -5,9 +5,10 @@ to be rounded at 1/2:
 
 - *least squares*, min ‖Qx - a‖²: one Cholesky factor of QᵀQ. Its error has the covariance
   σ²(QᵀQ)⁻¹, so its success is known in advance (`predicted_success`).
-- *box*, the same with 0 <= x <= 1: ADMM on the Gram matrix alone, with one more factor.
+- *box*, the same with 0 <= x <= 1: ADMM on the Gram matrix alone, with one more factor. The best of
+  the three for exact, rounded, bounded and Gaussian answers.
 - *l1*, min ‖Qx - a‖₁ with 0 <= x <= 1: the decoder of Dwork, McSherry and Talwar, which shrugs off
-  answers that are wrong by any amount. ADMM: ::
+  answers that are wrong by any amount, and is better for Laplace noise. ADMM: ::
 
       x <- argmin of ‖Qx - a - z + u‖² + g‖x - w + v‖²,  z <- shrink(Qx - a + u),  w <- clip(x + v)
 

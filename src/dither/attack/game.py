@@ -71,6 +71,9 @@ class Release:
         The standard deviation of an answer's noise, where it is known.
     error : float, optional
         The largest error of any answer, where it is known.
+    outliers : bool
+        Whether some answers err far more than most, as under Laplace noise or corruption. Who knows
+        how answers are made chooses the attack by it.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Release:
     loss: Loss | None = None
     sigma: float | None = None
     error: float | None = None
+    outliers: bool = False
 
     @property
     def epsilon(self) -> float | None:

@@ -123,6 +123,7 @@ def laplace(scale: float) -> Release:
         f"Laplace noise, scale {b:g}",
         lambda d, q, rng: sums(d, q) + rng.laplace(0.0, b, len(q)),
         sigma=b * math.sqrt(2.0),
+        outliers=True,
     )
 
 
@@ -162,7 +163,9 @@ def corrupted(share: float, *, adversarial: bool = True) -> Release:
     For random queries the answers of two opposite databases differ by nearly normal amounts g.
     Least deviations prefers the wrong database once the corrupted |g| outweigh the others, that is
     where E[|g|; |g| > t] = E[|g|]/2, so t = √(2 ln 2) and the share is 2(1 - Φ(t)) = 0.239: the
-    constant of Dwork, McSherry and Talwar. Random corruption is far easier for the attacker.
+    constant of Dwork, McSherry and Talwar, for ever more queries a person (m/n to infinity). Few
+    queries bear less: see the page on subset sums. Random corruption is far easier for the
+    attacker.
 
     Examples
     --------
@@ -186,7 +189,7 @@ def corrupted(share: float, *, adversarial: bool = True) -> Release:
         return answers
 
     kind = "adversarially" if adversarial else "at random"
-    return Release(f"{100 * rho:g} % of answers corrupted {kind}", publish)
+    return Release(f"{100 * rho:g} % of answers corrupted {kind}", publish, outliers=True)
 
 
 def midpoint(error: float) -> Release:
@@ -230,6 +233,7 @@ def private(
     *,
     name: str | None = None,
     sigma: float | None = None,
+    outliers: bool = False,
 ) -> Release:
     """A private release of all answers, as a black box.
 
@@ -243,6 +247,8 @@ def private(
     name : str, optional
     sigma : float, optional
         The standard deviation of an answer's noise, which is no secret.
+    outliers : bool
+        Whether its noise has far outliers, as Laplace noise has; no secret either.
 
     Returns
     -------
@@ -263,7 +269,7 @@ def private(
     )
     epsilon = release.epsilon
     said = f"private, ε = {epsilon:.4g}" if epsilon is not None else f"private, {loss.describe()}"
-    return Release(name or said, release.publish, loss, sigma)
+    return Release(name or said, release.publish, loss, sigma, outliers=outliers)
 
 
 def _amount(name: str, value: float) -> float:

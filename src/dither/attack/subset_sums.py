@@ -52,7 +52,9 @@ def subset_sums(
         `rounded`, `corrupted`, `midpoint` or `private` of this room. The exhaustive search needs
         one with a known error.
     method : {"l1", "least squares", "box"}, optional
-        The decoder of random queries: least deviations unless said otherwise.
+        The decoder of random queries. By default the better one for the noise, which is no secret:
+        least deviations ("l1") where some answers err far more than most, as under Laplace noise
+        and corruption; else least squares in a box. The verdict names it.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def subset_sums(
             f"{people * asked:,} numbers; the most is {LARGEST:,}, so ask at most "
             f"{LARGEST // people:,} queries"
         )
-    name = "l1" if method is None else method
+    name = method or ("l1" if release.outliers else "box")
     if name not in DECODERS:
         raise ArgumentError(f"unknown method{nearest(str(name), DECODERS)}")
     decode = DECODERS[name]

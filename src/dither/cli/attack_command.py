@@ -224,7 +224,8 @@ Examples:
               help=f"One of {', '.join(_NOISES)}; may be repeated.")  # fmt: skip
 @click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
               help="A private release of all answers; may be repeated.")  # fmt: skip
-@click.option("--method", type=click.Choice(["l1", "least squares", "box"]), help="The decoder.")
+@click.option("--method", type=click.Choice(["l1", "least squares", "box"]),
+              help="The decoder.  [default: the better one for the noise]")  # fmt: skip
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
               help="Of secrets and simulated noise, not of private releases.")  # fmt: skip
@@ -302,6 +303,7 @@ def _private(epsilon: Fraction, queries: int) -> Release:
         queries * privacy.discrete_laplace(float(scale)),
         name=f"private, ε = {float(epsilon):g}",
         sigma=math.sqrt(2.0) * float(scale),
+        outliers=True,
     )
 
 

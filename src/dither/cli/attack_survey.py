@@ -122,6 +122,7 @@ def private_sums(epsilon: Fraction, queries: int) -> Release:
         lambda answers: answers + discrete_laplace(scale, len(answers)),
         queries * privacy.discrete_laplace(float(scale)),
         name=f"private, ε = {float(epsilon):g}",
+        outliers=True,
     )
 
 
