@@ -207,3 +207,50 @@ def test_bars_say_their_numbers() -> None:
     for mark in ("width:25.0%", "left:12.5%", "left:75.0%", "25.0 %"):
         assert mark in bar
     assert "no attack exceeds 75.0 % on average" in Page("t", "l", [step], "f").html()
+
+
+@pytest.mark.parametrize(
+    "way", [["--mondrian"], ["--hierarchy", "job=JOBS", "--hierarchy", "age=10"]]
+)
+def test_anonymising_and_linkage_are_one_pipe(way: list[str], tmp_path: Path) -> None:
+    """What one writes to standard output the other reads, labels and codes included; the rows are
+    in another order, which only the secret file undoes."""
+    people, jobs, secret = (tmp_path / name for name in ("people.csv", "jobs.csv", "rows.csv"))
+    names = ["nurse", "surgeon", "clerk", "cashier"]
+    lines = [f"{20 + i % 30},{names[i % 4]},0{1000 + i}" for i in range(120)]
+    people.write_text("age,job,zip\n" + "\n".join(lines) + "\n")
+    jobs.write_text("nurse;care\nsurgeon;care\nclerk;office\ncashier;office\n")
+    given = [text.replace("JOBS", str(jobs)) for text in way]
+    command = ["anonymize", str(people), "--quasi", "age,job", "--k", "4", *given]
+    made = CliRunner().invoke(main, [*command, "--out", "-", "--rows", str(secret)])
+    assert made.exit_code == 0, made.output
+    rows = made.stdout.splitlines()
+    assert rows[0] == "age,job,zip"
+    zips = [row.rsplit(",", 1)[1] for row in rows[1:]]
+    assert sorted(zips) == [line.rsplit(",", 1)[1] for line in lines]
+    assert zips != sorted(zips)
+    told = CliRunner().invoke(
+        main,
+        ["attack", "linkage", "-", str(people), "--keys", "age,job", "--truth", str(secret)]
+        + (["--covers", f"job={jobs}"] if "job" in str(way) else []),
+        input=made.stdout,
+    )
+    assert told.exit_code == 0, told.output
+    assert "120 fit some row; 0 fit exactly one" in told.output
+    assert "Guessed right" in told.output
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--covers", "age=nowhere.csv"], "no such file"),
+        (["--truth", "nowhere.csv"], "no file"),
+        (["--truth", "RELEASE"], "dither anonymize --rows wrote"),
+        (["--same-order", "--truth", "RELEASE"], "leave out --same-order"),
+    ],
+)
+def test_what_cannot_be_read_is_named(files: tuple[str, str], more: list[str], said: str) -> None:
+    """A wrong file is refused in one line."""
+    release, public = files
+    given = [text.replace("RELEASE", release) for text in more]
+    assert said in run("linkage", release, public, "--keys", "age", *given, code=2)
