@@ -77,9 +77,30 @@ WAYS = {
     "text of an exception": lambda v: generated_error(text=f"saw {v}"),
     "attribute of an exception": lambda v: generated_error(code=v),
     "cause of an exception": lambda v: generated_error(cause=v),
+    "slot of an exception": lambda v: slotted_error(v),
     "warning": lambda v: warnings.warn(f"kept {v}", stacklevel=1),
     "warned of": lambda v: warnings.warn("odd", [UserWarning, FutureWarning][v], stacklevel=1),
 }
+
+
+class Unwritable:
+    """A key whose text nobody gets."""
+
+    def __repr__(self):
+        raise RuntimeError
+
+
+class SlottedError(Exception):
+    """One that keeps what it saw in a slot."""
+
+    __slots__ = ("seen",)
+
+
+def slotted_error(value):
+    """An exception with a slot."""
+    error = SlottedError()
+    error.seen = value
+    raise error
 
 
 def generated_error(text="failed", code=None, cause=None):
@@ -175,6 +196,19 @@ def test_what_cannot_be_seen_is_told():
     found = audit(lambda d: lambda: d, 0, 1, 1, samples=400)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert "returns function, which cannot be looked into" in found.summary()
+
+
+def test_keys_that_cannot_be_written_are_borne():
+    """What lies under them is seen; that they were not is told."""
+    words = SimulatedWords(47)
+
+    def mechanism(data):
+        shown = int(bernoulli(Fraction(9, 10), 1, words=words)[0]) ^ data
+        return {Unwritable(): shown, Unwritable(): shown}
+
+    found = audit(mechanism, 0, 1, 1, samples=600)
+    assert found.verdict is Verdict.VIOLATED
+    assert "returns Unwritable, which cannot be looked into" in found.summary().replace("\n", " ")
 
 
 def test_one_noise_in_coordinates_far_apart():

@@ -68,7 +68,7 @@ def raised(error: BaseException, depth: int = 0) -> Raised:
     except Exception:  # an exception that cannot be written has no text to see
         text = ""
     held: list[Any] = [a for a in error.args if not isinstance(a, str)]
-    attributes = {k: v for k, v in vars(error).items() if not isinstance(v, BaseException)}
+    attributes = {k: v for k, v in _held(error).items() if not isinstance(v, BaseException)}
     if attributes:
         held.append(attributes)
     cause = error.__cause__ or error.__context__
@@ -199,9 +199,16 @@ def _inside(value: Any, parts: Parts) -> Sequence[Any] | None:
 
 def _ordered(given: list[Any], parts: Parts) -> list[Any]:
     """Keys in a fixed order; in which one they were given is an outcome too."""
-    places = sorted(range(len(given)), key=lambda i: repr(given[i]))
+    places = sorted(range(len(given)), key=lambda i: _written(given[i]))
     parts.orders.append(tuple(places))
     return [given[i] for i in places]
+
+
+def _written(value: Any) -> str:
+    try:
+        return masked(repr(value))
+    except Exception:  # what cannot be written stays where its type is
+        return type(value).__name__
 
 
 def _form(value: Any) -> Hashable:
@@ -229,10 +236,16 @@ def _told(reader: Callable[[], Any], parts: Parts) -> Sequence[Any] | None:
 
 def _attributes(value: Any) -> Sequence[Any] | None:
     """What an object that compares by identity holds, or None where nothing is to be seen."""
+    held = _held(value)
+    return [held[name] for name in sorted(held)] if held else None
+
+
+def _held(value: Any) -> dict[str, Any]:
+    """The attributes of an object, in its dictionary or in slots."""
     held = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if hasattr(value, name):
                 held[name] = getattr(value, name)
-    return [held[name] for name in sorted(held)] if held else None
+    return held
