@@ -6,6 +6,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import settings
+
+# No test measures time.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 QUASI = ["age", "yrs_married", "children", "religious", "educ", "occupation"]
 COVERS: dict[str, dict[Any, list[Any]]] = {

@@ -57,8 +57,9 @@ class Membership:
     allowed : Allowed or None
         The curve that its loss allows.
     verdict : Verdict
-        Of guesses by the attack's own threshold. *Violated* where these, the area or the curve are
-        beyond the loss; all are tested at once, at ``1 - confidence``.
+        Of guesses by the attack's own threshold. *Violated* where these, the area or the curve of a
+        statistic, or guesses about the highest and lowest scores of models, are beyond the loss;
+        all are tested at once, at ``1 - confidence``.
     """
 
     method: str
@@ -77,6 +78,10 @@ class Membership:
         """True alarms at a rate of false alarms."""
         return self.roc.tpr(fpr)
 
+    @property
+    def _of_models(self) -> bool:
+        return self.verdict.score.targets[0] > 1
+
     def __str__(self) -> str:
         return self.summary()
 
@@ -90,7 +95,8 @@ class Membership:
             lines[0] += f"   allowed {self.allowed.area:.4f}"
             lines[1] += f"   allowed {float(self.allowed.tpr(0.01)):.4f}"
             level = 1.0 - self.verdict.confidence
-            lines.append(f"guesses, area and curve are tested at once, at {100 * level:.3g} %")
+            what = "guesses of many thresholds" if self._of_models else "guesses, area and curve"
+            lines.append(f"{what} are tested at once, at {100 * level:.3g} %")
         return "\n".join([*lines, self.verdict.summary()])
 
     def plot(self, path: str | Path | None = None) -> Figure:

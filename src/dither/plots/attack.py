@@ -173,8 +173,9 @@ def _points(axes: Axes, some: Any, colour: str, marker: str, label: str, *, upri
 def _levels(axes: Axes, shown: list[Verdict], line: Any) -> None:
     """The prior and the two controls, which every picture of a success shows."""
     line(shown[0].prior, color=MUTED, linewidth=1, linestyle=":", label="prior: guessing blindly")
+    bare = " or ".join(dict.fromkeys(v.bare for v in shown))
     for name, label, style, colour in (
-        ("control", "control: the bare truth", "-.", COLOURS[1]),
+        ("control", f"control: {bare}", "-.", COLOURS[1]),
         ("null", "control: a stranger's release", (0, (1, 3)), COLOURS[3]),
     ):
         scores = [getattr(v, name) for v in shown if getattr(v, name) is not None]
