@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize import by_definition as law
-from dither.anonymize import l_diversity, measure, mondrian, t_closeness
+from dither.anonymize import generalize, intervals, l_diversity, measure, mondrian, t_closeness
 from dither.errors import ArgumentError
 
 ROWS = st.lists(
@@ -171,3 +171,25 @@ def test_an_interrupt_leaves_whole_boxes(step, late, monkeypatch) -> None:
     assert found.frame.group_by("x", "y").len()["len"].min() >= 5
     assert found.measures.sizes.sum() == 200
     assert found.measures.k >= 5
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "arrow"])
+@pytest.mark.parametrize("way", ["boxes", "columns"])
+def test_rows_come_in_a_secret_order(way, kind) -> None:
+    """Not that of the data (by luck once in 60!), and another each time; ``rows`` undoes it, and
+    classes go with the rows."""
+    table = pl.DataFrame({"a": [i % 6 for i in range(60)], "id": range(60)})
+    given = {"polars": table, "pandas": table.to_pandas(), "arrow": table.to_arrow()}[kind]
+    if way == "boxes":
+        made = [mondrian(given, ["a"], 20) for _ in range(2)]
+    else:
+        made = [generalize(given, ["a"], {"a": intervals([3])}, 20, 0) for _ in range(2)]
+    orders = []
+    for found in made:
+        frame = pl.DataFrame(found.frame)
+        assert frame["id"].to_list() == found.rows.tolist()
+        by_class = frame.with_columns(of=found.classes).group_by("of").agg(pl.col("a").n_unique())
+        assert by_class["a"].to_list() == [1] * by_class.height
+        orders.append(found.rows.tolist())
+    assert sorted(orders[0]) == list(range(60))
+    assert orders[0] != list(range(60)) != orders[1] != orders[0]
