@@ -107,6 +107,8 @@ def test_subset_sums_side_by_side(tmp_path: Path) -> None:
     assert "100.0 %" in rows[0]
     assert "all" in rows[0]
     assert "private, ε = 1" in rows[2]
+    told = " ".join(shown.output.split())
+    assert "Least squares in a box against exact answers; least deviations against 10 %" in told
     assert (tmp_path / "sums.png").exists()
 
 

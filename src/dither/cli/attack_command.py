@@ -328,7 +328,7 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
     first = verdicts[0]
     lines = [
         "",
-        f"{first.attack.capitalize()}; {len(first.score.hits)} runs of "
+        f"{_attacks(verdicts)}; {len(first.score.hits)} run{'s' * (len(first.score.hits) > 1)} of "
         f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
         f"{_share(first.prior)}. Intervals are nominal, at {100 * first.confidence:g} %.",
     ]
@@ -338,6 +338,17 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
         "Consistent is not safe: another attack may do better, none beyond what is allowed."
     )
     print_paragraphs(*lines)
+
+
+def _attacks(verdicts: list[Verdict]) -> str:
+    """Which decoder was tried on what: the noise chooses it."""
+    by: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        by.setdefault(verdict.attack, []).append(verdict.release)
+    if len(by) == 1:
+        return next(iter(by)).capitalize()
+    parts = [f"{name} against {', '.join(releases)}" for name, releases in by.items()]
+    return "; ".join(parts).capitalize()
 
 
 def _share(value: float) -> str:
