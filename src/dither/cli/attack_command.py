@@ -332,8 +332,13 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
         f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
         f"{_share(first.prior)}. Intervals are nominal, at {100 * first.confidence:g} %.",
     ]
-    if told := first.controls():
-        lines.append(told)
+    controls = [v.control.share for v in verdicts if v.control is not None]
+    nulls = [v.null.share for v in verdicts if v.null is not None]
+    if controls and nulls:
+        lines.append(
+            f"Controls: at least {_share(min(controls))} of the bare truth, at most "
+            f"{_share(max(nulls))} from a stranger's release."
+        )
     lines.append(
         "Consistent is not safe: another attack may do better, none beyond what is allowed."
     )
