@@ -353,7 +353,8 @@ def _attacks(verdicts: list[Verdict]) -> str:
     if len(by) == 1:
         return next(iter(by)).capitalize()
     parts = [f"{name} against {', '.join(releases)}" for name, releases in by.items()]
-    return "; ".join(parts).capitalize()
+    told = "; ".join(parts)
+    return told[:1].upper() + told[1:]
 
 
 def _share(value: float) -> str:
