@@ -66,7 +66,10 @@ def test_planted_bugs_in_a_table(run, monkeypatch):
 def test_every_mechanism(run):
     """A short audit of all: none is accused. At this confidence it errs once in 150,000 runs."""
     result = run("--all", "--samples", "600", "--confidence", "0.9999999")
-    assert result.exit_code == 0, result.output
+    # A key near the threshold is shown once in 190 calls: among so few, perhaps never.
+    idle = [line for line in result.output.splitlines() if " inconclusive " in line]
+    assert all(line.startswith("key threshold") or line.startswith("confidence") for line in idle)
+    assert result.exit_code == (3 if idle else 0), result.output
     assert f"0 of {len(CATALOGUE)} violated" in result.output
     assert "quantile tree" in result.output
     assert "Not refuted is not verified" in result.output
