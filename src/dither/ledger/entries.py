@@ -17,8 +17,22 @@ from typing import Any
 
 from dither.errors import ArgumentError
 from dither.privacy.charge import Charge
+from dither.privacy.promise import Promise
 
-__all__ = ["FIRST", "UNIT", "Amounts", "Entry", "Record", "canonical", "digest", "now"]
+__all__ = [
+    "FIRST",
+    "UNIT",
+    "Amounts",
+    "Entry",
+    "Record",
+    "Tables",
+    "canonical",
+    "digest",
+    "now",
+    "promise_of",
+    "tables_json",
+    "tables_of",
+]
 
 UNIT = Fraction(1, 10**18)
 """The grain of the ledger: every amount is rounded up to a whole number of these."""
@@ -26,8 +40,11 @@ UNIT = Fraction(1, 10**18)
 FIRST = "0" * 64
 """What stands for the hash before the first entry."""
 
-DOMAIN = b"dither ledger entry 1\n"
+DOMAIN = b"dither ledger entry 2\n"
 """Prefixed to what is hashed, so that no hash of an entry is the hash of anything else."""
+
+Tables = Mapping[str, tuple[Promise, str]]
+"""By table: the promise that it is charged under, and how its rows are told to belong to a unit."""
 
 INFINITE = "infinite"
 _LARGEST = 10**1000
@@ -48,8 +65,8 @@ class Amounts:
         up = charge.rounded_up(UNIT)
         return cls(_units(up.epsilon), _units(up.delta), _units(up.rho), _units(up.rho_delta))
 
-    def charge(self) -> Charge:
-        """The charge that these amounts say.
+    def charge(self, promise: Promise | None) -> Charge:
+        """The charge that these amounts say, under a promise.
 
         Raises
         ------
@@ -57,7 +74,11 @@ class Amounts:
             A column holds something else than a whole number.
         """
         return Charge(
-            _amount(self.epsilon), _finite(self.delta), _amount(self.rho), _finite(self.rho_delta)
+            _amount(self.epsilon),
+            _finite(self.delta),
+            _amount(self.rho),
+            _finite(self.rho_delta),
+            promise,
         )
 
 
@@ -75,6 +96,8 @@ class Record:
     rho: str | None
     rho_delta: str | None
     totals: str
+    promise: str | None
+    tables: str
     budget: str | None
     note: str
     answers: int | None
@@ -122,12 +145,14 @@ class Record:
     def entry(self) -> Entry:
         """The record as people read it."""
         amounts = self.amounts()
+        promise = promise_of(self.promise)
         return Entry(
             number=self.number,
             time=datetime.fromisoformat(self.time),
             kind=self.kind,
             accounts=tuple(json.loads(self.totals)),
-            charge=None if amounts is None else amounts.charge(),
+            promise=promise,
+            charge=None if amounts is None else amounts.charge(promise),
             note=json.loads(self.note),
             token=self.token,
             request=self.request,
@@ -155,6 +180,8 @@ class Entry:
         ``"genesis"``, ``"account"``, ``"amend"``, ``"charge"`` or ``"answer"``.
     accounts : tuple of str
         The accounts that it touches.
+    promise : Promise or None
+        The unit and the neighbours of those accounts, and of what it charges.
     charge : Charge or None
         What it charges to each of them, rounded up to ``UNIT``.
     note : mapping
@@ -173,6 +200,7 @@ class Entry:
     time: datetime
     kind: str
     accounts: tuple[str, ...]
+    promise: Promise | None
     charge: Charge | None
     note: Mapping[str, Any]
     token: str | None
@@ -181,6 +209,32 @@ class Entry:
     answers: int | None
     answer: str | None
     hash: str
+
+
+def promise_of(text: str | None) -> Promise | None:
+    """The promise that a column holds.
+
+    Raises
+    ------
+    ArgumentError, ValueError
+        It holds something else.
+    """
+    return None if text is None else Promise.from_dict(json.loads(text))
+
+
+def tables_of(text: str) -> dict[str, tuple[Promise, str]]:
+    """The tables that have been charged so far, as the column ``tables`` holds them."""
+    return {
+        name: (Promise.from_dict(held["promise"]), str(held["by"]))
+        for name, held in json.loads(text).items()
+    }
+
+
+def tables_json(tables: Tables) -> str:
+    """Tables as the column ``tables`` holds them."""
+    return canonical(
+        {name: {"promise": p.to_dict(), "by": by} for name, (p, by) in tables.items()}, "tables"
+    )
 
 
 def now() -> str:

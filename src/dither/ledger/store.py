@@ -179,9 +179,15 @@ def _check_format(connection: Connection, path: Path) -> None:
     # No file is ever read past SQLite: closing a second handle would drop its locks.
     application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
     version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    if application != APPLICATION:
+    if application != APPLICATION or version < 1:
         raise LedgerCorruptError(
             f"{path.name} is empty or no ledger: restore it from a copy, or name another file"
+        )
+    if version < FORMAT:
+        raise LedgerVersionError(
+            f"{path.name} is written in format {version}, whose accounts do not say which unit "
+            "and which neighbours they protect, so nothing can be added to them: keep the file, "
+            "and begin a new ledger with caps that are lower by what this one has spent"
         )
     if version > FORMAT:
         raise LedgerVersionError(

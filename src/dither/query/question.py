@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import warnings
@@ -18,7 +17,7 @@ from dither.numeric import check_confidence
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
 from dither.query.answers import answer_of
-from dither.query.certificate import certificate_of
+from dither.query.certificate import Request, certificate_of
 from dither.query.desk import Desk
 from dither.query.explain import Explanation, explain
 from dither.query.noising import add_noise
@@ -184,16 +183,17 @@ class Question:
         self._desk.check_open()
         confidence = check_confidence(confidence)
         priced = self._price(epsilon, delta)
-        request = self._request(priced, confidence)
+        asked = Request.of(priced, confidence, self._desk.policy)
         self._desk.engine.prepare(self._plan.job, self._plan.schema)
-        self._desk.open_accounts()
+        accounts = self._desk.open_accounts(priced.promise)
         try:
             charged = self._desk.ledger.charge(
-                list(self._desk.accounts),
+                accounts,
                 priced.charge,
                 token=secrets.token_hex(16) if token is None else token,
-                request=request,
+                request=asked.digest,
                 note={"query": self.sql, "policy": self._desk.policy},
+                tables=self._desk.tables(self._plan),
             )
         except BudgetError as error:
             raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(priced)}") from None
@@ -201,7 +201,7 @@ class Question:
             assert charged.answer is not None
             return Release(json.loads(charged.answer), replayed=True)
         try:
-            stored = self._answered(priced, confidence, request, charged)
+            stored = self._answered(priced, confidence, asked, charged)
         except EngineError:
             raise
         except Exception:
@@ -216,7 +216,7 @@ class Question:
         return Release(stored)
 
     def _answered(
-        self, priced: Priced, confidence: float, request: str, charged: Charged
+        self, priced: Priced, confidence: float, asked: Request, charged: Charged
     ) -> dict[str, Any]:
         """Run what was charged for: exact integers come in, and leave with noise."""
         answer = self._desk.engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
@@ -225,10 +225,9 @@ class Question:
         certificate = certificate_of(
             priced,
             sql=self.sql,
-            request=request,
-            confidence=confidence,
-            policy=self._desk.policy,
-            accounts=tuple(self._desk.accounts),
+            asked=asked,
+            tables=self._desk.tables(self._plan),
+            accounts=tuple(self._desk.accounts(priced.promise.unit)),
             ledger=self._desk.ledger.id,
             entry=charged.entry,
             entry_hash=charged.hash,
@@ -252,7 +251,8 @@ class Question:
 
     def _what_fits(self, priced: Priced) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
-        balances = [(b.caps, b.spent) for b in map(self._desk.ledger.balance, self._desk.accounts)]
+        accounts = self._desk.accounts(priced.promise.unit)
+        balances = [(b.caps, b.spent) for b in map(self._desk.ledger.balance, accounts)]
 
         def fits(epsilon: Fraction, delta: Fraction) -> bool:
             try:
@@ -272,17 +272,6 @@ class Question:
                 other = "" if delta == priced.delta else f" and delta = {float(delta):.3g}"
                 return f"The same query fits with epsilon = {float(best):g}{other}."
         return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
-
-    def _request(self, priced: Priced, confidence: float) -> str:
-        body = {
-            "sql": self.sql,
-            "plan": repr(self._plan.query),
-            "epsilon": str(priced.epsilon),
-            "delta": str(priced.delta),
-            "confidence": confidence,
-            "policy": self._desk.policy,
-        }
-        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
     def __repr__(self) -> str:
         return f"<question: {self.sql}>"
