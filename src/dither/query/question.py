@@ -13,7 +13,7 @@ from dither.engines.base import FAILED
 from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, LedgerError, nearest
 from dither.ledger import Charged
 from dither.mechanisms import largest_epsilon
-from dither.numeric import check_confidence
+from dither.numeric import check_confidence, secure_words
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
 from dither.query.answers import answer_of
@@ -219,7 +219,12 @@ class Question:
         self, priced: Priced, confidence: float, asked: Request, charged: Charged
     ) -> dict[str, Any]:
         """Run what was charged for: exact integers come in, and leave with noise."""
-        answer = self._desk.engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
+        words = secure_words()
+        # The entry's hash tells this question from every other one that was ever charged, so not
+        # even a machine that repeats its randomness gives two questions the same noise.
+        words.renew(bytes.fromhex(charged.hash))
+        secret = words.words(4).tobytes()
+        answer = self._desk.engine.run(self._plan.job, self._plan.schema, secret)
         noisy = add_noise(priced, answer)
         del answer
         certificate = certificate_of(
