@@ -94,7 +94,7 @@ def test_analysts_have_caps_of_their_own(tmp_path, frames):
     )
     with dt.open(made, sources=frames, analyst="ana") as ana:
         with pytest.raises(
-            BudgetError, match="account 'analyst:ana:pid of visits' .* cannot bear"
+            BudgetError, match=r"account 'analyst:ana:pid of visits' .* cannot bear"
         ) as caught:
             ana.sql(COUNT).release("1.5")
         assert suggested(caught.value)[0] == "1"
@@ -106,7 +106,7 @@ def test_analysts_have_caps_of_their_own(tmp_path, frames):
     with dt.open(made, sources=frames, analyst="ben") as ben:
         assert [b.spent.epsilon for b in ben.balance()] == [Fraction(7, 10), 0]
         with pytest.raises(
-            BudgetError, match="account 'dataset:pid of visits' .* cannot bear"
+            BudgetError, match=r"account 'dataset:pid of visits' .* cannot bear"
         ) as caught:
             ben.sql(COUNT).release("1.4")
         assert suggested(caught.value)[0] == "1.3"

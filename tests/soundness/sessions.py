@@ -66,5 +66,5 @@ class Watch:
 
 def spent(session: dt.Session) -> list[Any]:
     """What every account that was charged has spent so far; all of them before any was."""
-    known = session.ledger.accounts()
-    return [b.spent for b in session.balance() if b.name in known or not known]
+    found = [balance.spent for balance in session.balance()]
+    return [charge for charge in found if not charge.free] or found

@@ -18,6 +18,7 @@ from dither.ledger.entries import (
     canonical,
     now,
     promise_of,
+    reading,
     tables_json,
     tables_of,
 )
@@ -48,7 +49,8 @@ class Head:
     @property
     def tables(self) -> Tables:
         """All tables charged so far, each with its promise."""
-        return tables_of(self.tables_text)
+        with reading("the newest entry"):
+            return tables_of(self.tables_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ class Account:
     @property
     def budget(self) -> Filter:
         """The caps in force."""
-        return read_budget(self.budget_text)
+        with reading(f"account {self.name!r}"):
+            return read_budget(self.budget_text)
 
 
 _HEAD = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)
@@ -123,12 +126,17 @@ def read_account(connection: Connection, name: str) -> Account | None:
     sets = connection.execute(_LAST_BUDGET, {"account": name}).scalar_one()
     record = read_record(connection, last)
     setter = record if sets == last else read_record(connection, -1 if sets is None else sets)
+    with reading(f"account {name!r}"):
+        return _account(name, record, setter)
+
+
+def _account(name: str, record: Record, setter: Record) -> Account:
     totals = record.totals_after()
     if name not in totals or name not in setter.totals_after() or setter.budget is None:
-        raise _broken(f"the index of accounts does not agree with entry {last}")
+        raise _broken(f"the index of accounts does not agree with entry {record.number}")
     promise = promise_of(setter.promise)
     if promise is None or record.promise != setter.promise:
-        raise _broken(f"entry {last} promises something else than its account")
+        raise _broken(f"entry {record.number} promises something else than its account")
     return Account(name, setter.budget, promise, totals[name].charge(promise))
 
 

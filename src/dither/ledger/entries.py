@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, LedgerCorruptError
 from dither.privacy.charge import Charge
 from dither.privacy.promise import Promise
 
@@ -30,6 +31,7 @@ __all__ = [
     "digest",
     "now",
     "promise_of",
+    "reading",
     "tables_json",
     "tables_of",
 ]
@@ -45,6 +47,17 @@ DOMAIN = b"dither ledger entry 2\n"
 
 Tables = Mapping[str, tuple[Promise, str]]
 """By table: the promise that it is charged under, and how its rows are told to belong to a unit."""
+
+UNREADABLE = (
+    ArgumentError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading a cell raises that holds something else than the ledger writes."""
 
 INFINITE = "infinite"
 _LARGEST = 10**1000
@@ -140,27 +153,28 @@ class Record:
 
     def totals_after(self) -> dict[str, Amounts]:
         """What each account that the entry touches has spent, this entry included."""
-        return {name: Amounts(**amounts) for name, amounts in json.loads(self.totals).items()}
+        return {name: Amounts(**amounts) for name, amounts in _mapping(self.totals).items()}
 
     def entry(self) -> Entry:
         """The record as people read it."""
-        amounts = self.amounts()
-        promise = promise_of(self.promise)
-        return Entry(
-            number=self.number,
-            time=datetime.fromisoformat(self.time),
-            kind=self.kind,
-            accounts=tuple(json.loads(self.totals)),
-            promise=promise,
-            charge=None if amounts is None else amounts.charge(promise),
-            note=json.loads(self.note),
-            token=self.token,
-            request=self.request,
-            budget=None if self.budget is None else json.loads(self.budget),
-            answers=self.answers,
-            answer=self.answer,
-            hash=self.hash,
-        )
+        with reading(f"entry {self.number}"):
+            amounts = self.amounts()
+            promise = promise_of(self.promise)
+            return Entry(
+                number=self.number,
+                time=datetime.fromisoformat(self.time),
+                kind=self.kind,
+                accounts=tuple(_mapping(self.totals)),
+                promise=promise,
+                charge=None if amounts is None else amounts.charge(promise),
+                note=_mapping(self.note),
+                token=self.token,
+                request=self.request,
+                budget=None if self.budget is None else _mapping(self.budget),
+                answers=self.answers,
+                answer=self.answer,
+                hash=self.hash,
+            )
 
 
 _HASHED = [f.name for f in fields(Record) if f.name not in ("hash", "answer")]
@@ -211,6 +225,31 @@ class Entry:
     hash: str
 
 
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn whatever a damaged cell makes of its reader into one sentence.
+
+    Raises
+    ------
+    LedgerCorruptError
+        What is read holds something that the ledger never writes.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise LedgerCorruptError(
+            f"{what} of the ledger holds something that dither never writes: see `dither ledger "
+            "verify`, and restore the file from a copy"
+        ) from error
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("no mapping")
+    return found
+
+
 def promise_of(text: str | None) -> Promise | None:
     """The promise that a column holds.
 
@@ -226,7 +265,7 @@ def tables_of(text: str) -> dict[str, tuple[Promise, str]]:
     """The tables that have been charged so far, as the column ``tables`` holds them."""
     return {
         name: (Promise.from_dict(held["promise"]), str(held["by"]))
-        for name, held in json.loads(text).items()
+        for name, held in _mapping(text).items()
     }
 
 

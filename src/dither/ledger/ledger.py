@@ -28,7 +28,16 @@ from dither.errors import (
 )
 from dither.ledger import chain
 from dither.ledger.budgets import Filter, Remaining, say_budget
-from dither.ledger.entries import FIRST, UNIT, Entry, Record, Tables, canonical, digest
+from dither.ledger.entries import (
+    FIRST,
+    UNIT,
+    Entry,
+    Record,
+    Tables,
+    canonical,
+    digest,
+    reading,
+)
 from dither.ledger.schema import FORMAT, create, entries, head, touches
 from dither.ledger.store import Store, create_file
 from dither.ledger.verify import Verification, verify
@@ -162,7 +171,9 @@ class Ledger:
     @property
     def id(self) -> str:
         """The random identity that the first entry holds."""
-        return str(self.entry(0).note["ledger"])
+        note = self.entry(0).note
+        with reading("entry 0"):
+            return str(note["ledger"])
 
     def close(self) -> None:
         """Close it; using it afterwards is an error. No file is kept open in between calls."""
@@ -358,7 +369,7 @@ class Ledger:
         with self._store.read() as connection:
             chain.read_head(connection)
             account = self._account(connection, name)
-        caps = account.budget
+            caps = account.budget
         return Balance(name, account.promise, caps, account.spent, caps.remaining(account.spent))
 
     def check_tables(self, tables: Mapping[str, str], promise: Promise) -> None:
@@ -412,7 +423,7 @@ class Ledger:
                 mine = select(touches.c["entry"]).where(touches.c["account"] == account)
                 query = query.where(entries.c["number"].in_(mine) | entries.c["answers"].in_(mine))
             records = [chain.checked(row) for row in connection.execute(query)]
-        return [record.entry() for record in reversed(records)]
+            return [record.entry() for record in reversed(records)]
 
     def entry(self, number: int) -> Entry:
         """One entry, seen to agree with its own hash.

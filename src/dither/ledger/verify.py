@@ -20,7 +20,7 @@ from sqlalchemy import Connection, select
 from dither.errors import DitherError, LedgerCorruptError
 from dither.ledger.budgets import read_budget
 from dither.ledger.chain import Head, record_of
-from dither.ledger.entries import FIRST, Amounts, Record, promise_of, tables_of
+from dither.ledger.entries import FIRST, UNREADABLE, Amounts, Record, promise_of, tables_of
 from dither.ledger.schema import FORMAT, TRIGGERS, entries, head, touches
 from dither.ledger.store import Store
 from dither.privacy.charge import Charge
@@ -91,7 +91,7 @@ class _Walk:
             raise _Bad(max(self.count - 1, 0), "changed, and its hash made anew")
         try:
             self._meaning(record)
-        except (DitherError, ValueError, TypeError, KeyError) as error:
+        except (DitherError, *UNREADABLE) as error:
             raise _Bad(self.count, "its columns cannot be read") from error
         if index != dict.fromkeys(record.totals_after(), record.budget is not None):
             raise _Bad(self.count, "the index of accounts does not agree with it")
