@@ -32,15 +32,12 @@ VALUES = {
     "text that is no UTF-8": "CAST(x'ff80' AS TEXT)",
     "text with a NUL": "CAST(x'610062' AS TEXT)",
     "a huge integer": "9223372036854775807",
-    "a real": "1.5",
     "infinity": "9e999",
     "a long number as text": f"'{'9' * 5000}'",
-    "no number": "'many'",
     "no JSON": "'{'",
     "deep JSON": f"'{'[' * 3_000}'",
     "JSON of another shape": "'[1, null]'",
     "JSON of strange members": """'{"visits": 3, "ann": null}'""",
-    "JSON with a number beyond reals": "'1e999'",
     "nothing": "NULL",
 }
 
@@ -71,12 +68,15 @@ def broken(path: Path, *statements: str) -> None:
     raw = sqlite3.connect(path, isolation_level=None)
     raw.execute("PRAGMA ignore_check_constraints = ON")
     raw.execute("PRAGMA foreign_keys = OFF")
+    raw.execute("PRAGMA synchronous = OFF")
+    raw.execute("BEGIN")
     for name in TRIGGERS:
         raw.execute(f"DROP TRIGGER IF EXISTS {name}")
     for statement in statements:
         raw.execute(statement)
     for text in TRIGGERS.values():
         raw.execute(text)
+    raw.execute("COMMIT")
     raw.close()
 
 
