@@ -295,6 +295,18 @@ def test_the_same_rows_are_not_protected_twice(tmp_path):
     assert read_policy(shared).units["people"].name == "patient"
 
 
+def test_the_same_frame_is_not_protected_twice(tmp_path, frames):
+    """Nor where frames or paths are given in place of files."""
+    path = tmp_path / "all.parquet"
+    visits().write_parquet(path)
+    made = three(tmp_path)
+    made["tables"]["labs"] = {"columns": {"age": {"bounds": [0, 110]}}}
+    made["tables"]["people"] = {"public": True}
+    for given in (frames["visits"], path):
+        with pytest.raises(PolicyError, match=r"tables.visits and tables.labs read the same rows"):
+            dt.open(made, sources={**frames, "visits": given, "labs": given, "people": PEOPLE})
+
+
 def test_an_analyst_has_no_colon(tmp_path):
     """Accounts are named by analyst and unit; a colon would let two of them share a name."""
     with pytest.raises(PolicyError, match="must not hold a colon"):

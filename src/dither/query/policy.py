@@ -24,7 +24,7 @@ from dither.query.declared import DeclaredColumn, read_column, resolve
 from dither.query.reading import Reader
 from dither.query.units import DeclaredUnit, TableUnit, check_units, read_units, unit_of
 
-__all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
+__all__ = ["DeclaredTable", "Policy", "check_sources", "read_policy", "schema_of"]
 
 NEIGHBOURS = ("add_remove", "replace_one")
 
@@ -126,7 +126,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     spending.finish()
     check_units(units, tables, replace_one=neighbours == "replace_one")
     held = {name: unit_of(name, t.unit, units) for name, t in tables.items() if t.private}
-    _check_sources(tables, held, folder)
+    check_sources(tables, held, folder)
     analysts = {}
     for name, body in top.section("analysts").items():
         part = Reader(body, f"analysts.{name}")
@@ -320,16 +320,34 @@ def _table(name: str, body: Reader, units: Mapping[str, DeclaredUnit]) -> Declar
     return declared
 
 
-def _check_sources(
-    tables: Mapping[str, DeclaredTable], units: Mapping[str, TableUnit], folder: Path
+def check_sources(
+    tables: Mapping[str, DeclaredTable],
+    units: Mapping[str, TableUnit],
+    folder: Path,
+    given: Mapping[str, Any] | None = None,
 ) -> None:
-    """Rows under two names are the same rows: what protects them is said once."""
-    seen: dict[tuple[Path, str | None], str] = {}
+    """Rows under two names are the same rows: what protects them is said once.
+
+    Raises
+    ------
+    PolicyError
+        Two private tables read one file, one table of a database or one frame for two units.
+    """
+    seen: dict[tuple[Any, str | None], str] = {}
+    place: tuple[Any, str | None]
     for name, table in tables.items():
-        if not table.private or table.source is None:
+        source = (given or {}).get(name)
+        inner = table.source_table or name if _is_database(table, source) else None
+        if isinstance(source, str | Path):
+            place = (Path(source).resolve(), inner)
+        elif source is not None:
+            place = (id(source), None)
+        elif table.source is not None:
+            place = ((folder / table.source).resolve(), inner)
+        else:
             continue
-        inner = table.source_table or name if _is_database(table) else None
-        place = ((folder / table.source).resolve(), inner)
+        if not table.private:
+            continue
         first = seen.setdefault(place, name)
         if units[first].name != units[name].name or units[first].by != units[name].by:
             raise PolicyError(
@@ -339,12 +357,10 @@ def _check_sources(
             )
 
 
-def _is_database(table: DeclaredTable) -> bool:
-    return (
-        table.format == "duckdb"
-        or table.source_table is not None
-        or (table.source is not None and table.source.lower().endswith((".duckdb", ".db")))
-    )
+def _is_database(table: DeclaredTable, given: Any) -> bool:
+    name = str(given) if isinstance(given, str | Path) else table.source or ""
+    declared = table.format == "duckdb" or table.source_table is not None
+    return declared or name.lower().endswith((".duckdb", ".db"))
 
 
 def _delimiter(body: Reader) -> str | None:

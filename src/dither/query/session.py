@@ -18,7 +18,7 @@ from dither.plan.lower import lower
 from dither.plan.schema import Schema, Table
 from dither.query.builder import Rows, rows
 from dither.query.desk import Desk
-from dither.query.policy import Policy, read_policy, schema_of
+from dither.query.policy import Policy, check_sources, read_policy, schema_of
 from dither.query.public_keys import PublicKeys
 from dither.query.question import Question
 from dither.query.sources import connect
@@ -77,6 +77,7 @@ def open_session(
         if analyst not in read.analysts:
             raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
         caps[f"analyst:{analyst}"] = read.analysts[analyst]
+    check_sources(read.tables, read.units, read.folder, sources)
     engine = connect(read, dict(sources or {}))
     try:
         found = {name: engine.describe(name) for name in read.tables}
