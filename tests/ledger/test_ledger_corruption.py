@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
@@ -65,19 +65,17 @@ CALLS: dict[str, Callable[[Ledger], object]] = {
 
 def broken(path: Path, *statements: str) -> None:
     """Change the file as a failing disk or another program would, whatever guards it."""
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("PRAGMA ignore_check_constraints = ON")
-    raw.execute("PRAGMA foreign_keys = OFF")
-    raw.execute("PRAGMA synchronous = OFF")
-    raw.execute("BEGIN")
-    for name in TRIGGERS:
-        raw.execute(f"DROP TRIGGER IF EXISTS {name}")
-    for statement in statements:
-        raw.execute(statement)
-    for text in TRIGGERS.values():
-        raw.execute(text)
-    raw.execute("COMMIT")
-    raw.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("PRAGMA foreign_keys = OFF")
+        raw.execute("PRAGMA synchronous = OFF")
+        raw.execute("BEGIN")
+        for name in TRIGGERS:
+            raw.execute(f"DROP TRIGGER IF EXISTS {name}")
+        for statement in statements:
+            raw.execute(statement)
+        for text in TRIGGERS.values():
+            raw.execute(text)
+        raw.execute("COMMIT")
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ def ledger() -> None:
 
 @ledger.command(
     epilog="Examples: dither ledger show visits.ledger; "
-    "dither ledger show --policy dither.toml --account visits --json"
+    "dither ledger show --policy dither.toml --account dataset:patient --json"
 )
 @click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
 @click.option(
@@ -80,7 +80,7 @@ def verify(path: Path | None, policy: Path | None) -> None:
 
 
 @ledger.command(
-    epilog="Example: dither ledger amend visits.ledger --account visits --epsilon 3 --delta 1e-6 "
+    epilog="Example: dither ledger amend visits.ledger --account dataset:patient --epsilon 3 "
     '--reason "board decision 12"'
 )
 @click.argument("path", metavar="LEDGER", type=FILE)
