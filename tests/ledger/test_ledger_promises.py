@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dither.accounting import BudgetFilter
-from dither.errors import ArgumentError, LedgerError, PromiseError
+from dither.errors import ArgumentError, BudgetError, LedgerError, PromiseError
 from dither.ledger import Ledger
 from dither.ledger.entries import Record
 from dither.ledger.schema import TRIGGERS
@@ -268,3 +268,23 @@ def test_entries_and_balances_show_the_promise(book: Ledger) -> None:
     assert entry.charge.promise == PATIENT
     assert book.balance("visits").spent.promise == PATIENT
     assert book.entry(0).promise is None
+
+
+def test_a_charge_opens_its_accounts_or_nothing(book: Ledger) -> None:
+    """In one transaction: what is refused leaves no account, what is borne binds it."""
+    before = book.path.read_bytes()
+    whole = Charge(epsilon=Fraction(2), promise=ROW)
+    with pytest.raises(BudgetError):
+        book.charge({"new": CAPS}, whole, token="a", request="ab" * 32, note={})
+    assert book.path.read_bytes() == before
+    assert "new" not in book.accounts()
+    book.charge({"new": CAPS}, Charge.pure(TENTH, ROW), token="b", request="ab" * 32, note={})
+    assert (book.balance("new").promise, book.balance("new").spent.epsilon) == (ROW, TENTH)
+    other = {"new": BudgetFilter(Fraction(9), Fraction(0))}
+    with pytest.raises(LedgerError, match="amend"):
+        book.charge(other, Charge.pure(TENTH, ROW), token="c", request="ab" * 32, note={})
+    with pytest.raises(PromiseError):
+        book.charge(
+            {"new": CAPS}, Charge.pure(TENTH, PATIENT), token="d", request="ab" * 32, note={}
+        )
+    assert book.verify().ok

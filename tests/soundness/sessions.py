@@ -65,6 +65,6 @@ class Watch:
 
 
 def spent(session: dt.Session) -> list[Any]:
-    """What every account that was charged has spent so far; all of them before any was."""
-    found = [balance.spent for balance in session.balance()]
-    return [charge for charge in found if not charge.free] or found
+    """What every account that is open has spent so far; all of the policy's before one is."""
+    known = session.ledger.accounts()
+    return [b.spent for b in session.balance() if b.name in known or not known]

@@ -218,15 +218,7 @@ class Ledger:
         with self._store.write() as connection:
             at = chain.read_head(connection)
             if not _same(chain.read_account(connection, name), text, promise):
-                chain.append(
-                    connection,
-                    at,
-                    "account",
-                    totals={name: Charge()},
-                    promise=promise,
-                    note={},
-                    budget=text,
-                )
+                _open(connection, at, name, text, promise)
 
     def amend(self, name: str, budget: Filter, reason: str) -> None:
         """Change the caps of an account from now on; spending and promise stay as they are.
@@ -253,7 +245,7 @@ class Ledger:
 
     def charge(
         self,
-        accounts: Sequence[str],
+        accounts: Sequence[str] | Mapping[str, Filter],
         charge: Charge,
         *,
         token: str,
@@ -265,8 +257,9 @@ class Ledger:
 
         Parameters
         ----------
-        accounts : sequence of str
-            Whom to charge, each the whole charge.
+        accounts : sequence of str, or mapping of str to BudgetFilter
+            Whom to charge, each the whole charge. A mapping holds caps: an account that is not
+            there is opened with them in the same transaction, so a refused charge opens none.
         charge : Charge
             What a release costs, with its promise; rounded up to `UNIT`.
         token : str
@@ -298,6 +291,8 @@ class Ledger:
             Nothing was charged, unless the disk failed during the commit.
         """
         names = _accounts(accounts)
+        caps = accounts if isinstance(accounts, Mapping) else {}
+        texts = {name: canonical(caps[name].to_dict(), "budget") for name in caps}
         _text("token", token)
         if not re.fullmatch(r"[0-9a-f]{16,128}", request):
             raise ArgumentError("request must be a digest in lower-case hexadecimal")
@@ -318,6 +313,10 @@ class Ledger:
             if earlier is not None:
                 return _replay(connection, chain.read_record(connection, earlier), names, request)
             bound = _bound(at.tables, read, promise)
+            for name, text in texts.items():
+                if not _same(chain.read_account(connection, name), text, promise):
+                    _open(connection, at, name, text, promise)
+                    at = chain.read_head(connection)
             totals = self._bear(connection, names, charge)
             record = chain.append(
                 connection,
@@ -482,6 +481,11 @@ def _first_entry(connection: Connection) -> None:
     chain.append(connection, chain.Head(0, FIRST), "genesis", totals={}, note=note)
 
 
+def _open(connection: Connection, at: chain.Head, name: str, budget: str, promise: Promise) -> None:
+    totals = {name: Charge()}
+    chain.append(connection, at, "account", totals=totals, promise=promise, note={}, budget=budget)
+
+
 def _same(account: chain.Account | None, text: str, promise: Promise) -> bool:
     if account is None:
         return False
@@ -545,12 +549,14 @@ def _names(connection: Connection) -> list[str]:
     return [row[0] for row in connection.execute(query)]
 
 
-def _accounts(accounts: Sequence[str]) -> list[str]:
+def _accounts(accounts: Sequence[str] | Mapping[str, Filter]) -> list[str]:
     if isinstance(accounts, str) or not accounts:
         raise ArgumentError("accounts must be a list of at least one account's name")
     names = list(accounts)
     if len(set(names)) != len(names):
         raise ArgumentError("accounts must name each account once")
+    for name in names:
+        _text("accounts", name)
     return names
 
 

@@ -56,18 +56,11 @@ class Desk:
     process: int = field(default_factory=os.getpid)
 
     def accounts(self, unit: str) -> dict[str, BudgetFilter]:
-        """The accounts that a release about this unit is charged to, with their caps."""
-        return {f"{whose}:{unit}": budget for whose, budget in self.caps.items()}
+        """The accounts that a release about this unit is charged to, with their caps.
 
-    def open_accounts(self, promise: Promise) -> list[str]:
-        """Write the accounts of a promise down, where the ledger does not have them yet.
-
-        Only a question that is charged does so: until then the owner may still change the policy.
+        The first charge that they bear opens them: until then the owner may change the policy.
         """
-        accounts = self.accounts(promise.unit)
-        for name, budget in accounts.items():
-            self.ledger.ensure_account(name, budget, promise)
-        return list(accounts)
+        return {f"{whose}:{unit}": budget for whose, budget in self.caps.items()}
 
     def check_accounts(self, promises: Iterable[Promise]) -> None:
         """Hold what the ledger has against the policy: caps, units and neighbours.

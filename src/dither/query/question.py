@@ -185,10 +185,9 @@ class Question:
         priced = self._price(epsilon, delta)
         asked = Request.of(priced, confidence, self._desk.policy)
         self._desk.engine.prepare(self._plan.job, self._plan.schema)
-        accounts = self._desk.open_accounts(priced.promise)
         try:
             charged = self._desk.ledger.charge(
-                accounts,
+                self._desk.accounts(priced.promise.unit),
                 priced.charge,
                 token=secrets.token_hex(16) if token is None else token,
                 request=asked.digest,
@@ -256,8 +255,7 @@ class Question:
 
     def _what_fits(self, priced: Priced) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
-        accounts = self._desk.accounts(priced.promise.unit)
-        balances = [(b.caps, b.spent) for b in map(self._desk.ledger.balance, accounts)]
+        balances = [(b.caps, b.spent) for b in self._desk.balances([priced.promise])]
 
         def fits(epsilon: Fraction, delta: Fraction) -> bool:
             try:
