@@ -12,8 +12,9 @@
     ├── BudgetError              the account cannot bear the charge
     ├── LedgerError              the ledger cannot be used
     │   ├── LedgerLockedError    another process holds it for too long
-    │   ├── LedgerVersionError   it was written by a newer version
+    │   ├── LedgerVersionError   it was written by an older or newer version
     │   ├── LedgerCorruptError   it is truncated, or its chain does not hold
+    │   ├── PromiseError         a charge is stated for another unit, or for other neighbours
     │   └── TokenError           a request token was used for something else
     ├── CertificateError         a certificate does not agree with the ledger
     └── EngineError              the engine failed; what was charged stays charged
@@ -39,6 +40,7 @@ __all__ = [
     "LedgerLockedError",
     "LedgerVersionError",
     "PolicyError",
+    "PromiseError",
     "QueryError",
     "TokenError",
     "UnknownNameError",
@@ -88,11 +90,18 @@ class LedgerLockedError(LedgerError):
 
 
 class LedgerVersionError(LedgerError):
-    """The ledger was written by a newer version of dither."""
+    """The ledger was written in a format that this version of dither does not keep."""
 
 
 class LedgerCorruptError(LedgerError):
     """The ledger is truncated, or its chain of hashes does not hold."""
+
+
+class PromiseError(LedgerError):
+    """A charge is stated for another unit or other neighbours than the account; nothing was spent.
+
+    Losses of different promises cannot be added. The message names both.
+    """
 
 
 class TokenError(LedgerError):

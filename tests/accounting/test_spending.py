@@ -19,6 +19,7 @@ from dither.accounting import (
     game,
 )
 from dither.errors import ArgumentError, BudgetError
+from dither.privacy import Neighbours
 
 AMOUNTS = st.fractions(0, 2, max_denominator=100)
 
@@ -199,3 +200,33 @@ def test_gdp_filter_sums_squares_over_an_adaptive_path():
             density = normal.pdf(x - first)
             total += density * step * gaussian_delta(second(x), epsilon - loss)
         assert total <= gaussian_delta(math.sqrt(cap), epsilon) + 1e-9
+
+
+ACCOUNTS = [
+    PureFilter(F(2)),
+    ZcdpFilter(F(2)),
+    GdpFilter(F(2)),
+    RenyiFilter(F(2), order=F(8)),
+    SqrtFilter(F(4), F(1, 100)),
+    Odometer(F(1, 100), F(1, 100)),
+]
+
+
+@pytest.mark.parametrize("account", ACCOUNTS, ids=lambda a: type(a).__name__)
+def test_losses_of_different_neighbours_are_not_added(account):
+    """The first charge that names its neighbours fixes them; others are refused, unspent."""
+    added, replaced = Neighbours.ADD_REMOVE, Neighbours.REPLACE
+    bound = account.charge(F(1, 10), neighbours=added)
+    assert bound.neighbours is added
+    assert bound.charge(F(1, 10), neighbours=added).charge(F(1, 10)).neighbours is added
+    for refused in (bound, bound.charge(F(1, 10))):
+        with pytest.raises(ArgumentError, match=r"'replace' neighbours cannot be added to .*'add"):
+            refused.charge(F(1, 10), neighbours=replaced)
+        if hasattr(refused, "admits"):
+            with pytest.raises(ArgumentError, match="cannot be added"):
+                refused.admits(F(1, 10), neighbours=replaced)
+    with pytest.raises(ArgumentError, match="unstated"):
+        account.charge(F(1, 10)).charge(F(1, 10), neighbours=added)
+    with pytest.raises(ArgumentError, match="neighbours must be"):
+        account.charge(F(1, 10), neighbours="replace")
+    assert account.neighbours is None

@@ -50,7 +50,8 @@ def test_the_whole_story_is_told(told: tuple[Path, Result]) -> None:
 def test_the_refusal_says_what_would_fit(told: tuple[Path, Result]) -> None:
     """The budget is a wall, and the way round it is named."""
     text = " ".join(told[1].stdout.split())
-    assert "Refused: account 'dataset' cannot bear this charge; nothing was spent." in text
+    assert "Refused: account 'dataset:row of affairs' (one row of affairs, added or" in text
+    assert "cannot bear this charge; nothing was spent." in text
     assert "The same query fits with epsilon = 0.7." in text
 
 

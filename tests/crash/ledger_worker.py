@@ -27,12 +27,14 @@ from dither.accounting import BudgetFilter
 from dither.errors import BudgetError
 from dither.ledger import Charged, Ledger
 from dither.ledger import chain as ledger_chain
-from dither.privacy import Charge
+from dither.privacy import Charge, Promise
+
+PATIENT = Promise("patient")
 
 ACCOUNT = "visits"
 REQUEST = "ab" * 32
 BUDGET = BudgetFilter(Fraction(10**6), Fraction(0))
-CHARGE = Charge.pure(Fraction(1, 300))
+CHARGE = Charge.pure(Fraction(1, 300), PATIENT)
 """No whole number of units, so that every charge is rounded up."""
 
 
@@ -47,6 +49,7 @@ class SplitLedger(Ledger):
         token: str,
         request: str,
         note: Mapping[str, Any],
+        tables: Mapping[str, str] | None = None,
     ) -> Charged:
         with self._store.read() as connection:
             self._bear(connection, accounts, charge)
@@ -59,6 +62,7 @@ class SplitLedger(Ledger):
                 at,
                 "charge",
                 totals=spent,
+                promise=charge.promise,
                 note=note,
                 charge=charge,
                 token=token,
@@ -85,7 +89,7 @@ def spend(path: Path, kind: type[Ledger]) -> None:
 def write_until_killed(path: Path, pipe: int, early: bool) -> None:
     """Open, charge and answer for ever; acknowledge each step only once it returned."""
     ledger = Ledger.open(path)
-    ledger.ensure_account(ACCOUNT, BUDGET)
+    ledger.ensure_account(ACCOUNT, BUDGET, PATIENT)
     while True:
         token = f"{os.getpid()}-{time.monotonic_ns()}"
         if early:
@@ -146,7 +150,7 @@ def kill(path: Path, rounds: int, early: bool) -> None:
         found = ledger.verify()
         assert found.ok, found.describe()
         # The next writer finishes what the dead one left behind.
-        ledger.ensure_account(ACCOUNT, BUDGET)
+        ledger.ensure_account(ACCOUNT, BUDGET, PATIENT)
         ledger.charge([ACCOUNT], CHARGE, token=f"after-{number}", request=REQUEST, note={})
         if not making:
             acknowledged += sum(line.startswith("charge") for line in said)
@@ -166,7 +170,7 @@ def kill(path: Path, rounds: int, early: bool) -> None:
 def fork(path: Path) -> None:
     """Threads charge through one object while children are forked that charge through it too."""
     ledger = Ledger.open(path, timeout=10.0)
-    ledger.ensure_account(ACCOUNT, BUDGET)
+    ledger.ensure_account(ACCOUNT, BUDGET, PATIENT)
     done = threading.Event()
     mine = [0, 0]
 

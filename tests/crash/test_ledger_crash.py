@@ -15,11 +15,13 @@ import pytest
 
 from dither.accounting import BudgetFilter
 from dither.ledger import UNIT, Ledger
-from dither.privacy import Charge
+from dither.privacy import Charge, Promise
+
+PATIENT = Promise("patient")
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 PROCESSES = 8
-CHARGE = Charge.pure(Fraction(1, 300)).rounded_up(UNIT)
+CHARGE = Charge.pure(Fraction(1, 300), PATIENT).rounded_up(UNIT)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
 
@@ -33,7 +35,7 @@ def hammer(path: Path, mode: str, epsilon: Fraction) -> tuple[Ledger, Counter[in
         The ledger; how often each entry was acknowledged; how many charges each process made.
     """
     ledger = Ledger.open(path)
-    ledger.ensure_account("visits", BudgetFilter(epsilon, Fraction(0)))
+    ledger.ensure_account("visits", BudgetFilter(epsilon, Fraction(0)), PATIENT)
     workers = [
         subprocess.Popen(
             [sys.executable, str(WORKER), mode, str(path)],

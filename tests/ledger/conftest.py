@@ -9,7 +9,9 @@ import pytest
 
 from dither.accounting import BudgetFilter
 from dither.ledger import Ledger
-from dither.privacy import Charge
+from dither.privacy import Charge, Promise
+
+PATIENT = Promise("patient")
 
 PURE = BudgetFilter(Fraction(1), Fraction(0))
 
@@ -18,15 +20,15 @@ PURE = BudgetFilter(Fraction(1), Fraction(0))
 def book(tmp_path: Path) -> Ledger:
     """An empty ledger with the accounts "visits" and "ann", epsilon 1 each."""
     ledger = Ledger.open(tmp_path / "visits.ledger")
-    ledger.ensure_account("visits", PURE)
-    ledger.ensure_account("ann", PURE)
+    ledger.ensure_account("visits", PURE, PATIENT)
+    ledger.ensure_account("ann", PURE, PATIENT)
     return ledger
 
 
 @pytest.fixture
 def full(book: Ledger) -> Ledger:
     """Entries of every kind; 3, 4 and 7 are charges, 5 answers 3."""
-    tenth = Charge.pure(Fraction(1, 10))
+    tenth = Charge.pure(Fraction(1, 10), PATIENT)
     book.charge(["visits", "ann"], tenth, token="a", request="aa" * 32, note={"query": "one"})
     book.charge(["visits"], tenth, token="b", request="bb" * 32, note={"query": "two"})
     book.store_answer(3, "answer of three")

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, LedgerError, TokenError
 from dither.ledger import UNIT, Ledger
-from dither.privacy import Charge
+from dither.privacy import Charge, Promise
 
-TENTH = Charge.pure(Fraction(1, 10))
+PATIENT = Promise("patient")
+
+TENTH = Charge.pure(Fraction(1, 10), PATIENT)
 REQUEST = "ab" * 32
 
 
@@ -41,14 +43,14 @@ def test_no_sequence_of_charges_exceeds_a_cap(steps: list[tuple[set[str], Fracti
     with TemporaryDirectory() as folder:
         ledger = Ledger.open(Path(folder) / "x.ledger")
         for name, cap in caps.items():
-            ledger.ensure_account(name, BudgetFilter(cap, Fraction(0)))
+            ledger.ensure_account(name, BudgetFilter(cap, Fraction(0)), PATIENT)
         for names, epsilon in steps:
             up = -(-epsilon // UNIT) * UNIT
             fits = all(spent[name] + up <= caps[name] for name in names)
             try:
                 ledger.charge(
                     sorted(names),
-                    Charge(epsilon=epsilon),
+                    Charge(epsilon=epsilon, promise=PATIENT),
                     token=str(next(tokens)),
                     request=REQUEST,
                     note={},
@@ -65,18 +67,34 @@ def test_no_sequence_of_charges_exceeds_a_cap(steps: list[tuple[set[str], Fracti
 
 def test_a_cap_can_be_spent_to_the_last_unit_and_no_further(book: Ledger) -> None:
     """The remainder fits exactly; a billionth of a billionth more does not."""
-    book.charge(["visits"], Charge(epsilon=1 - UNIT), token="a", request=REQUEST, note={})
+    book.charge(
+        ["visits"], Charge(epsilon=1 - UNIT, promise=PATIENT), token="a", request=REQUEST, note={}
+    )
     with pytest.raises(BudgetError):
-        book.charge(["visits"], Charge(epsilon=2 * UNIT), token="b", request=REQUEST, note={})
-    book.charge(["visits"], Charge(epsilon=UNIT), token="c", request=REQUEST, note={})
+        book.charge(
+            ["visits"],
+            Charge(epsilon=2 * UNIT, promise=PATIENT),
+            token="b",
+            request=REQUEST,
+            note={},
+        )
+    book.charge(
+        ["visits"], Charge(epsilon=UNIT, promise=PATIENT), token="c", request=REQUEST, note={}
+    )
     with pytest.raises(BudgetError, match=r"'visits'.*nothing was spent"):
-        book.charge(["visits"], Charge(epsilon=UNIT / 9), token="d", request=REQUEST, note={})
+        book.charge(
+            ["visits"],
+            Charge(epsilon=UNIT / 9, promise=PATIENT),
+            token="d",
+            request=REQUEST,
+            note={},
+        )
     assert book.balance("visits").spent.epsilon == 1
 
 
 def test_a_third_is_rounded_up_each_time(book: Ledger) -> None:
     """Three thirds, each rounded up, are more than one: the third is refused."""
-    third = Charge(epsilon=Fraction(1, 3))
+    third = Charge(epsilon=Fraction(1, 3), promise=PATIENT)
     for token in "ab":
         book.charge(["visits"], third, token=token, request=REQUEST, note={})
     with pytest.raises(BudgetError):
@@ -85,18 +103,25 @@ def test_a_third_is_rounded_up_each_time(book: Ledger) -> None:
 
 def test_all_accounts_are_charged_or_none(book: Ledger) -> None:
     """One account that cannot bear it spares the other, and names itself."""
-    book.charge(["ann"], Charge(epsilon=Fraction(1)), token="a", request=REQUEST, note={})
+    book.charge(
+        ["ann"], Charge(epsilon=Fraction(1), promise=PATIENT), token="a", request=REQUEST, note={}
+    )
     before = len(book.entries())
-    with pytest.raises(BudgetError, match=r"account 'ann' cannot bear.*What remains: epsilon 0 "):
+    with pytest.raises(
+        BudgetError,
+        match=r"account 'ann' \(one patient, .*\) cannot bear.*What remains: epsilon 0 ",
+    ):
         book.charge(["visits", "ann"], TENTH, token="b", request=REQUEST, note={})
-    assert book.balance("visits").spent == Charge()
+    assert book.balance("visits").spent == Charge(promise=PATIENT)
     assert len(book.entries()) == before
 
 
 def test_all_four_amounts_are_kept_exactly(book: Ledger) -> None:
     """Epsilon, delta, rho and its delta come back as whole units, however large."""
-    book.ensure_account("zcdp", BudgetFilter(Fraction(10**30), Fraction(1, 2)))
-    charge = Charge(Fraction(10**25), Fraction(1, 10**9), Fraction(1, 7), Fraction(3, 10**12))
+    book.ensure_account("zcdp", BudgetFilter(Fraction(10**30), Fraction(1, 2)), PATIENT)
+    charge = Charge(
+        Fraction(10**25), Fraction(1, 10**9), Fraction(1, 7), Fraction(3, 10**12), PATIENT
+    )
     number = book.charge(["zcdp"], charge, token="a", request=REQUEST, note={}).entry
     assert book.balance("zcdp").spent == charge.rounded_up(UNIT)
     assert book.entry(number).charge == charge.rounded_up(UNIT)
@@ -104,8 +129,8 @@ def test_all_four_amounts_are_kept_exactly(book: Ledger) -> None:
 
 def test_an_infinite_epsilon_stays_infinite(book: Ledger) -> None:
     """A charge that only zCDP bounds closes the basic rule for good, and a pure account."""
-    gaussian = Charge(None, Fraction(0), Fraction(1, 1000), Fraction(0))
-    book.ensure_account("zcdp", BudgetFilter(Fraction(1), Fraction(1, 10**6)))
+    gaussian = Charge(None, Fraction(0), Fraction(1, 1000), Fraction(0), PATIENT)
+    book.ensure_account("zcdp", BudgetFilter(Fraction(1), Fraction(1, 10**6)), PATIENT)
     book.charge(["zcdp"], gaussian, token="a", request=REQUEST, note={})
     assert book.balance("zcdp").spent.epsilon is None
     with pytest.raises(BudgetError):
@@ -142,7 +167,7 @@ def test_a_replay_charges_nothing(book: Ledger) -> None:
 
 def test_a_replay_is_free_when_nothing_is_left(book: Ledger) -> None:
     """An exhausted account may still read what it paid for."""
-    whole = Charge(epsilon=Fraction(1))
+    whole = Charge(epsilon=Fraction(1), promise=PATIENT)
     first = book.charge(["visits"], whole, token="a", request=REQUEST, note={})
     book.store_answer(first.entry, "x")
     assert book.charge(["visits"], whole, token="a", request=REQUEST, note={}).replayed
@@ -157,7 +182,7 @@ def test_a_token_serves_one_request(book: Ledger, accounts: list[str], request_d
     book.store_answer(entry, "x")
     with pytest.raises(TokenError, match="another request"):
         book.charge(accounts, TENTH, token="a", request=request_digest, note={})
-    assert book.balance("ann").spent == Charge()
+    assert book.balance("ann").spent == Charge(promise=PATIENT)
 
 
 def test_a_charge_without_its_answer_stays_charged(book: Ledger) -> None:
@@ -187,10 +212,10 @@ def test_an_answer_is_stored_once_and_only_for_a_charge(book: Ledger) -> None:
 def test_an_account_opens_once_with_the_same_caps(book: Ledger) -> None:
     """Opening again with the same caps writes nothing; with others, it says how to amend."""
     before = len(book.entries())
-    book.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)))
+    book.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)), PATIENT)
     assert len(book.entries()) == before
     with pytest.raises(LedgerError, match=r"epsilon = 1\b.*epsilon = 2\b.*dither ledger amend"):
-        book.ensure_account("visits", BudgetFilter(Fraction(2), Fraction(0)))
+        book.ensure_account("visits", BudgetFilter(Fraction(2), Fraction(0)), PATIENT)
 
 
 def test_after_an_amendment_old_caps_are_told_to_follow_the_ledger(book: Ledger) -> None:
@@ -206,13 +231,15 @@ def test_after_an_amendment_old_caps_are_told_to_follow_the_ledger(book: Ledger)
 
 def test_an_amendment_changes_caps_and_forgets_nothing(book: Ledger) -> None:
     """Raised caps admit more; lowered ones below what is spent admit nothing; both verify."""
-    whole = Charge(epsilon=Fraction(1))
+    whole = Charge(epsilon=Fraction(1), promise=PATIENT)
     book.charge(["visits"], whole, token="a", request=REQUEST, note={})
     book.amend("visits", BudgetFilter(Fraction(2), Fraction(0)), "a second report")
     book.charge(["visits"], whole, token="b", request=REQUEST, note={})
     book.amend("visits", BudgetFilter(Fraction(1, 2), Fraction(0)), "closed")
     with pytest.raises(BudgetError, match="What remains: nothing"):
-        book.charge(["visits"], Charge(epsilon=UNIT), token="c", request=REQUEST, note={})
+        book.charge(
+            ["visits"], Charge(epsilon=UNIT, promise=PATIENT), token="c", request=REQUEST, note={}
+        )
     assert book.balance("visits").spent.epsilon == 2
     assert [e.note for e in book.entries() if e.kind == "amend"] == [
         {"reason": "a second report"},
@@ -292,7 +319,7 @@ def test_threads_share_one_object(book: Ledger) -> None:
             try:
                 receipt = book.charge(
                     ["visits"],
-                    Charge(epsilon=Fraction(1, 40)),
+                    Charge(epsilon=Fraction(1, 40), promise=PATIENT),
                     token=f"{thread}-{i}",
                     request=REQUEST,
                     note={},

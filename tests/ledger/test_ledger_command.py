@@ -13,7 +13,9 @@ from click.testing import CliRunner, Result
 from dither.accounting import BudgetFilter
 from dither.cli.ledger_command import _rounded, ledger
 from dither.ledger import Ledger
-from dither.privacy import Charge
+from dither.privacy import Charge, Promise
+
+PATIENT = Promise("patient")
 
 
 def run(*arguments: object, columns: int = 80) -> Result:
@@ -24,8 +26,8 @@ def run(*arguments: object, columns: int = 80) -> Result:
 def test_show_fits_80_columns_and_says_everything(full: Ledger) -> None:
     """Each account with caps, spending and remainder; each entry; nothing wider than 80."""
     query = "SELECT region, COUNT(*) AS n,\n AVG(cost) AS cost FROM visits GROUP BY region, sex"
-    gaussian = Charge(None, Fraction(0), Fraction(1, 1000), Fraction(1, 10**8))
-    full.ensure_account("[bold]zcdp[/bold]", BudgetFilter(Fraction(2), Fraction(1, 10**6)))
+    gaussian = Charge(None, Fraction(0), Fraction(1, 1000), Fraction(1, 10**8), PATIENT)
+    full.ensure_account("[bold]zcdp[/bold]", BudgetFilter(Fraction(2), Fraction(1, 10**6)), PATIENT)
     full.charge(
         ["[bold]zcdp[/bold]"], gaussian, token="z", request="ee" * 32, note={"query": query, "n": 1}
     )
@@ -94,7 +96,7 @@ def test_verify_says_one_line_and_an_exit_code(full: Ledger) -> None:
 def test_amend_keeps_the_delta_that_it_is_not_told(tmp_path: Path) -> None:
     """A larger epsilon alone does not take the delta away."""
     with Ledger.open(tmp_path / "l") as book:
-        book.ensure_account("dataset", BudgetFilter(Fraction(1), Fraction(1, 10**6)))
+        book.ensure_account("dataset", BudgetFilter(Fraction(1), Fraction(1, 10**6)), PATIENT)
         run("amend", book.path, "--account", "dataset", "--epsilon", "2", "--reason", "more")
         caps = book.balance("dataset").caps
         assert caps == BudgetFilter(Fraction(2), Fraction(1, 10**6))

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.ledger.entries import FIRST, UNIT, Amounts, Record, canonical, digest
-from dither.privacy import Charge
+from dither.privacy import Charge, Promise
+
+PATIENT = Promise("patient")
 
 RECORD = Record(
     number=4,
@@ -26,6 +28,8 @@ RECORD = Record(
     rho="infinite",
     rho_delta="0",
     totals='{"a":{"delta":"0","epsilon":"5","rho":"infinite","rho_delta":"0"}}',
+    promise='{"neighbours":"add-remove","unit":"patient"}',
+    tables="{}",
     budget=None,
     note="{}",
     answers=None,
@@ -61,18 +65,21 @@ def test_canonical_text_has_no_floats_nor_strangers(value: object) -> None:
 @given(st.fractions(min_value=0), st.fractions(min_value=0, max_value=1))
 def test_amounts_are_rounded_up_by_less_than_a_unit(epsilon: Fraction, delta: Fraction) -> None:
     """Written and read back, an amount is at least what it was, and a whole number of units."""
-    back = Amounts.of(Charge(epsilon=epsilon, delta=delta, rho=None)).charge()
+    back = Amounts.of(Charge(epsilon=epsilon, delta=delta, rho=None, promise=PATIENT)).charge(
+        PATIENT
+    )
     assert back.epsilon is not None
     assert 0 <= back.epsilon - epsilon < UNIT
     assert 0 <= back.delta - delta < UNIT
     assert (back.epsilon / UNIT).denominator == 1
     assert back.rho is None
+    assert back.promise == PATIENT
 
 
 def test_an_amount_beyond_all_reason_is_refused() -> None:
     """What could not be read back as a whole number is not written."""
     with pytest.raises(ArgumentError, match="cannot be written"):
-        Amounts.of(Charge(epsilon=Fraction(10**1001)))
+        Amounts.of(Charge(epsilon=Fraction(10**1001), promise=PATIENT))
 
 
 def test_the_hash_is_what_the_docstring_says() -> None:
@@ -80,7 +87,7 @@ def test_the_hash_is_what_the_docstring_says() -> None:
     body = {f.name: getattr(RECORD, f.name) for f in fields(Record)}
     del body["hash"], body["answer"]
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    expected = hashlib.sha256(b"dither ledger entry 1\n" + text.encode()).hexdigest()
+    expected = hashlib.sha256(b"dither ledger entry 2\n" + text.encode()).hexdigest()
     assert RECORD.hash == expected
     assert RECORD.sound()
 

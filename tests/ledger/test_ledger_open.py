@@ -19,9 +19,11 @@ from dither.errors import (
 )
 from dither.ledger import Ledger, store
 from dither.ledger.schema import APPLICATION, FORMAT
-from dither.privacy import Charge
+from dither.privacy import Charge, Promise
 
-TENTH = Charge.pure(Fraction(1, 10))
+PATIENT = Promise("patient")
+
+TENTH = Charge.pure(Fraction(1, 10), PATIENT)
 
 
 def spend(ledger: Ledger, token: str = "z") -> None:
@@ -132,12 +134,12 @@ def test_a_held_ledger_is_reported_as_locked(book: Ledger) -> None:
     raw.execute("ROLLBACK")
     quick = Ledger.open(book.path, timeout=0.05)
     raw.execute("BEGIN IMMEDIATE")
-    assert quick.balance("visits").spent == Charge()
+    assert quick.balance("visits").spent == Charge(promise=PATIENT)
     with pytest.raises(LedgerLockedError, match="nothing was written"):
         spend(quick)
     raw.execute("ROLLBACK")
     raw.close()
-    assert quick.balance("visits").spent == Charge()
+    assert quick.balance("visits").spent == Charge(promise=PATIENT)
     spend(quick)
 
 
@@ -150,7 +152,7 @@ def test_a_reader_that_stays_delays_a_charge_no_longer_than_the_timeout(book: Le
     with pytest.raises(LedgerLockedError):
         spend(quick)
     raw.close()
-    assert quick.balance("visits").spent == Charge()
+    assert quick.balance("visits").spent == Charge(promise=PATIENT)
     assert quick.verify().ok
     spend(quick)
 
@@ -203,7 +205,7 @@ def test_a_full_disk_charges_nothing(book: Ledger, monkeypatch: pytest.MonkeyPat
             book.charge(
                 ["visits"], TENTH, token="z", request="ab" * 32, note={"query": "x" * 50_000}
             )
-    assert book.balance("visits").spent == Charge()
+    assert book.balance("visits").spent == Charge(promise=PATIENT)
     spend(book)
     assert book.verify().ok
 
@@ -272,7 +274,7 @@ def test_caps_that_cannot_be_written_are_refused(book: Ledger) -> None:
             return {"epsilon": 0.5}
 
     with pytest.raises(ArgumentError, match=r"budget\['epsilon'\] is of type float"):
-        book.ensure_account("loose", Loose(Fraction(1), Fraction(0)))
+        book.ensure_account("loose", Loose(Fraction(1), Fraction(0)), PATIENT)
     for name in ("", " ", "a\nb", "x" * 201):
         with pytest.raises(ArgumentError, match="name must be"):
-            book.ensure_account(name, BudgetFilter(Fraction(1), Fraction(0)))
+            book.ensure_account(name, BudgetFilter(Fraction(1), Fraction(0)), PATIENT)

@@ -18,11 +18,13 @@ from dither.errors import LedgerCorruptError
 from dither.ledger import Ledger
 from dither.ledger.entries import Record
 from dither.ledger.schema import TRIGGERS
-from dither.privacy import Charge
+from dither.privacy import Charge, Promise
+
+PATIENT = Promise("patient")
 
 COLUMNS = [f.name for f in fields(Record)]
 COPY = ", ".join(COLUMNS)
-TENTH = Charge.pure(Fraction(1, 10))
+TENTH = Charge.pure(Fraction(1, 10), PATIENT)
 
 
 def tamper(path: Path, *statements: str | tuple[str, Iterable[object]]) -> None:
@@ -220,7 +222,7 @@ def test_a_writer_that_does_not_check_is_found(full: Ledger) -> None:
             return {name: self._account(connection, name).spent + charge for name in names}
 
     careless = Careless.open(full.path)
-    whole = Charge.pure(Fraction(1))
+    whole = Charge.pure(Fraction(1), PATIENT)
     careless.charge(["visits"], whole, token="x", request="ee" * 32, note={})
     careless.charge(["ann"], TENTH, token="y", request="ee" * 32, note={})
     found = full.verify()

@@ -13,6 +13,8 @@ from scipy import stats
 
 from dither.errors import ArgumentError
 from dither.noise import block, discrete_gaussian_one, discrete_laplace_one
+from dither.noise.staircase import Staircase
+from dither.numeric import keystream, secure_words
 
 
 class Numbered:
@@ -58,19 +60,23 @@ def test_stocks_are_few():
 
 
 FORK = """
-import os, sys
+import os, sys, time
 from fractions import Fraction
 from dither.noise import block, discrete_laplace_one
+from dither.numeric import keystream
+time.time_ns = lambda: 10**18
 def draw():
     return " ".join(str(discrete_laplace_one(Fraction(2**50))) for _ in range(4))
 draw()
-stocks, pid = block._stocks, os.getpid()
+stocks, words, pid = block._stocks, keystream._per_thread, os.getpid()
 if "number hidden" in sys.argv:
     os.getpid = lambda: pid
 read, write = os.pipe()
 if os.fork() == 0:
     if "stock kept" in sys.argv:
         block._stocks = stocks
+    if "words kept" in sys.argv:
+        keystream._per_thread = words
     os.write(write, draw().encode())
     os._exit(0)
 os.wait()
@@ -87,18 +93,37 @@ def fork(*broken: str) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-@pytest.mark.parametrize("broken", [[], ["number hidden"], ["stock kept"]], ids=str)
+@pytest.mark.parametrize(
+    "broken",
+    [[], ["number hidden", "stock kept"], ["stock kept", "words kept"], ["number hidden"]],
+    ids=str,
+)
 def test_a_forked_child_serves_other_values(broken):
-    """After a fork, parent and child draw different noise; either of two safeguards sees to it."""
+    """After a fork, parent and child draw different noise; any of three safeguards sees to it."""
     parent, child = fork(*broken)
     assert len({*parent, *child}) == 8
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_the_fork_test_catches_a_stock_that_survives():
-    """With both safeguards out of order, the child repeats the parent."""
-    parent, child = fork("number hidden", "stock kept")
+    """With every safeguard out of order, the child repeats the parent."""
+    parent, child = fork("number hidden", "stock kept", "words kept")
     assert parent == child
+
+
+def test_a_new_key_empties_the_stock(monkeypatch):
+    """What was drawn before a release began is not served in it."""
+    served = []
+    real = Staircase.draw
+    monkeypatch.setattr(
+        Staircase, "draw", lambda self, n, words: (served.append(n), real(self, n, words))[1]
+    )
+    monkeypatch.setattr(keystream.time, "time_ns", lambda: 10**18)
+    for _ in range(2):
+        secure_words().renew()
+        for _ in range(5):
+            discrete_laplace_one(Fraction(7))
+    assert len(served) == 2
 
 
 @pytest.mark.parametrize("draw", [discrete_laplace_one, discrete_gaussian_one])

@@ -1,9 +1,11 @@
 """Random words: a cipher's keystream, served once, rekeyed in children, one source a thread."""
 
+import hashlib
 import os
 import subprocess
 import sys
 import threading
+from itertools import count, repeat
 
 import numpy as np
 import pytest
@@ -26,6 +28,19 @@ class Counted(SimulatedWords):
         return np.array([self.next << (64 - self.k)], dtype=np.uint64)
 
 
+class Fixed:
+    """A hash whose digest is known."""
+
+    def __init__(self, seed: bytes) -> None:
+        self.seed = seed
+
+    def update(self, _: bytes) -> None:
+        """Take no notice."""
+
+    def digest(self) -> bytes:
+        return self.seed
+
+
 def keystream_of(key: bytes, start: bytes, count: int) -> np.ndarray:
     """The first words of AES-256 in counter mode."""
     cipher = Cipher(algorithms.AES(key), modes.CTR(start)).encryptor()
@@ -34,11 +49,13 @@ def keystream_of(key: bytes, start: bytes, count: int) -> np.ndarray:
 
 def test_words_are_the_keystream_each_once(monkeypatch):
     """Calls of any size, across chunks, serve consecutive parts of one AES-256-CTR keystream."""
-    monkeypatch.setattr(os, "urandom", lambda n: bytes(range(n)))
+    seed = bytes(range(48))
+    monkeypatch.setattr(keystream.hashlib, "blake2b", lambda **_: Fixed(seed))
+    monkeypatch.setattr(keystream.time, "time_ns", lambda: 10**18)
     source = SecureWords()
     sizes = [1, 0, 3, keystream._CHUNK + 5, 2]
     served = np.concatenate([source.words(n) for n in sizes])
-    assert np.array_equal(served, keystream_of(bytes(range(32)), bytes(range(16)), sum(sizes)))
+    assert np.array_equal(served, keystream_of(seed[:32], seed[32:], sum(sizes)))
 
 
 def test_a_key_is_replaced_after_its_share(monkeypatch):
@@ -46,9 +63,10 @@ def test_a_key_is_replaced_after_its_share(monkeypatch):
     drawn = []
     monkeypatch.setattr(keystream, "_WORDS_PER_KEY", 100)
     monkeypatch.setattr(os, "urandom", lambda n: drawn.append(n) or bytes([len(drawn)] * n))
+    monkeypatch.setattr(keystream.time, "time_ns", lambda: 10**18)
     source = SecureWords()
     parts = [source.words(60) for _ in range(3)]
-    assert drawn == [32, 16] * 3
+    assert drawn == [64] * 3
     assert len({part.tobytes() for part in parts}) == 3
 
 
@@ -82,8 +100,9 @@ def test_each_thread_has_its_own_source():
 
 
 FORK = """
-import os, sys
+import os, sys, time
 from dither.numeric import secure_words
+time.time_ns = lambda: 10**18
 source = secure_words()
 source.words(8)
 if sys.argv[1] == "hidden":
@@ -118,6 +137,86 @@ def test_the_fork_test_catches_a_source_that_does_not_look():
     parent, later, inherited, own = fork("hidden")
     assert parent == inherited
     assert own not in (parent, later)
+
+
+def drawn(*fresh: bytes) -> bytes:
+    """Four words under a new key."""
+    source = SecureWords()
+    source.renew(*fresh)
+    return source.words(4).tobytes()
+
+
+@pytest.fixture
+def restored(monkeypatch):
+    """A machine that was restored from one snapshot again and again: everything repeats itself."""
+    monkeypatch.setattr(keystream.os, "urandom", lambda n: bytes(n))
+    monkeypatch.setattr(keystream.time, "time_ns", lambda: 10**18)
+    monkeypatch.setattr(keystream.time, "monotonic_ns", lambda: 10**12)
+    monkeypatch.setattr(keystream, "_renewals", repeat(0))
+    monkeypatch.setattr(keystream, "_boot", lambda: b"boot")
+
+
+def test_a_machine_that_repeats_everything_repeats_its_words(restored):
+    """The control: with nothing fresh left, the words are the same."""
+    assert drawn(b"entry") == drawn(b"entry")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "value"),
+    [
+        (keystream.os, "urandom", os.urandom),
+        (keystream.os, "getpid", lambda: 4),
+        (keystream.time, "time_ns", lambda: 10**18 + 1),
+        (keystream.time, "monotonic_ns", lambda: 10**12 + 1),
+        (keystream.threading, "get_ident", lambda: 5),
+        (keystream, "_renewals", count(1)),
+        (keystream, "_boot", lambda: b"another boot"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_any_one_fresh_thing_makes_other_words(restored, monkeypatch, where, name, value):
+    """New randomness of the system alone is enough, and so is each of the others without it."""
+    before = drawn(b"entry")
+    monkeypatch.setattr(where, name, value)
+    assert drawn(b"entry") != before
+
+
+def test_what_the_caller_adds_makes_other_words(restored):
+    """Another entry of the ledger, or the same bytes cut otherwise."""
+    keys = [drawn(b"entry"), drawn(b"other"), drawn(b"ent", b"ry"), drawn()]
+    assert len(set(keys)) == 4
+
+
+def test_what_the_caller_added_stays_in_later_keys(restored, monkeypatch):
+    """A release that outlives its key is still told from every other question."""
+    one, two = SecureWords(), SecureWords()
+    one.renew(b"one")
+    two.renew(b"two")
+    monkeypatch.setattr(keystream.time, "time_ns", lambda: 2 * 10**18)
+    assert one.words(4).tobytes() != two.words(4).tobytes()
+
+
+def test_the_key_is_the_hash_that_the_docstring_names(restored, monkeypatch):
+    """Written again from the documentation, without the library's own code."""
+    monkeypatch.setattr(keystream.os, "getpid", lambda: 7)
+    monkeypatch.setattr(keystream.threading, "get_ident", lambda: 9)
+    parts = [b"1000000000000000000", b"1000000000000", b"7", b"9", b"0", b"boot", b"entry"]
+    text = b"".join(len(p).to_bytes(8, "little") + p for p in parts)
+    seed = hashlib.blake2b(text, key=bytes(64), digest_size=48, person=b"dither keystream").digest()
+    stream = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:])).encryptor()
+    assert drawn(b"entry") == stream.update(bytes(32))
+
+
+@pytest.mark.parametrize("later", [10**9, -1])
+def test_a_key_grows_old(monkeypatch, later):
+    """After a second, or where the clock went back, the next word comes under a new key."""
+    monkeypatch.setattr(keystream.time, "time_ns", lambda: 10**18)
+    source = SecureWords()
+    epoch = source.epoch()
+    source.words(4)
+    assert source.epoch() is epoch
+    monkeypatch.setattr(keystream.time, "time_ns", lambda: 10**18 + later)
+    assert source.epoch() is not epoch
 
 
 @pytest.mark.parametrize("k", [1, 3, 8])

@@ -93,23 +93,27 @@ def test_analysts_have_caps_of_their_own(tmp_path, frames):
         analysts={"ana": {"epsilon": 1}, "ben": {"epsilon": 2}},
     )
     with dt.open(made, sources=frames, analyst="ana") as ana:
-        with pytest.raises(BudgetError, match="account 'analyst:ana' cannot bear") as caught:
+        with pytest.raises(
+            BudgetError, match=r"account 'analyst:ana:pid of visits' .* cannot bear"
+        ) as caught:
             ana.sql(COUNT).release("1.5")
         assert suggested(caught.value)[0] == "1"
         ana.sql(COUNT).release("0.7", token="t")
         assert {b.name: b.spent.epsilon for b in ana.balance()} == {
-            "dataset": Fraction(7, 10),
-            "analyst:ana": Fraction(7, 10),
+            "dataset:pid of visits": Fraction(7, 10),
+            "analyst:ana:pid of visits": Fraction(7, 10),
         }
     with dt.open(made, sources=frames, analyst="ben") as ben:
         assert [b.spent.epsilon for b in ben.balance()] == [Fraction(7, 10), 0]
-        with pytest.raises(BudgetError, match="account 'dataset' cannot bear") as caught:
+        with pytest.raises(
+            BudgetError, match=r"account 'dataset:pid of visits' .* cannot bear"
+        ) as caught:
             ben.sql(COUNT).release("1.4")
         assert suggested(caught.value)[0] == "1.3"
         with pytest.raises(LedgerError, match="another request"):
             ben.sql(COUNT).release("0.7", token="t")
         entry = ben.sql(COUNT).release("1.3").certificate.to_dict()["ledger"]
-        assert entry["accounts"] == ["dataset", "analyst:ben"]
+        assert entry["accounts"] == ["dataset:pid of visits", "analyst:ben:pid of visits"]
 
 
 def test_caps_cannot_be_edited_away(tmp_path, frames):

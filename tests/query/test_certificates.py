@@ -55,10 +55,10 @@ def test_it_says_all_that_is_promised(issued):
     """Plan, unit, neighbours, mechanisms with exact parameters, loss, version, entry."""
     _, body, _ = issued
     assert body["dither"] == dt.__version__
-    assert body["unit"] == "pid"
-    assert body["neighbours"] == "add_remove"
+    assert body["promise"] == {"unit": "pid of visits", "neighbours": "add-remove"}
+    assert body["tables"] == {"visits": "column pid"}
     assert (body["max_groups"], body["max_rows"]) == (3, 5)
-    assert body["query"]["plan"]["title"] == "release of n, m, q"
+    assert body["text"]["plan"]["title"] == "release of n, m, q"
     assert len(body["measurements"]) >= 3
     for part in body["measurements"]:
         assert {"measures", "mechanism", "l1", "l2_squared", "loss"} <= set(part)
@@ -174,7 +174,7 @@ def test_a_public_release_has_a_certificate_too(tmp_path, frames):
     with dt.open(rows_policy(tmp_path, neighbours="replace_one"), sources=frames) as opened:
         release = opened.sql("SELECT COUNT(*) AS n FROM visits").release(1)
     body = release.certificate.to_dict()
-    assert body["measurements"][0]["mechanism"] == "none: public"
+    assert body["measurements"][0]["mechanism"] == "none"
     assert Fraction(body["loss"]["epsilon"]) == 0
     assert dt.verify(body, tmp_path / "visits.ledger").ok
     assert json.loads(release.certificate.to_json()) == body

@@ -34,7 +34,8 @@ def test_every_part_of_the_plan_is_there(session):
     """Unit, neighbours, stability, groups, bounds, sensitivity, mechanism, scale, cost, limits."""
     found = nodes(session.sql(ALL).explain(0.5))
     assert found["protects one pid, with all its rows of visits"] == {
-        "neighbours": "add or remove all rows of one pid"
+        "neighbours": "add or remove all rows of one pid",
+        "account": "pid of visits",
     }
     assert found["where age >= 18"]["stability"].startswith("1:")
     assert found["private table visits"]["stability"].startswith("1: one pid")
@@ -99,7 +100,8 @@ def test_joins_are_drawn(tmp_path, frames):
     made = policy(
         tmp_path,
         visits={"max_join_rows": 2},
-        tables={"drugs": {"unit": "pid", "max_groups": 1, "max_rows": 1, "max_join_rows": 3}},
+        tables={"drugs": {"max_groups": 1, "max_rows": 1, "max_join_rows": 3}},
+        units={"patient": {"columns": {"visits": "pid", "drugs": "pid"}}},
     )
     drugs = pl.DataFrame({"pid": [1, 1, 2], "dose": [1, 2, 3]})
     with dt.open(made, sources={**frames, "drugs": drugs}) as opened:

@@ -65,5 +65,6 @@ class Watch:
 
 
 def spent(session: dt.Session) -> list[Any]:
-    """What every account has spent so far."""
-    return [balance.spent for balance in session.balance()]
+    """What every account that is open has spent so far; all of the policy's before one is."""
+    known = session.ledger.accounts()
+    return [b.spent for b in session.balance() if b.name in known or not known]

@@ -53,13 +53,14 @@ QUERIES = (
 
 def row_reach(entry: dict[str, Any]) -> tuple[int, int]:
     """The least and the greatest integer that a row can add to a measurement."""
-    if "centre" not in entry:
+    measures = entry["measures"]
+    if "centre" not in measures:
         return 0, 1
-    ends = [entry["lower"] - entry["centre"], entry["upper"] - entry["centre"]]
-    if entry["measures"].endswith("²"):
+    ends = [int(measures[end]) - int(measures["centre"]) for end in ("lower", "upper")]
+    if measures["square"]:
         far = max(e * e for e in ends)
         near = 0 if ends[0] <= 0 <= ends[1] else min(e * e for e in ends)
-        return near - entry["square_centre"], far - entry["square_centre"]
+        return near - int(measures["square_centre"]), far - int(measures["square_centre"])
     return ends[0], ends[1]
 
 
@@ -67,14 +68,14 @@ def sensitivities(entry: dict[str, Any], body: dict[str, Any]) -> tuple[int, int
     """l1 and squared l2 of a measurement, from the certificate's public facts alone."""
     low, high = row_reach(entry)
     groups = body["max_groups"]
-    rows = 1 if entry["measures"].startswith("count of distinct") else body["max_rows"]
+    rows = 1 if entry["measures"]["node"] == "units" else body["max_rows"]
     most = rows * max(abs(low), abs(high))
     l1, l2 = groups * most, groups * most * most
-    if body["neighbours"] == "replace_one":
+    if body["promise"]["neighbours"] == "replace":
         # No test here has a single group of one sign other than by its public size.
         width = rows * (max(high, 0) - min(low, 0))
         l1, l2 = 2 * l1, groups * max(width * width, 2 * most * most)
-        if groups == 1 and "GROUP BY" not in body["query"]["sql"] and entry["levels"] == 1:
+        if groups == 1 and "GROUP BY" not in body["text"]["sql"] and entry["levels"] == 1:
             l1, l2 = width, width * width
     return entry["levels"] * l1, entry["levels"] * l2
 
@@ -256,7 +257,8 @@ def test_units_of_unlike_types_are_not_joined(tmp_path):
 
     policy = policy_in(tmp_path)
     policy["tables"]["visits"]["max_join_rows"] = 2
-    policy["tables"]["labs"] = {"unit": "u", "max_groups": 1, "max_rows": 1, "max_join_rows": 2}
+    policy["tables"]["labs"] = {"max_groups": 1, "max_rows": 1, "max_join_rows": 2}
+    policy["units"] = {"person": {"columns": {"visits": "u", "labs": "u"}}}
     labs = pl.DataFrame({"u": [1.0, 2.0]})
     joined = "SELECT COUNT(*) AS n FROM visits JOIN labs ON visits.u = labs.u"
     with (

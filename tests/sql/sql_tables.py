@@ -30,6 +30,7 @@ VISITS = Table(
         ColumnFacts("group", Kind.TEXT),
     ),
     unit="pid",
+    unit_name="patient",
     max_groups=3,
     max_rows=5,
     max_join_rows=4,
@@ -42,11 +43,26 @@ DRUGS = Table(
         ColumnFacts("region", Kind.TEXT),
     ),
     unit="pid",
+    unit_name="patient",
     max_join_rows=2,
 )
-SCANS = Table("scans", _columns(ColumnFacts("pid", Kind.INTEGER)), unit="pid", max_join_rows=2)
-UNBOUND = Table("unbound", _columns(ColumnFacts("pid", Kind.INTEGER)), unit="pid")
-LETTERS = Table("letters", _columns(ColumnFacts("pid", Kind.TEXT)), unit="pid", max_join_rows=2)
+SCANS = Table(
+    "scans",
+    _columns(ColumnFacts("pid", Kind.INTEGER)),
+    unit="pid",
+    max_join_rows=2,
+    unit_name="patient",
+)
+UNBOUND = Table(
+    "unbound", _columns(ColumnFacts("pid", Kind.INTEGER)), unit="pid", unit_name="patient"
+)
+LETTERS = Table(
+    "letters",
+    _columns(ColumnFacts("pid", Kind.TEXT)),
+    unit="pid",
+    max_join_rows=2,
+    unit_name="patient",
+)
 PEOPLE = Table(
     "people",
     _columns(ColumnFacts("pid", Kind.INTEGER), ColumnFacts("height", Kind.REAL)),

@@ -15,7 +15,9 @@ has been spent. Amounts are exact fractions, and every rounding is towards refus
 
 Notes
 -----
-*Setting.* Neighbours, and the amounts' meaning, are those of the charges. P and Q are the laws of
+*Setting.* The amounts' meaning is that of the charges, and all of them are about the same
+neighbours: an amount may name them (``neighbours=``), the first that does fixes the filter's, and
+one that names others is refused. P and Q are the laws of
 the whole view on two neighbouring tables. Given the view so far, the next mechanism and its
 amount are fixed, so its loss L_i has the charge's guarantee; amounts are part of the view. L is
 the sum.
@@ -54,13 +56,14 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol, Self
 
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError, BudgetError
 from dither.numeric import log_upper, sqrt_upper
+from dither.privacy import Neighbours
 
 __all__ = [
     "Filter",
@@ -86,13 +89,41 @@ def amount_of(name: str, value: Any, *, zero: bool = True) -> Fraction:
 class Filter(Protocol):
     """A frozen account: ``charge`` gives the next one, or refuses."""
 
-    def admits(self, amount: Fraction, delta: Fraction = ZERO) -> bool:
+    def admits(
+        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+    ) -> bool:
         """Whether the next charge keeps the promise."""
         ...
 
-    def charge(self, amount: Fraction, delta: Fraction = ZERO) -> Self:
+    def charge(
+        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+    ) -> Self:
         """The account after the charge."""
         ...
+
+
+def common(
+    bound: Neighbours | None, stated: Neighbours | None, *, spent: bool
+) -> Neighbours | None:
+    """The neighbours of an account after a charge that states some.
+
+    Raises
+    ------
+    ArgumentError
+        They are others than the account's; or the account was charged before without any, so that
+        nobody can say what its sum is about.
+    """
+    if stated is None or stated is bound:
+        return bound
+    if not isinstance(stated, Neighbours):
+        raise ArgumentError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE")
+    if bound is None and not spent:
+        return stated
+    said = "unstated" if bound is None else repr(bound.value)
+    raise ArgumentError(
+        f"a loss for {stated.value!r} neighbours cannot be added to losses for {said} ones; state "
+        "all of them for one relation"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,33 +132,44 @@ class _Sum:
 
     cap: Fraction
     spent: Fraction = ZERO
+    neighbours: Neighbours | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cap", amount_of("cap", self.cap, zero=False))
         object.__setattr__(self, "spent", amount_of("spent", self.spent))
+        common(None, self.neighbours, spent=False)
 
     def _cost(self, amount: Fraction) -> Fraction:
         return amount
 
-    def admits(self, amount: Fraction, delta: Fraction = ZERO) -> bool:
+    def admits(
+        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+    ) -> bool:
         """Whether the sum with the next amount stays within the cap; a delta never fits."""
+        common(self.neighbours, neighbours, spent=self.spent > 0)
         cost = self._cost(amount_of("amount", amount))
         return amount_of("delta", delta) == 0 and self.spent + cost <= self.cap
 
-    def charge(self, amount: Fraction, delta: Fraction = ZERO) -> Self:
+    def charge(
+        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+    ) -> Self:
         """The account after the charge.
 
         Raises
         ------
         BudgetError
             The charge does not fit; nothing is spent.
+        ArgumentError
+            It is stated for other neighbours than the charges before.
         """
-        if not self.admits(amount, delta):
+        if not self.admits(amount, delta, neighbours=neighbours):
             raise BudgetError(
                 f"the charge does not fit: {float(self.cap - self.spent):.6g} of the filter's "
                 "sum is left"
             )
-        return replace(self, spent=self.spent + self._cost(Fraction(amount)))
+        stated = common(self.neighbours, neighbours, spent=self.spent > 0)
+        spent = self.spent + self._cost(Fraction(amount))
+        return replace(self, spent=spent, neighbours=stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +368,7 @@ class SqrtFilter:
     delta: Fraction = ZERO
     squares: Fraction = ZERO
     deltas: Fraction = ZERO
+    neighbours: Neighbours | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "slack"):
@@ -342,28 +385,36 @@ class SqrtFilter:
         """An epsilon that holds for everything so far, at slack + Σ delta_i; rounded up."""
         return self._after(self.squares)
 
-    def admits(self, amount: Fraction, delta: Fraction = ZERO) -> bool:
+    def admits(
+        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+    ) -> bool:
         """Whether an (amount, delta)-DP charge keeps the promise."""
+        common(self.neighbours, neighbours, spent=self.squares + self.deltas > 0)
         amount, delta = amount_of("amount", amount), amount_of("delta", delta)
         return (
             self._after(self.squares + amount * amount) <= self.epsilon
             and self.deltas + delta <= self.delta
         )
 
-    def charge(self, amount: Fraction, delta: Fraction = ZERO) -> Self:
+    def charge(
+        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+    ) -> Self:
         """The account after the charge.
 
         Raises
         ------
         BudgetError
             The charge does not fit; nothing is spent.
+        ArgumentError
+            It is stated for other neighbours than the charges before.
         """
-        if not self.admits(amount, delta):
+        if not self.admits(amount, delta, neighbours=neighbours):
             raise BudgetError("the charge does not fit the filter's square-root sum or its delta")
         return replace(
             self,
             squares=self.squares + Fraction(amount) ** 2,
             deltas=self.deltas + Fraction(delta),
+            neighbours=common(self.neighbours, neighbours, spent=self.squares + self.deltas > 0),
         )
 
 
@@ -403,6 +454,7 @@ class Odometer:
     unit: Fraction
     squares: Fraction = ZERO
     total: Fraction = ZERO
+    neighbours: Neighbours | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("delta", "unit"):
@@ -410,10 +462,15 @@ class Odometer:
         if self.delta >= 1:
             raise ArgumentError("delta must be below 1")
 
-    def charge(self, amount: Fraction) -> Self:
-        """The meter after a pure charge; an odometer never refuses."""
+    def charge(self, amount: Fraction, *, neighbours: Neighbours | None = None) -> Self:
+        """The meter after a pure charge; an odometer refuses nothing but other neighbours."""
         amount = amount_of("amount", amount)
-        return replace(self, squares=self.squares + amount * amount, total=self.total + amount)
+        return replace(
+            self,
+            squares=self.squares + amount * amount,
+            total=self.total + amount,
+            neighbours=common(self.neighbours, neighbours, spent=self.total > 0),
+        )
 
     def reading(self) -> Fraction:
         """An epsilon that the loss has not exceeded so far, rounded up."""

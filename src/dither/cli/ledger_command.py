@@ -36,7 +36,7 @@ def ledger() -> None:
 
 @ledger.command(
     epilog="Examples: dither ledger show visits.ledger; "
-    "dither ledger show --policy dither.toml --account visits --json"
+    "dither ledger show --policy dither.toml --account dataset:patient --json"
 )
 @click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
 @click.option(
@@ -80,7 +80,7 @@ def verify(path: Path | None, policy: Path | None) -> None:
 
 
 @ledger.command(
-    epilog="Example: dither ledger amend visits.ledger --account visits --epsilon 3 --delta 1e-6 "
+    epilog="Example: dither ledger amend visits.ledger --account dataset:patient --epsilon 3 "
     '--reason "board decision 12"'
 )
 @click.argument("path", metavar="LEDGER", type=FILE)
@@ -160,17 +160,28 @@ def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: b
     console.print(Text(book.path.name, "bold").append(f"  {book.id[:8]}", "dim"))
     console.print()
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column("account", overflow="fold", style="cyan")
-    table.add_column("caps", no_wrap=True)
-    table.add_column("spent", no_wrap=True)
-    table.add_column("used", no_wrap=True)
-    table.add_column("remains", overflow="fold")
-    for balance in balances:
-        spent = _amounts(balance.spent)
-        table.add_row(Text(balance.name), _caps(balance), spent, _bar(balance), _remains(balance))
-    console.print(table if balances else "No account yet.")
-    console.print()
+    tables = book.tables()
+    for promise in dict.fromkeys(balance.promise for balance in balances):
+        # Spending adds up within a promise and never beyond it, so each has a table of its own.
+        console.print(Text(f"protects {promise.describe()}"))
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        table.add_column("account", overflow="fold", style="cyan")
+        table.add_column("caps", no_wrap=True)
+        table.add_column("spent", no_wrap=True)
+        table.add_column("used", no_wrap=True)
+        table.add_column("remains", overflow="fold")
+        for balance in balances:
+            if balance.promise == promise:
+                spent, bar = _amounts(balance.spent), _bar(balance)
+                row = (_caps(balance), spent, bar, _remains(balance))
+                table.add_row(Text(balance.name), *row)
+        console.print(table)
+        held = [f"{name} ({by})" for name, (whose, by) in tables.items() if whose == promise]
+        if held:
+            console.print(Text("read so far: " + ", ".join(held), "dim"))
+        console.print()
+    if not balances:
+        console.print("No account yet.\n")
 
     _print_entries(console, entries)
     if entries and entries[0].number > 0 and whole:
@@ -261,8 +272,10 @@ def _rounded(amount: Fraction | None, rounding: str = ROUND_CEILING) -> str:
 
 
 def _note(entry: Entry) -> str:
-    """The note of a charge or the reason of an amendment, in one line."""
+    """The note of a charge, the reason of an amendment or an account's promise, in one line."""
     note = {} if entry.kind == "genesis" else entry.note
+    if entry.kind == "account" and entry.promise is not None:
+        return f"protects {entry.promise.describe()}"
     # A question comes first and without its name; line breaks would tear the list.
     parts = [str(note[name]) for name in ("query", "reason") if name in note]
     parts += [f"{name} {value}" for name, value in note.items() if name not in ("query", "reason")]
@@ -276,18 +289,24 @@ def _as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dic
         "accounts": [
             {
                 "name": balance.name,
+                "promise": balance.promise.to_dict(),
                 "caps": dict(balance.caps.to_dict()),
                 "spent": _exact(balance.spent),
                 "remaining": _exact(balance.remaining),
             }
             for balance in balances
         ],
+        "tables": {
+            name: {"promise": promise.to_dict(), "by": by}
+            for name, (promise, by) in book.tables().items()
+        },
         "entries": [
             {
                 "number": entry.number,
                 "time": entry.time.isoformat(),
                 "kind": entry.kind,
                 "accounts": list(entry.accounts),
+                "promise": None if entry.promise is None else entry.promise.to_dict(),
                 "charge": None if entry.charge is None else _exact(entry.charge),
                 "note": entry.note,
                 "budget": entry.budget,

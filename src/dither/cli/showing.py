@@ -90,8 +90,8 @@ def print_release(release: Release) -> None:
     print_paragraphs(
         f"± and [lower, upper] are {100 * release.confidence:g} % intervals.",
         f"Cost: {cost(body['loss'])}; {entry}.",
-        f"Protects {body['protects']}.",
-        *map(sentence, (body["unaccounted"], *release.notes)),
+        f"Protects {body['text']['protects']}.",
+        *map(sentence, (body["text"]["unaccounted"], *release.notes)),
     )
 
 

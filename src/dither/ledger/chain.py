@@ -10,9 +10,21 @@ from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from dither.errors import LedgerCorruptError
 from dither.ledger.budgets import Filter, read_budget
-from dither.ledger.entries import Amounts, Record, amounts_json, canonical, now
+from dither.ledger.entries import (
+    Amounts,
+    Record,
+    Tables,
+    amounts_json,
+    canonical,
+    now,
+    promise_of,
+    reading,
+    tables_json,
+    tables_of,
+)
 from dither.ledger.schema import entries, head, touches
 from dither.privacy.charge import Charge
+from dither.privacy.promise import Promise
 
 __all__ = [
     "Account",
@@ -28,10 +40,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the chain ends: how many entries there are, and the hash of the last."""
+    """Where the chain ends: how many entries there are, the last one's hash, and its tables."""
 
     count: int
     hash: str
+    tables_text: str = "{}"
+
+    @property
+    def tables(self) -> Tables:
+        """All tables charged so far, each with its promise."""
+        with reading("the newest entry"):
+            return tables_of(self.tables_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +59,14 @@ class Account:
 
     name: str
     budget_text: str
+    promise: Promise
     spent: Charge
 
     @property
     def budget(self) -> Filter:
         """The caps in force."""
-        return read_budget(self.budget_text)
+        with reading(f"account {self.name!r}"):
+            return read_budget(self.budget_text)
 
 
 _HEAD = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)
@@ -83,9 +104,10 @@ def read_head(connection: Connection) -> Head:
     last = connection.execute(_LAST).scalar_one()
     if row is None or last is None or row.length != last + 1:
         raise _broken("its head does not agree with its last entry")
-    if read_record(connection, last).hash != row.hash:
+    record = read_record(connection, last)
+    if record.hash != row.hash:
         raise _broken("its head does not agree with its last entry")
-    return Head(row.length, row.hash)
+    return Head(row.length, row.hash, record.tables)
 
 
 def read_record(connection: Connection, number: int) -> Record:
@@ -104,10 +126,18 @@ def read_account(connection: Connection, name: str) -> Account | None:
     sets = connection.execute(_LAST_BUDGET, {"account": name}).scalar_one()
     record = read_record(connection, last)
     setter = record if sets == last else read_record(connection, -1 if sets is None else sets)
+    with reading(f"account {name!r}"):
+        return _account(name, record, setter)
+
+
+def _account(name: str, record: Record, setter: Record) -> Account:
     totals = record.totals_after()
     if name not in totals or name not in setter.totals_after() or setter.budget is None:
-        raise _broken(f"the index of accounts does not agree with entry {last}")
-    return Account(name, setter.budget, totals[name].charge())
+        raise _broken(f"the index of accounts does not agree with entry {record.number}")
+    promise = promise_of(setter.promise)
+    if promise is None or record.promise != setter.promise:
+        raise _broken(f"entry {record.number} promises something else than its account")
+    return Account(name, setter.budget, promise, totals[name].charge(promise))
 
 
 def append(
@@ -117,7 +147,9 @@ def append(
     *,
     totals: Mapping[str, Charge],
     note: Mapping[str, Any],
+    promise: Promise | None = None,
     charge: Charge | None = None,
+    tables: Tables | None = None,
     **columns: Any,
 ) -> Record:
     """Write the next entry, its index and the new head, all in the running transaction."""
@@ -130,6 +162,8 @@ def append(
         **dict.fromkeys(("token", "request", "budget", "answers", "answer", "answer_digest")),
         **(amounts if charge is None else asdict(Amounts.of(charge))),
         "totals": amounts_json(spent),
+        "promise": None if promise is None else canonical(promise.to_dict()),
+        "tables": at.tables_text if tables is None else tables_json(tables),
         "note": canonical(note),
         "previous": at.hash,
         "hash": "",

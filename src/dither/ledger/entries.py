@@ -9,16 +9,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, LedgerCorruptError
 from dither.privacy.charge import Charge
+from dither.privacy.promise import Promise
 
-__all__ = ["FIRST", "UNIT", "Amounts", "Entry", "Record", "canonical", "digest", "now"]
+__all__ = [
+    "FIRST",
+    "UNIT",
+    "Amounts",
+    "Entry",
+    "Record",
+    "Tables",
+    "canonical",
+    "digest",
+    "now",
+    "promise_of",
+    "reading",
+    "tables_json",
+    "tables_of",
+]
 
 UNIT = Fraction(1, 10**18)
 """The grain of the ledger: every amount is rounded up to a whole number of these."""
@@ -26,8 +42,22 @@ UNIT = Fraction(1, 10**18)
 FIRST = "0" * 64
 """What stands for the hash before the first entry."""
 
-DOMAIN = b"dither ledger entry 1\n"
+DOMAIN = b"dither ledger entry 2\n"
 """Prefixed to what is hashed, so that no hash of an entry is the hash of anything else."""
+
+Tables = Mapping[str, tuple[Promise, str]]
+"""By table: the promise that it is charged under, and how its rows are told to belong to a unit."""
+
+UNREADABLE = (
+    ArgumentError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading a cell raises that holds something else than the ledger writes."""
 
 INFINITE = "infinite"
 _LARGEST = 10**1000
@@ -48,8 +78,8 @@ class Amounts:
         up = charge.rounded_up(UNIT)
         return cls(_units(up.epsilon), _units(up.delta), _units(up.rho), _units(up.rho_delta))
 
-    def charge(self) -> Charge:
-        """The charge that these amounts say.
+    def charge(self, promise: Promise | None) -> Charge:
+        """The charge that these amounts say, under a promise.
 
         Raises
         ------
@@ -57,7 +87,11 @@ class Amounts:
             A column holds something else than a whole number.
         """
         return Charge(
-            _amount(self.epsilon), _finite(self.delta), _amount(self.rho), _finite(self.rho_delta)
+            _amount(self.epsilon),
+            _finite(self.delta),
+            _amount(self.rho),
+            _finite(self.rho_delta),
+            promise,
         )
 
 
@@ -75,6 +109,8 @@ class Record:
     rho: str | None
     rho_delta: str | None
     totals: str
+    promise: str | None
+    tables: str
     budget: str | None
     note: str
     answers: int | None
@@ -117,25 +153,28 @@ class Record:
 
     def totals_after(self) -> dict[str, Amounts]:
         """What each account that the entry touches has spent, this entry included."""
-        return {name: Amounts(**amounts) for name, amounts in json.loads(self.totals).items()}
+        return {name: Amounts(**amounts) for name, amounts in _mapping(self.totals).items()}
 
     def entry(self) -> Entry:
         """The record as people read it."""
-        amounts = self.amounts()
-        return Entry(
-            number=self.number,
-            time=datetime.fromisoformat(self.time),
-            kind=self.kind,
-            accounts=tuple(json.loads(self.totals)),
-            charge=None if amounts is None else amounts.charge(),
-            note=json.loads(self.note),
-            token=self.token,
-            request=self.request,
-            budget=None if self.budget is None else json.loads(self.budget),
-            answers=self.answers,
-            answer=self.answer,
-            hash=self.hash,
-        )
+        with reading(f"entry {self.number}"):
+            amounts = self.amounts()
+            promise = promise_of(self.promise)
+            return Entry(
+                number=self.number,
+                time=datetime.fromisoformat(self.time),
+                kind=self.kind,
+                accounts=tuple(_mapping(self.totals)),
+                promise=promise,
+                charge=None if amounts is None else amounts.charge(promise),
+                note=_mapping(self.note),
+                token=self.token,
+                request=self.request,
+                budget=None if self.budget is None else _mapping(self.budget),
+                answers=self.answers,
+                answer=self.answer,
+                hash=self.hash,
+            )
 
 
 _HASHED = [f.name for f in fields(Record) if f.name not in ("hash", "answer")]
@@ -155,6 +194,8 @@ class Entry:
         ``"genesis"``, ``"account"``, ``"amend"``, ``"charge"`` or ``"answer"``.
     accounts : tuple of str
         The accounts that it touches.
+    promise : Promise or None
+        The unit and the neighbours of those accounts, and of what it charges.
     charge : Charge or None
         What it charges to each of them, rounded up to ``UNIT``.
     note : mapping
@@ -173,6 +214,7 @@ class Entry:
     time: datetime
     kind: str
     accounts: tuple[str, ...]
+    promise: Promise | None
     charge: Charge | None
     note: Mapping[str, Any]
     token: str | None
@@ -181,6 +223,57 @@ class Entry:
     answers: int | None
     answer: str | None
     hash: str
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn whatever a damaged cell makes of its reader into one sentence.
+
+    Raises
+    ------
+    LedgerCorruptError
+        What is read holds something that the ledger never writes.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise LedgerCorruptError(
+            f"{what} of the ledger holds something that dither never writes: see `dither ledger "
+            "verify`, and restore the file from a copy"
+        ) from error
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("no mapping")
+    return found
+
+
+def promise_of(text: str | None) -> Promise | None:
+    """The promise that a column holds.
+
+    Raises
+    ------
+    ArgumentError, ValueError
+        It holds something else.
+    """
+    return None if text is None else Promise.from_dict(json.loads(text))
+
+
+def tables_of(text: str) -> dict[str, tuple[Promise, str]]:
+    """The tables that have been charged so far, as the column ``tables`` holds them."""
+    return {
+        name: (Promise.from_dict(held["promise"]), str(held["by"]))
+        for name, held in _mapping(text).items()
+    }
+
+
+def tables_json(tables: Tables) -> str:
+    """Tables as the column ``tables`` holds them."""
+    return canonical(
+        {name: {"promise": p.to_dict(), "by": by} for name, (p, by) in tables.items()}, "tables"
+    )
 
 
 def now() -> str:

@@ -18,14 +18,31 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from dither.errors import ArgumentError, BudgetError, LedgerError, TokenError, nearest
+from dither.errors import (
+    ArgumentError,
+    BudgetError,
+    LedgerError,
+    PromiseError,
+    TokenError,
+    nearest,
+)
 from dither.ledger import chain
 from dither.ledger.budgets import Filter, Remaining, say_budget
-from dither.ledger.entries import FIRST, UNIT, Entry, Record, canonical, digest
+from dither.ledger.entries import (
+    FIRST,
+    UNIT,
+    Entry,
+    Record,
+    Tables,
+    canonical,
+    digest,
+    reading,
+)
 from dither.ledger.schema import FORMAT, create, entries, head, touches
 from dither.ledger.store import Store, create_file
 from dither.ledger.verify import Verification, verify
 from dither.privacy.charge import Charge
+from dither.privacy.promise import Promise
 
 __all__ = ["Balance", "Charged", "Ledger"]
 
@@ -62,6 +79,8 @@ class Balance:
     ----------
     name : str
         The account.
+    promise : Promise
+        The unit that it protects and its neighbours: what all its charges are stated for.
     caps : BudgetFilter
         What it may spend in all.
     spent : Charge
@@ -71,6 +90,7 @@ class Balance:
     """
 
     name: str
+    promise: Promise
     caps: Filter
     spent: Charge
     remaining: Remaining
@@ -87,8 +107,9 @@ class Ledger:
     >>> from tempfile import mkdtemp
     >>> from dither.accounting.filters import BudgetFilter
     >>> ledger = Ledger.open(Path(mkdtemp()) / "visits.ledger")
-    >>> ledger.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)))
-    >>> half = Charge.pure(Fraction(1, 2))
+    >>> patient = Promise("patient")
+    >>> ledger.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)), patient)
+    >>> half = Charge.pure(Fraction(1, 2), patient)
     >>> ledger.charge(["visits"], half, token="monday", request="ab" * 32, note={}).entry
     2
     >>> ledger.balance("visits").spent.epsilon
@@ -150,7 +171,9 @@ class Ledger:
     @property
     def id(self) -> str:
         """The random identity that the first entry holds."""
-        return str(self.entry(0).note["ledger"])
+        note = self.entry(0).note
+        with reading("entry 0"):
+            return str(note["ledger"])
 
     def close(self) -> None:
         """Close it; using it afterwards is an error. No file is kept open in between calls."""
@@ -167,27 +190,38 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def ensure_account(self, name: str, budget: Filter) -> None:
-        """Open an account with these caps; nothing happens where it has them already.
+    def ensure_account(self, name: str, budget: Filter, promise: Promise) -> None:
+        """Open an account with these caps and this promise; nothing happens where it has both.
+
+        Parameters
+        ----------
+        name : str
+            The account.
+        budget : BudgetFilter
+            Its caps; `amend` changes them.
+        promise : Promise
+            The unit and the neighbours of everything that will be charged to it, for good.
 
         Raises
         ------
+        PromiseError
+            It is bound to another promise.
         LedgerError
             It has other caps.
         """
         _text("name", name)
+        _promise(promise)
         text = canonical(budget.to_dict(), "budget")
         with self._store.read() as connection:
-            if _same_caps(chain.read_account(connection, name), text):
+            if _same(chain.read_account(connection, name), text, promise):
                 return
         with self._store.write() as connection:
             at = chain.read_head(connection)
-            if not _same_caps(chain.read_account(connection, name), text):
-                totals = {name: Charge()}
-                chain.append(connection, at, "account", totals=totals, note={}, budget=text)
+            if not _same(chain.read_account(connection, name), text, promise):
+                _open(connection, at, name, text, promise)
 
     def amend(self, name: str, budget: Filter, reason: str) -> None:
-        """Change the caps of an account from now on; what is spent stays spent.
+        """Change the caps of an account from now on; spending and promise stay as they are.
 
         Raises
         ------
@@ -198,33 +232,46 @@ class Ledger:
         text = canonical(budget.to_dict(), "budget")
         with self._store.write() as connection:
             at = chain.read_head(connection)
-            totals = {name: self._account(connection, name).spent}
-            note = {"reason": reason}
-            chain.append(connection, at, "amend", totals=totals, note=note, budget=text)
+            account = self._account(connection, name)
+            chain.append(
+                connection,
+                at,
+                "amend",
+                totals={name: account.spent},
+                promise=account.promise,
+                note={"reason": reason},
+                budget=text,
+            )
 
     def charge(
         self,
-        accounts: Sequence[str],
+        accounts: Sequence[str] | Mapping[str, Filter],
         charge: Charge,
         *,
         token: str,
         request: str,
         note: Mapping[str, Any],
+        tables: Mapping[str, str] | None = None,
     ) -> Charged:
         """Charge every account or none, on the disk when this returns; then look at the data.
 
         Parameters
         ----------
-        accounts : sequence of str
-            Whom to charge, each the whole charge.
+        accounts : sequence of str, or mapping of str to BudgetFilter
+            Whom to charge, each the whole charge. A mapping holds caps: an account that is not
+            there is opened with them in the same transaction, so a refused charge opens none.
         charge : Charge
-            What a release costs; rounded up to `UNIT`.
+            What a release costs, with its promise; rounded up to `UNIT`.
         token : str
             The caller's name of this request. Asking again with it is free.
         request : str
             Digest of everything that the answer depends on, in hexadecimal.
         note : mapping
             What to note beside it: text, whole numbers, fractions; no float.
+        tables : mapping of str to str, optional
+            The private tables that are read, each with how its rows are told to belong to a unit:
+            ``{"visits": "column patient_id"}``. Within a ledger a table stays with the promise
+            and the rule that it was first charged under, so that no account misses a release.
 
         Returns
         -------
@@ -235,28 +282,49 @@ class Ledger:
         ------
         BudgetError
             An account cannot bear it; nothing was charged to any.
+        PromiseError
+            The charge, an account and the tables do not agree on one unit and one neighbour
+            relation; nothing was charged.
         TokenError
             The token was used for something else, or its answer was never stored.
         LedgerLockedError, LedgerCorruptError, LedgerError
             Nothing was charged, unless the disk failed during the commit.
         """
         names = _accounts(accounts)
+        caps = accounts if isinstance(accounts, Mapping) else {}
+        texts = {name: canonical(caps[name].to_dict(), "budget") for name in caps}
         _text("token", token)
         if not re.fullmatch(r"[0-9a-f]{16,128}", request):
             raise ArgumentError("request must be a digest in lower-case hexadecimal")
+        if not isinstance(charge, Charge):
+            raise ArgumentError("charge must be a Charge, such as Charge.pure(epsilon, promise)")
+        promise = charge.promise
+        if promise is None:
+            raise PromiseError(
+                "this charge does not say whom it protects, so it cannot be added to an account: "
+                "state its unit and neighbours, as in loss.promising(Promise('patient'))"
+            )
         charge = charge.rounded_up(UNIT)
         canonical(note)
+        read = _tables(tables or {})
         with self._store.write() as connection:
             at = chain.read_head(connection)
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             if earlier is not None:
                 return _replay(connection, chain.read_record(connection, earlier), names, request)
+            bound = _bound(at.tables, read, promise)
+            for name, text in texts.items():
+                if not _same(chain.read_account(connection, name), text, promise):
+                    _open(connection, at, name, text, promise)
+                    at = chain.read_head(connection)
             totals = self._bear(connection, names, charge)
             record = chain.append(
                 connection,
                 at,
                 "charge",
                 totals=totals,
+                promise=promise,
+                tables=bound,
                 note=note,
                 charge=charge,
                 token=token,
@@ -322,8 +390,33 @@ class Ledger:
         with self._store.read() as connection:
             chain.read_head(connection)
             account = self._account(connection, name)
-        caps = account.budget
-        return Balance(name, caps, account.spent, caps.remaining(account.spent))
+            caps = account.budget
+        return Balance(name, account.promise, caps, account.spent, caps.remaining(account.spent))
+
+    def check_tables(self, tables: Mapping[str, str], promise: Promise) -> None:
+        """See that tables may be charged under a promise; every `charge` checks it again.
+
+        Parameters
+        ----------
+        tables : mapping of str to str
+            As for `charge`.
+        promise : Promise
+            Whom their releases protect.
+
+        Raises
+        ------
+        PromiseError
+            One of them was charged for another unit, other neighbours, or by another rule.
+        """
+        _promise(promise)
+        read = _tables(tables)
+        with self._store.read() as connection:
+            _bound(chain.read_head(connection).tables, read, promise)
+
+    def tables(self) -> dict[str, tuple[Promise, str]]:
+        """The tables that were charged so far: the promise of each, and how its units are told."""
+        with self._store.read() as connection:
+            return dict(chain.read_head(connection).tables)
 
     def accounts(self) -> list[str]:
         """The names of all accounts, in alphabetical order."""
@@ -351,7 +444,7 @@ class Ledger:
                 mine = select(touches.c["entry"]).where(touches.c["account"] == account)
                 query = query.where(entries.c["number"].in_(mine) | entries.c["answers"].in_(mine))
             records = [chain.checked(row) for row in connection.execute(query)]
-        return [record.entry() for record in reversed(records)]
+            return [record.entry() for record in reversed(records)]
 
     def entry(self, number: int) -> Entry:
         """One entry, seen to agree with its own hash.
@@ -392,12 +485,14 @@ class Ledger:
         totals = {}
         for name in names:
             account = self._account(connection, name)
+            if account.promise != charge.promise:
+                raise _other_promise(account, charge.promise)
             totals[name] = account.spent + charge
             if not account.budget.admits(totals[name]):
                 remains = account.budget.remaining(account.spent).describe()
                 raise BudgetError(
-                    f"account {name!r} cannot bear this charge; nothing was spent. "
-                    f"What remains: {remains}"
+                    f"account {name!r} ({account.promise.describe()}) cannot bear this charge; "
+                    f"nothing was spent. What remains: {remains}"
                 )
         return totals
 
@@ -408,9 +503,16 @@ def _first_entry(connection: Connection) -> None:
     chain.append(connection, chain.Head(0, FIRST), "genesis", totals={}, note=note)
 
 
-def _same_caps(account: chain.Account | None, text: str) -> bool:
+def _open(connection: Connection, at: chain.Head, name: str, budget: str, promise: Promise) -> None:
+    totals = {name: Charge()}
+    chain.append(connection, at, "account", totals=totals, promise=promise, note={}, budget=budget)
+
+
+def _same(account: chain.Account | None, text: str, promise: Promise) -> bool:
     if account is None:
         return False
+    if account.promise != promise:
+        raise _other_promise(account, promise)
     if account.budget_text == text:
         return True
     raise LedgerError(
@@ -420,6 +522,34 @@ def _same_caps(account: chain.Account | None, text: str) -> bool:
         f"`dither ledger amend LEDGER --account {shlex.quote(account.name)} --epsilon ... "
         "--reason ...`"
     )
+
+
+def _other_promise(account: chain.Account, asked: Promise | None) -> PromiseError:
+    said = "nobody in particular" if asked is None else asked.describe()
+    return PromiseError(
+        f"account {account.name!r} protects {account.promise.describe()}, and this is stated for "
+        f"{said}: such losses cannot be added. Keep to the account's unit and neighbours, convert "
+        "the charge at its price (to_replace, to_group), or charge an account of its own"
+    )
+
+
+def _bound(known: Tables, read: Mapping[str, str], promise: Promise) -> Tables:
+    """The tables charged so far with those read now, none of them under two promises."""
+    for name, by in read.items():
+        first, first_by = known.get(name, (promise, by))
+        if first != promise:
+            raise PromiseError(
+                f"table {name!r} was charged for {first.describe()} before, and now for "
+                f"{promise.describe()}: one account would miss what the other spent. Declare its "
+                "unit and neighbours as they were, or begin a new ledger"
+            )
+        if first_by != by:
+            raise PromiseError(
+                f"table {name!r} told whose a row is by {first_by!r} before, and now by {by!r}: "
+                f"then one {promise.unit} is not what it was. Declare its unit as it was, or begin "
+                "a new ledger"
+            )
+    return {**known, **{name: (promise, by) for name, by in read.items()}}
 
 
 def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:
@@ -442,13 +572,28 @@ def _names(connection: Connection) -> list[str]:
     return [row[0] for row in connection.execute(query)]
 
 
-def _accounts(accounts: Sequence[str]) -> list[str]:
+def _accounts(accounts: Sequence[str] | Mapping[str, Filter]) -> list[str]:
     if isinstance(accounts, str) or not accounts:
         raise ArgumentError("accounts must be a list of at least one account's name")
     names = list(accounts)
     if len(set(names)) != len(names):
         raise ArgumentError("accounts must name each account once")
+    for name in names:
+        _text("accounts", name)
     return names
+
+
+def _promise(promise: Promise) -> None:
+    if not isinstance(promise, Promise):
+        raise ArgumentError("promise must be a Promise, such as Promise('patient')")
+
+
+def _tables(tables: Mapping[str, str]) -> dict[str, str]:
+    texts = [*tables.keys(), *tables.values()]
+    if not all(isinstance(t, str) and t and len(t) <= 1000 for t in texts):
+        raise ArgumentError("tables must map names of tables to how their units are told, as text")
+    canonical(dict(tables), "tables")
+    return dict(tables)
 
 
 def _text(name: str, value: str, limit: int = 200) -> None:

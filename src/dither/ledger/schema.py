@@ -18,8 +18,12 @@ from sqlalchemy import (
 
 __all__ = ["APPLICATION", "FORMAT", "TRIGGERS", "create", "entries", "head", "touches"]
 
-FORMAT = 1
-"""The version of the file format; it stands in the header of the file and in the first entry."""
+FORMAT = 2
+"""The version of the file format; it stands in the header of the file and in the first entry.
+
+1. Accounts had caps alone.
+2. Accounts are bound to a promise: a unit and its neighbours; and tables to theirs.
+"""
 
 APPLICATION = 0x64697468
 """Marks the file as a ledger for programs like ``file``: "dith" in ASCII."""
@@ -45,6 +49,9 @@ entries = Table(
     _text("rho"),
     _text("rho_delta"),
     _text("totals", nullable=False),
+    _text("promise"),
+    # All tables charged so far, carried from entry to entry: the newest entry has them all.
+    _text("tables", nullable=False),
     _text("budget"),
     _text("note", nullable=False),
     Column("answers", Integer, unique=True),

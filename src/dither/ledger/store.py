@@ -35,11 +35,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from dither.errors import (
+    DitherError,
     LedgerCorruptError,
     LedgerError,
     LedgerLockedError,
     LedgerVersionError,
 )
+from dither.ledger.entries import UNREADABLE
 from dither.ledger.schema import APPLICATION, FORMAT
 
 __all__ = ["Store", "create_file"]
@@ -87,7 +89,13 @@ class Store:
 
     @contextmanager
     def _transaction(self, immediate: bool) -> Iterator[Connection]:
-        with self._held(), _in_words(self.path), self._engine.connect() as connection:
+        # A cell that is no text, or no number, fails wherever it is first looked at.
+        with (
+            self._held(),
+            _readable(self.path),
+            _in_words(self.path),
+            self._engine.connect() as connection,
+        ):
             connection.execution_options(immediate=immediate)
             with connection.begin():
                 _check_format(connection, self.path)
@@ -179,15 +187,35 @@ def _check_format(connection: Connection, path: Path) -> None:
     # No file is ever read past SQLite: closing a second handle would drop its locks.
     application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
     version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    if application != APPLICATION:
+    if application != APPLICATION or version < 1:
         raise LedgerCorruptError(
             f"{path.name} is empty or no ledger: restore it from a copy, or name another file"
+        )
+    if version < FORMAT:
+        raise LedgerVersionError(
+            f"{path.name} is written in format {version}, whose accounts do not say which unit "
+            "and which neighbours they protect, so nothing can be added to them: keep the file, "
+            "and begin a new ledger with caps that are lower by what this one has spent"
         )
     if version > FORMAT:
         raise LedgerVersionError(
             f"{path.name} is written in format {version}, and this version of dither knows "
             f"up to {FORMAT}: upgrade dither"
         )
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what a damaged cell makes of its reader into one of our errors."""
+    try:
+        yield
+    except DitherError:
+        raise
+    except UNREADABLE as error:
+        raise LedgerCorruptError(
+            f"{path.name} holds something that dither never writes: see `dither ledger verify`, "
+            "and restore it from a copy"
+        ) from error
 
 
 @contextmanager

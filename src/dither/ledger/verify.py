@@ -20,10 +20,11 @@ from sqlalchemy import Connection, select
 from dither.errors import DitherError, LedgerCorruptError
 from dither.ledger.budgets import read_budget
 from dither.ledger.chain import Head, record_of
-from dither.ledger.entries import FIRST, Amounts, Record
+from dither.ledger.entries import FIRST, UNREADABLE, Amounts, Record, promise_of, tables_of
 from dither.ledger.schema import FORMAT, TRIGGERS, entries, head, touches
 from dither.ledger.store import Store
 from dither.privacy.charge import Charge
+from dither.privacy.promise import Promise
 
 __all__ = ["Verification", "verify"]
 
@@ -76,6 +77,8 @@ class _Walk:
         self.hash = FIRST
         self.spent: dict[str, Charge] = {}
         self.budgets: dict[str, str] = {}
+        self.promises: dict[str, Promise] = {}
+        self.tables: dict[str, tuple[Promise, str]] = {}
         self.charged: dict[str, int] = {}
 
     def step(self, record: Record, index: Mapping[str, bool], connection: Connection) -> None:
@@ -88,7 +91,7 @@ class _Walk:
             raise _Bad(max(self.count - 1, 0), "changed, and its hash made anew")
         try:
             self._meaning(record)
-        except (DitherError, ValueError, TypeError, KeyError) as error:
+        except (DitherError, *UNREADABLE) as error:
             raise _Bad(self.count, "its columns cannot be read") from error
         if index != dict.fromkeys(record.totals_after(), record.budget is not None):
             raise _Bad(self.count, "the index of accounts does not agree with it")
@@ -101,20 +104,37 @@ class _Walk:
         if (record.kind == "genesis") != (self.count == 0):
             raise _Bad(self.count, "out of place")
         amounts = record.amounts()
+        promise = promise_of(record.promise)
+        self._bound(record, promise)
         for name, total in record.totals_after().items():
             if record.budget is not None:
                 self.within_caps(name)
                 read_budget(record.budget)
                 self.budgets[name] = record.budget
+            if promise is None or self.promises.setdefault(name, promise) != promise:
+                raise _Bad(
+                    self.count, f"it promises something else than account {name!r} was bound to"
+                )
             spent = self.spent.get(name, Charge())
             if amounts is not None:
-                spent += amounts.charge()
+                spent += amounts.charge(promise)
                 self.charged[name] = record.number
             if name not in self.budgets or Amounts.of(spent) != total:
                 raise _Bad(
                     self.count, f"the total of account {name!r} is not the sum of its charges"
                 )
             self.spent[name] = spent
+
+    def _bound(self, record: Record, promise: Promise | None) -> None:
+        """Tables are only added, by a charge and under its promise."""
+        tables = tables_of(record.tables)
+        added = {name: held for name, held in tables.items() if name not in self.tables}
+        strange = added and (
+            record.kind != "charge" or any(p != promise for p, _ in added.values())
+        )
+        if strange or {**self.tables, **added} != tables:
+            raise _Bad(self.count, "it moves a table to another promise")
+        self.tables = tables
 
     def within_caps(self, name: str) -> None:
         # Totals only grow, so a last total within the caps says that all before it were.

@@ -6,8 +6,12 @@ another type, to be passed by name and only where nobody is protected: tests, po
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
+import time
+from itertools import count
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -23,6 +27,10 @@ __all__ = ["SecureWords", "SimulatedWords", "Words", "secure_words"]
 _WORDS_PER_KEY = 1 << 27
 _CHUNK = 1 << 17  # words a cipher call; larger calls are no faster
 _ZEROS = bytes(8 * _CHUNK)
+
+_NANOSECONDS_PER_KEY = 10**9
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_renewals = count()
 
 
 @runtime_checkable
@@ -67,7 +75,7 @@ class _Integers:
 
 
 class SecureWords(_Integers):
-    """The keystream of AES-256 in counter mode, keyed and started from ``os.urandom``.
+    """The keystream of AES-256 in counter mode, under keys that are new and soon gone.
 
     Words are made for the caller and kept nowhere, so none is served twice. A forked child has
     the parent's key in its memory; it draws a new one before its first word. An instance is for
@@ -76,8 +84,15 @@ class SecureWords(_Integers):
     Notes
     -----
     Every statement on exactness in `dither.noise` is relative to ideal words. That these words
-    cannot be told from ideal ones is the standard assumption on AES-256; a key is replaced after
-    1 GiB.
+    cannot be told from ideal ones is the standard assumption on AES-256 and on BLAKE2b with a
+    secret key. A key is replaced after 1 GiB, after a second of the system's clock, where that
+    clock goes back, and by `renew`.
+
+    *Keys.* The first 48 bytes of BLAKE2b, whose own key is 64 new bytes of ``os.urandom``, over all
+    that is new about the moment: both clocks, process, thread, the boot's identity, a counter,
+    and what the caller adds. If ``os.urandom`` is what it should be, nothing else matters. If it
+    repeats itself, as it may in a machine that was restored from a snapshot, two keys are
+    unrelated all the same as soon as one of these differs.
 
     Examples
     --------
@@ -89,15 +104,52 @@ class SecureWords(_Integers):
     def __init__(self) -> None:
         self._pid = -1
         self._left = 0
+        self._born = 0
         self._cipher: CipherContext | None = None
+        self._epoch = object()
+        self._fresh: tuple[bytes, ...] = ()
+
+    def renew(self, *fresh: bytes) -> None:
+        """Take a new key before the next word.
+
+        Parameters
+        ----------
+        *fresh : bytes
+            What else is new about this moment: for a release, the hash of its entry in the ledger,
+            so that two different questions never share a key. It stays in the keys that follow.
+        """
+        self._fresh = fresh or self._fresh
+        self._born, self._pid = time.time_ns(), os.getpid()
+        moment = (
+            self._born,
+            time.monotonic_ns(),
+            self._pid,
+            threading.get_ident(),
+            next(_renewals),
+        )
+        state = hashlib.blake2b(key=os.urandom(64), digest_size=48, person=b"dither keystream")
+        for part in (*(str(number).encode() for number in moment), _boot(), *self._fresh):
+            # Each with its length, so that no two lists of parts read alike.
+            state.update(len(part).to_bytes(8, "little") + part)
+        seed = state.digest()
+        self._cipher = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:])).encryptor()
+        self._left = _WORDS_PER_KEY
+        self._epoch = object()
+
+    def epoch(self) -> object:
+        """What stands for the key of the next word: another object under another key.
+
+        Values that were drawn in advance are served only while it is the same.
+        """
+        self._keyed(0)
+        return self._epoch
 
     def _keyed(self, n: int) -> CipherContext:
-        pid = os.getpid()
-        if self._cipher is None or self._pid != pid or self._left < n:
-            algorithm = algorithms.AES(os.urandom(32))
-            self._cipher = Cipher(algorithm, modes.CTR(os.urandom(16))).encryptor()
-            self._pid = pid
-            self._left = _WORDS_PER_KEY
+        age = time.time_ns() - self._born
+        stale = self._pid != os.getpid() or self._left < n or not 0 <= age < _NANOSECONDS_PER_KEY
+        if self._cipher is None or stale:
+            self.renew()
+        assert self._cipher is not None
         self._left -= n
         return self._cipher
 
@@ -175,6 +227,14 @@ class SimulatedWords(_Integers):
     def generator(self) -> np.random.Generator:
         """Numpy's own view of the simulation, for what draws from other laws than uniform words."""
         return self._generator
+
+
+def _boot() -> bytes:
+    """The identity that the system gave to this boot, where it gives one."""
+    try:
+        return _BOOT.read_bytes()
+    except OSError:
+        return b""
 
 
 class _PerThread(threading.local):

@@ -77,6 +77,10 @@ class Table:
         Public tables: columns in which no value occurs twice, so that a join cannot fan out.
     max_join_rows : int, optional
         Private tables: rows kept per unit before a join on the unit's key.
+    unit_name : str, optional
+        Who is protected, by name. Tables with one name hold the same units; others do not.
+    unit_rows : int
+        Rows of the table that one unit may have, where no column tells whose they are.
     complete : bool
         Every row of the source is read, whatever it holds. Only then is the number of rows that are
         read public where the size of the table is.
@@ -91,6 +95,8 @@ class Table:
     unique: frozenset[str] = frozenset()
     max_join_rows: int | None = None
     complete: bool = True
+    unit_name: str | None = None
+    unit_rows: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))

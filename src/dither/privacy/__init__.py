@@ -24,12 +24,14 @@ from dither.privacy.makers import (
     zcdp,
 )
 from dither.privacy.neighbours import Neighbours
+from dither.privacy.promise import Promise
 
 __all__ = [
     "Bound",
     "Charge",
     "Loss",
     "Neighbours",
+    "Promise",
     "approximate",
     "compose",
     "discrete_gaussian",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dither.errors import ArgumentError
+from dither.numeric import directed
+from dither.privacy.neighbours import Neighbours
+from dither.privacy.promise import Promise
 
-__all__ = ["Charge"]
+__all__ = ["Charge", "group_factor"]
 
 Amount = Fraction | None
 """An exact amount; ``None`` stands for infinity."""
+
+_REACH = Fraction(1 << 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +29,22 @@ class Charge:
         finite epsilon is claimed.
     rho, rho_delta : Fraction or None, Fraction
         The release is rho_delta-approximate rho-zCDP [1]_.
+    promise : Promise, optional
+        The unit and the neighbours that both statements are about. A mechanism knows only the
+        sensitivities that it is given, so its loss has none until its caller says
+        ``loss.promising(...)``. No ledger takes a charge without one.
+
+    Raises
+    ------
+    ArgumentError
+        An amount is no Fraction or below 0; or charges of different promises are added.
 
     Notes
     -----
-    Both statements are about the same neighbours, which the account fixes once. Charges of an
-    adaptive sequence add up field by field: for (epsilon, delta) by basic composition, for
-    approximate zCDP by its own composition.
+    Charges of an adaptive sequence add up field by field: for (epsilon, delta) by basic
+    composition, for approximate zCDP by its own composition. Both need one neighbour relation
+    throughout, so charges of different promises cannot be added; `to_replace` and `to_group`
+    convert them, at their price.
 
     References
     ----------
@@ -46,6 +61,7 @@ class Charge:
     delta: Fraction = Fraction(0)
     rho: Amount = Fraction(0)
     rho_delta: Fraction = Fraction(0)
+    promise: Promise | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "rho", "rho_delta"):
@@ -54,11 +70,13 @@ class Charge:
                 continue
             if not isinstance(value, Fraction) or value < 0:
                 raise ArgumentError(f"{name} must be a Fraction of at least 0")
+        if self.promise is not None and not isinstance(self.promise, Promise):
+            raise ArgumentError("promise must be a Promise, such as Promise('patient')")
 
     @classmethod
-    def pure(cls, epsilon: Fraction) -> Charge:
+    def pure(cls, epsilon: Fraction, promise: Promise | None = None) -> Charge:
         """The charge of an epsilon-DP release: epsilon-DP implies (epsilon²/2)-zCDP."""
-        return cls(epsilon=epsilon, rho=epsilon * epsilon / 2)
+        return cls(epsilon=epsilon, rho=epsilon * epsilon / 2, promise=promise)
 
     def __add__(self, other: Charge) -> Charge:
         return Charge(
@@ -66,7 +84,99 @@ class Charge:
             self.delta + other.delta,
             _add(self.rho, other.rho),
             self.rho_delta + other.rho_delta,
+            _common(self, other),
         )
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing is charged; then the charge is true of every promise."""
+        return not any((self.epsilon != 0, self.delta, self.rho != 0, self.rho_delta))
+
+    def promising(self, promise: Promise) -> Charge:
+        """The same amounts, stated for a promise.
+
+        Raises
+        ------
+        ArgumentError
+            They were stated for another one: that takes `to_replace` or `to_group`.
+
+        Examples
+        --------
+        >>> Charge.pure(Fraction(1)).promising(Promise("patient")).promise.describe()
+        'one patient, added or removed'
+        """
+        if self.promise not in (None, promise) and not self.free:
+            assert self.promise is not None
+            raise ArgumentError(
+                f"this charge is stated for {self.promise.describe()}; it says nothing of "
+                f"{promise.describe()} unless it is converted (to_replace, to_group)"
+            )
+        return replace(self, promise=promise)
+
+    def to_replace(self) -> Charge:
+        """What it costs where one unit is replaced: the price of two units, one out and one in.
+
+        Returns
+        -------
+        Charge
+            (2·epsilon, (1 + e^epsilon)·delta), and 4·rho.
+
+        Raises
+        ------
+        ArgumentError
+            It is not stated for a unit that is added or removed. Nothing follows the other way.
+
+        Examples
+        --------
+        >>> Charge.pure(Fraction(1), Promise("patient")).to_replace().epsilon
+        Fraction(2, 1)
+        """
+        unit = self._added("to_replace").unit
+        return self._grouped(2, Promise(unit, Neighbours.REPLACE))
+
+    def to_group(self, unit: str, size: int) -> Charge:
+        """What it costs for a larger unit that is made of at most ``size`` of these.
+
+        Parameters
+        ----------
+        unit : str
+            The larger unit: a patient, where this charge is stated for a row.
+        size : int
+            The most that one of the larger units can hold, at least 1. That no one holds more is
+            the caller's to know: it is part of what is promised.
+
+        Returns
+        -------
+        Charge
+            With k = size: (k·epsilon, delta·(e^(k·epsilon) - 1)/(e^epsilon - 1)), and k²·rho.
+
+        Raises
+        ------
+        ArgumentError
+            The size is below 1, or the charge is not stated for a unit that is added or removed:
+            replacing rows cannot turn a unit of three rows into one of two.
+
+        Notes
+        -----
+        Group privacy along a chain of k neighbours. Pure zCDP costs k²·rho ([1]_, proposition 27
+        with xi = 0). Approximate zCDP (``rho_delta`` above 0) has no such chain: the events that
+        one step leaves out need not be those of the next. Then the group's (epsilon, delta) is
+        said again as delta-approximate (epsilon²/2)-zCDP, or no rho is claimed.
+
+        References
+        ----------
+        .. [1] Bun and Steinke, TCC 2016.
+
+        Examples
+        --------
+        >>> row = Charge.pure(Fraction(1, 2), Promise("row of scans"))
+        >>> row.to_group("patient", 3).epsilon, row.to_group("patient", 3).rho
+        (Fraction(3, 2), Fraction(9, 8))
+        """
+        self._added("to_group")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ArgumentError("size must be a whole number of at least 1")
+        return self._grouped(size, Promise(unit))
 
     def rounded_up(self, unit: Fraction) -> Charge:
         """Every amount rounded up to a whole multiple of ``unit``."""
@@ -75,7 +185,65 @@ class Charge:
             _up(self.delta, unit) or Fraction(0),
             _up(self.rho, unit),
             _up(self.rho_delta, unit) or Fraction(0),
+            self.promise,
         )
+
+    def _added(self, what: str) -> Promise:
+        if self.promise is None or self.promise.neighbours is not Neighbours.ADD_REMOVE:
+            raise ArgumentError(
+                f"{what} converts a charge that is stated for a unit that is added or removed: "
+                "say so with loss.promising(Promise(unit))"
+            )
+        return self.promise
+
+    def _grouped(self, size: int, promise: Promise) -> Charge:
+        if size == 1:
+            return replace(self, promise=promise)
+        epsilon = None if self.epsilon is None else size * self.epsilon
+        delta = self.delta
+        if delta:
+            # Nothing is claimed of epsilon: a delta beside it means nothing, and stays as it is.
+            wide = Fraction(1) if self.epsilon is None else group_factor(self.epsilon, size)
+            delta = Fraction(1) if wide is None else min(Fraction(1), delta * wide)
+        rho, rho_delta = None if self.rho is None else size * size * self.rho, Fraction(0)
+        if self.rho_delta and self.rho is not None:
+            rho = None if epsilon is None else epsilon * epsilon / 2
+            rho_delta = Fraction(0) if epsilon is None else delta
+        return Charge(epsilon, delta, rho, rho_delta, promise)
+
+
+def group_factor(epsilon: Fraction, size: int) -> Fraction | None:
+    """By how much a delta grows for a group: Σ_{i<size} e^(i·epsilon), rounded up.
+
+    ``None`` where it is beyond all measure (above e^65536).
+
+    Examples
+    --------
+    >>> group_factor(Fraction(0), 3), round(float(group_factor(Fraction(1), 2)), 9)
+    (Fraction(3, 1), 3.718281828)
+    """
+    if epsilon == 0 or size == 1:
+        return Fraction(size)
+    if size * epsilon > _REACH:
+        return None
+    if size <= 64:
+        return sum((directed.exp_upper(i * epsilon) for i in range(size)), Fraction(0))
+    steps = size * directed.exp_upper((size - 1) * epsilon)
+    below = directed.exp_lower(epsilon) - 1
+    return min(steps, (directed.exp_upper(size * epsilon) - 1) / below) if below > 0 else steps
+
+
+def _common(a: Charge, b: Charge) -> Promise | None:
+    """What both charges promise; one that is free says nothing."""
+    if a.promise == b.promise or b.free:
+        return a.promise if a.promise is not None or not a.free else b.promise
+    if a.free:
+        return b.promise
+    said = [c.promise.describe() if c.promise else "nobody in particular" for c in (a, b)]
+    raise ArgumentError(
+        f"a charge stated for {said[0]} and one stated for {said[1]} cannot be added: state both "
+        "for one promise (promising), or convert one (to_replace, to_group)"
+    )
 
 
 def _add(a: Amount, b: Amount) -> Amount:

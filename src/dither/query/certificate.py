@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,15 +11,24 @@ from typing import Any
 from dither import __version__
 from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Ledger
-from dither.plan.job import Leaves, Total
+from dither.numeric.rational import exact
 from dither.privacy import Charge
+from dither.query.canonical import form, hashed, request_digest
 from dither.query.explain import explain
 from dither.query.pricing import Priced
-from dither.query.wording import UNACCOUNTED, measurement_text, protects
+from dither.query.wording import UNACCOUNTED, protects
 
-__all__ = ["Certificate", "Verified", "certificate_of", "verify"]
+__all__ = ["Certificate", "Request", "Verified", "certificate_of", "verify"]
 
-FORMAT = 1
+FORMAT = 2
+"""The version of certificates.
+
+1. Hashed the words of `explain`.
+2. Hashes data alone (``docs/decisions/0010-hashed-data.md``), and states a promise.
+"""
+
+TEXT = "text"
+"""The field that says the same in words, and is outside of the digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +72,47 @@ class Verified:
         return self.text
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a release was asked for, as data: the question, its parameters, whom it protects.
+
+    ``digest`` is what the ledger keeps and what a token stands for.
+    """
+
+    question: Any
+    requested: Mapping[str, str]
+    promise: Mapping[str, str]
+    policy: str
+
+    @classmethod
+    def of(cls, priced: Priced, confidence: float, policy: str) -> Request:
+        """The request of a plan at its price."""
+        requested = {
+            "epsilon": str(priced.epsilon),
+            "delta": str(priced.delta),
+            "confidence": str(exact(confidence, "confidence")),
+        }
+        return cls(form(priced.plan.query), requested, priced.promise.to_dict(), policy)
+
+    @classmethod
+    def in_certificate(cls, body: Mapping[str, Any]) -> Request:
+        """The request that a certificate tells of."""
+        return cls(body["question"], body["requested"], body["promise"], body["policy"])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its canonical form."""
+        return request_digest(
+            self.question, requested=self.requested, promise=self.promise, policy=self.policy
+        )
+
+
 def certificate_of(
     priced: Priced,
     *,
     sql: str,
-    request: str,
-    confidence: float,
-    policy: str,
+    asked: Request,
+    tables: Mapping[str, str],
     accounts: tuple[str, ...],
     ledger: str,
     entry: int,
@@ -81,28 +123,29 @@ def certificate_of(
     body: dict[str, Any] = {
         "format": FORMAT,
         "dither": __version__,
-        "query": {"sql": sql, "plan": explain(plan, priced).to_dict()},
-        "protects": protects(plan),
-        "neighbours": "replace_one" if plan.schema.replace_one else "add_remove",
-        "unit": plan.table.unit or "row",
+        "question": asked.question,
+        "promise": dict(asked.promise),
+        "tables": dict(tables),
+        "rows": priced.rows,
         "max_groups": plan.job.max_groups,
         "max_rows": plan.job.max_rows,
-        "requested": {
-            "epsilon": str(priced.epsilon),
-            "delta": str(priced.delta),
-            "confidence": confidence,
-        },
+        "requested": dict(asked.requested),
         "loss": charge_dict(priced.charge),
         "measurements": _measurements(priced),
         "keys": None,
-        "policy": policy,
-        "request": request,
-        "unaccounted": UNACCOUNTED,
+        "policy": asked.policy,
+        "request": asked.digest,
         "ledger": {
             "id": ledger,
             "accounts": list(accounts),
             "entry": entry,
             "hash": entry_hash,
+        },
+        TEXT: {
+            "sql": sql,
+            "plan": explain(plan, priced).to_dict(),
+            "protects": protects(plan),
+            "unaccounted": UNACCOUNTED,
         },
     }
     if priced.allocation is not None and priced.allocation.keys is not None:
@@ -130,19 +173,7 @@ def _measurements(priced: Priced) -> list[dict[str, Any]]:
     for i, (measurement, bound) in enumerate(
         zip(plan.job.measurements, plan.sensitivities, strict=True)
     ):
-        entry: dict[str, Any] = {"measures": measurement_text(measurement, plan.table.unit)}
-        if isinstance(measurement, Total | Leaves):
-            entry |= {
-                "step": str(measurement.step),
-                "lower": measurement.lower,
-                "upper": measurement.upper,
-            }
-        if isinstance(measurement, Total):
-            entry |= {
-                "centre": measurement.centre,
-                "square_centre": measurement.square_centre,
-                "parts": measurement.parts,
-            }
+        entry: dict[str, Any] = {"measures": form(measurement)}
         levels = priced.trees[i].levels if i in priced.trees else 1
         entry |= {
             "l1": str(bound.l1 * levels),
@@ -151,7 +182,7 @@ def _measurements(priced: Priced) -> list[dict[str, Any]]:
         }
         noise = priced.noises[i]
         if noise is None or priced.allocation is None:
-            entry |= {"mechanism": "none: public", "loss": charge_dict(Charge())}
+            entry |= {"mechanism": "none", "loss": charge_dict(Charge())}
         else:
             share = priced.allocation[str(i)]
             entry |= {**noise.parameters(), "loss": charge_dict(share.loss)}
@@ -190,12 +221,14 @@ def verify(
     if body.get("format") != FORMAT:
         raise CertificateError("the certificate's format is not one that this version reads")
     claimed = body.get("digest")
-    if claimed != _digest({k: v for k, v in body.items() if k != "digest"}):
-        raise CertificateError("the certificate was changed: its digest does not match its content")
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     try:
+        if claimed != _digest(body):
+            raise CertificateError(
+                "the certificate was changed: its digest does not match its content"
+            )
         return _agreement(body, path)
-    except (KeyError, TypeError, AttributeError, ArgumentError):
+    except (KeyError, TypeError, AttributeError, ArgumentError, UnicodeEncodeError):
         raise CertificateError(
             "the certificate lacks a field that every certificate has, or has it in another form"
         ) from None
@@ -220,6 +253,10 @@ def _agreement(body: Mapping[str, Any], ledger: Path) -> Verified:
         raise CertificateError("the ledger charged other accounts than the certificate says")
     if entry.request != body["request"]:
         raise CertificateError("the ledger's entry is of another request")
+    if Request.in_certificate(body).digest != body["request"]:
+        raise CertificateError("the certificate's question is not the one that was charged")
+    if entry.promise is None or entry.promise.to_dict() != body["promise"]:
+        raise CertificateError("the ledger's entry promises something else than the certificate")
     loss = Charge(**{k: _fraction(v) for k, v in body["loss"].items()})
     if entry.charge is None or not _covers(entry.charge, loss):
         raise CertificateError("the ledger charged less than the certificate's loss")
@@ -227,7 +264,10 @@ def _agreement(body: Mapping[str, Any], ledger: Path) -> Verified:
         raise CertificateError(
             "the ledger holds no answer for the entry, so nothing says what was released under it"
         )
-    issued = json.loads(stored)["certificate"]
+    try:
+        issued = json.loads(stored)["certificate"]
+    except ValueError:
+        raise CertificateError("the ledger's answer to the entry is no release") from None
     for field in {**issued, **body}:
         if body.get(field) != issued.get(field):
             raise CertificateError(
@@ -241,8 +281,6 @@ def _agreement(body: Mapping[str, Any], ledger: Path) -> Verified:
 
 
 def _fraction(text: str | None) -> Any:
-    from dither.numeric.rational import exact
-
     return None if text is None else exact(text, "loss")
 
 
@@ -274,5 +312,5 @@ def _content(certificate: str | Path | Mapping[str, Any] | Certificate) -> dict[
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    text = json.dumps(body, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of what the certificate says as data; its words may be said otherwise."""
+    return hashed("certificate", {k: v for k, v in body.items() if k not in ("digest", TEXT)})

@@ -21,7 +21,7 @@ from dither.plan.recipes import (
 from dither.plan.schema import Table
 from dither.plan.sensitivity import Sensitivity
 from dither.plan.text import number, show, show_value
-from dither.query.pricing import Priced
+from dither.query.pricing import Priced, promise_of
 from dither.query.tree import Explanation, Node
 from dither.query.wording import (
     UNACCOUNTED,
@@ -57,7 +57,16 @@ def explain(plan: Plan, priced: Priced | None = None) -> Explanation:
 
 def _protection(plan: Plan) -> Node:
     who, neighbours = protected(plan)
-    return Node(f"protects {who}", (("neighbours", neighbours),))
+    facts = [("neighbours", neighbours), ("account", promise_of(plan).unit)]
+    if (rows := plan.table.unit_rows) > 1:
+        facts.append(
+            (
+                "conversion",
+                f"the noise protects one row of {plan.table.name}; the cost is charged for {rows} "
+                f"rows, the most that one {plan.table.unit_name} has: {rows} times the ε of a row",
+            )
+        )
+    return Node(f"protects {who}", tuple(facts))
 
 
 def _relation(relation: rel.Relation, plan: Plan) -> Node:

@@ -6,8 +6,6 @@ a source: which columns a table really has, and of which kind, is joined in by `
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,14 +17,16 @@ from typing import Any
 
 from dither.accounting.filters import BudgetFilter
 from dither.errors import ArgumentError, PolicyError, nearest
-from dither.numeric.rational import exact
 from dither.plan.kinds import Kind
 from dither.plan.schema import ColumnFacts, Schema, Table
 from dither.plan.text import unwritable
+from dither.privacy import Neighbours, Promise
+from dither.query.canonical import policy_digest
 from dither.query.declared import LARGEST_EPSILON, DeclaredColumn, read_column, resolve
 from dither.query.reading import Reader
+from dither.query.units import DeclaredUnit, TableUnit, check_units, read_units, unit_of
 
-__all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
+__all__ = ["DeclaredTable", "Policy", "check_sources", "read_policy", "schema_of"]
 
 MOST_THREADS = 1024
 NEIGHBOURS = ("add_remove", "replace_one")
@@ -66,6 +66,8 @@ class Policy:
     replace_one : bool
         Neighbours replace a unit, instead of adding or removing one.
     tables : mapping of str to DeclaredTable
+    units : mapping of str to TableUnit
+        By private table: whom it holds.
     engine : mapping
         ``memory``, ``threads`` and ``temp`` of the engine.
     folder : Path
@@ -80,9 +82,14 @@ class Policy:
     ledger: Path
     replace_one: bool
     tables: Mapping[str, DeclaredTable]
+    units: Mapping[str, TableUnit]
     engine: Mapping[str, Any]
     folder: Path
     digest: str
+
+    def promise(self, unit: str) -> Promise:
+        """What an account of this unit is bound to."""
+        return Promise(unit, Neighbours.REPLACE if self.replace_one else Neighbours.ADD_REMOVE)
 
 
 def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
@@ -106,8 +113,9 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         raise ArgumentError("policy must be the path of a TOML file, or a dictionary of its shape")
     _check_texts(document)
     top = Reader(document, "the policy")
+    units = read_units(top.section("units"))
     tables = {
-        name: _table(name, Reader(body, f"tables.{name}"))
+        name: _table(name, Reader(body, f"tables.{name}"), units)
         for name, body in top.section("tables", required=True).items()
     }
     if not any(t.private for t in tables.values()):
@@ -120,9 +128,14 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     neighbours = spending.choice("neighbours", NEIGHBOURS, "add_remove")
     ledger = spending.required_text("ledger")
     spending.finish()
+    check_units(units, tables, replace_one=neighbours == "replace_one")
+    held = {name: unit_of(name, t.unit, units) for name, t in tables.items() if t.private}
+    check_sources(tables, held, folder)
     analysts = {}
     for name, body in top.section("analysts").items():
         part = Reader(body, f"analysts.{name}")
+        if ":" in name:
+            raise PolicyError(f"analysts.{name}: the name of an analyst must not hold a colon")
         cap = _budget(part, budget)
         part.finish()
         if cap.epsilon > budget.epsilon or cap.delta > budget.delta:
@@ -147,9 +160,10 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         ledger=folder / ledger,
         replace_one=neighbours == "replace_one",
         tables=tables,
+        units=held,
         engine=options,
         folder=folder,
-        digest=hashlib.sha256(_canonical(document)).hexdigest(),
+        digest=policy_digest(document),
     )
 
 
@@ -200,6 +214,8 @@ def schema_of(
             unique=frozenset(declared.unique),
             max_join_rows=declared.max_join_rows,
             complete=name not in incomplete,
+            unit_name=policy.units[name].name if declared.private else None,
+            unit_rows=policy.units[name].rows if declared.private else 1,
         )
     return Schema(tables, policy.replace_one)
 
@@ -275,9 +291,17 @@ def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
     return BudgetFilter(epsilon, delta)
 
 
-def _table(name: str, body: Reader) -> DeclaredTable:
+def _table(name: str, body: Reader, units: Mapping[str, DeclaredUnit]) -> DeclaredTable:
     public = body.flag("public", False)
     unit = body.text("unit")
+    for declared_unit in units.values():
+        column = declared_unit.columns.get(name)
+        if column is not None and unit not in (None, column):
+            raise PolicyError(
+                f"units.{declared_unit.name}.columns.{name} and {body.name('unit')} name two "
+                "columns; leave one of the fields out"
+            )
+        unit = unit if column is None or public else column
     caps = {field: body.whole(field) for field in ("max_groups", "max_rows", "max_join_rows")}
     unique = body.names("unique")
     columns = {
@@ -322,6 +346,49 @@ def _table(name: str, body: Reader) -> DeclaredTable:
     return declared
 
 
+def check_sources(
+    tables: Mapping[str, DeclaredTable],
+    units: Mapping[str, TableUnit],
+    folder: Path,
+    given: Mapping[str, Any] | None = None,
+) -> None:
+    """Rows under two names are the same rows: what protects them is said once.
+
+    Raises
+    ------
+    PolicyError
+        Two private tables read one file, one table of a database or one frame for two units.
+    """
+    seen: dict[tuple[Any, str | None], str] = {}
+    place: tuple[Any, str | None]
+    for name, table in tables.items():
+        source = (given or {}).get(name)
+        inner = table.source_table or name if _is_database(table, source) else None
+        if isinstance(source, str | Path):
+            place = (Path(source).resolve(), inner)
+        elif source is not None:
+            place = (id(source), None)
+        elif table.source is not None:
+            place = ((folder / table.source).resolve(), inner)
+        else:
+            continue
+        if not table.private:
+            continue
+        first = seen.setdefault(place, name)
+        if units[first].name != units[name].name or units[first].by != units[name].by:
+            raise PolicyError(
+                f"tables.{first} and tables.{name} read the same rows for two units "
+                f"({units[first].name!r}, {units[name].name!r}), and neither account would know "
+                "what the other spends: declare one unit for both, or leave one table out"
+            )
+
+
+def _is_database(table: DeclaredTable, given: Any) -> bool:
+    name = str(given) if isinstance(given, str | Path) else table.source or ""
+    declared = table.format == "duckdb" or table.source_table is not None
+    return declared or name.lower().endswith((".duckdb", ".db"))
+
+
 def _delimiter(body: Reader) -> str | None:
     given = body.take("delimiter")
     if given is None:
@@ -331,19 +398,3 @@ def _delimiter(body: Reader) -> str | None:
             f"{body.name('delimiter')} must be one character, such as ';' or a tab, not a quote"
         )
     return given
-
-
-def _canonical(document: Mapping[str, Any]) -> bytes:
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(k): plain(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(v) for v in value]
-        if isinstance(value, float | Decimal):
-            try:
-                return str(exact(value, "value"))
-            except ArgumentError:
-                return str(value)
-        return value if isinstance(value, int | str) or value is None else str(value)
-
-    return json.dumps(plain(document), sort_keys=True).encode()

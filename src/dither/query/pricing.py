@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,9 +12,10 @@ from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, all
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.plan.job import Job, Leaves, Rows, Units
 from dither.plan.lower import Plan
-from dither.privacy import Charge
+from dither.privacy import Charge, Neighbours, Promise
+from dither.privacy.charge import group_factor
 
-__all__ = ["Priced", "price"]
+__all__ = ["Priced", "price", "promise_of"]
 
 WIDEST_SCALE = 2**49
 """Noise wider than this is refused, in lattice units: the samplers are proven up to 2^50."""
@@ -40,6 +41,11 @@ class Priced:
         By measurement, for histograms.
     units : int
         The measurement that counts distinct units, or -1: where keys are discovered.
+
+    Notes
+    -----
+    Where one unit may have ``rows`` rows and no column tells whose they are, the noise protects a
+    row, and its loss is charged for a group of so many. ``allocation`` is about a row then.
     """
 
     plan: Plan
@@ -51,9 +57,33 @@ class Priced:
     units: int
 
     @property
+    def rows(self) -> int:
+        """The rows of one unit for which what one row loses is charged."""
+        return self.plan.table.unit_rows
+
+    @property
+    def promise(self) -> Promise:
+        """The unit and the neighbours that the charge is stated for."""
+        return promise_of(self.plan)
+
+    @property
     def charge(self) -> Charge:
         """What the ledger is charged."""
-        return self.allocation.charge if self.allocation is not None else Charge()
+        found = self.allocation.charge if self.allocation is not None else Charge()
+        if self.rows == 1:
+            return found.promising(self.promise)
+        row = found.promising(Promise(f"row of {self.plan.table.name}", self.promise.neighbours))
+        return row.to_group(self.promise.unit, self.rows)
+
+
+def promise_of(plan: Plan) -> Promise:
+    """Whom a plan protects, and against which change."""
+    table = plan.table
+    own = f"row of {table.name}" if table.unit is None else f"{table.unit} of {table.name}"
+    replaced = plan.schema.replace_one
+    return Promise(
+        table.unit_name or own, Neighbours.REPLACE if replaced else Neighbours.ADD_REMOVE
+    )
 
 
 def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
@@ -81,13 +111,14 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
     if not 0 <= delta < 1:
         raise ArgumentError("delta must lie in [0, 1)")
     job = plan.job
+    inner, inner_delta = _of_a_row(epsilon, delta, plan.table.unit_rows)
     # Trees suit one family of noise or the other; both are tried, and the lesser error kept.
     either = delta > 0 and any(isinstance(m, Leaves) for m in job.measurements)
     options = [
-        _priced(plan, epsilon, delta, gaussian)
+        _priced(plan, inner, inner_delta, gaussian)
         for gaussian in ([False, True] if either else [False])
     ]
-    best = min(options, key=lambda option: option[0])[1]
+    best = replace(min(options, key=lambda option: option[0])[1], epsilon=epsilon, delta=delta)
     for tree in best.trees.values():
         if (plan.public_keys or 1) * tree.nodes > MOST_CELLS:
             raise QueryError(
@@ -98,6 +129,16 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
         if noise is not None and noise.variance > float(WIDEST_SCALE) ** 2:
             raise _too_wide(i, job)
     return best
+
+
+def _of_a_row(epsilon: Fraction, delta: Fraction, rows: int) -> tuple[Fraction, Fraction]:
+    """What one row may lose, so that a group of ``rows`` loses at most (epsilon, delta)."""
+    if rows == 1:
+        return epsilon, delta
+    wide = group_factor(epsilon / rows, rows) if delta else Fraction(1)
+    if wide is None:
+        raise ArgumentError("epsilon is too large for a unit of several rows; nothing is protected")
+    return epsilon / rows, delta / wide
 
 
 def _too_wide(place: int, job: Job) -> BoundsError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import warnings
@@ -23,11 +22,11 @@ from dither.errors import (
 )
 from dither.ledger import Charged
 from dither.mechanisms import largest_epsilon
-from dither.numeric import check_confidence
+from dither.numeric import check_confidence, secure_words
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
 from dither.query.answers import answer_of
-from dither.query.certificate import Certificate, certificate_of
+from dither.query.certificate import Certificate, Request, certificate_of
 from dither.query.declared import LARGEST_EPSILON
 from dither.query.desk import Desk
 from dither.query.explain import Explanation, explain
@@ -194,30 +193,30 @@ class Question:
         self._desk.check_open()
         confidence = check_confidence(confidence)
         priced = self._price(epsilon, delta)
-        request = self._request(priced, confidence)
-        accounts = list(self._desk.accounts)
+        asked = Request.of(priced, confidence, self._desk.policy)
+        accounts = self._desk.accounts(priced.promise.unit)
         if token is not None:
             # The sources may have changed or gone: what was answered was answered.
-            earlier = self._desk.ledger.replay(accounts, token=token, request=request)
+            earlier = self._desk.ledger.replay(list(accounts), token=token, request=asked.digest)
             if earlier is not None:
                 return self._replayed(earlier)
         self._desk.engine.prepare(self._plan.job, self._plan.schema)
-        self._rehearse(priced, confidence, request)
-        self._desk.open_accounts()
+        self._rehearse(priced, confidence, asked)
         try:
             charged = self._desk.ledger.charge(
                 accounts,
                 priced.charge,
                 token=secrets.token_hex(16) if token is None else token,
-                request=request,
+                request=asked.digest,
                 note={"query": self.sql, "policy": self._desk.policy},
+                tables=self._desk.tables(self._plan),
             )
         except BudgetError as error:
             raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(priced)}") from None
         if charged.replayed:
             return self._replayed(charged)
         try:
-            stored = self._answered(priced, confidence, request, charged)
+            stored = self._answered(priced, confidence, asked, charged)
         except EngineError:
             raise
         except Exception:
@@ -236,14 +235,14 @@ class Question:
         when = self._desk.ledger.entry(charged.entry).time
         return Release(json.loads(charged.answer), replayed=when)
 
-    def _rehearse(self, priced: Priced, confidence: float, request: str) -> None:
+    def _rehearse(self, priced: Priced, confidence: float, asked: Request) -> None:
         """Write an answer without groups, as the ledger and the frame will hold the real one.
 
         What cannot be written (a name, a label) is found here, before anything is charged.
         """
         try:
             nobody = Charged(0, "0" * 64, False, None)
-            certificate = self._certificate(priced, confidence, request, nobody)
+            certificate = self._certificate(priced, asked, nobody)
             stored = answer_of(priced, no_groups(priced), confidence, certificate)
             for text in (self.sql, json.dumps(stored, ensure_ascii=False)):
                 text.encode("utf-8")
@@ -259,25 +258,27 @@ class Question:
             ) from None
 
     def _answered(
-        self, priced: Priced, confidence: float, request: str, charged: Charged
+        self, priced: Priced, confidence: float, asked: Request, charged: Charged
     ) -> dict[str, Any]:
         """Run what was charged for: exact integers come in, and leave with noise."""
-        answer = self._desk.engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
+        words = secure_words()
+        # The entry's hash tells this question from every other one that was ever charged, so not
+        # even a machine that repeats its randomness gives two questions the same noise.
+        words.renew(bytes.fromhex(charged.hash))
+        secret = words.words(4).tobytes()
+        answer = self._desk.engine.run(self._plan.job, self._plan.schema, secret)
         noisy = add_noise(priced, answer)
         del answer
-        certificate = self._certificate(priced, confidence, request, charged)
+        certificate = self._certificate(priced, asked, charged)
         return answer_of(priced, noisy, confidence, certificate)
 
-    def _certificate(
-        self, priced: Priced, confidence: float, request: str, charged: Charged
-    ) -> Certificate:
+    def _certificate(self, priced: Priced, asked: Request, charged: Charged) -> Certificate:
         return certificate_of(
             priced,
             sql=self.sql,
-            request=request,
-            confidence=confidence,
-            policy=self._desk.policy,
-            accounts=tuple(self._desk.accounts),
+            asked=asked,
+            tables=self._desk.tables(self._plan),
+            accounts=tuple(self._desk.accounts(priced.promise.unit)),
             ledger=self._desk.ledger.id,
             entry=charged.entry,
             entry_hash=charged.hash,
@@ -304,7 +305,7 @@ class Question:
 
     def _what_fits(self, priced: Priced) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
-        balances = [(b.caps, b.spent) for b in map(self._desk.ledger.balance, self._desk.accounts)]
+        balances = [(b.caps, b.spent) for b in self._desk.balances([priced.promise])]
 
         def fits(epsilon: Fraction, delta: Fraction) -> bool:
             try:
@@ -324,17 +325,6 @@ class Question:
                 other = "" if delta == priced.delta else f" and delta = {float(delta):.3g}"
                 return f"The same query fits with epsilon = {float(best):g}{other}."
         return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
-
-    def _request(self, priced: Priced, confidence: float) -> str:
-        body = {
-            "sql": self.sql,
-            "plan": repr(self._plan.query),
-            "epsilon": str(priced.epsilon),
-            "delta": str(priced.delta),
-            "confidence": confidence,
-            "policy": self._desk.policy,
-        }
-        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
     def __repr__(self) -> str:
         return f"<question: {self.sql}>"

@@ -125,7 +125,7 @@ class Release:
         replayed = " (replayed: nothing charged now)" if self.replayed else ""
         return [
             f"{cost}; ledger entry {body['ledger']['entry']}{replayed}",
-            f"protects {body['protects']}",
+            f"protects {body['text']['protects']}",
             UNACCOUNTED,
             *self.notes,
         ]
@@ -159,7 +159,7 @@ class Release:
             bars=list(self._content["counts"]),
             epsilon=float(Fraction(body["loss"]["epsilon"] or 0)),
             delta=float(Fraction(body["loss"]["delta"] or 0)),
-            neighbours=body["protects"],
+            neighbours=body["text"]["protects"],
             confidence=self.confidence,
             title=title,
             path=path,

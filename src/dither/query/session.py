@@ -18,7 +18,7 @@ from dither.plan.lower import lower
 from dither.plan.schema import Schema, Table
 from dither.query.builder import Rows, rows
 from dither.query.desk import Desk
-from dither.query.policy import Policy, read_policy, schema_of
+from dither.query.policy import Policy, check_sources, read_policy, schema_of
 from dither.query.public_keys import PublicKeys
 from dither.query.question import Question
 from dither.query.sources import connect
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["DATASET", "Session", "open_session"]
 
 DATASET = "dataset"
-"""The account that every release of a policy is charged to."""
+"""Every release of a policy is charged to the account of its unit under this name."""
 
 
 def open_session(
@@ -63,7 +63,7 @@ def open_session(
         Where the ledger cannot be used.
     """
     read = read_policy(policy)
-    accounts = {DATASET: read.budget}
+    caps = {DATASET: read.budget}
     if analyst is not None and not read.analysts:
         raise ArgumentError(
             f"analyst: the policy caps no analysts; add [analysts.{analyst}] to it, or leave it out"
@@ -76,7 +76,8 @@ def open_session(
             )
         if analyst not in read.analysts:
             raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
-        accounts[f"analyst:{analyst}"] = read.analysts[analyst]
+        caps[f"analyst:{analyst}"] = read.analysts[analyst]
+    check_sources(read.tables, read.units, read.folder, sources)
     engine = connect(read, dict(sources or {}))
     try:
         found = {name: engine.describe(name) for name in read.tables}
@@ -86,16 +87,15 @@ def open_session(
         engine.check(schema)
         ledger = Ledger.open(read.ledger)
         try:
-            # Caps that were written down before must be those of the policy.
-            for name in accounts.keys() & set(ledger.accounts()):
-                ledger.ensure_account(name, accounts[name])
+            session = Session(read, schema, engine, ledger, caps, analyst)
+            session._desk.check_accounts(session.promises)
         except BaseException:
             ledger.close()
             raise
     except BaseException:
         engine.close()
         raise
-    return Session(read, schema, engine, ledger, accounts, analyst)
+    return session
 
 
 class Session:
@@ -110,23 +110,25 @@ class Session:
         schema: Schema,
         engine: Engine,
         ledger: Ledger,
-        accounts: Mapping[str, BudgetFilter],
+        caps: Mapping[str, BudgetFilter],
         analyst: str | None,
     ) -> None:
         self.policy = policy
         self.schema = schema
         self.analyst = analyst
         self.ledger = ledger
-        self.accounts = tuple(accounts)
+        units = dict.fromkeys(unit.name for unit in policy.units.values())
+        self.promises = tuple(policy.promise(unit) for unit in units)
         self._engine = engine
         self._keys = PublicKeys(engine)
         self._desk = Desk(
             engine,
             ledger,
-            dict(accounts),
+            dict(caps),
             policy.budget.delta,
             policy.release_delta,
             policy.digest,
+            policy.units,
         )
 
     @property
@@ -172,7 +174,8 @@ class Session:
         return rows(name, self.schema, self._ask)
 
     def balance(self) -> list[Balance]:
-        """What each account may spend, has spent and has left.
+        """What each account may spend, has spent and has left: for each unit, the data set's and
+        the analyst's.
 
         Raises
         ------
@@ -180,8 +183,7 @@ class Session:
             Where the session is closed.
         """
         self._desk.check_open()
-        self._desk.open_accounts()
-        return [self.ledger.balance(name) for name in self.accounts]
+        return self._desk.balances(self.promises)
 
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""

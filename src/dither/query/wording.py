@@ -34,7 +34,11 @@ def protects(plan: Plan) -> str:
 
 def protected(plan: Plan) -> tuple[str, str]:
     """Who is protected; what the neighbours of a table differ by."""
-    if plan.table.unit is None:
+    if plan.table.unit_rows > 1:
+        rows = f"at most {plan.table.unit_rows} rows"
+        who = f"one {plan.table.unit_name}, with {rows} of {plan.table.name}"
+        rows += f" of one {plan.table.unit_name}"
+    elif plan.table.unit is None:
         who, rows = f"one row of {plan.table.name}", "one row"
     else:
         tables = [s.table for s in rel.scans(plan.query.relation)]

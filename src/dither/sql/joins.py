@@ -127,7 +127,8 @@ def join_unit(
     UnsupportedError
         Where a row of either table is a person, or for a third private table.
     QueryError
-        Where the join is not on the units and those alone, or ``max_join_rows`` is not declared.
+        Where the join is not on the units and those alone, the two units are not declared to be the
+        same people, or ``max_join_rows`` is not declared.
     """
     facts, scan = beside(left, table, alias, schema)
     origin = base(left)
@@ -148,6 +149,13 @@ def join_unit(
                 f"{what}: a row of {side.name!r} is a person of its own, so it cannot be joined to "
                 "another private table; declare its unit in the policy, if it has one"
             )
+    if owner.name != facts.name and (owner.unit_name is None or owner.unit_name != facts.unit_name):
+        raise QueryError(
+            f"{what}: the policy does not say that {owner.unit!r} of {owner.name!r} and "
+            f"{facts.unit!r} of {facts.name!r} are the same people; if they are, name both tables "
+            f'in one [units.NAME], columns = {{ {owner.name} = "{owner.unit}", '
+            f'{facts.name} = "{facts.unit}" }}'
+        )
     assert owner.unit is not None
     assert facts.unit is not None
     left_unit = Column(origin.alias, owner.unit)
