@@ -34,7 +34,7 @@ from soundness.queries import queries
 from soundness.tables import KEY, MEASURED, Pair, Row, planned, schema_of, violations
 
 EXAMPLES = int(os.environ.get("DITHER_EXAMPLES", "2"))
-QUESTIONS = 8
+QUESTIONS = 6
 """Plans that are run over each pair of neighbours: opening files takes longer than asking."""
 
 SETTINGS = settings(
@@ -159,15 +159,14 @@ def alone(row: dict[str, Any], others: Sequence[dict[str, Any]]) -> Pair:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("group", [1, 1000])
-def test_one_row_decides_nothing_about_rows_with_nan(tmp_path, form, group):
+def test_one_row_decides_nothing_about_rows_with_nan(tmp_path, form):
     """Where a file's statistics leave NaN out, no test of a value may be answered from them."""
     others = [{"x": NAN, "y": NAN, "r": NAN}] * 30 + [{"x": 0.5, "y": 0.5, "r": 0.5}]
     conditions = ("x <= 1", "r <= 1", "y BETWEEN 0 AND 1", "r IS NOT NULL", "x = x", "NOT r > 1")
     asked = [(f"SELECT COUNT(*) AS n FROM people WHERE {c}", False) for c in conditions]
     asked += [(f"SELECT COUNT({c}) AS n, SUM(y) AS s FROM people", False) for c in "xyr"]
     pair = alone({"x": 5.0, "y": 5.0, "r": 5.0}, others)
-    assert faults(tmp_path, form, pair, UNITS["integer"], schema_of(), asked, group=group) == []
+    assert faults(tmp_path, form, pair, UNITS["integer"], schema_of(), asked, group=1000) == []
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -180,7 +179,7 @@ def test_a_null_where_none_is_declared_moves_no_further(tmp_path, form):
     )
     operands += ("LEAST(i, CLAMP(n, -9, 10000000000))", "GREATEST(i, CLAMP(n, -10000000000, 9))")
     asked = [(f"SELECT SUM({operand}) AS s FROM people", False) for operand in operands]
-    for own, whole in ((NAN, None), (1e9, 10**9), (-1e308, -(10**9))):
+    for own, whole in ((1e9, 10**9), (-1e308, -(10**9))):
         mine = {"z": None, "y": own, "r": own, "x": own, "n": whole}
         pair = alone(mine, [{"z": 2.0, "y": 0.5, "r": 1.0, "n": 1}] * 3)
         assert faults(tmp_path, form, pair, UNITS["integer"], schema, asked) == []
