@@ -17,6 +17,7 @@ from dither.privacy.dual import dual, section, smallest
 from dither.privacy.profile.grid import moment_ends
 from dither.privacy.profile.search import invert
 from dither.privacy.side import Side, side
+from dither.privacy.terms.base import EPS
 
 if TYPE_CHECKING:
     from dither.privacy.loss import Loss
@@ -58,12 +59,18 @@ def one_delta(
         return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
     found = this.answer(None, at if near is None else max(near, 0.0))
     low, high = min(found.lower(at), 0.0), min(found.upper(at), 0.0)
-    if at >= this.top * (1 + 1e-12):
-        high = math.log(this.infinite) if this.infinite > 0 else -math.inf
     extra = _slacked(loss, at)
-    lower = math.exp(low) * (1 - 1e-15) - extra if low > -745 else -extra
-    upper = (math.exp(high) if high > -745 else (5e-324 if high > -math.inf else 0.0)) + extra
-    return min(max(lower, 0.0), 1.0), min(upper * (1 + 4e-16), 1.0), found.method
+    lower = math.exp(low) * (1 - EPS * (4 + abs(low))) - extra if low > -745 else -extra
+    if at >= this.top * (1 + 1e-12):
+        # Only what is infinite is left; it is as stated, not a logarithm's exponential.
+        upper, lower = this.infinite, max(lower, this.infinite_lower - extra)
+    elif high > -745:
+        upper = math.exp(high) * (1 + EPS * (4 + abs(high)))
+    else:
+        upper = 5e-324 if high > -math.inf else 0.0
+    if extra > 0:
+        upper = (upper + extra) * (1 + 2 * EPS)
+    return min(max(lower, 0.0), upper, 1.0), min(upper, 1.0), found.method
 
 
 def delta(loss: Loss, at: float) -> Bound:
@@ -280,7 +287,7 @@ def mean(loss: Loss) -> float:
 
 
 def _no_failure(loss: Loss, what: str) -> None:
-    if loss.slack > 0 or any(s.infinite > 1e-200 for s in sides(loss)):
+    if loss.slack > 0 or any(s.fails for s in sides(loss)):
         raise ArgumentError(
             f"{what} does not exist: the loss is infinite with positive probability; "
             "ask for epsilon(delta)"

@@ -9,7 +9,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
-from dither.privacy.parts.gaussian import GaussianNoise
+from dither.privacy.parts.gaussian import DiscreteGaussianNoise, GaussianNoise
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import (
     AtomTerm,
@@ -20,6 +20,7 @@ from dither.privacy.terms import (
     SampledLineTerm,
     SampledTerm,
     Term,
+    mixed_loss,
 )
 from dither.privacy.terms.base import EPS, Array
 
@@ -49,7 +50,12 @@ class Poisson(Part):
             return SampledGaussianTerm(multiplier, self.rate, removal, count, self.size)
         base = self.base.term(removal, 1)
         if isinstance(base, AtomTerm):
-            return _sampled_atoms(base, self.base.term(not removal, 1), self.rate, removal, count)
+            swapped = self.base.term(not removal, 1)
+            found = _sampled_atoms(base, swapped, self.rate, removal, count)
+            if isinstance(self.base, DiscreteGaussianNoise):
+                law = self.base.law()
+                found.moment = lambda c: law.sampled(c, self.rate, removal)
+            return found
         sampled = SampledTerm(base, self.rate, removal, count)
         return SampledLineTerm(sampled) if isinstance(base, LaplaceTerm) else sampled
 
@@ -62,7 +68,7 @@ class Poisson(Part):
             e = math.log1p(self.rate * math.expm1(self.base.epsilon)) * (1 + 1e-14)
             return Approximate(e, self.rate * self.base.delta * (1 + 1e-14)).grouped(size)
         top = self.base.term(True, 1)
-        if math.isfinite(top.top()) and top.infinite == 0:
+        if pure(top):
             e = math.log1p(self.rate * math.expm1(top.top())) * (1 + 1e-13)
             return Approximate(e * size, 0.0)
         raise ArgumentError("group of a sampled mechanism needs Gaussian or pure mechanisms")
@@ -98,7 +104,12 @@ class FixedSize(Part):
         rate = self.sample / self.population
         base = self.base.term(removal, 1)
         if isinstance(base, AtomTerm):
-            return _joined_atoms(base, self.base.term(not removal, 1), rate, removal, count)
+            swapped = self.base.term(not removal, 1)
+            found = _joined_atoms(base, swapped, rate, removal, count)
+            if isinstance(self.base, DiscreteGaussianNoise):
+                law = self.base.law()
+                found.moment = lambda c: law.fixed(c, rate)
+            return found
         joined = FixedSizeTerm(base, rate, count)
         return SampledLineTerm(joined) if isinstance(base, GaussianTerm | LaplaceTerm) else joined
 
@@ -109,12 +120,12 @@ class FixedSize(Part):
 
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the sampled mechanism, where there is one."""
-        top = self.term(True, 1).top()
-        if not math.isfinite(top):
+        term = self.term(True, 1)
+        if not pure(term):
             raise ArgumentError(
                 "group of a fixed-size sample needs a pure mechanism, such as laplace or pure"
             )
-        return Approximate(top * size * (1 + 1e-13), 0.0)
+        return Approximate(term.top() * size * (1 + 1e-13), 0.0)
 
     def gdp(self) -> float:
         """Not worse than the base."""
@@ -133,37 +144,45 @@ class FixedSize(Part):
         return f"{self.base.describe()}.without_replacement({self.sample}, {self.population})"
 
 
+def pure(term: Term) -> bool:
+    """Whether the largest loss is finite, and certain."""
+    cut = isinstance(term, AtomTerm) and term.unbounded
+    return math.isfinite(term.top()) and term.infinite == 0 and not cut
+
+
 def _sampled_atoms(
     base: AtomTerm, swapped: Term, rate: float, removal: bool, count: int
 ) -> AtomTerm:
     """A finite pair on a Poisson sample is a finite pair."""
     g = rate
     p, losses = base.probabilities, base.losses
+    q = _other_masses(base, swapped)
     if removal:
         # Where P has nothing, (1-g)Q is left: loss log(1 - g), with Q's mass there.
-        values = _mixed_loss(losses, g)
-        masses = (1 - g) * _other_masses(base, swapped) + g * p
+        values = mixed_loss(losses, g)
+        masses = (1 - g) * q + g * p
         if swapped.infinite > 0:
             values = np.concatenate([[math.log1p(-g)], values])
             masses = np.concatenate([[(1 - g) * swapped.infinite], masses])
-        position = base.position + 8 * EPS * float(np.abs(values).max())
+        infinite = g * base.infinite
         rough = base.relative + EPS * (16 + 2 * float(np.abs(losses).max()))
-        return AtomTerm(values, masses, count, g * base.infinite, relative=rough, position=position)
-    values = -_mixed_loss(-losses, g)
-    masses = p
-    if base.infinite > 0:
-        values = np.concatenate([values, [-math.log1p(-g)]])
-        masses = np.concatenate([masses, [base.infinite]])
-    position = base.position + 8 * EPS * float(np.abs(values).max())
-    return AtomTerm(values, masses, count, 0.0, relative=base.relative, position=position)
-
-
-def _mixed_loss(losses: Array, g: float) -> Array:
-    """log(1 - g + g·e^L); beyond 100 the rest is below e^{-100}/g of it."""
-    near = np.log1p(g * np.expm1(np.minimum(losses, 100.0)))
-    far = losses + math.log(g) + (1 - g) / g * np.exp(-np.maximum(losses, 100.0))
-    result: Array = np.where(losses > 100.0, far, near)
-    return result
+    else:
+        values, masses = -mixed_loss(-losses, g), p
+        if base.infinite > 0:
+            values = np.concatenate([values, [-math.log1p(-g)]])
+            masses = np.concatenate([masses, [base.infinite]])
+        infinite, rough = 0.0, base.relative
+    return AtomTerm(
+        values,
+        masses,
+        count,
+        infinite,
+        relative=rough,
+        position=base.position + 8 * EPS * float(np.abs(values).max()),
+        lost=base.lost,
+        # A loss has an upper end log(1 - g) under addition, whatever is left out.
+        unbounded=base.unbounded and removal,
+    )
 
 
 def _other_masses(base: AtomTerm, swapped: Term) -> Array:
@@ -171,15 +190,15 @@ def _other_masses(base: AtomTerm, swapped: Term) -> Array:
 
     Else p·e^{-L}, which says little of masses near the smallest double.
     """
-    p, losses = base.probabilities, base.losses
+    losses = base.losses
+    if base.others is not None:
+        return base.others
     if isinstance(swapped, AtomTerm) and len(swapped.losses) == len(losses):
         turned = -swapped.losses[::-1]
         if np.all(np.abs(turned - losses) <= base.position + swapped.position):
             mirrored: Array = swapped.probabilities[::-1]
             return mirrored
-    with np.errstate(divide="ignore"):
-        result: Array = np.exp(np.minimum(np.log(p) - losses, 0.0))
-    return result
+    return base.under_q()
 
 
 def _joined_atoms(
@@ -207,4 +226,6 @@ def _joined_atoms(
         first.infinite,
         relative=first.relative + second.relative + 16 * EPS + 2 * lost,
         position=2 * near,
+        lost=first.lost + second.lost,
+        unbounded=first.unbounded,
     )

@@ -73,10 +73,11 @@ def common_lattice(terms: Sequence[AtomTerm]) -> tuple[list[LatticeLaw], float] 
     laws = []
     for term in terms:
         offset = term.lattice[0] if term.lattice else 0.0
-        place = np.rint((term.losses - offset) / h).astype(int)
-        if int(place.max()) > _PLACES:
+        kept = term.probabilities > 0
+        place = np.rint((term.losses[kept] - offset) / h)
+        if not kept.any() or place.max() > _PLACES or place.min() < 0:
             return None
-        masses = np.bincount(place, term.probabilities)
+        masses = np.bincount(place.astype(int), term.probabilities[kept])
         laws.append(LatticeLaw(offset, masses, term.count, term.relative, term.position))
     return laws, h
 

@@ -360,11 +360,11 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
 
 def moment_ends(term: Term, c: Array) -> tuple[float, float]:
     """Bounds of log E[e^{cL}] of all repetitions at one c, for any term."""
+    if isinstance(term, AtomTerm):
+        return term.moment_ends(float(c[0]))
     if type(term).log_moment is not Term.log_moment:
         value = float(term.log_moment(c)[0])
         slack = 1e-12 * abs(value) + 2e-14 * (1 + term.count)
-        if isinstance(term, AtomTerm):
-            slack += term.count * (term.relative + float(c[0]) * term.position)
         return value - slack, value + slack
     low, high = term.ends(1e-300)
     width = max(high - low, 1e-6)

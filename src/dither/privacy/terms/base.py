@@ -74,6 +74,8 @@ class Term:
         Repetitions; everything below that speaks of the term includes them.
     infinite : float
         Pr[L = infinity] of one repetition.
+    lost : float
+        A bound of the mass at finite losses that the law leaves out.
     smooth : bool
         Whether `along` and `log_moment` exist in closed form or by certified quadrature.
     reach : float
@@ -82,6 +84,7 @@ class Term:
 
     count: int = 1
     infinite: float = 0.0
+    lost: float = 0.0
     smooth: bool = True
     reach: float = 1e7
 
