@@ -100,9 +100,12 @@ class Shuffled:
     classes: int = 12
 
     def delta(self, epsilon: float) -> Bound:
-        """The divergence of the counts at an epsilon, rounding and cut tails included."""
-        low, high = self._ends(number("epsilon", epsilon, low=0, high=math.inf, closed="low"))
-        return Bound(low, high, self.method)
+        """A delta of the reports at an epsilon, rounding and cut tails included.
+
+        One-sided: the pair tells an attacker more than the reports do.
+        """
+        e = number("epsilon", epsilon, low=0, high=math.inf, closed="low")
+        return Bound(0.0, self._ends(e)[1], self.method, one_sided=True)
 
     @property
     def method(self) -> str:
@@ -110,18 +113,22 @@ class Shuffled:
         return "clones, numeric" if self.answers is None else "privacy blanket, numeric"
 
     def epsilon(self, delta: float) -> Bound:
-        """The least epsilon at a delta in (0, 1)."""
-        target = number("delta", delta, low=0, high=1)
+        """An epsilon of the reports at a delta in (0, 1); one-sided, as `delta` is."""
+        high = self._epsilon_ends(number("delta", delta, low=0, high=1))[1]
+        return Bound(0.0, high, self.method, one_sided=True)
+
+    def _epsilon_ends(self, target: float) -> tuple[float, float]:
+        """The least epsilon of the pair itself."""
         rough = replace(self, classes=_ROUGH)
         if rough._ends(0.0, target)[1] <= target:
-            return Bound(0.0, 0.0, self.method)
+            return 0.0, 0.0
         top = math.log(self.p) * (1 + 1e-15)
         if self.answers is None:
             high = self._root(target, 1, 0.0, top, 1e-11)
-            return Bound(self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high, self.method)
+            return self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high
         return self._refined(target, rough._root(target, 1, 0.0, top, 1e-2))
 
-    def _refined(self, target: float, near: float) -> Bound:
+    def _refined(self, target: float, near: float) -> tuple[float, float]:
         """Both ends of epsilon from one close by: the secant of log delta, then checked.
 
         The classes leave a gap of some 1e-3 of epsilon, so a closer search gains nothing.
@@ -147,7 +154,7 @@ class Shuffled:
         low = min(high, max(0.0, moved(0)) * (1 - 2e-5))
         while low > 0 and logs(low)[0] < goal:
             low *= 1 - 5e-4
-        return Bound(low, min(high, math.log(self.p) * (1 + 1e-15)), self.method)
+        return low, min(high, math.log(self.p) * (1 + 1e-15))
 
     def _root(self, target: float, end: int, low: float, high: float, tolerance: float) -> float:
         """Where an end of delta meets the target: just above for the upper end, else just below.

@@ -117,6 +117,11 @@ class Loss:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     slack: float = 0.0
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether only an upper end of the loss is known to be near the truth."""
+        return any(part.one_sided for part, _ in self.parts)
+
     def __add__(self, other: Loss) -> Loss:
         """Both run on the same table."""
         if not isinstance(other, Loss):
@@ -235,8 +240,8 @@ class Loss:
             return GaussianNoise(1 / mu) if len(parts) > 1 or parts[0][1] > 1 else parts[0][0]
         if len(parts) != 1 or parts[0][1] != 1:
             return self._together(what)
-        part = parts[0][0].dominating()
-        if part is None:
+        part = parts[0][0]
+        if part.dominating() is None:
             raise ArgumentError(
                 f"{what} needs a mechanism whose pair is known, not only {parts[0][0].describe()}"
             )
@@ -257,9 +262,8 @@ class Loss:
                 "then is the pair of all that share the sample known. Where each mechanism draws "
                 "a sample of its own, sample each by itself and add"
             )
-        joined = Together(known)
-        joined.term(True, 1)
-        return joined
+        Together(known).term(True, 1)
+        return Together(merged(self.parts))
 
     def group(self, size: int) -> Loss:
         """The loss against groups of ``size`` units that change together.
@@ -285,7 +289,8 @@ class Loss:
             return self
         if self.slack > 0:
             raise ArgumentError("group of a truncated sample is not offered")
-        return replace(self, parts=tuple((part.grouped(m), count) for part, count in self.parts))
+        found = [(part.group(m), count) for part, count in self.parts]
+        return replace(self, parts=tuple((part, k * count) for (part, k), count in found))
 
     def epsilon(self, delta: float) -> Bound:
         """The least epsilon such that the whole is (epsilon, delta)-DP.
@@ -332,6 +337,7 @@ class Loss:
             float_up(1 - Fraction(caught.lower)),
             caught.method,
             safe="lower",
+            one_sided=caught.one_sided,
         )
 
     def tpr(self, fpr: float) -> Bound:
@@ -360,7 +366,13 @@ class Loss:
         high = max(e[1] for e in ends)
         low = max(e[0] for e in ends)
         most, least = (Fraction(pi) * (1 - Fraction(x)) for x in (low, high))
-        return Bound(float_down(least), float_up(most), ends[0][2], safe="lower")
+        return Bound(
+            float_down(least),
+            float_up(most),
+            ends[0][2],
+            safe="lower",
+            one_sided=self.one_sided,
+        )
 
     def reconstruction(self, prior: float) -> Bound:
         """The largest chance to reconstruct, for an attacker whose best blind guess has ``prior``.

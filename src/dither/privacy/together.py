@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.privacy.parts import Approximate, Part
+from dither.privacy.parts import Approximate, AtMost, Part
 from dither.privacy.parts.sampled import pure
-from dither.privacy.terms import AtomTerm
+from dither.privacy.terms import AtomTerm, Term
 from dither.privacy.terms.base import EPS
 
 __all__ = ["Together"]
@@ -33,6 +33,33 @@ class Together(Part):
     def symmetric(self) -> bool:
         """Where all are."""
         return all(part.symmetric for part, _ in self.parts)
+
+    @property
+    def exact(self) -> bool:
+        """Where all are."""
+        return all(part.exact for part, _ in self.parts)
+
+    @property
+    def one_sided(self) -> bool:
+        """Where one is."""
+        return any(part.one_sided for part, _ in self.parts)
+
+    def instance(self) -> Part | None:
+        """Of instances; parts without one are left out."""
+        found = [(part.instance(), count) for part, count in self.parts]
+        known = tuple((part, count) for part, count in found if part is not None)
+        return Together(known) if known else None
+
+    def dominating(self) -> Part | None:
+        """Of what dominates each."""
+        found = [(part.dominating(), count) for part, count in self.parts]
+        known = tuple((part, count) for part, count in found if part is not None)
+        return Together(known) if len(known) == len(found) else None
+
+    def moment(self, removal: bool, count: int) -> Term | None:
+        """Of what dominates."""
+        known = self.dominating()
+        return None if known is None else known.term(removal, count)
 
     def term(self, removal: bool, count: int) -> AtomTerm:
         """The product law."""
@@ -85,10 +112,13 @@ class Together(Part):
 
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the whole, where there is one."""
-        ends = [self.term(removal, 1) for removal in (True, False)]
+        known = self.dominating()
+        assert isinstance(known, Together)
+        ends = [known.term(removal, 1) for removal in (True, False)]
         if not all(pure(end) for end in ends):
             raise ArgumentError("group of mechanisms on one sample needs pure mechanisms")
-        return Approximate(size * max(end.top() for end in ends) * (1 + 1e-12), 0.0)
+        bound = Approximate(max(end.top() for end in ends) * (1 + 1e-12), 0.0).grouped(size)
+        return AtMost(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> float:
         """Squares add up."""

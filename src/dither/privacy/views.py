@@ -70,7 +70,7 @@ def one_delta(
         upper = 5e-324 if high > -math.inf else 0.0
     if extra > 0:
         upper = (upper + extra) * (1 + 2 * EPS)
-    return min(max(lower, 0.0), upper, 1.0), min(upper, 1.0), found.method
+    return min(max(0.0, lower), upper, 1.0), min(upper, 1.0), found.method
 
 
 def delta(loss: Loss, at: float) -> Bound:
@@ -80,6 +80,7 @@ def delta(loss: Loss, at: float) -> Bound:
         max(a[0] for a in answers),
         max(a[1] for a in answers),
         max(answers, key=lambda a: a[1])[2],
+        one_sided=loss.one_sided,
     )
 
 
@@ -90,6 +91,7 @@ def epsilon(loss: Loss, target: float) -> Bound:
         max(r[0] for r in results),
         max(r[1] for r in results),
         max(results, key=lambda r: r[1])[2],
+        one_sided=loss.one_sided,
     )
 
 
@@ -162,6 +164,7 @@ def tpr(loss: Loss, fpr: float) -> Bound:
         max(a[0] for a in answers),
         max(a[1] for a in answers),
         max(answers, key=lambda a: a[1])[2],
+        one_sided=loss.one_sided,
     )
 
 
@@ -223,7 +226,10 @@ def renyi(loss: Loss, order: float) -> Bound:
             "ask for a lower order, or for epsilon(delta)"
         )
     return Bound(
-        max(0.0, max(e[0] for e in ends) / c), max(e[1] for e in ends) / c, "generating function"
+        max(0.0, max(e[0] for e in ends) / c),
+        max(e[1] for e in ends) / c,
+        "generating function",
+        one_sided=loss.one_sided,
     )
 
 
@@ -244,7 +250,10 @@ def zcdp(loss: Loss) -> Bound:
         for c in (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0):
             low = max(low, _moment_bounds(s, c)[0] / (c * (c + 1)))
     return Bound(
-        min(low, high), high, "upper bound: sum over parts; lower: the tail and some orders"
+        min(low, high),
+        high,
+        "upper bound: sum over parts; lower: the tail and some orders",
+        one_sided=loss.one_sided,
     )
 
 
@@ -275,7 +284,7 @@ def gdp(loss: Loss) -> Bound:
     seen = min(delta(loss, 0.0).lower, 1 - 1e-15)
     low = max(low, 2 * NormalDist().inv_cdf((1 + seen) / 2) * (1 - 1e-7))
     method = "upper bound: sum over parts; lower: the tail and the total variation"
-    return Bound(max(0.0, min(low, high)), high, method)
+    return Bound(max(0.0, min(low, high)), high, method, one_sided=loss.one_sided)
 
 
 def mean(loss: Loss) -> float:

@@ -1,6 +1,7 @@
 """The parts that a loss is a sum of: one frozen value a mechanism, in the field's names."""
 
 from dither.privacy.parts.approximate import Approximate
+from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.classes import BoundedRange, Concentrated, MomentTerm, RenyiProfile
 from dither.privacy.parts.gaussian import DiscreteGaussianNoise, GaussianNoise
 from dither.privacy.parts.laplace import DiscreteLaplaceNoise, LaplaceNoise
@@ -11,6 +12,7 @@ from dither.privacy.parts.sampled import FixedSize, Poisson
 
 __all__ = [
     "Approximate",
+    "AtMost",
     "BoundedRange",
     "Concentrated",
     "DiscreteGaussianNoise",

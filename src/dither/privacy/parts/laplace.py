@@ -58,7 +58,10 @@ class DiscreteLaplaceNoise(Part):
         mass[0] = math.exp(-d / s) / (1 + r)
         mass[-1] = 1 / (1 + r)
         rough = EPS * (16 + 4 * d / s + 4 * s)
-        return AtomTerm((d - 2 * x) / s, mass, count, 0.0, (-d / s, 2 / s), relative=rough)
+        losses, lattice = (d - 2 * x) / s, (-d / s, 2 / s)
+        # Moved noise has the same masses in the opposite order.
+        other = mass[::-1].copy()
+        return AtomTerm(losses, mass, count, 0.0, lattice, relative=rough, others=other)
 
     def grouped(self, size: int) -> Part:
         """The shift grows."""

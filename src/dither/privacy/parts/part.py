@@ -28,6 +28,11 @@ class Part:
         """Whether the pair is known, and not only a bound on a class."""
         return True
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether nothing is known to come near what the part charges."""
+        return False
+
     def term(self, removal: bool, count: int) -> Term:
         """The law of ``count`` repetitions."""
         raise NotImplementedError
@@ -47,6 +52,10 @@ class Part:
     def grouped(self, size: int) -> Part:
         """The loss against groups of ``size`` units."""
         raise NotImplementedError
+
+    def group(self, size: int) -> tuple[Part, int]:
+        """The same as a part and how often it runs."""
+        return self.grouped(size), 1
 
     def gdp(self) -> float:
         """A mu such that the part is mu-GDP; infinity where there is none."""

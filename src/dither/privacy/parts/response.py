@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.privacy.parts.approximate import Approximate
 from dither.privacy.parts.part import Part, gdp_of_pure
 from dither.privacy.terms import AtomTerm, Term
 
@@ -32,9 +31,9 @@ class RandomResponse(Part):
         mass = np.array([low, (k - 2) * low, 1.0]) / whole
         return AtomTerm(np.array([-e, 0.0, e]), mass, count, 0.0, (-e, e))
 
-    def grouped(self, size: int) -> Part:
-        """Each member reports once; by the chain of neighbours it is size·epsilon pure."""
-        return Approximate(self.epsilon * size, 0.0)
+    def group(self, size: int) -> tuple[Part, int]:
+        """Each member reports once, so that the group's reports are as many responses."""
+        return self, size
 
     def gdp(self) -> float:
         """As any pure mechanism."""

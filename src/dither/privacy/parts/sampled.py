@@ -9,6 +9,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
+from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.gaussian import DiscreteGaussianNoise, GaussianNoise
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import (
@@ -43,6 +44,31 @@ class Poisson(Part):
         """Never."""
         return False
 
+    @property
+    def exact(self) -> bool:
+        """As the base."""
+        return self.base.exact
+
+    @property
+    def one_sided(self) -> bool:
+        """As the base."""
+        return self.base.one_sided
+
+    def instance(self) -> Part | None:
+        """A sample of the base's."""
+        inner = self.base.instance()
+        return None if inner is None else replace(self, base=inner)
+
+    def dominating(self) -> Part | None:
+        """A sample of what dominates the base."""
+        inner = self.base.dominating()
+        return None if inner is None else replace(self, base=inner)
+
+    def moment(self, removal: bool, count: int) -> Term | None:
+        """Of what dominates."""
+        known = self.dominating()
+        return None if known is None else known.term(removal, count)
+
     def term(self, removal: bool, count: int) -> Term:
         """The base's pair, mixed."""
         if isinstance(self.base, GaussianNoise):
@@ -64,13 +90,15 @@ class Poisson(Part):
         for DP-SGD with sampling via mixture of Gaussians mechanisms", 2024."""
         if isinstance(self.base, GaussianNoise):
             return replace(self, size=self.size * size)
-        if isinstance(self.base, Approximate):
-            e = math.log1p(self.rate * math.expm1(self.base.epsilon)) * (1 + 1e-14)
-            return Approximate(e, self.rate * self.base.delta * (1 + 1e-14)).grouped(size)
-        top = self.base.term(True, 1)
-        if pure(top):
-            e = math.log1p(self.rate * math.expm1(top.top())) * (1 + 1e-13)
-            return Approximate(e * size, 0.0)
+        base, words = self.base.dominating(), f"{self.describe()}.group({size})"
+        if isinstance(base, Approximate):
+            e = math.log1p(self.rate * math.expm1(base.epsilon)) * (1 + 1e-14)
+            one = Approximate(e, self.rate * base.delta * (1 + 1e-14))
+            return AtMost(one.grouped(size), words)
+        top = None if base is None else base.term(True, 1)
+        if top is not None and pure(top):
+            e = float(mixed_loss(np.array([top.top()]), self.rate)[0]) * (1 + 1e-13)
+            return AtMost(Approximate(e, 0.0).grouped(size), words)
         raise ArgumentError("group of a sampled mechanism needs Gaussian or pure mechanisms")
 
     def gdp(self) -> float:
@@ -114,18 +142,45 @@ class FixedSize(Part):
         return SampledLineTerm(joined) if isinstance(base, GaussianTerm | LaplaceTerm) else joined
 
     @property
+    def exact(self) -> bool:
+        """As the base."""
+        return self.base.exact
+
+    @property
+    def one_sided(self) -> bool:
+        """As the base."""
+        return self.base.one_sided
+
+    def instance(self) -> Part | None:
+        """A sample of the base's."""
+        inner = self.base.instance()
+        return None if inner is None else replace(self, base=inner)
+
+    def dominating(self) -> Part | None:
+        """A sample of what dominates the base."""
+        inner = self.base.dominating()
+        return None if inner is None else replace(self, base=inner)
+
+    def moment(self, removal: bool, count: int) -> Term | None:
+        """Of what dominates."""
+        known = self.dominating()
+        return None if known is None else known.term(removal, count)
+
+    @property
     def symmetric(self) -> bool:
         """As the base."""
         return self.base.symmetric
 
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the sampled mechanism, where there is one."""
-        term = self.term(True, 1)
-        if not pure(term):
+        known = self.dominating()
+        term = None if known is None else known.term(True, 1)
+        if term is None or not pure(term):
             raise ArgumentError(
                 "group of a fixed-size sample needs a pure mechanism, such as laplace or pure"
             )
-        return Approximate(term.top() * size * (1 + 1e-13), 0.0)
+        bound = Approximate(term.top() * (1 + 1e-13), 0.0).grouped(size)
+        return AtMost(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> float:
         """Not worse than the base."""
