@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from dither.errors import ArgumentError
-from dither.privacy import Bound, Loss
+from dither.privacy import Bound, Loss, views
 from dither.privacy.loss import number, promised
 from dither.privacy.views import one_delta, sides
 
@@ -76,9 +76,9 @@ def calibrate(
     (4.2246788893, True)
     >>> sigma = calibrate(privacy.gaussian, advantage=0.1)
     >>> round(sigma, 6), privacy.gaussian(sigma).advantage() <= 0.1
-    (3.978933, True)
+    (3.978948, True)
     >>> round(calibrate(privacy.gaussian, fpr=0.01, tpr=0.05), 6)
-    1.465948
+    1.467364
     """
     promise = _promise(make, epsilon, delta, advantage, fpr, tpr, prior, bayes_risk)
     if not callable(make):
@@ -114,7 +114,8 @@ def _promise(
     if named[2]:
         level = number("fpr", fpr, low=0, high=1, closed="low")
         most = promised("tpr", tpr, low=level, high=1)
-        return _Asked(make, lambda loss: loss.tpr(level), most, rises=True)
+        starts: dict[bool, float] = {}
+        return _Asked(make, lambda loss: views.tpr(loss, level, starts), most, rises=True)
     pi = number("prior", prior, low=0, high=1)
     least = number("bayes_risk", bayes_risk, low=0, high=min(pi, 1 - pi))
     return _Asked(make, lambda loss: loss.bayes_risk(pi), least, rises=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Rational
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up
@@ -37,7 +38,9 @@ def number(name: str, value: Any, *, low: float, high: float, closed: str = "nei
     wanted = f"{name} must be a number {ends[0]} {low:g}" + (
         f" and {ends[1]} {high:g}" if math.isfinite(high) else " and finite"
     )
-    if isinstance(value, bool | str) or value is None or _truth_value(value):
+    if isinstance(value, bool | str | bytes | bytearray | memoryview) or value is None:
+        raise ArgumentError(wanted)
+    if _truth_value(value) or _array(value):
         raise ArgumentError(wanted)
     try:
         x = float(value)
@@ -60,18 +63,28 @@ def promised(name: str, value: Any, *, low: float, high: float, closed: str = "n
 
 def whole(name: str, value: Any, low: int, *, most: int = _MOST, instead: str = "") -> int:
     """An integer argument of at least ``low``, and small enough for doubles to count with."""
-    if isinstance(value, bool) or _truth_value(value) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"{name} must be an integer of at least {low}")
-    if int(value) < low:
-        raise ArgumentError(f"{name} must be an integer of at least {low}")
-    if int(value) > most:
+    wanted = f"{name} must be an integer of at least {low}"
+    if isinstance(value, bool) or _truth_value(value) or _array(value):
+        raise ArgumentError(wanted)
+    try:
+        n = operator.index(value)
+    except TypeError as error:
+        raise ArgumentError(wanted) from error
+    if n < low:
+        raise ArgumentError(wanted)
+    if n > most:
         raise ArgumentError(f"{name} must be at most {_power(most)}" + instead)
-    return int(value)
+    return n
 
 
 def _power(value: int) -> str:
     exponent = len(str(value)) - 1
     return f"10**{exponent}" if value == 10**exponent and exponent > 6 else f"{value:,}"
+
+
+def _array(value: Any) -> bool:
+    """Whether it has dimensions: one item of an array is no number."""
+    return bool(getattr(value, "ndim", 0))
 
 
 def _truth_value(value: Any) -> bool:
@@ -116,6 +129,9 @@ class Loss:
     parts: tuple[tuple[Part, int], ...] = ()
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     slack: float = 0.0
+
+    __array_ufunc__: ClassVar[None] = None
+    """So that an array times a loss is refused by the loss, and not tried item by item."""
 
     @property
     def one_sided(self) -> bool:
@@ -450,6 +466,8 @@ def compose(*losses: Loss) -> Loss:
     >>> privacy.compose(privacy.pure(0.5), privacy.pure(0.25)).epsilon(delta=0)
     0.75...
     """
+    if not all(isinstance(loss, Loss) for loss in losses):
+        raise ArgumentError("compose takes losses, one argument each: compose(*losses) for a list")
     if not losses:
         return Loss()
     first = losses[0]

@@ -149,6 +149,8 @@ def _infinite(terms: list[Term], *, lost: bool = False) -> float:
     """
     some = [(t.infinite + (t.lost if lost else 0.0), t.count) for t in terms]
     some = [(mass, count) for mass, count in some if mass > 0]
+    if not some:
+        return 0.0
     if len(some) == 1 and some[0][1] == 1:
         return min(1.0, some[0][0])
     kept = sum(count * math.log1p(-min(mass, 1 - 1e-16)) for mass, count in some)

@@ -157,9 +157,13 @@ def _above(value: float) -> str:
     return repr(value)
 
 
-def tpr(loss: Loss, fpr: float) -> Bound:
-    """The largest Pr[reject | P] of a test with Pr[reject | Q] <= fpr, in the worse direction."""
-    answers = [_one_tpr(loss, s, fpr) for s in sides(loss)]
+def tpr(loss: Loss, fpr: float, starts: dict[bool, float] | None = None) -> Bound:
+    """The largest Pr[reject | P] of a test with Pr[reject | Q] <= fpr, in the worse direction.
+
+    ``starts`` keeps, a direction, where the best test's threshold was, for the next loss like it.
+    """
+    known = {} if starts is None else starts
+    answers = [_one_tpr(loss, s, fpr, known) for s in sides(loss)]
     return Bound(
         max(a[0] for a in answers),
         max(a[1] for a in answers),
@@ -168,8 +172,13 @@ def tpr(loss: Loss, fpr: float) -> Bound:
     )
 
 
-def _one_tpr(loss: Loss, this: Side, fpr: float) -> tuple[float, float, str]:
+def _one_tpr(
+    loss: Loss, this: Side, fpr: float, starts: dict[bool, float]
+) -> tuple[float, float, str]:
     """min over y = e^e > 0 of f(y) = delta(e) + y·fpr, which is convex in y; see `dual`."""
+    if fpr == 0:
+        # No false alarm at all: only what the other law never gives tells.
+        return max(0.0, this.infinite_lower), min(1.0, this.infinite), "the chance of infinite loss"
     seen: list[tuple[float, float, float]] = [(0.0, 1.0, 1.0)]
 
     def value(e: float, near: float) -> float:
@@ -183,13 +192,22 @@ def _one_tpr(loss: Loss, this: Side, fpr: float) -> tuple[float, float, str]:
         high = min(1.0, high)
         return max(0.0, min(low, high), this.infinite_lower), high
 
-    best = smallest(lambda e: value(e, round(4 * e) / 4), -math.log(fpr) if fpr > 0 else 700.0)
+    top = min(this.top, -math.log(fpr)) + 1.0
+    near, best = smallest(value, top, starts.get(this.removal, 0.0))
+    starts[this.removal] = best
     for width in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
-        value(best - width, best)
-        value(best + width, best)
+        value(best - width, near)
+        value(best + width, near)
+    # Beyond the last of these f, which is at least y·fpr, exceeds what was found.
+    far = math.log(min(row[2] for row in seen)) - math.log(fpr) + 1e-9
+    for e in np.linspace(best, far, 9)[1:].tolist():
+        value(e, near)
     low, high = bounds()
     if high - low > 1e-10 * high:
         # An atom makes a kink there; sections close in on it, with what was made for nearby.
+        section(lambda e: value(e, near), best - 0.01, best + 0.01, 70)
+        low, high = bounds()
+    if high - low > 1e-9 * high and near != best:
         section(lambda e: value(e, best), best - 0.01, best + 0.01, 70)
         low, high = bounds()
     return low, high, "dual of the profile"
