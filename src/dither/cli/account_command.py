@@ -60,7 +60,9 @@ Examples:
 Mechanisms: gaussian(noise_multiplier), laplace(noise_multiplier), pure(epsilon),
   approximate(epsilon, delta), zcdp(rho), gdp(mu), renyi({order: value}), exponential(epsilon),
   randomized_response(epsilon, k), discrete_gaussian(sigma), discrete_laplace(scale), pair([...],
-  [...]). Each takes .poisson(rate), .without_replacement(sample, population) and .group(size).
+  [...]), tree_aggregation(noise_multiplier, steps), noisy_votes(sigma),
+  repeat_and_select(LOSS, mean=...). Each takes .poisson(rate),
+  .without_replacement(sample, population) and .group(size).
 """,
 )
 @click.argument("what", metavar="EXPRESSION|FILE.toml|-")

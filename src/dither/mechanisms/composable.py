@@ -47,10 +47,15 @@ def pure_class(epsilon: Fraction, neighbours: Neighbours) -> Loss:
 
 
 def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours) -> Loss:
-    """Any (epsilon, delta)-DP mechanism."""
-    return privacy.approximate(
-        directed.float_up(epsilon), directed.float_up(delta), neighbours=neighbours
-    )
+    """Any (epsilon, delta)-DP mechanism.
+
+    A double delta stands for the decimal that it is written as, here and wherever one is asked for:
+    10**-6 is what 1e-6 says, although that double lies a little below it. Else the loss would
+    refuse its own delta.
+    """
+    near = float(delta)
+    written = near if Fraction(repr(near)) >= delta else directed.float_up(delta)
+    return privacy.approximate(directed.float_up(epsilon), written, neighbours=neighbours)
 
 
 def laplace_pair(scale: Fraction, l1: int, neighbours: Neighbours) -> Loss:

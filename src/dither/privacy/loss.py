@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up
 from dither.privacy.bound import Bound
-from dither.privacy.neighbours import Neighbours
-from dither.privacy.parts import FixedSize, GaussianNoise, Part, Poisson
+from dither.privacy.neighbours import Neighbours, as_neighbours
+from dither.privacy.parts import (
+    AtMost,
+    FixedSize,
+    GaussianNoise,
+    LaplaceNoise,
+    Part,
+    Poisson,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -170,7 +177,12 @@ class Loss:
     __rmul__ = __mul__
 
     def poisson(
-        self, rate: float, *, truncate: int | None = None, population: int | None = None
+        self,
+        rate: float,
+        *,
+        truncate: int | None = None,
+        population: int | None = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
         """The same on a sample that takes each unit with probability ``rate``, independently.
 
@@ -181,17 +193,25 @@ class Loss:
         truncate, population : int, optional
             Where a sample larger than ``truncate`` is cut to that size, out of a table of at most
             ``population`` units: costs delta·(1 + e^epsilon) for the chance that it is.
+        neighbours : Neighbours or str
+            Of the sampled loss. The mechanism's own loss is stated for a unit added or removed;
+            with 'replace' the result is for a unit replaced, and only an upper end is known.
 
         Raises
         ------
         ArgumentError
-            The rate is out of range, the neighbours replace a unit, or several mechanisms share
-            one sample that are neither all Gaussian nor all with finitely many outcomes.
+            The rate is out of range, the mechanism's neighbours replace a unit, or several
+            mechanisms share one sample whose common pair is not known.
 
         Notes
         -----
         Neighbours add or remove one unit. Theorem 11 of Zhu, Dong and Wang (2022). Truncation: both
         laws move by at most the chance of a cut in total variation (couple the samples).
+
+        A unit replaced: with M_0, M_a, M_b the laws without the unit and with either one, the
+        advanced joint convexity of Balle, Barthe and Gaboardi (2018), theorem 2, bounds delta at
+        log(1 + g(e^epsilon - 1)) by g times a mean of the deltas of M_a against M_0 and against
+        M_b; both are at most that of a group of two.
 
         Examples
         --------
@@ -202,9 +222,11 @@ class Loss:
         g = number("rate", rate, low=0, high=1, closed="high")
         if self.neighbours is not Neighbours.ADD_REMOVE:
             raise ArgumentError(
-                "Poisson sampling is analysed for neighbours that add or remove one unit; for "
-                "neighbours='replace' use without_replacement(sample, population)"
+                "a Poisson sample starts from a mechanism's loss for a unit added or removed; "
+                "state that, and poisson(rate, neighbours='replace') for units that are replaced; "
+                "or use without_replacement(sample, population)"
             )
+        relation = as_neighbours(neighbours)
         part = self._single("poisson")
         slack = self.slack
         if (truncate is None) != (population is None):
@@ -212,21 +234,34 @@ class Loss:
         if truncate is not None and population is not None:
             cut = _excess(whole("population", population, 1), g, whole("truncate", truncate, 1))
             slack = float_up(Fraction(slack) + Fraction(cut))
-        sampled = part if g == 1 else Poisson(part, g)
-        return Loss(((sampled, 1),), self.neighbours, slack)
+        sampled: Part
+        if relation is Neighbours.REPLACE:
+            double = Loss(((part, 1),)).group(2)._single("poisson")
+            sampled = double if g == 1 else FixedSize(double, g, 1, poisson=True)
+        else:
+            sampled = part if g == 1 else Poisson(part, g)
+        return Loss(((sampled, 1),), relation, slack)
 
     def without_replacement(self, sample: int, population: int) -> Loss:
-        """The same on a sample of fixed size; neighbours replace one unit.
+        """The same on a sample of fixed size, for the neighbours of the mechanism's own loss.
 
         Parameters
         ----------
         sample, population : int
-            1 <= sample <= population. The base loss is stated for ``neighbours='replace'``.
+            1 <= sample <= population, the number of units; where units are added or removed, the
+            least number that a table may have.
 
         Raises
         ------
         ArgumentError
-            A size is out of range, or the neighbours add or remove a unit.
+            A size is out of range.
+
+        Notes
+        -----
+        Units replaced: Zhu, Dong and Wang (2022), Balle, Barthe and Gaboardi (2018). Units added or
+        removed: of n + 1 units the new one is in the sample with chance m/(n + 1), in the place of
+        another, and else all is as without it. So the pair is that of a Poisson sample at this
+        rate, of the loss for a unit replaced, which is at most that of a group of two.
 
         Examples
         --------
@@ -238,12 +273,10 @@ class Loss:
         m = whole("sample", sample, 1)
         if m > n:
             raise ArgumentError("sample must be at most population")
-        if self.neighbours is not Neighbours.REPLACE:
-            raise ArgumentError(
-                "a fixed-size sample is analysed for neighbours that replace one unit; state the "
-                "mechanism with neighbours='replace', or use poisson(rate)"
-            )
         part = self._single("without_replacement")
+        if self.neighbours is Neighbours.ADD_REMOVE:
+            double = Loss(((part, 1),)).group(2)._single("without_replacement")
+            return Loss(((Poisson(double, m / (n + 1)), 1),), self.neighbours, self.slack)
         taken = part if m == n else FixedSize(part, m, n)
         return Loss(((taken, 1),), self.neighbours, self.slack)
 
@@ -270,14 +303,25 @@ class Loss:
 
         stronger = tuple((part.dominating(), count) for part, count in merged(self.parts))
         known = tuple((part, count) for part, count in stronger if part is not None)
-        finite = all(isinstance(part.term(True, 1), AtomTerm) for part, _ in known)
+        smooth = tuple(pair for pair in known if isinstance(pair[0], GaussianNoise | LaplaceNoise))
+        rest = tuple(pair for pair in known if pair not in smooth)
+        finite = all(isinstance(part.term(True, 1), AtomTerm) for part, _ in rest)
         if not known or len(known) < len(stronger) or not finite:
             raise ArgumentError(
-                f"{what} takes one mechanism, several Gaussians, or several with finitely many "
-                "outcomes (randomized_response, discrete_laplace, pure, approximate, pair): only "
-                "then is the pair of all that share the sample known. Where each mechanism draws "
-                "a sample of its own, sample each by itself and add"
+                f"{what} takes one mechanism, or several that are Gaussian, Laplace or have "
+                "finitely many outcomes (randomized_response, discrete_laplace, pure, approximate, "
+                "pair): only then is the pair of all that share the sample known. Where each "
+                "mechanism draws a sample of its own, sample each by itself and add"
             )
+        if smooth:
+            from dither.privacy.blended import blended
+
+            words = f"({self.describe()})"
+            law: Part = blended(smooth, words)
+            if rest:
+                law = Together(((law, 1), *rest))
+                law.term(True, 1)
+            return AtMost(law, words)
         Together(known).term(True, 1)
         return Together(merged(self.parts))
 

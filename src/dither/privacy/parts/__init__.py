@@ -5,6 +5,7 @@ from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.classes import BoundedRange, Concentrated, MomentTerm, RenyiProfile
 from dither.privacy.parts.gaussian import DiscreteGaussianNoise, GaussianNoise
 from dither.privacy.parts.laplace import DiscreteLaplaceNoise, LaplaceNoise
+from dither.privacy.parts.listed import ListedLaw
 from dither.privacy.parts.pair import PmfPair
 from dither.privacy.parts.part import Part
 from dither.privacy.parts.response import RandomResponse
@@ -20,6 +21,7 @@ __all__ = [
     "FixedSize",
     "GaussianNoise",
     "LaplaceNoise",
+    "ListedLaw",
     "MomentTerm",
     "Part",
     "PmfPair",

@@ -121,11 +121,16 @@ class Poisson(Part):
 
 @dataclass(frozen=True, slots=True)
 class FixedSize(Part):
-    """A mechanism on m of n units drawn without replacement; neighbours replace one unit."""
+    """A mechanism on m of n units drawn without replacement; neighbours replace one unit.
+
+    With ``poisson`` each unit is taken with probability sample/population instead: then the same
+    pair is an upper bound only.
+    """
 
     base: Part
-    sample: int
+    sample: float
     population: int
+    poisson: bool = False
 
     def term(self, removal: bool, count: int) -> Term:
         """Both mixed pairs, joined at 0."""
@@ -143,23 +148,23 @@ class FixedSize(Part):
 
     @property
     def exact(self) -> bool:
-        """As the base."""
-        return self.base.exact
+        """As the base, if the size is fixed."""
+        return self.base.exact and not self.poisson
 
     @property
     def one_sided(self) -> bool:
-        """As the base."""
-        return self.base.one_sided
+        """As the base, if the size is fixed."""
+        return self.base.one_sided or self.poisson
 
     def instance(self) -> Part | None:
         """A sample of the base's."""
         inner = self.base.instance()
-        return None if inner is None else replace(self, base=inner)
+        return None if inner is None or self.poisson else replace(self, base=inner)
 
     def dominating(self) -> Part | None:
         """A sample of what dominates the base."""
         inner = self.base.dominating()
-        return None if inner is None else replace(self, base=inner)
+        return None if inner is None else replace(self, base=inner, poisson=False)
 
     def moment(self, removal: bool, count: int) -> Term | None:
         """Of what dominates."""
@@ -196,6 +201,8 @@ class FixedSize(Part):
 
     def describe(self) -> str:
         """As written."""
+        if self.poisson:
+            return f"{self.base.describe()}.poisson({self.sample:g}) of units replaced"
         return f"{self.base.describe()}.without_replacement({self.sample}, {self.population})"
 
 

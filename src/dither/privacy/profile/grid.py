@@ -37,7 +37,7 @@ from dither.privacy.profile.lattice import Lattice, LatticeLaw
 from dither.privacy.terms.atoms import AtomTerm
 from dither.privacy.terms.base import EPS, Array, Cells, Term
 
-__all__ = ["Grid", "moment_ends"]
+__all__ = ["Grid", "moment_ends", "pessimistic_law"]
 
 _CELLS = 1 << 18
 
@@ -356,6 +356,16 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
         sharp = np.log1p(np.where(size < 0.5, gap, 0.0)) - 16 * EPS * size
         found = np.where((size < 0.5) & (whole > 0), sharp, found)
     return whole * (1 - 8 * EPS), np.clip(found + at - 4 * EPS * h, -h / 2, h / 2)
+
+
+def pessimistic_law(
+    term: Term, low: float, high: float, h: float
+) -> tuple[int, Array, float, float]:
+    """(k, masses, above, relative error): a law at h·(k + 0, 1, ...) that dominates the term's."""
+    first, last = math.floor(low / h) - 2, math.ceil(high / h) + 2
+    edges = (h / 2) * np.arange(2 * first, 2 * last + 1)
+    law, above = _pessimistic(term.cells(edges), edges, h, 1)
+    return first, law.masses, above, law.relative
 
 
 def moment_ends(term: Term, c: Array) -> tuple[float, float]:
