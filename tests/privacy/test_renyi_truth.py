@@ -234,3 +234,35 @@ def test_a_group_of_what_is_sampled_from_unbounded_noise_is_not_called_pure() ->
     sample = privacy.discrete_gaussian(1.0, neighbours="replace").without_replacement(1, 10)
     with pytest.raises(ArgumentError, match="pure"):
         sample.group(2)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 3.0, 20.0])
+def test_any_pure_mechanism_is_concentrated_as_its_worst(epsilon: float) -> None:
+    """epsilon·tanh(epsilon/2), the mean loss of randomised response, and not epsilon²/2."""
+    truth = epsilon * math.tanh(epsilon / 2)
+    for loss in (privacy.pure(epsilon), privacy.randomized_response(epsilon)):
+        found = loss.zcdp()
+        assert found.lower <= truth * (1 + 1e-11)
+        assert truth <= found.upper <= truth * (1 + 1e-10)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        privacy.laplace(1.0),
+        privacy.laplace(0.1),
+        privacy.discrete_laplace(0.3, sensitivity=4),
+        privacy.randomized_response(3.0, k=9),
+        5 * privacy.pure(1.0) + privacy.gaussian(2.0),
+        privacy.pair([0.9, 0.1], [0.5, 0.5]),
+        privacy.pure(3.0).poisson(0.1),
+        privacy.laplace(1.0) + privacy.discrete_gaussian(2.0),
+    ],
+)
+def test_rho_is_reached_and_never_passed(loss: Loss) -> None:
+    """D_a <= rho·a at every order, and some order all but reaches it."""
+    found = loss.zcdp()
+    assert found.upper <= found.lower * (1 + 2e-3)
+    ratios = [loss.renyi(1 + c).upper / (1 + c) for c in (1e-6, 1e-3, 0.1, 0.7, 2.0, 9.0, 90.0)]
+    assert max(ratios[1:]) <= found.upper * (1 + 1e-9)
+    assert ratios[0] <= found.upper * (1 + 1e-6) + 1e-7

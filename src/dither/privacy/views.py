@@ -13,6 +13,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.bound import Bound
+from dither.privacy.concentration import concentration, quick
 from dither.privacy.dual import dual, section, smallest
 from dither.privacy.profile.grid import moment_ends
 from dither.privacy.profile.search import invert
@@ -259,14 +260,26 @@ def zcdp(loss: Loss) -> Bound:
     """
     _no_failure(loss, "a zCDP bound")
     high = sum(count * part.rho() for part, count in loss.parts) * (1 + 1e-12)
+    # Gaussians have the same ratio at every order, so what is left adds to it.
+    bounded = tuple((part, count) for part, count in loss.parts if part.tail() < part.rho())
+    found = [concentration(side(bounded, s.removal)) for s in sides(loss)] if bounded else []
+    known = [value for value in found if value is not None]
+    if known and len(known) == len(found):
+        others = sum(k * part.rho() for part, k in loss.parts if part.tail() >= part.rho())
+        high = min(high, max(known) + others * (1 + 1e-12))
     if not math.isfinite(high):
         raise ArgumentError("no finite rho is known for this loss; ask for epsilon(delta) instead")
     low = _tail(loss) / 2 * (1 - 1e-12)
     if low >= high * (1 - 1e-11):
         return Bound(min(low, high), high, "exact: the sum over parts, reached at large orders")
     for s in sides(loss):
-        for c in (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0):
+        orders = [1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0]
+        if quick(s.lower_terms):
+            orders = np.geomspace(1e-3, 1e2, 120).tolist()
+        for c in orders:
             low = max(low, _moment_bounds(s, c)[0] / (c * (c + 1)))
+        if s.exact:
+            low = max(low, sum(t.mean() for t in s.lower_terms) * (1 - 1e-12))
     return Bound(
         min(low, high),
         high,

@@ -10,7 +10,7 @@ import numpy as np
 from dither.errors import ArgumentError
 from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.groups import LARGEST_CHAIN, ApproximateGroup, everything_lost
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 
 __all__ = ["Approximate"]
@@ -69,8 +69,8 @@ class Approximate(Part):
         return gdp_of_pure(self.epsilon) if self.delta == 0 else math.inf
 
     def rho(self) -> float:
-        """epsilon²/2 where delta is 0."""
-        return self.epsilon**2 / 2 if self.delta == 0 else math.inf
+        """That of any pure mechanism, where delta is 0."""
+        return rho_of_pure(self.epsilon) if self.delta == 0 else math.inf
 
     def describe(self) -> str:
         """As written."""

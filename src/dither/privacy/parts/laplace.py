@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, LaplaceTerm, Term
 from dither.privacy.terms.base import EPS
 
@@ -33,8 +33,8 @@ class LaplaceNoise(Part):
         return gdp_of_pure(1 / self.noise_multiplier)
 
     def rho(self) -> float:
-        """epsilon²/2."""
-        return 0.5 / self.noise_multiplier**2
+        """As any pure mechanism."""
+        return rho_of_pure(1 / self.noise_multiplier)
 
     def describe(self) -> str:
         """As written."""
@@ -72,8 +72,8 @@ class DiscreteLaplaceNoise(Part):
         return gdp_of_pure(self.sensitivity / self.scale)
 
     def rho(self) -> float:
-        """epsilon²/2."""
-        return (self.sensitivity / self.scale) ** 2 / 2
+        """As any pure mechanism."""
+        return rho_of_pure(self.sensitivity / self.scale)
 
     def describe(self) -> str:
         """As written."""

@@ -10,7 +10,7 @@ import numpy as np
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
 from dither.privacy.parts.at_most import AtMost
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 from dither.privacy.terms.base import EPS
 
@@ -63,8 +63,8 @@ class PmfPair(Part):
         return gdp_of_pure(self._pure()) if math.isfinite(self._pure()) else math.inf
 
     def rho(self) -> float:
-        """epsilon²/2 of its pure epsilon."""
-        return self._pure() ** 2 / 2
+        """As any mechanism of its pure epsilon."""
+        return rho_of_pure(self._pure())
 
     def describe(self) -> str:
         """As written."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dither.privacy.terms import Term
 
-__all__ = ["Part", "gdp_of_pure"]
+__all__ = ["Part", "gdp_of_pure", "rho_of_pure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,11 @@ class Part:
     def describe(self) -> str:
         """The part as it is written."""
         raise NotImplementedError
+
+
+def rho_of_pure(epsilon: float) -> float:
+    """The least rho of every epsilon-DP mechanism: see `concentration`."""
+    return epsilon * math.tanh(epsilon / 2) * (1 + 1e-14)
 
 
 def gdp_of_pure(epsilon: float) -> float:

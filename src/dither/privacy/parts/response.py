@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 
 __all__ = ["RandomResponse"]
@@ -40,8 +40,8 @@ class RandomResponse(Part):
         return gdp_of_pure(self.epsilon)
 
     def rho(self) -> float:
-        """epsilon²/2."""
-        return self.epsilon**2 / 2
+        """As any pure mechanism."""
+        return rho_of_pure(self.epsilon)
 
     def describe(self) -> str:
         """As written."""
