@@ -62,7 +62,10 @@ class Choice:
             return mechanism.privacy_loss(l1=known.l1, neighbours=neighbours)
         if isinstance(mechanism, DiscreteGaussian):
             return mechanism.privacy_loss(
-                l2_squared=known.l2_squared, coordinates=known.changed, neighbours=neighbours
+                l2_squared=known.l2_squared,
+                coordinates=known.changed,
+                neighbours=neighbours,
+                near=self.loss.epsilon,
             )
         if isinstance(mechanism, MaxNorm):
             return mechanism.privacy_loss(linf=known.linf, neighbours=neighbours)

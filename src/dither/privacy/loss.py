@@ -289,8 +289,8 @@ class Loss:
             return GaussianNoise(1 / mu) if len(parts) > 1 or parts[0][1] > 1 else parts[0][0]
         if len(parts) != 1 or parts[0][1] != 1:
             return self._together(what)
-        part = parts[0][0]
-        if part.dominating() is None:
+        part = parts[0][0].for_sampling()
+        if part is None:
             raise ArgumentError(
                 f"{what} needs a mechanism whose pair is known, not only {parts[0][0].describe()}"
             )
@@ -301,7 +301,8 @@ class Loss:
         from dither.privacy.terms import AtomTerm
         from dither.privacy.together import Together
 
-        stronger = tuple((part.dominating(), count) for part, count in merged(self.parts))
+        starts = tuple((part.for_sampling(), count) for part, count in merged(self.parts))
+        stronger = tuple((part and part.dominating(), count) for part, count in starts)
         known = tuple((part, count) for part, count in stronger if part is not None)
         smooth = tuple(pair for pair in known if isinstance(pair[0], GaussianNoise | LaplaceNoise))
         rest = tuple(pair for pair in known if pair not in smooth)

@@ -86,6 +86,9 @@ class Side:
         everything = self.upper_terms if self.upper_terms is not None else self.moments or []
         self.fails = any(t.infinite > 0 for t in everything)
         self.infinite = _infinite(everything, lost=True)
+        lift = sum(t.lift for t in everything)
+        if lift > 0:
+            self.infinite = min(1.0, self.infinite * math.exp(lift) * (1 + 4e-16))
         self.infinite_lower = _infinite(self.lower_terms) * (1 - 1e-12)
         self.top = (
             sum(t.top() for t in self.upper_terms) if self.upper_terms is not None else math.inf

@@ -10,6 +10,7 @@ from dither.privacy.parts.pair import PmfPair
 from dither.privacy.parts.part import Part
 from dither.privacy.parts.response import RandomResponse
 from dither.privacy.parts.sampled import FixedSize, Poisson
+from dither.privacy.parts.vector import DiscreteGaussianVector
 
 __all__ = [
     "Approximate",
@@ -17,6 +18,7 @@ __all__ = [
     "BoundedRange",
     "Concentrated",
     "DiscreteGaussianNoise",
+    "DiscreteGaussianVector",
     "DiscreteLaplaceNoise",
     "FixedSize",
     "GaussianNoise",

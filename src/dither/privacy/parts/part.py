@@ -45,6 +45,10 @@ class Part:
         """A part with a known pair that is at least as lossy, where there is one."""
         return self
 
+    def for_sampling(self) -> Part | None:
+        """What a sample of it starts from; None where no pair is known."""
+        return None if self.dominating() is None else self
+
     def moment(self, removal: bool, count: int) -> Term | None:
         """What bounds E[e^{cL}]; None where nothing does."""
         return self.term(removal, count)

@@ -25,6 +25,7 @@ from dither.privacy.profile.closed import (
     Enumeration,
     LaplaceProfile,
     OnceSampled,
+    WidenedProfile,
     lattice_of,
 )
 from dither.privacy.profile.contour import Contour
@@ -38,6 +39,7 @@ from dither.privacy.terms import (
     SampledGaussianTerm,
     SampledLineTerm,
     Term,
+    WidenedGaussianTerm,
 )
 from dither.privacy.terms.base import Array
 
@@ -117,6 +119,13 @@ def engine(
             lambda c: c * (c + 1) * (total / 2), log_delta=log_delta, epsilon=epsilon
         )
         return GaussianProfile(total, start if epsilon is None else epsilon)
+    if len(terms) == 1 and isinstance(terms[0], WidenedGaussianTerm):
+        wide = terms[0]
+        _, start = best_tilt(wide.log_moment, log_delta=log_delta, epsilon=epsilon)
+        start = start if epsilon is None else epsilon
+        return WidenedProfile(
+            GaussianProfile(wide.gauss.mu_squared, start), wide.shift, wide.lift, start
+        )
     if len(terms) == 1 and isinstance(terms[0], LaplaceTerm):
         law = terms[0]
         if len(law.epsilons) == 1 and law.counts[0] == 1:

@@ -16,6 +16,7 @@ __all__ = [
     "Enumeration",
     "LaplaceProfile",
     "OnceSampled",
+    "WidenedProfile",
     "common_lattice",
     "context",
 ]
@@ -32,6 +33,29 @@ def context() -> Any:
     fresh = mpmath.MPContext()
     fresh.dps = _DIGITS
     return fresh
+
+
+class Profile(Protocol):
+    """A release's profile."""
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        ...
+
+
+class WidenedProfile:
+    """A Gaussian's profile at epsilon less a shift, raised by a factor: an upper bound."""
+
+    name = "closed form (Gaussian), rounded to integers"
+    certified = True
+
+    def __init__(self, base: Profile, shift: float, lift: float, start: float) -> None:
+        self._base, self._shift, self._lift, self.start = base, shift, lift, start
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(-inf, log upper) of delta(epsilon)."""
+        at = epsilon - self._shift - 4 * EPS * (abs(epsilon) + self._shift)
+        return -math.inf, self._base.bounds(at)[1] + self._lift * (1 + 4 * EPS)
 
 
 class LaplaceProfile:
@@ -56,14 +80,6 @@ class LaplaceProfile:
             for g in (gap - shift, gap + shift)
         ]
         return ends[0] - 8 * EPS * (1 + abs(gap)), ends[1] + 8 * EPS * (1 + abs(gap))
-
-
-class Profile(Protocol):
-    """A release's profile."""
-
-    def bounds(self, epsilon: float) -> tuple[float, float]:
-        """(log lower, log upper) of delta(epsilon)."""
-        ...
 
 
 class OnceSampled:
