@@ -167,11 +167,10 @@ class DiscreteGaussian:
         l2_squared: Fraction | int,
         coordinates: int | None = None,
         neighbours: Neighbours = Neighbours.ADD_REMOVE,
-        near: Fraction | None = None,
     ) -> Loss:
         """The same loss as an object that composes; see `composable.gaussian_pair`."""
         moved, square = _moved(check_amount("l2_squared", l2_squared, zero=True), coordinates)
-        return gaussian_pair(self.sigma2, square, moved, neighbours, near=near)
+        return gaussian_pair(self.sigma2, square, moved, neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape."""

@@ -16,8 +16,17 @@ def dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, flo
 
     Right of a point f is above the line through it and any point on its left, and left of a point
     above the line through it and any point on its right. So between two neighbours it is above the
-    larger of two lines, whose least value is where they cross or at an end.
+    larger of two lines, whose least value is where they cross or at an end. Any points serve, so
+    those that are told badly are left out as well, and the better answer holds.
     """
+    widths = np.array([high - low for _, low, high in seen])
+    limit = max(1e-6 * float(min(high for _, _, high in seen)), 10 * float(np.median(widths)))
+    sharp = [row for row, width in zip(seen, widths.tolist(), strict=True) if width <= limit]
+    found, least = _dual(seen, fpr)
+    return max(found, _dual(sharp, fpr)[0]), least
+
+
+def _dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, float]:
     y, low, high = (np.array(column) for column in zip(*sorted(set(seen)), strict=True))
     least = float(high.min())
     # Of points that all but coincide one does: slopes between them are noise.
