@@ -323,6 +323,45 @@ def sampled() -> None:
     )
 
 
+def attackers() -> None:
+    """Attackers' rates, single samples and least rhos: widths, and seconds the first time."""
+    asked: list[tuple[str, Callable[[], Any]]] = [
+        ("laplace(10).poisson(.01) ε at 1e-6", lambda: _laplace().epsilon(1e-6)),
+        ("laplace(10).poisson(.01) tpr at .01", lambda: _laplace().tpr(0.01)),
+        (
+            "b of one sampled Laplace, ε=.001 δ=1e-6",
+            lambda: accounting.calibrate(
+                lambda b: privacy.laplace(b).poisson(0.01), epsilon=0.001, delta=1e-6
+            ),
+        ),
+        (
+            "100 gaussian(.6).poisson(.01) tpr at .001",
+            lambda: (100 * privacy.gaussian(0.6).poisson(0.01)).tpr(0.001),
+        ),
+        ("randomized_response(3) rho", lambda: privacy.randomized_response(3.0).zcdp()),
+        ("laplace(.1) rho", lambda: privacy.laplace(0.1).zcdp()),
+        ("pure(70) tpr at 0", lambda: privacy.pure(70.0).tpr(0.0)),
+        (
+            "4 shuffled rounds of 10⁴, ε₀=1, δ=1e-6",
+            lambda: (4 * accounting.shuffle(10_000, 1.0).privacy_loss()).epsilon(1e-6),
+        ),
+        (
+            "Gaussian and Laplace on one sample, δ=1e-6",
+            lambda: (privacy.gaussian(1.0) + privacy.laplace(1.0)).poisson(0.1).epsilon(1e-6),
+        ),
+    ]
+    print("\nattackers, single samples, concentration (first call)")
+    for name, ask in asked:
+        started = time.perf_counter()
+        bound = ask()
+        seconds = time.perf_counter() - started
+        print(f"  {name:<44} [{bound.lower:.12g}, {bound.upper:.12g}]  {1e3 * seconds:8.1f} ms")
+
+
+def _laplace() -> privacy.Loss:
+    return privacy.laplace(10.0).poisson(0.01)
+
+
 _NEEDS = {
     "dp-accounting PLD": "dp_accounting",
     "dp-accounting RDP": "dp_accounting",
@@ -380,3 +419,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    attackers()

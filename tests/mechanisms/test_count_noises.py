@@ -1,5 +1,6 @@
 """Staircase and Tulap noise: realised laws, tight losses, errors, audits and mutants."""
 
+import math
 from fractions import Fraction as F
 
 import mpmath
@@ -13,7 +14,13 @@ from dither.mechanisms import AdditiveNoise, DiscreteLaplace, Geometric, Stairca
 from mechanisms.realised import MP, divergence, fraction, realised_law, refuted
 
 STAIRCASES = [Staircase(F(1), 3, 2), Staircase(F(2), 5, 1), Staircase(F(3), 1, 1)]
-TULAPS = [Tulap(F(1), F(1, 100)), Tulap(F(1, 2), F(1, 10)), Tulap(F(3), F(1, 10**5))]
+TULAPS = [
+    Tulap(F(1), F(1, 100)),
+    Tulap(F(1, 2), F(1, 10)),
+    Tulap(F(3), F(1, 10**5)),
+    # The scale exceeds the reach.
+    Tulap(F(1, 20), F(1, 4)),
+]
 
 
 def law_of(mechanism, reach=None):
@@ -94,7 +101,7 @@ def test_error_of_the_law(mechanism):
         upper += law[z]
         above[z] = upper
     for t in (-3, 0, 1, 2, 3, 5, 8, 13):
-        exact = above.get(t, MP(0))
+        exact = above.get(t, MP(t < 0))
         assert mechanism.survival(t) == pytest.approx(float(exact), rel=1e-9, abs=1e-15)
         bound = fraction(mechanism.upper_tail(t))
         assert bound >= exact * (1 - MP(10) ** -13)
@@ -192,3 +199,26 @@ def test_sizes_have_ends():
     for mechanism in (Staircase(F(1), 1, 1), Tulap(F(1), F(1, 100))):
         with pytest.raises(ArgumentError, match="in parts"):
             mechanism.draw((10**6, 10**6))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(F(1, 10**6), F(1, 2)), (F(1, 10**6), F(1, 10**6)), (F(1, 2**40), F(1, 10**9))],
+)
+def test_canonical_noise_of_a_scale_far_beyond_its_reach(epsilon, delta):
+    """Draws come at once, within the reach, of the stated variance (5 deviations: 1 in 10**6)."""
+    mechanism = Tulap(epsilon, delta)
+    drawn = mechanism.draw(500).astype(float)
+    assert np.abs(drawn).max() <= mechanism.reach
+    # z² of a nearly uniform z has a fourth moment below 9/5 of its square.
+    assert abs((drawn**2).mean() / mechanism.variance - 1) < 5 * math.sqrt(1 / 500)
+
+
+def test_variance_beyond_a_million_meets_the_sum(monkeypatch):
+    """The integral and the sum agree where both can be taken."""
+    for epsilon, delta in ((F(1, 10**5), F(1, 10**4)), (F(1, 10**5), F(1, 10**9))):
+        mechanism = Tulap(epsilon, delta)
+        exact = mechanism.variance
+        monkeypatch.setattr("dither.mechanisms.tulap._SUMMED", 1)
+        assert mechanism.variance == pytest.approx(exact, rel=1e-3)
+        monkeypatch.undo()

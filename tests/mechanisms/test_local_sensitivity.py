@@ -245,6 +245,25 @@ def test_subsample_puts_each_row_in_one_block():
     assert method.release([1, 2, 3], lambda block: 10**9) == 1000
 
 
+def test_no_exit_shows_that_a_record_is_there():
+    """Whatever an estimator raises, exits and cancellations too, its block counts as the lowest."""
+    method = SubsampleAggregate(5, 0, 1000, DiscreteLaplace(F(1, 10_000)))
+
+    class Ended(BaseException):
+        """Of nobody's tree."""
+
+    def estimator(block, what):
+        if 13 in block:
+            raise what
+        return 0
+
+    for what in (SystemExit(3), GeneratorExit(), Ended(), MemoryError(), RecursionError()):
+        assert method.release([1, 13], lambda block, what=what: estimator(block, what)) == 0
+    # Whoever sits at the keyboard can stop it.
+    with pytest.raises(KeyboardInterrupt):
+        method.release([13], lambda block: estimator(block, KeyboardInterrupt()))
+
+
 def test_subsample_loss_and_audit():
     """One row moves one result by the whole range: the claim holds; the mutant's noise fails.
 

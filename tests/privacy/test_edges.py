@@ -233,3 +233,55 @@ def test_bounded_ranges_hold_adaptively(epsilon, k):
         assert truth <= found.upper
         assert "adaptively" in found.method
         assert truth > (k * privacy.exponential(epsilon / 2)).delta(level).upper
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: privacy.gaussian(b"1"), "noise_multiplier"),
+        (lambda: privacy.gaussian(bytearray(b"1")), "noise_multiplier"),
+        (lambda: privacy.gaussian(memoryview(b"1")), "noise_multiplier"),
+        (lambda: privacy.gaussian(np.array([1.0])), "noise_multiplier"),
+        (lambda: privacy.gaussian(1.0).epsilon(np.array([[1e-6]])), "delta"),
+        (lambda: privacy.pair([1.0], [b"1"]), "q must"),
+        (lambda: privacy.gaussian(1.0) * np.array([2]), "repetitions"),
+        (lambda: np.array([2]) * privacy.gaussian(1.0), "repetitions"),
+        (lambda: np.array([2, 3]) * privacy.gaussian(1.0), "repetitions"),
+        (lambda: privacy.gaussian(1.0) * np.float64(2), "repetitions"),
+        (lambda: privacy.gaussian(1.0).group(np.array([2])), "size"),
+        (lambda: privacy.discrete_gaussian(1.0, sensitivity=np.array([1])), "sensitivity"),
+        (lambda: privacy.randomized_response(1.0, k=np.array([3])), "k must"),
+        (lambda: privacy.compose([privacy.gaussian(1.0)]), "one argument each"),
+        (lambda: privacy.compose(privacy.gaussian(1.0), 3), "one argument each"),
+    ],
+)
+def test_what_is_no_number_is_refused_by_name(make, name):
+    """Bytes that spell a number, arrays of one item, lists of losses."""
+    with pytest.raises(ArgumentError, match=name):
+        make()
+
+
+def test_numbers_of_other_kinds_are_numbers():
+    """Items of arrays, arrays without dimensions, fractions."""
+    one = privacy.gaussian(1.0).epsilon(1e-6)
+    for value in (np.float64(1.0), np.array(1.0), np.int64(1), Fraction(1)):
+        assert privacy.gaussian(value).epsilon(1e-6) == one
+    assert (np.int64(2) * privacy.gaussian(1.0)).parts == (2 * privacy.gaussian(1.0)).parts
+
+
+@pytest.mark.parametrize("delta", [1e-7, 1e-6, 0.1, 1 / 3, 1e-300, 0.999])
+def test_a_stated_failure_is_charged_as_stated(delta):
+    """Beyond the largest finite loss delta is what was said, to its last digit, and not below."""
+    loss = privacy.approximate(0.5, delta)
+    assert loss.delta(0.6) == delta
+    assert loss.epsilon(delta) <= 0.5 * (1 + 1e-11)
+    for k in (2, 3, 17):
+        found = (k * loss).delta(0.6 * k)
+        assert found.lower <= -math.expm1(k * math.log1p(-delta)) <= found.upper
+
+
+def test_random_failures_are_never_understated():
+    """Every delta comes back whole."""
+    draw = np.random.default_rng(5)
+    for delta in (10 ** draw.uniform(-12, -0.001, 300)).tolist():
+        assert privacy.approximate(0.5, delta).delta(0.6).upper >= delta

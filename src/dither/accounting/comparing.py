@@ -144,7 +144,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
 
     def numeric() -> tuple[float, str]:
         bound = loss.epsilon(d)
-        return bound.upper, f"{bound.method}; at least {bound.lower:.15g}"
+        return bound.upper, bound.told()
 
     def renyi() -> tuple[float, str]:
         if loss.slack:

@@ -40,10 +40,13 @@ _MAKERS = {
         "gaussian",
         "gdp",
         "laplace",
+        "noisy_votes",
         "pair",
         "pure",
         "randomized_response",
         "renyi",
+        "repeat_and_select",
+        "tree_aggregation",
         "zcdp",
     )
 }

@@ -263,7 +263,7 @@ def advanced_of_groups(groups: Sequence[tuple[float, float, int]], delta_prime: 
         "advanced, tanh form": drift + m.sqrt(2 * square * m.log(1 / m.mpf(d))),
     }
     method = min(options, key=lambda name: options[name])
-    return Bound(0.0, _up(options[method]), method)
+    return Bound(0.0, _up(options[method]), method, one_sided=True)
 
 
 def optimal(epsilon: float, k: int, delta: float, *, each_delta: float = 0.0) -> Bound:
@@ -512,7 +512,8 @@ class Parallel:
 
     def _worst(self, bounds: list[Bound]) -> Bound:
         top = max(bounds)
-        return Bound(max(b.lower for b in bounds), top.upper, f"worst part: {top.method}")
+        low = max(b.lower for b in bounds)
+        return Bound(low, top.upper, f"worst part: {top.method}", one_sided=top.one_sided)
 
     def epsilon(self, delta: float) -> Bound:
         """The largest of the parts' epsilons."""

@@ -60,7 +60,9 @@ Examples:
 Mechanisms: gaussian(noise_multiplier), laplace(noise_multiplier), pure(epsilon),
   approximate(epsilon, delta), zcdp(rho), gdp(mu), renyi({order: value}), exponential(epsilon),
   randomized_response(epsilon, k), discrete_gaussian(sigma), discrete_laplace(scale), pair([...],
-  [...]). Each takes .poisson(rate), .without_replacement(sample, population) and .group(size).
+  [...]), tree_aggregation(noise_multiplier, steps), noisy_votes(sigma),
+  repeat_and_select(LOSS, mean=...). Each takes .poisson(rate),
+  .without_replacement(sample, population) and .group(size).
 """,
 )
 @click.argument("what", metavar="EXPRESSION|FILE.toml|-")
@@ -84,7 +86,7 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
     if epsilon is not None:
         bound = loss.delta(epsilon)
         click.echo(f"delta of {loss.describe()} at epsilon {epsilon:g}")
-        click.echo(f"  {bound.upper:.15g}  ({bound.method}; at least {bound.lower:.15g})")
+        click.echo(f"  {bound.upper:.15g}  ({bound.told()})")
     if epsilon is None or delta is not None:
         table = by_every_theorem(loss, 1e-6 if delta is None else delta)
         click.echo(str(table))

@@ -45,6 +45,7 @@ __all__ = [
     "gaussian_mu",
     "mass_below",
     "normal_tail",
+    "softened",
 ]
 
 _BITS = 192
@@ -192,6 +193,22 @@ def discrete_delta(
             mu = directed.sqrt_upper(l2_squared / (sigma2 - soft))
             bounds.append(factor * gaussian_delta(epsilon - lost, _short(mu)))
     return min(bounds)
+
+
+def softened(
+    epsilon: Fraction, sigma2: Fraction, l2_squared: int, moved: int
+) -> tuple[Fraction | None, Fraction, Fraction]:
+    """(t², 4dθ, e^(dθ)) of the softening that is tightest at an epsilon; None where none fits."""
+    size, found = _size(sigma2), []
+    for soft in {_softening(epsilon, moved, size), _softening(epsilon, moved, size - 1)}:
+        lost, factor = _rounding(soft, moved)
+        if soft < sigma2:
+            mu = _short(directed.sqrt_upper(l2_squared / (sigma2 - soft)))
+            found.append((factor * gaussian_delta(epsilon - lost, mu), soft, lost, factor))
+    if not found:
+        return None, Fraction(0), Fraction(1)
+    _, soft, lost, factor = min(found)
+    return soft, lost, factor
 
 
 @lru_cache(maxsize=1024)

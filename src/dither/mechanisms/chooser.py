@@ -21,6 +21,7 @@ from fractions import Fraction
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
 from dither.mechanisms.additive import check_amount
+from dither.mechanisms.composable import gaussian_pair
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.max_norm import MaxNorm
@@ -61,8 +62,10 @@ class Choice:
         if isinstance(mechanism, DiscreteLaplace):
             return mechanism.privacy_loss(l1=known.l1, neighbours=neighbours)
         if isinstance(mechanism, DiscreteGaussian):
-            return mechanism.privacy_loss(
-                l2_squared=known.l2_squared, coordinates=known.changed, neighbours=neighbours
+            # Tightest at the epsilon that was chosen for.
+            square = math.floor(known.l2_squared)
+            return gaussian_pair(
+                mechanism.sigma2, square, known.changed, neighbours, near=self.loss.epsilon
             )
         if isinstance(mechanism, MaxNorm):
             return mechanism.privacy_loss(linf=known.linf, neighbours=neighbours)

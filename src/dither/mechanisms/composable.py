@@ -16,10 +16,12 @@ are independent. So a shift by m <= g·m' at scale s is dominated by a shift by 
 pair's support is kept short.
 
 Discrete Gaussian noise, L2 norm. One coordinate: the pair itself, while its support is short.
-Otherwise, by the rounding of ``analytic`` with a softening of 96, continuous Gaussian noise of
-sigma2 - 96 dominates it but for a distance in total variation of less than 1e-820 a coordinate;
-even times e^epsilon, epsilon <= 709, that is below every double, and the bounds' own widening
-covers it. On a lattice too coarse for that, its zCDP.
+Otherwise, by the rounding of
+``analytic``, the likelihood ratio is within a factor of that of continuous Gaussian noise of a
+little less sigma2, and so composes: the factors multiply. Its zCDP is held beside. A sample starts
+from a softening of 96, by which continuous Gaussian noise of sigma2 - 96 dominates but for a
+distance in total variation of less than 1e-820 a coordinate; even times e^epsilon, epsilon <= 709,
+that is below every double, and the bounds' own widening covers it.
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ import math
 from fractions import Fraction
 
 from dither import privacy
+from dither.mechanisms.analytic import softened
 from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
+from dither.privacy.parts import DiscreteGaussianVector
 
 __all__ = ["approximate_class", "gaussian_pair", "laplace_pair", "pure_class"]
 
@@ -47,10 +51,15 @@ def pure_class(epsilon: Fraction, neighbours: Neighbours) -> Loss:
 
 
 def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours) -> Loss:
-    """Any (epsilon, delta)-DP mechanism."""
-    return privacy.approximate(
-        directed.float_up(epsilon), directed.float_up(delta), neighbours=neighbours
-    )
+    """Any (epsilon, delta)-DP mechanism.
+
+    A double delta stands for the decimal that it is written as, here and wherever one is asked for:
+    10**-6 is what 1e-6 says, although that double lies a little below it. Else the loss would
+    refuse its own delta.
+    """
+    near = float(delta)
+    written = near if Fraction(repr(near)) >= delta else directed.float_up(delta)
+    return privacy.approximate(directed.float_up(epsilon), written, neighbours=neighbours)
 
 
 def laplace_pair(scale: Fraction, l1: int, neighbours: Neighbours) -> Loss:
@@ -68,16 +77,41 @@ def laplace_pair(scale: Fraction, l1: int, neighbours: Neighbours) -> Loss:
 
 
 def gaussian_pair(
-    sigma2: Fraction, l2_squared: int, coordinates: int, neighbours: Neighbours
+    sigma2: Fraction,
+    l2_squared: int,
+    coordinates: int,
+    neighbours: Neighbours,
+    *,
+    near: Fraction | None = None,
 ) -> Loss:
-    """Discrete Gaussian noise on at most ``coordinates`` changing coordinates."""
+    """Discrete Gaussian noise on at most ``coordinates`` changing coordinates.
+
+    ``near`` is an epsilon where it will be asked, and where the bound is to be tightest.
+    """
     if l2_squared == 0:
         return Loss((), neighbours)
     shift = math.isqrt(l2_squared)
     if min(coordinates, l2_squared) == 1 and sigma2 <= _SHORT_SIGMA2 and shift <= _ATOMS:
         sigma = directed.float_down(directed.sqrt_lower(sigma2))
         return privacy.discrete_gaussian(sigma, sensitivity=shift, neighbours=neighbours)
+    moved = min(coordinates, l2_squared)
+    sampled = None
     if sigma2 >= _COARSE:
         ratio = directed.sqrt_lower((sigma2 - _SOFT) / l2_squared)
-        return privacy.gaussian(directed.float_down(ratio), neighbours=neighbours)
-    return privacy.zcdp(directed.float_up(l2_squared / (2 * sigma2)), neighbours=neighbours)
+        sampled = directed.float_down(ratio)
+    # Without a word, some five deviations of the loss.
+    mu = math.sqrt(l2_squared / float(sigma2))
+    soft, lost, factor = softened(near or Fraction(5 * mu), sigma2, l2_squared, moved)
+    rho = directed.float_up(l2_squared / (2 * sigma2))
+    if soft is None:
+        return privacy.zcdp(rho, neighbours=neighbours)
+    part = DiscreteGaussianVector(
+        directed.float_up(directed.sqrt_upper(sigma2)),
+        shift,
+        rho,
+        directed.float_up(l2_squared / (sigma2 - soft)),
+        directed.float_up(lost),
+        directed.float_up(directed.log_upper(factor)),
+        sampled,
+    )
+    return Loss(((part, 1),), neighbours)

@@ -120,7 +120,8 @@ class SubsampleAggregate:
         rows : sequence
             Any number of rows; blocks may be empty.
         estimator : callable
-            From the list of a block's rows to an integer. What it raises is not shown.
+            From the list of a block's rows to an integer. What it raises is not shown, an exit
+            of the program neither; only the keyboard's interrupt passes.
         """
         parts: list[list[Any]] = [[] for _ in range(self.blocks)]
         for row, block in zip(rows, noise.below(self.blocks, len(rows)).tolist(), strict=True):
@@ -161,6 +162,8 @@ class SubsampleAggregate:
     def _result(self, estimator: Callable[[list[Any]], int], part: list[Any]) -> int:
         try:
             found = operator.index(estimator(part))
-        except Exception:  # whatever it is, it must not show
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # whatever it is, an exit too, it must not show
             return self.lower
         return min(self.upper, max(self.lower, found))

@@ -39,6 +39,7 @@ from fractions import Fraction
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from dither import noise
 from dither.errors import ArgumentError
@@ -133,16 +134,26 @@ class Tulap:
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape.
 
-        Discrete Laplace draws, kept within the reach; at its ends, with probability w.
+        Discrete Laplace draws, kept within the reach; at its ends, with probability w. Where the
+        scale exceeds the reach few would be kept: then uniform draws, each kept with probability
+        exp(-epsilon·|z|), which is above 1/e.
         """
         out = np.zeros(math.prod(shape_of(size)), dtype=np.int64)
         pending = np.arange(out.size)
+        short = self.epsilon * self.reach < 1
         while pending.size:
-            drawn = noise.discrete_laplace(1 / self.epsilon, pending.size)
+            if short:
+                drawn = noise.below(2 * self.reach + 1, pending.size) - self.reach
+            else:
+                drawn = noise.discrete_laplace(1 / self.epsilon, pending.size)
             out[pending] = drawn
             far = np.abs(drawn)
             ends = np.flatnonzero(far == self.reach)
-            kept = far < self.reach
+            kept = far <= self.reach
+            if short:
+                kept = _exp_coins(self.epsilon, far)
+                ends = ends[kept[ends]]
+            kept &= far < self.reach
             if ends.size:
                 kept[ends] = coins.real_coins(self._end_bounds, ends.size)
             pending = pending[~kept]
@@ -150,9 +161,9 @@ class Tulap:
 
     @property
     def variance(self) -> float:
-        """Var Z; for a reach beyond a million, that of discrete Laplace noise."""
+        """Var Z; for a reach beyond a million, by the integral instead of the sum."""
         if self.reach > _SUMMED:
-            return float(2 / self.epsilon**2)
+            return _cut_variance(float(self.epsilon * self.reach)) / float(self.epsilon) ** 2
         c, w = self._constants()
         z = np.arange(1, self.reach, dtype=float)
         b = np.exp(-float(self.epsilon) * z)
@@ -216,6 +227,31 @@ class Tulap:
             max(zero, min(one, (1 - h_high / p_low) / (1 - b_low))),
             max(zero, min(one, (1 - h_low / p_high) / (1 - b_high))),
         )
+
+
+def _cut_variance(x: float) -> float:
+    """∫ t²·e^-t dt / ∫ e^-t dt over [0, x]: the variance of Laplace noise cut at x scales."""
+    if x < 1e-2:
+        # To x³ inside; the next terms are below 1e-7 of it.
+        top = x**3 * (1 / 3 - x / 4 + x * x / 10 - x**3 / 36)
+        return top / (x * (1 - x / 2 + x * x / 6 - x**3 / 24))
+    return (2 - math.exp(-x) * (2 + 2 * x + x * x)) / -math.expm1(-x)
+
+
+def _exp_coins(epsilon: Fraction, far: Integers) -> npt.NDArray[np.bool_]:
+    """Independent coins, true with probability exp(-epsilon·far) each, exactly."""
+    tossed: npt.NDArray[np.bool_] = np.zeros(far.size, dtype=np.bool_)
+    for value in np.unique(far).tolist():
+        at = np.flatnonzero(far == value)
+        exponent = -epsilon * value
+
+        def bounds(bits: int, exponent: Fraction = exponent) -> tuple[Fraction, Fraction]:
+            return directed.exp_lower(exponent, bits), min(
+                Fraction(1), directed.exp_upper(exponent, bits)
+            )
+
+        tossed[at] = coins.real_coins(bounds, at.size)
+    return tossed
 
 
 def _ratio(epsilon: Fraction, power: int, bits: int = _BITS) -> tuple[Fraction, Fraction]:

@@ -8,6 +8,7 @@ losses are bounded by named theorems, calibrated, shuffled and spent adaptively 
 
 from dither.privacy.bound import Bound
 from dither.privacy.charge import Charge
+from dither.privacy.events import noisy_votes, repeat_and_select, tree_aggregation
 from dither.privacy.loss import Loss, compose
 from dither.privacy.makers import (
     approximate,
@@ -40,9 +41,12 @@ __all__ = [
     "gaussian",
     "gdp",
     "laplace",
+    "noisy_votes",
     "pair",
     "pure",
     "randomized_response",
     "renyi",
+    "repeat_and_select",
+    "tree_aggregation",
     "zcdp",
 ]

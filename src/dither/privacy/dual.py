@@ -16,9 +16,22 @@ def dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, flo
 
     Right of a point f is above the line through it and any point on its left, and left of a point
     above the line through it and any point on its right. So between two neighbours it is above the
-    larger of two lines, whose least value is where they cross or at an end.
+    larger of two lines, whose least value is where they cross or at an end. Any points serve, so
+    those that are told badly are left out as well, and the better answer holds.
     """
+    widths = np.array([high - low for _, low, high in seen])
+    limit = max(1e-6 * float(min(high for _, _, high in seen)), 10 * float(np.median(widths)))
+    sharp = [row for row, width in zip(seen, widths.tolist(), strict=True) if width <= limit]
+    found, least = _dual(seen, fpr)
+    return max(found, _dual(sharp, fpr)[0]), least
+
+
+def _dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, float]:
     y, low, high = (np.array(column) for column in zip(*sorted(set(seen)), strict=True))
+    least = float(high.min())
+    # Of points that all but coincide one does: slopes between them are noise.
+    apart = np.flatnonzero(np.diff(y, prepend=-1.0) > 1e-12 * y)
+    y, low, high = y[apart], low[apart], high[apart]
     n = len(y)
     with np.errstate(divide="ignore", invalid="ignore"):
         # slope[i, j]: of the lowest line from the upper end at j to the lower end at i.
@@ -45,18 +58,42 @@ def dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, flo
     # Right of the last point: the line upwards, or y·fpr.
     last = low[-1] if rise[-1] >= 0 else float(y[-1]) * fpr
     scale = 1e-15 * float(high.max())
-    return float(min(between.min(), last)) - scale, float(high.min())
+    return float(min(between.min(), last)) - scale, least
 
 
-def smallest(f: Callable[[float], float], top: float) -> float:
-    """A near-minimiser: a coarse scan, then golden sections."""
-    # Few far points: the function is unimodal, and each far point costs an engine.
-    far = min(top + 1.0, 60.0)
-    grid = np.unique([-40.0, -20.0, -10.0, *np.linspace(-5.0, min(5.0, far), 9), far])
-    values = [f(float(e)) for e in grid]
-    i = int(np.argmin(values))
-    a, b = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, len(grid) - 1)])
-    return section(f, a, b, 28)
+def smallest(
+    f: Callable[[float, float], float], top: float, start: float = 0.0
+) -> tuple[float, float]:
+    """(near, e): a near-minimiser e of a unimodal f(e, near), and the place it was found from.
+
+    f may be asked at e by means of what was made for a place near by, which costs little; a new
+    place costs much. So the walk goes by growing steps from ``start``, three values a place.
+    """
+    at, step = min(start, top), 0.5
+    low, high = -60.0, top
+    for _ in range(24):
+        left, here, right = (f(min(max(at + d, low), high), at) for d in (-step, 0.0, step))
+        if here <= left and here <= right:
+            if step <= 0.5:
+                break
+            step = max(step / 4, 0.5)
+        elif left < right:
+            high, at = at, max(at - step, low)
+            step *= 2
+        else:
+            low, at = at, min(at + step, high)
+            step *= 2
+        if high - low <= 1.0:
+            at = (low + high) / 2
+            break
+        step = min(step, (high - low) / 2)
+    for _ in range(12):
+        # Away from its place an answer is sound and loose, so the place follows what it found.
+        near = at
+        at = section(lambda e, near=near: f(e, near), near - 0.6, min(near + 0.6, top), 18)  # type: ignore[misc]
+        if abs(at - near) < 0.05:
+            break
+    return near, section(lambda e: f(e, near), at - 0.02, min(at + 0.02, top), 26)
 
 
 def section(f: Callable[[float], float], a: float, b: float, steps: int) -> float:

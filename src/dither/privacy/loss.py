@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Rational
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up
 from dither.privacy.bound import Bound
-from dither.privacy.neighbours import Neighbours
-from dither.privacy.parts import FixedSize, GaussianNoise, Part, Poisson
+from dither.privacy.neighbours import Neighbours, as_neighbours
+from dither.privacy.parts import (
+    AtMost,
+    FixedSize,
+    GaussianNoise,
+    LaplaceNoise,
+    Part,
+    Poisson,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +45,9 @@ def number(name: str, value: Any, *, low: float, high: float, closed: str = "nei
     wanted = f"{name} must be a number {ends[0]} {low:g}" + (
         f" and {ends[1]} {high:g}" if math.isfinite(high) else " and finite"
     )
-    if isinstance(value, bool | str) or value is None or _truth_value(value):
+    if isinstance(value, bool | str | bytes | bytearray | memoryview) or value is None:
+        raise ArgumentError(wanted)
+    if _truth_value(value) or _array(value):
         raise ArgumentError(wanted)
     try:
         x = float(value)
@@ -60,18 +70,28 @@ def promised(name: str, value: Any, *, low: float, high: float, closed: str = "n
 
 def whole(name: str, value: Any, low: int, *, most: int = _MOST, instead: str = "") -> int:
     """An integer argument of at least ``low``, and small enough for doubles to count with."""
-    if isinstance(value, bool) or _truth_value(value) or not hasattr(value, "__index__"):
-        raise ArgumentError(f"{name} must be an integer of at least {low}")
-    if int(value) < low:
-        raise ArgumentError(f"{name} must be an integer of at least {low}")
-    if int(value) > most:
+    wanted = f"{name} must be an integer of at least {low}"
+    if isinstance(value, bool) or _truth_value(value) or _array(value):
+        raise ArgumentError(wanted)
+    try:
+        n = operator.index(value)
+    except TypeError as error:
+        raise ArgumentError(wanted) from error
+    if n < low:
+        raise ArgumentError(wanted)
+    if n > most:
         raise ArgumentError(f"{name} must be at most {_power(most)}" + instead)
-    return int(value)
+    return n
 
 
 def _power(value: int) -> str:
     exponent = len(str(value)) - 1
     return f"10**{exponent}" if value == 10**exponent and exponent > 6 else f"{value:,}"
+
+
+def _array(value: Any) -> bool:
+    """Whether it has dimensions: one item of an array is no number."""
+    return bool(getattr(value, "ndim", 0))
 
 
 def _truth_value(value: Any) -> bool:
@@ -117,6 +137,14 @@ class Loss:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     slack: float = 0.0
 
+    __array_ufunc__: ClassVar[None] = None
+    """So that an array times a loss is refused by the loss, and not tried item by item."""
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether only an upper end of the loss is known to be near the truth."""
+        return any(part.one_sided for part, _ in self.parts)
+
     def __add__(self, other: Loss) -> Loss:
         """Both run on the same table."""
         if not isinstance(other, Loss):
@@ -149,7 +177,12 @@ class Loss:
     __rmul__ = __mul__
 
     def poisson(
-        self, rate: float, *, truncate: int | None = None, population: int | None = None
+        self,
+        rate: float,
+        *,
+        truncate: int | None = None,
+        population: int | None = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
         """The same on a sample that takes each unit with probability ``rate``, independently.
 
@@ -160,17 +193,25 @@ class Loss:
         truncate, population : int, optional
             Where a sample larger than ``truncate`` is cut to that size, out of a table of at most
             ``population`` units: costs delta·(1 + e^epsilon) for the chance that it is.
+        neighbours : Neighbours or str
+            Of the sampled loss. The mechanism's own loss is stated for a unit added or removed;
+            with 'replace' the result is for a unit replaced, and only an upper end is known.
 
         Raises
         ------
         ArgumentError
-            The rate is out of range, the neighbours replace a unit, or several mechanisms share
-            one sample that are neither all Gaussian nor all with finitely many outcomes.
+            The rate is out of range, the mechanism's neighbours replace a unit, or several
+            mechanisms share one sample whose common pair is not known.
 
         Notes
         -----
         Neighbours add or remove one unit. Theorem 11 of Zhu, Dong and Wang (2022). Truncation: both
         laws move by at most the chance of a cut in total variation (couple the samples).
+
+        A unit replaced: with M_0, M_a, M_b the laws without the unit and with either one, the
+        advanced joint convexity of Balle, Barthe and Gaboardi (2018), theorem 2, bounds delta at
+        log(1 + g(e^epsilon - 1)) by g times a mean of the deltas of M_a against M_0 and against
+        M_b; both are at most that of a group of two.
 
         Examples
         --------
@@ -181,9 +222,11 @@ class Loss:
         g = number("rate", rate, low=0, high=1, closed="high")
         if self.neighbours is not Neighbours.ADD_REMOVE:
             raise ArgumentError(
-                "Poisson sampling is analysed for neighbours that add or remove one unit; for "
-                "neighbours='replace' use without_replacement(sample, population)"
+                "a Poisson sample starts from a mechanism's loss for a unit added or removed; "
+                "state that, and poisson(rate, neighbours='replace') for units that are replaced; "
+                "or use without_replacement(sample, population)"
             )
+        relation = as_neighbours(neighbours)
         part = self._single("poisson")
         slack = self.slack
         if (truncate is None) != (population is None):
@@ -191,21 +234,34 @@ class Loss:
         if truncate is not None and population is not None:
             cut = _excess(whole("population", population, 1), g, whole("truncate", truncate, 1))
             slack = float_up(Fraction(slack) + Fraction(cut))
-        sampled = part if g == 1 else Poisson(part, g)
-        return Loss(((sampled, 1),), self.neighbours, slack)
+        sampled: Part
+        if relation is Neighbours.REPLACE:
+            double = Loss(((part, 1),)).group(2)._single("poisson")
+            sampled = double if g == 1 else FixedSize(double, g, 1, poisson=True)
+        else:
+            sampled = part if g == 1 else Poisson(part, g)
+        return Loss(((sampled, 1),), relation, slack)
 
     def without_replacement(self, sample: int, population: int) -> Loss:
-        """The same on a sample of fixed size; neighbours replace one unit.
+        """The same on a sample of fixed size, for the neighbours of the mechanism's own loss.
 
         Parameters
         ----------
         sample, population : int
-            1 <= sample <= population. The base loss is stated for ``neighbours='replace'``.
+            1 <= sample <= population, the number of units; where units are added or removed, the
+            least number that a table may have.
 
         Raises
         ------
         ArgumentError
-            A size is out of range, or the neighbours add or remove a unit.
+            A size is out of range.
+
+        Notes
+        -----
+        Units replaced: Zhu, Dong and Wang (2022), Balle, Barthe and Gaboardi (2018). Units added or
+        removed: of n + 1 units the new one is in the sample with chance m/(n + 1), in the place of
+        another, and else all is as without it. So the pair is that of a Poisson sample at this
+        rate, of the loss for a unit replaced, which is at most that of a group of two.
 
         Examples
         --------
@@ -217,12 +273,10 @@ class Loss:
         m = whole("sample", sample, 1)
         if m > n:
             raise ArgumentError("sample must be at most population")
-        if self.neighbours is not Neighbours.REPLACE:
-            raise ArgumentError(
-                "a fixed-size sample is analysed for neighbours that replace one unit; state the "
-                "mechanism with neighbours='replace', or use poisson(rate)"
-            )
         part = self._single("without_replacement")
+        if self.neighbours is Neighbours.ADD_REMOVE:
+            double = Loss(((part, 1),)).group(2)._single("without_replacement")
+            return Loss(((Poisson(double, m / (n + 1)), 1),), self.neighbours, self.slack)
         taken = part if m == n else FixedSize(part, m, n)
         return Loss(((taken, 1),), self.neighbours, self.slack)
 
@@ -235,7 +289,7 @@ class Loss:
             return GaussianNoise(1 / mu) if len(parts) > 1 or parts[0][1] > 1 else parts[0][0]
         if len(parts) != 1 or parts[0][1] != 1:
             return self._together(what)
-        part = parts[0][0].dominating()
+        part = parts[0][0].for_sampling()
         if part is None:
             raise ArgumentError(
                 f"{what} needs a mechanism whose pair is known, not only {parts[0][0].describe()}"
@@ -247,19 +301,30 @@ class Loss:
         from dither.privacy.terms import AtomTerm
         from dither.privacy.together import Together
 
-        stronger = tuple((part.dominating(), count) for part, count in merged(self.parts))
+        starts = tuple((part.for_sampling(), count) for part, count in merged(self.parts))
+        stronger = tuple((part and part.dominating(), count) for part, count in starts)
         known = tuple((part, count) for part, count in stronger if part is not None)
-        finite = all(isinstance(part.term(True, 1), AtomTerm) for part, _ in known)
+        smooth = tuple(pair for pair in known if isinstance(pair[0], GaussianNoise | LaplaceNoise))
+        rest = tuple(pair for pair in known if pair not in smooth)
+        finite = all(isinstance(part.term(True, 1), AtomTerm) for part, _ in rest)
         if not known or len(known) < len(stronger) or not finite:
             raise ArgumentError(
-                f"{what} takes one mechanism, several Gaussians, or several with finitely many "
-                "outcomes (randomized_response, discrete_laplace, pure, approximate, pair): only "
-                "then is the pair of all that share the sample known. Where each mechanism draws "
-                "a sample of its own, sample each by itself and add"
+                f"{what} takes one mechanism, or several that are Gaussian, Laplace or have "
+                "finitely many outcomes (randomized_response, discrete_laplace, pure, approximate, "
+                "pair): only then is the pair of all that share the sample known. Where each "
+                "mechanism draws a sample of its own, sample each by itself and add"
             )
-        joined = Together(known)
-        joined.term(True, 1)
-        return joined
+        if smooth:
+            from dither.privacy.blended import blended
+
+            words = f"({self.describe()})"
+            law: Part = blended(smooth, words)
+            if rest:
+                law = Together(((law, 1), *rest))
+                law.term(True, 1)
+            return AtMost(law, words)
+        Together(known).term(True, 1)
+        return Together(merged(self.parts))
 
     def group(self, size: int) -> Loss:
         """The loss against groups of ``size`` units that change together.
@@ -285,7 +350,8 @@ class Loss:
             return self
         if self.slack > 0:
             raise ArgumentError("group of a truncated sample is not offered")
-        return replace(self, parts=tuple((part.grouped(m), count) for part, count in self.parts))
+        found = [(part.group(m), count) for part, count in self.parts]
+        return replace(self, parts=tuple((part, k * count) for (part, k), count in found))
 
     def epsilon(self, delta: float) -> Bound:
         """The least epsilon such that the whole is (epsilon, delta)-DP.
@@ -332,6 +398,7 @@ class Loss:
             float_up(1 - Fraction(caught.lower)),
             caught.method,
             safe="lower",
+            one_sided=caught.one_sided,
         )
 
     def tpr(self, fpr: float) -> Bound:
@@ -360,7 +427,13 @@ class Loss:
         high = max(e[1] for e in ends)
         low = max(e[0] for e in ends)
         most, least = (Fraction(pi) * (1 - Fraction(x)) for x in (low, high))
-        return Bound(float_down(least), float_up(most), ends[0][2], safe="lower")
+        return Bound(
+            float_down(least),
+            float_up(most),
+            ends[0][2],
+            safe="lower",
+            one_sided=self.one_sided,
+        )
 
     def reconstruction(self, prior: float) -> Bound:
         """The largest chance to reconstruct, for an attacker whose best blind guess has ``prior``.
@@ -438,6 +511,8 @@ def compose(*losses: Loss) -> Loss:
     >>> privacy.compose(privacy.pure(0.5), privacy.pure(0.25)).epsilon(delta=0)
     0.75...
     """
+    if not all(isinstance(loss, Loss) for loss in losses):
+        raise ArgumentError("compose takes losses, one argument each: compose(*losses) for a list")
     if not losses:
         return Loss()
     first = losses[0]

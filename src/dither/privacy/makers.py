@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
 from dither.privacy.loss import Loss, number, whole
-from dither.privacy.neighbours import Neighbours
+from dither.privacy.neighbours import Neighbours, as_neighbours
 from dither.privacy.parts import (
     Approximate,
     BoundedRange,
@@ -45,14 +45,7 @@ _FINEST = 1_000_000
 
 
 def _loss(part: Part, neighbours: Relation) -> Loss:
-    if not isinstance(neighbours, Neighbours):
-        known = [n.value for n in Neighbours]
-        if neighbours not in known:
-            raise ArgumentError(
-                "neighbours must be 'add-remove' or 'replace'" + nearest(str(neighbours), known)
-            )
-        neighbours = Neighbours(neighbours)
-    return Loss(((part, 1),), neighbours)
+    return Loss(((part, 1),), as_neighbours(neighbours))
 
 
 def gaussian(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Neighbours"]
+from dither.errors import ArgumentError, nearest
+
+__all__ = ["Neighbours", "as_neighbours"]
 
 
 class Neighbours(Enum):
@@ -36,6 +38,18 @@ class Neighbours(Enum):
     def meaning(self) -> str:
         """One sentence for people: what the guarantee compares."""
         return _MEANINGS[self]
+
+
+def as_neighbours(given: Neighbours | str) -> Neighbours:
+    """The relation that was named, or an error."""
+    if isinstance(given, Neighbours):
+        return given
+    known = [n.value for n in Neighbours]
+    if given not in known:
+        raise ArgumentError(
+            "neighbours must be 'add-remove' or 'replace'" + nearest(str(given), known)
+        )
+    return Neighbours(given)
 
 
 _MEANINGS = {

@@ -84,7 +84,11 @@ class Side:
             self.upper_terms = terms_of(known, removal) if complete else None
         self.moments = self._moments()
         everything = self.upper_terms if self.upper_terms is not None else self.moments or []
-        self.infinite = _infinite(everything)
+        self.fails = any(t.infinite > 0 for t in everything)
+        self.infinite = _infinite(everything, lost=True)
+        lift = sum(t.lift for t in everything)
+        if lift > 0:
+            self.infinite = min(1.0, self.infinite * math.exp(lift) * (1 + 4e-16))
         self.infinite_lower = _infinite(self.lower_terms) * (1 - 1e-12)
         self.top = (
             sum(t.top() for t in self.upper_terms) if self.upper_terms is not None else math.inf
@@ -141,13 +145,19 @@ def _plus(log_value: float, extra: float) -> float:
     return float(np.logaddexp(log_value, math.log(extra)))
 
 
-def _infinite(terms: list[Term]) -> float:
-    """1 - Π(1 - infinite)^count: as it is where there is one, else at least its true value."""
-    some = [t for t in terms if t.infinite > 0]
-    if len(some) == 1 and some[0].count == 1:
-        return min(1.0, some[0].infinite)
-    lost = sum(t.count * math.log1p(-min(t.infinite, 1 - 1e-16)) for t in terms)
-    return -math.expm1(lost) * (1 + 1e-13)
+def _infinite(terms: list[Term], *, lost: bool = False) -> float:
+    """1 - Π(1 - infinite)^count: as it is where there is one, else at least its true value.
+
+    With ``lost``, what the laws leave out counts too.
+    """
+    some = [(t.infinite + (t.lost if lost else 0.0), t.count) for t in terms]
+    some = [(mass, count) for mass, count in some if mass > 0]
+    if not some:
+        return 0.0
+    if len(some) == 1 and some[0][1] == 1:
+        return min(1.0, some[0][0])
+    kept = sum(count * math.log1p(-min(mass, 1 - 1e-16)) for mass, count in some)
+    return -math.expm1(kept) * (1 + 1e-13)
 
 
 def _instances(parts: Counted) -> Counted:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.privacy.parts import Approximate, Part
-from dither.privacy.terms import AtomTerm
+from dither.privacy.parts import Approximate, AtMost, Part
+from dither.privacy.parts.sampled import pure
+from dither.privacy.terms import AtomTerm, Term
 from dither.privacy.terms.base import EPS
 
 __all__ = ["Together"]
@@ -33,10 +34,38 @@ class Together(Part):
         """Where all are."""
         return all(part.symmetric for part, _ in self.parts)
 
+    @property
+    def exact(self) -> bool:
+        """Where all are."""
+        return all(part.exact for part, _ in self.parts)
+
+    @property
+    def one_sided(self) -> bool:
+        """Where one is."""
+        return any(part.one_sided for part, _ in self.parts)
+
+    def instance(self) -> Part | None:
+        """Of instances; parts without one are left out."""
+        found = [(part.instance(), count) for part, count in self.parts]
+        known = tuple((part, count) for part, count in found if part is not None)
+        return Together(known) if known else None
+
+    def dominating(self) -> Part | None:
+        """Of what dominates each."""
+        found = [(part.dominating(), count) for part, count in self.parts]
+        known = tuple((part, count) for part, count in found if part is not None)
+        return Together(known) if len(known) == len(found) else None
+
+    def moment(self, removal: bool, count: int) -> Term | None:
+        """Of what dominates."""
+        known = self.dominating()
+        return None if known is None else known.term(removal, count)
+
     def term(self, removal: bool, count: int) -> AtomTerm:
         """The product law."""
-        losses, masses = np.zeros(1), np.ones(1)
-        relative = position = kept = 0.0
+        losses, masses, others = np.zeros(1), np.ones(1), np.ones(1)
+        relative = position = kept = lost = 0.0
+        unbounded = False
         for part, times in self.parts:
             if times > _REPEATS:
                 raise ArgumentError(
@@ -51,28 +80,45 @@ class Together(Part):
                     )
                 losses = (losses[:, None] + one.losses[None, :]).ravel()
                 masses = (masses[:, None] * one.probabilities[None, :]).ravel()
+                others = (others[:, None] * one.under_q()[None, :]).ravel()
                 order = np.argsort(losses, kind="stable")
-                losses, masses = losses[order], masses[order]
+                losses, masses, others = losses[order], masses[order], others[order]
                 near = 1e-14 * max(1e-300, float(np.abs(losses).max()))
                 key = np.floor(losses / near)
                 starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
-                losses, masses = losses[starts], np.add.reduceat(masses, starts)
+                losses = losses[starts]
+                masses, others = (np.add.reduceat(part, starts) for part in (masses, others))
                 relative += one.relative + EPS * (4 + len(one.losses))
                 position += one.position + 4 * EPS * float(np.abs(losses).max()) + 2 * near
                 kept += math.log1p(-one.infinite) if one.infinite < 1 else -math.inf
+                lost += one.lost
+                unbounded = unbounded or one.unbounded
         if len(losses) > _MOST:
             raise ArgumentError(
                 "too many outcomes share one sample; sample fewer mechanisms together"
             )
         infinite = min(1.0, -math.expm1(kept) * (1 + 1e-14))
-        return AtomTerm(losses, masses, count, infinite, relative=relative, position=position)
+        return AtomTerm(
+            losses,
+            masses,
+            count,
+            infinite,
+            relative=relative,
+            position=position,
+            lost=lost,
+            others=others,
+            unbounded=unbounded,
+        )
 
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the whole, where there is one."""
-        ends = [self.term(removal, 1) for removal in (True, False)]
-        if any(end.infinite > 0 for end in ends):
+        known = self.dominating()
+        assert isinstance(known, Together)
+        ends = [known.term(removal, 1) for removal in (True, False)]
+        if not all(pure(end) for end in ends):
             raise ArgumentError("group of mechanisms on one sample needs pure mechanisms")
-        return Approximate(size * max(end.top() for end in ends) * (1 + 1e-12), 0.0)
+        bound = Approximate(max(end.top() for end in ends) * (1 + 1e-12), 0.0).grouped(size)
+        return AtMost(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> float:
         """Squares add up."""

@@ -13,10 +13,12 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.bound import Bound
+from dither.privacy.concentration import concentration, quick
 from dither.privacy.dual import dual, section, smallest
 from dither.privacy.profile.grid import moment_ends
 from dither.privacy.profile.search import invert
 from dither.privacy.side import Side, side
+from dither.privacy.terms.base import EPS
 
 if TYPE_CHECKING:
     from dither.privacy.loss import Loss
@@ -58,12 +60,18 @@ def one_delta(
         return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
     found = this.answer(None, at if near is None else max(near, 0.0))
     low, high = min(found.lower(at), 0.0), min(found.upper(at), 0.0)
-    if at >= this.top * (1 + 1e-12):
-        high = math.log(this.infinite) if this.infinite > 0 else -math.inf
     extra = _slacked(loss, at)
-    lower = math.exp(low) * (1 - 1e-15) - extra if low > -745 else -extra
-    upper = (math.exp(high) if high > -745 else (5e-324 if high > -math.inf else 0.0)) + extra
-    return min(max(lower, 0.0), 1.0), min(upper * (1 + 4e-16), 1.0), found.method
+    lower = math.exp(low) * (1 - EPS * (4 + abs(low))) - extra if low > -745 else -extra
+    if at >= this.top * (1 + 1e-12):
+        # Only what is infinite is left; it is as stated, not a logarithm's exponential.
+        upper, lower = this.infinite, max(lower, this.infinite_lower - extra)
+    elif high > -745:
+        upper = math.exp(high) * (1 + EPS * (4 + abs(high)))
+    else:
+        upper = 5e-324 if high > -math.inf else 0.0
+    if extra > 0:
+        upper = (upper + extra) * (1 + 2 * EPS)
+    return min(max(0.0, lower), upper, 1.0), min(upper, 1.0), found.method
 
 
 def delta(loss: Loss, at: float) -> Bound:
@@ -73,6 +81,7 @@ def delta(loss: Loss, at: float) -> Bound:
         max(a[0] for a in answers),
         max(a[1] for a in answers),
         max(answers, key=lambda a: a[1])[2],
+        one_sided=loss.one_sided,
     )
 
 
@@ -83,6 +92,7 @@ def epsilon(loss: Loss, target: float) -> Bound:
         max(r[0] for r in results),
         max(r[1] for r in results),
         max(results, key=lambda r: r[1])[2],
+        one_sided=loss.one_sided,
     )
 
 
@@ -148,18 +158,28 @@ def _above(value: float) -> str:
     return repr(value)
 
 
-def tpr(loss: Loss, fpr: float) -> Bound:
-    """The largest Pr[reject | P] of a test with Pr[reject | Q] <= fpr, in the worse direction."""
-    answers = [_one_tpr(loss, s, fpr) for s in sides(loss)]
+def tpr(loss: Loss, fpr: float, starts: dict[bool, float] | None = None) -> Bound:
+    """The largest Pr[reject | P] of a test with Pr[reject | Q] <= fpr, in the worse direction.
+
+    ``starts`` keeps, a direction, where the best test's threshold was, for the next loss like it.
+    """
+    known = {} if starts is None else starts
+    answers = [_one_tpr(loss, s, fpr, known) for s in sides(loss)]
     return Bound(
         max(a[0] for a in answers),
         max(a[1] for a in answers),
         max(answers, key=lambda a: a[1])[2],
+        one_sided=loss.one_sided,
     )
 
 
-def _one_tpr(loss: Loss, this: Side, fpr: float) -> tuple[float, float, str]:
+def _one_tpr(
+    loss: Loss, this: Side, fpr: float, starts: dict[bool, float]
+) -> tuple[float, float, str]:
     """min over y = e^e > 0 of f(y) = delta(e) + y·fpr, which is convex in y; see `dual`."""
+    if fpr == 0:
+        # No false alarm at all: only what the other law never gives tells.
+        return max(0.0, this.infinite_lower), min(1.0, this.infinite), "the chance of infinite loss"
     seen: list[tuple[float, float, float]] = [(0.0, 1.0, 1.0)]
 
     def value(e: float, near: float) -> float:
@@ -173,13 +193,22 @@ def _one_tpr(loss: Loss, this: Side, fpr: float) -> tuple[float, float, str]:
         high = min(1.0, high)
         return max(0.0, min(low, high), this.infinite_lower), high
 
-    best = smallest(lambda e: value(e, round(4 * e) / 4), -math.log(fpr) if fpr > 0 else 700.0)
+    top = min(this.top, -math.log(fpr)) + 1.0
+    near, best = smallest(value, top, starts.get(this.removal, 0.0))
+    starts[this.removal] = best
     for width in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
-        value(best - width, best)
-        value(best + width, best)
+        value(best - width, near)
+        value(best + width, near)
+    # Beyond the last of these f, which is at least y·fpr, exceeds what was found.
+    far = math.log(min(row[2] for row in seen)) - math.log(fpr) + 1e-9
+    for e in np.linspace(best, far, 9)[1:].tolist():
+        value(e, near)
     low, high = bounds()
     if high - low > 1e-10 * high:
         # An atom makes a kink there; sections close in on it, with what was made for nearby.
+        section(lambda e: value(e, near), best - 0.01, best + 0.01, 70)
+        low, high = bounds()
+    if high - low > 1e-9 * high and near != best:
         section(lambda e: value(e, best), best - 0.01, best + 0.01, 70)
         low, high = bounds()
     return low, high, "dual of the profile"
@@ -216,7 +245,10 @@ def renyi(loss: Loss, order: float) -> Bound:
             "ask for a lower order, or for epsilon(delta)"
         )
     return Bound(
-        max(0.0, max(e[0] for e in ends) / c), max(e[1] for e in ends) / c, "generating function"
+        max(0.0, max(e[0] for e in ends) / c),
+        max(e[1] for e in ends) / c,
+        "generating function",
+        one_sided=loss.one_sided,
     )
 
 
@@ -228,16 +260,31 @@ def zcdp(loss: Loss) -> Bound:
     """
     _no_failure(loss, "a zCDP bound")
     high = sum(count * part.rho() for part, count in loss.parts) * (1 + 1e-12)
+    # Gaussians have the same ratio at every order, so what is left adds to it.
+    bounded = tuple((part, count) for part, count in loss.parts if part.tail() < part.rho())
+    found = [concentration(side(bounded, s.removal)) for s in sides(loss)] if bounded else []
+    known = [value for value in found if value is not None]
+    if known and len(known) == len(found):
+        others = sum(k * part.rho() for part, k in loss.parts if part.tail() >= part.rho())
+        high = min(high, max(known) + others * (1 + 1e-12))
     if not math.isfinite(high):
         raise ArgumentError("no finite rho is known for this loss; ask for epsilon(delta) instead")
     low = _tail(loss) / 2 * (1 - 1e-12)
     if low >= high * (1 - 1e-11):
         return Bound(min(low, high), high, "exact: the sum over parts, reached at large orders")
     for s in sides(loss):
-        for c in (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0):
+        orders = [1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0]
+        if quick(s.lower_terms):
+            orders = np.geomspace(1e-3, 1e2, 120).tolist()
+        for c in orders:
             low = max(low, _moment_bounds(s, c)[0] / (c * (c + 1)))
+        if s.exact:
+            low = max(low, sum(t.mean() for t in s.lower_terms) * (1 - 1e-12))
     return Bound(
-        min(low, high), high, "upper bound: sum over parts; lower: the tail and some orders"
+        min(low, high),
+        high,
+        "upper bound: sum over parts; lower: the tail and some orders",
+        one_sided=loss.one_sided,
     )
 
 
@@ -268,7 +315,7 @@ def gdp(loss: Loss) -> Bound:
     seen = min(delta(loss, 0.0).lower, 1 - 1e-15)
     low = max(low, 2 * NormalDist().inv_cdf((1 + seen) / 2) * (1 - 1e-7))
     method = "upper bound: sum over parts; lower: the tail and the total variation"
-    return Bound(max(0.0, min(low, high)), high, method)
+    return Bound(max(0.0, min(low, high)), high, method, one_sided=loss.one_sided)
 
 
 def mean(loss: Loss) -> float:
@@ -280,7 +327,7 @@ def mean(loss: Loss) -> float:
 
 
 def _no_failure(loss: Loss, what: str) -> None:
-    if loss.slack > 0 or any(s.infinite > 1e-200 for s in sides(loss)):
+    if loss.slack > 0 or any(s.fails for s in sides(loss)):
         raise ArgumentError(
             f"{what} does not exist: the loss is infinite with positive probability; "
             "ask for epsilon(delta)"

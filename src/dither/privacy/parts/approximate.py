@@ -8,10 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.at_most import AtMost
+from dither.privacy.parts.groups import LARGEST_CHAIN, ApproximateGroup, everything_lost
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 
 __all__ = ["Approximate"]
+
+_TOO_LARGE = "size is too large: the group's delta would reach 1"
+
+_LONGEST = 100_000
+"""Members of a group under pure mechanisms whose losses are listed, one a member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +42,35 @@ class Approximate(Part):
         return AtomTerm(np.array([-e, e]), mass, count, self.delta, (-e, 2 * e))
 
     def grouped(self, size: int) -> Part:
-        """(m·epsilon, delta·(e^{m·epsilon} - 1)/(e^epsilon - 1))."""
+        """The chain of `groups`; of very large groups (m·epsilon, delta·Σ e^{i·epsilon}) alone."""
         e, m = self.epsilon, size
+        if e == 0 and self.delta == 0:
+            return self
+        if self.delta == 0 and m <= _LONGEST:
+            return ApproximateGroup(e, 0.0, m)
+        words = f"{self.describe()}.group({m})"
         if self.delta == 0:
-            return Approximate(m * e, 0.0)
+            return AtMost(Approximate(m * e, 0.0), words)
+        if e > 0 and m <= LARGEST_CHAIN:
+            if everything_lost(e, self.delta, m):
+                raise ArgumentError(_TOO_LARGE)
+            return ApproximateGroup(e, self.delta, m)
+        if m * e > 700:
+            raise ArgumentError(_TOO_LARGE)
         grown = m * self.delta if e == 0 else self.delta * math.expm1(m * e) / math.expm1(e)
         if grown * (1 + 1e-12) >= 1:
-            raise ArgumentError("size is too large: the group's delta would reach 1")
-        return Approximate(m * e, grown * (1 + 1e-12))
+            raise ArgumentError(_TOO_LARGE)
+        whole = Approximate(m * e, grown * (1 + 1e-12))
+        # At epsilon 0 a chain moves m times delta, and one that does is easily written down.
+        return whole if e == 0 else AtMost(whole, words)
 
     def gdp(self) -> float:
         """Finite where delta is 0."""
         return gdp_of_pure(self.epsilon) if self.delta == 0 else math.inf
 
     def rho(self) -> float:
-        """epsilon²/2 where delta is 0."""
-        return self.epsilon**2 / 2 if self.delta == 0 else math.inf
+        """That of any pure mechanism, where delta is 0."""
+        return rho_of_pure(self.epsilon) if self.delta == 0 else math.inf
 
     def describe(self) -> str:
         """As written."""

@@ -10,12 +10,15 @@ import numpy as np
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
 from dither.privacy.parts.gaussian import GaussianNoise
+from dither.privacy.parts.laplace import DiscreteLaplaceNoise
 from dither.privacy.parts.part import Part, gdp_of_pure
 from dither.privacy.parts.response import RandomResponse
 from dither.privacy.terms import Term
 from dither.privacy.terms.base import EPS, Array
 
 __all__ = ["BoundedRange", "Concentrated", "MomentTerm", "RenyiProfile"]
+
+_LONGEST = 100_000
 
 
 class MomentTerm(Term):
@@ -89,6 +92,11 @@ class RenyiProfile(Part):
         """A class."""
         return False
 
+    @property
+    def one_sided(self) -> bool:
+        """A mechanism that loses nothing has the profile too."""
+        return True
+
     def log_moment(self, c: Array) -> Array:
         """Convex in c and 0 at 0: chords are bounds; beyond the last order nothing is known."""
         x = np.array([0.0, *(a - 1 for a in self.orders)])
@@ -143,6 +151,7 @@ class BoundedRange(Part):
     """
 
     epsilon: float
+    size: int = 1
 
     @property
     def exact(self) -> bool:
@@ -161,7 +170,12 @@ class BoundedRange(Part):
         return result
 
     def instance(self) -> Part:
-        """Two outcomes whose utilities swap: randomised response of half the epsilon."""
+        """Two outcomes whose utilities swap: randomised response of half the epsilon.
+
+        Of a group of m, a chain of such steps: discrete Laplace noise moved by m of them.
+        """
+        if self.size > 1:
+            return DiscreteLaplaceNoise(2 * self.size / self.epsilon, self.size)
         return RandomResponse(self.epsilon / 2, 2)
 
     def dominating(self) -> Part | None:
@@ -174,7 +188,9 @@ class BoundedRange(Part):
 
     def grouped(self, size: int) -> Part:
         """Ranges add up along the chain of neighbours."""
-        return BoundedRange(self.epsilon * size)
+        if self.size * size > _LONGEST:
+            raise ArgumentError(f"size must be at most {_LONGEST:,} for this mechanism")
+        return BoundedRange(self.epsilon * size, self.size * size)
 
     def gdp(self) -> float:
         """As any pure mechanism."""
@@ -186,4 +202,6 @@ class BoundedRange(Part):
 
     def describe(self) -> str:
         """As written."""
+        if self.size > 1:
+            return f"exponential({self.epsilon / self.size:g}).group({self.size})"
         return f"exponential({self.epsilon:g})"

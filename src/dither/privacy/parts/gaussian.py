@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from dither.privacy.parts.part import Part
-from dither.privacy.terms import AtomTerm, GaussianTerm, Term
-from dither.privacy.terms.base import EPS
+from dither.privacy.terms import DiscreteGaussianLaw, GaussianTerm, Term
 
 __all__ = ["DiscreteGaussianNoise", "GaussianNoise"]
 
@@ -53,26 +49,12 @@ class DiscreteGaussianNoise(Part):
     sensitivity: int
 
     def term(self, removal: bool, count: int) -> Term:
-        """L = (s² - 2·s·x)/(2·sigma²) at noise x: a lattice of spacing s/sigma².
+        """L = (s² - 2·s·x)/(2·sigma²) at noise x: a lattice of spacing s/sigma²."""
+        return self.law().term(count)
 
-        Noise beyond 39·sigma + 1 is left out: doubles hold no masses so small.
-        """
-        s, v = self.sensitivity, self.sigma**2
-        half = math.ceil(39 * self.sigma) + 1
-        x = np.arange(half, -half - 1, -1.0)
-        weight = np.exp(-x * x / (2 * v))
-        kept = weight > 0
-        x, weight = x[kept], weight[kept]
-        losses = (s * s - 2 * s * x) / (2 * v)
-        # Masses below the smallest double are dropped; they are charged as infinite loss.
-        return AtomTerm(
-            losses,
-            weight / weight.sum(),
-            count,
-            1e-300,
-            (float(losses[0]), s / v),
-            relative=1000 * EPS,
-        )
+    def law(self) -> DiscreteGaussianLaw:
+        """The pair, with moments that no tail is cut from."""
+        return DiscreteGaussianLaw(self.sigma, self.sensitivity)
 
     def grouped(self, size: int) -> Part:
         """The shift grows."""

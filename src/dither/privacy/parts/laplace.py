@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, LaplaceTerm, Term
 from dither.privacy.terms.base import EPS
 
@@ -33,8 +33,8 @@ class LaplaceNoise(Part):
         return gdp_of_pure(1 / self.noise_multiplier)
 
     def rho(self) -> float:
-        """epsilon²/2."""
-        return 0.5 / self.noise_multiplier**2
+        """As any pure mechanism."""
+        return rho_of_pure(1 / self.noise_multiplier)
 
     def describe(self) -> str:
         """As written."""
@@ -58,7 +58,10 @@ class DiscreteLaplaceNoise(Part):
         mass[0] = math.exp(-d / s) / (1 + r)
         mass[-1] = 1 / (1 + r)
         rough = EPS * (16 + 4 * d / s + 4 * s)
-        return AtomTerm((d - 2 * x) / s, mass, count, 0.0, (-d / s, 2 / s), relative=rough)
+        losses, lattice = (d - 2 * x) / s, (-d / s, 2 / s)
+        # Moved noise has the same masses in the opposite order.
+        other = mass[::-1].copy()
+        return AtomTerm(losses, mass, count, 0.0, lattice, relative=rough, others=other)
 
     def grouped(self, size: int) -> Part:
         """The shift grows."""
@@ -69,8 +72,8 @@ class DiscreteLaplaceNoise(Part):
         return gdp_of_pure(self.sensitivity / self.scale)
 
     def rho(self) -> float:
-        """epsilon²/2."""
-        return (self.sensitivity / self.scale) ** 2 / 2
+        """As any pure mechanism."""
+        return rho_of_pure(self.sensitivity / self.scale)
 
     def describe(self) -> str:
         """As written."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.at_most import AtMost
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 from dither.privacy.terms.base import EPS
 
@@ -54,15 +55,16 @@ class PmfPair(Part):
                 "group needs p and q to be above 0 at the same points; state the pair of the "
                 "whole group, or approximate(epsilon, delta)"
             )
-        return Approximate(size * epsilon, 0.0)
+        bound = Approximate(epsilon, 0.0).grouped(size)
+        return AtMost(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> float:
         """As any pure mechanism."""
         return gdp_of_pure(self._pure()) if math.isfinite(self._pure()) else math.inf
 
     def rho(self) -> float:
-        """epsilon²/2 of its pure epsilon."""
-        return self._pure() ** 2 / 2
+        """As any mechanism of its pure epsilon."""
+        return rho_of_pure(self._pure())
 
     def describe(self) -> str:
         """As written."""

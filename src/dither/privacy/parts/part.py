@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dither.privacy.terms import Term
 
-__all__ = ["Part", "gdp_of_pure"]
+__all__ = ["Part", "gdp_of_pure", "rho_of_pure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,11 @@ class Part:
         """Whether the pair is known, and not only a bound on a class."""
         return True
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether nothing is known to come near what the part charges."""
+        return False
+
     def term(self, removal: bool, count: int) -> Term:
         """The law of ``count`` repetitions."""
         raise NotImplementedError
@@ -40,6 +45,10 @@ class Part:
         """A part with a known pair that is at least as lossy, where there is one."""
         return self
 
+    def for_sampling(self) -> Part | None:
+        """What a sample of it starts from; None where no pair is known."""
+        return None if self.dominating() is None else self
+
     def moment(self, removal: bool, count: int) -> Term | None:
         """What bounds E[e^{cL}]; None where nothing does."""
         return self.term(removal, count)
@@ -47,6 +56,10 @@ class Part:
     def grouped(self, size: int) -> Part:
         """The loss against groups of ``size`` units."""
         raise NotImplementedError
+
+    def group(self, size: int) -> tuple[Part, int]:
+        """The same as a part and how often it runs."""
+        return self.grouped(size), 1
 
     def gdp(self) -> float:
         """A mu such that the part is mu-GDP; infinity where there is none."""
@@ -67,6 +80,11 @@ class Part:
     def describe(self) -> str:
         """The part as it is written."""
         raise NotImplementedError
+
+
+def rho_of_pure(epsilon: float) -> float:
+    """The least rho of every epsilon-DP mechanism: see `concentration`."""
+    return epsilon * math.tanh(epsilon / 2) * (1 + 1e-14)
 
 
 def gdp_of_pure(epsilon: float) -> float:

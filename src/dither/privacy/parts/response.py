@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.privacy.parts.approximate import Approximate
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 
 __all__ = ["RandomResponse"]
@@ -32,17 +31,17 @@ class RandomResponse(Part):
         mass = np.array([low, (k - 2) * low, 1.0]) / whole
         return AtomTerm(np.array([-e, 0.0, e]), mass, count, 0.0, (-e, e))
 
-    def grouped(self, size: int) -> Part:
-        """Each member reports once; by the chain of neighbours it is size·epsilon pure."""
-        return Approximate(self.epsilon * size, 0.0)
+    def group(self, size: int) -> tuple[Part, int]:
+        """Each member reports once, so that the group's reports are as many responses."""
+        return self, size
 
     def gdp(self) -> float:
         """As any pure mechanism."""
         return gdp_of_pure(self.epsilon)
 
     def rho(self) -> float:
-        """epsilon²/2."""
-        return self.epsilon**2 / 2
+        """As any pure mechanism."""
+        return rho_of_pure(self.epsilon)
 
     def describe(self) -> str:
         """As written."""

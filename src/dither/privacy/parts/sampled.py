@@ -9,7 +9,8 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
-from dither.privacy.parts.gaussian import GaussianNoise
+from dither.privacy.parts.at_most import AtMost
+from dither.privacy.parts.gaussian import DiscreteGaussianNoise, GaussianNoise
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import (
     AtomTerm,
@@ -20,6 +21,7 @@ from dither.privacy.terms import (
     SampledLineTerm,
     SampledTerm,
     Term,
+    mixed_loss,
 )
 from dither.privacy.terms.base import EPS, Array
 
@@ -42,6 +44,31 @@ class Poisson(Part):
         """Never."""
         return False
 
+    @property
+    def exact(self) -> bool:
+        """As the base."""
+        return self.base.exact
+
+    @property
+    def one_sided(self) -> bool:
+        """As the base."""
+        return self.base.one_sided
+
+    def instance(self) -> Part | None:
+        """A sample of the base's."""
+        inner = self.base.instance()
+        return None if inner is None else replace(self, base=inner)
+
+    def dominating(self) -> Part | None:
+        """A sample of what dominates the base."""
+        inner = self.base.dominating()
+        return None if inner is None else replace(self, base=inner)
+
+    def moment(self, removal: bool, count: int) -> Term | None:
+        """Of what dominates."""
+        known = self.dominating()
+        return None if known is None else known.term(removal, count)
+
     def term(self, removal: bool, count: int) -> Term:
         """The base's pair, mixed."""
         if isinstance(self.base, GaussianNoise):
@@ -49,7 +76,12 @@ class Poisson(Part):
             return SampledGaussianTerm(multiplier, self.rate, removal, count, self.size)
         base = self.base.term(removal, 1)
         if isinstance(base, AtomTerm):
-            return _sampled_atoms(base, self.base.term(not removal, 1), self.rate, removal, count)
+            swapped = self.base.term(not removal, 1)
+            found = _sampled_atoms(base, swapped, self.rate, removal, count)
+            if isinstance(self.base, DiscreteGaussianNoise):
+                law = self.base.law()
+                found.moment = lambda c: law.sampled(c, self.rate, removal)
+            return found
         sampled = SampledTerm(base, self.rate, removal, count)
         return SampledLineTerm(sampled) if isinstance(base, LaplaceTerm) else sampled
 
@@ -58,13 +90,15 @@ class Poisson(Part):
         for DP-SGD with sampling via mixture of Gaussians mechanisms", 2024."""
         if isinstance(self.base, GaussianNoise):
             return replace(self, size=self.size * size)
-        if isinstance(self.base, Approximate):
-            e = math.log1p(self.rate * math.expm1(self.base.epsilon)) * (1 + 1e-14)
-            return Approximate(e, self.rate * self.base.delta * (1 + 1e-14)).grouped(size)
-        top = self.base.term(True, 1)
-        if math.isfinite(top.top()) and top.infinite == 0:
-            e = math.log1p(self.rate * math.expm1(top.top())) * (1 + 1e-13)
-            return Approximate(e * size, 0.0)
+        base, words = self.base.dominating(), f"{self.describe()}.group({size})"
+        if isinstance(base, Approximate):
+            e = math.log1p(self.rate * math.expm1(base.epsilon)) * (1 + 1e-14)
+            one = Approximate(e, self.rate * base.delta * (1 + 1e-14))
+            return AtMost(one.grouped(size), words)
+        top = None if base is None else base.term(True, 1)
+        if top is not None and pure(top):
+            e = float(mixed_loss(np.array([top.top()]), self.rate)[0]) * (1 + 1e-13)
+            return AtMost(Approximate(e, 0.0).grouped(size), words)
         raise ArgumentError("group of a sampled mechanism needs Gaussian or pure mechanisms")
 
     def gdp(self) -> float:
@@ -87,20 +121,55 @@ class Poisson(Part):
 
 @dataclass(frozen=True, slots=True)
 class FixedSize(Part):
-    """A mechanism on m of n units drawn without replacement; neighbours replace one unit."""
+    """A mechanism on m of n units drawn without replacement; neighbours replace one unit.
+
+    With ``poisson`` each unit is taken with probability sample/population instead: then the same
+    pair is an upper bound only.
+    """
 
     base: Part
-    sample: int
+    sample: float
     population: int
+    poisson: bool = False
 
     def term(self, removal: bool, count: int) -> Term:
         """Both mixed pairs, joined at 0."""
         rate = self.sample / self.population
         base = self.base.term(removal, 1)
         if isinstance(base, AtomTerm):
-            return _joined_atoms(base, self.base.term(not removal, 1), rate, removal, count)
+            swapped = self.base.term(not removal, 1)
+            found = _joined_atoms(base, swapped, rate, removal, count)
+            if isinstance(self.base, DiscreteGaussianNoise):
+                law = self.base.law()
+                found.moment = lambda c: law.fixed(c, rate)
+            return found
         joined = FixedSizeTerm(base, rate, count)
         return SampledLineTerm(joined) if isinstance(base, GaussianTerm | LaplaceTerm) else joined
+
+    @property
+    def exact(self) -> bool:
+        """As the base, if the size is fixed."""
+        return self.base.exact and not self.poisson
+
+    @property
+    def one_sided(self) -> bool:
+        """As the base, if the size is fixed."""
+        return self.base.one_sided or self.poisson
+
+    def instance(self) -> Part | None:
+        """A sample of the base's."""
+        inner = self.base.instance()
+        return None if inner is None or self.poisson else replace(self, base=inner)
+
+    def dominating(self) -> Part | None:
+        """A sample of what dominates the base."""
+        inner = self.base.dominating()
+        return None if inner is None else replace(self, base=inner, poisson=False)
+
+    def moment(self, removal: bool, count: int) -> Term | None:
+        """Of what dominates."""
+        known = self.dominating()
+        return None if known is None else known.term(removal, count)
 
     @property
     def symmetric(self) -> bool:
@@ -109,12 +178,14 @@ class FixedSize(Part):
 
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the sampled mechanism, where there is one."""
-        top = self.term(True, 1).top()
-        if not math.isfinite(top):
+        known = self.dominating()
+        term = None if known is None else known.term(True, 1)
+        if term is None or not pure(term):
             raise ArgumentError(
                 "group of a fixed-size sample needs a pure mechanism, such as laplace or pure"
             )
-        return Approximate(top * size * (1 + 1e-13), 0.0)
+        bound = Approximate(term.top() * (1 + 1e-13), 0.0).grouped(size)
+        return AtMost(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> float:
         """Not worse than the base."""
@@ -130,7 +201,15 @@ class FixedSize(Part):
 
     def describe(self) -> str:
         """As written."""
+        if self.poisson:
+            return f"{self.base.describe()}.poisson({self.sample:g}) of units replaced"
         return f"{self.base.describe()}.without_replacement({self.sample}, {self.population})"
+
+
+def pure(term: Term) -> bool:
+    """Whether the largest loss is finite, and certain."""
+    cut = isinstance(term, AtomTerm) and term.unbounded
+    return math.isfinite(term.top()) and term.infinite == 0 and not cut
 
 
 def _sampled_atoms(
@@ -139,31 +218,33 @@ def _sampled_atoms(
     """A finite pair on a Poisson sample is a finite pair."""
     g = rate
     p, losses = base.probabilities, base.losses
+    q = _other_masses(base, swapped)
     if removal:
         # Where P has nothing, (1-g)Q is left: loss log(1 - g), with Q's mass there.
-        values = _mixed_loss(losses, g)
-        masses = (1 - g) * _other_masses(base, swapped) + g * p
+        values = mixed_loss(losses, g)
+        masses = (1 - g) * q + g * p
         if swapped.infinite > 0:
             values = np.concatenate([[math.log1p(-g)], values])
             masses = np.concatenate([[(1 - g) * swapped.infinite], masses])
-        position = base.position + 8 * EPS * float(np.abs(values).max())
+        infinite = g * base.infinite
         rough = base.relative + EPS * (16 + 2 * float(np.abs(losses).max()))
-        return AtomTerm(values, masses, count, g * base.infinite, relative=rough, position=position)
-    values = -_mixed_loss(-losses, g)
-    masses = p
-    if base.infinite > 0:
-        values = np.concatenate([values, [-math.log1p(-g)]])
-        masses = np.concatenate([masses, [base.infinite]])
-    position = base.position + 8 * EPS * float(np.abs(values).max())
-    return AtomTerm(values, masses, count, 0.0, relative=base.relative, position=position)
-
-
-def _mixed_loss(losses: Array, g: float) -> Array:
-    """log(1 - g + g·e^L); beyond 100 the rest is below e^{-100}/g of it."""
-    near = np.log1p(g * np.expm1(np.minimum(losses, 100.0)))
-    far = losses + math.log(g) + (1 - g) / g * np.exp(-np.maximum(losses, 100.0))
-    result: Array = np.where(losses > 100.0, far, near)
-    return result
+    else:
+        values, masses = -mixed_loss(-losses, g), p
+        if base.infinite > 0:
+            values = np.concatenate([values, [-math.log1p(-g)]])
+            masses = np.concatenate([masses, [base.infinite]])
+        infinite, rough = 0.0, base.relative
+    return AtomTerm(
+        values,
+        masses,
+        count,
+        infinite,
+        relative=rough,
+        position=base.position + 8 * EPS * float(np.abs(values).max()),
+        lost=base.lost,
+        # A loss has an upper end log(1 - g) under addition, whatever is left out.
+        unbounded=base.unbounded and removal,
+    )
 
 
 def _other_masses(base: AtomTerm, swapped: Term) -> Array:
@@ -171,15 +252,15 @@ def _other_masses(base: AtomTerm, swapped: Term) -> Array:
 
     Else p·e^{-L}, which says little of masses near the smallest double.
     """
-    p, losses = base.probabilities, base.losses
+    losses = base.losses
+    if base.others is not None:
+        return base.others
     if isinstance(swapped, AtomTerm) and len(swapped.losses) == len(losses):
         turned = -swapped.losses[::-1]
         if np.all(np.abs(turned - losses) <= base.position + swapped.position):
             mirrored: Array = swapped.probabilities[::-1]
             return mirrored
-    with np.errstate(divide="ignore"):
-        result: Array = np.exp(np.minimum(np.log(p) - losses, 0.0))
-    return result
+    return base.under_q()
 
 
 def _joined_atoms(
@@ -207,4 +288,6 @@ def _joined_atoms(
         first.infinite,
         relative=first.relative + second.relative + 16 * EPS + 2 * lost,
         position=2 * near,
+        lost=first.lost + second.lost,
+        unbounded=first.unbounded,
     )

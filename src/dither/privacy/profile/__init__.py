@@ -24,6 +24,8 @@ from dither.privacy.profile.ball_contour import BallContour, laws_of
 from dither.privacy.profile.closed import (
     Enumeration,
     LaplaceProfile,
+    OnceSampled,
+    WidenedProfile,
     lattice_of,
 )
 from dither.privacy.profile.contour import Contour
@@ -31,10 +33,13 @@ from dither.privacy.profile.grid import Grid
 from dither.privacy.profile.search import best_tilt, invert, log_kappa
 from dither.privacy.terms import (
     AtomTerm,
+    FixedSizeTerm,
     GaussianTerm,
     LaplaceTerm,
     SampledGaussianTerm,
+    SampledLineTerm,
     Term,
+    WidenedGaussianTerm,
 )
 from dither.privacy.terms.base import Array
 
@@ -114,6 +119,13 @@ def engine(
             lambda c: c * (c + 1) * (total / 2), log_delta=log_delta, epsilon=epsilon
         )
         return GaussianProfile(total, start if epsilon is None else epsilon)
+    if len(terms) == 1 and isinstance(terms[0], WidenedGaussianTerm):
+        wide = terms[0]
+        _, start = best_tilt(wide.log_moment, log_delta=log_delta, epsilon=epsilon)
+        start = start if epsilon is None else epsilon
+        return WidenedProfile(
+            GaussianProfile(wide.gauss.mu_squared, start), wide.shift, wide.lift, start
+        )
     if len(terms) == 1 and isinstance(terms[0], LaplaceTerm):
         law = terms[0]
         if len(law.epsilons) == 1 and law.counts[0] == 1:
@@ -124,6 +136,8 @@ def engine(
         apart = _apart(terms[0], log_delta, epsilon)
         if apart is not None:
             return apart
+    if len(terms) == 1 and isinstance(terms[0], SampledLineTerm) and terms[0].count == 1:
+        return _once(terms[0], epsilon)
     atoms = [t for t in terms if isinstance(t, AtomTerm)]
     if len(atoms) == len(terms):
         lattice = lattice_of(atoms, log_delta=log_delta, epsilon=epsilon)
@@ -150,6 +164,20 @@ def engine(
         if found is not None:
             return found.contour
     return _refined(terms, log_delta, epsilon)
+
+
+def _once(term: SampledLineTerm, epsilon: float | None) -> OnceSampled:
+    """One sample's closed form, from its base's."""
+    inner = term.inner
+    one = inner.first if isinstance(inner, FixedSizeTerm) else inner
+    removal = None if isinstance(inner, FixedSizeTerm) else one.removal
+    base: GaussianProfile | LaplaceProfile
+    if isinstance(term.base, GaussianTerm):
+        base, start = GaussianProfile(term.base.mu_squared, 0.0), 1.0
+    else:
+        assert isinstance(term.base, LaplaceTerm)
+        base, start = LaplaceProfile(float(term.base.epsilons[0])), one.top()
+    return OnceSampled(base, one.rate, removal, start if epsilon is None else epsilon)
 
 
 _NARROW = 2e-7

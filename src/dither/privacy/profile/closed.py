@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from dither.privacy.terms.base import EPS, Array
 __all__ = [
     "Enumeration",
     "LaplaceProfile",
+    "OnceSampled",
+    "WidenedProfile",
     "common_lattice",
     "context",
 ]
@@ -33,6 +35,29 @@ def context() -> Any:
     return fresh
 
 
+class Profile(Protocol):
+    """A release's profile."""
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        ...
+
+
+class WidenedProfile:
+    """A Gaussian's profile at epsilon less a shift, raised by a factor: an upper bound."""
+
+    name = "closed form (Gaussian), rounded to integers"
+    certified = True
+
+    def __init__(self, base: Profile, shift: float, lift: float, start: float) -> None:
+        self._base, self._shift, self._lift, self.start = base, shift, lift, start
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(-inf, log upper) of delta(epsilon)."""
+        at = epsilon - self._shift - 4 * EPS * (abs(epsilon) + self._shift)
+        return -math.inf, self._base.bounds(at)[1] + self._lift * (1 + 4 * EPS)
+
+
 class LaplaceProfile:
     """One Laplace release: delta = 1 - e^{(epsilon - epsilon_0)/2} below epsilon_0, 0 above."""
 
@@ -44,7 +69,10 @@ class LaplaceProfile:
         self.start = epsilon_0
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
-        """(log lower, log upper) of delta(epsilon), for epsilon >= -epsilon_0."""
+        """(log lower, log upper) of delta(epsilon)."""
+        if epsilon < -self._e:
+            value = math.log(-math.expm1(epsilon))
+            return value - 8 * EPS, value + 8 * EPS
         gap = self._e - epsilon
         shift = 4 * EPS * (abs(self._e) + abs(epsilon))
         ends = [
@@ -52,6 +80,62 @@ class LaplaceProfile:
             for g in (gap - shift, gap + shift)
         ]
         return ends[0] - 8 * EPS * (1 + abs(gap)), ends[1] + 8 * EPS * (1 + abs(gap))
+
+
+class OnceSampled:
+    """One run on a sample, from the profile of the run without it.
+
+    With x = log(1 + (e^epsilon - 1)/g) and y = -log(1 + (e^-epsilon - 1)/g) ::
+
+        removal:   delta(epsilon) = g·base(x)
+        addition:  delta(epsilon) = (1 - (1 - g)·e^epsilon)·base(y)
+
+    and on a sample of fixed size the first holds above 0, the second below; see `terms.sampled`.
+    Below the least loss delta is 1 - e^epsilon, and above the largest 0.
+    """
+
+    name = "closed form (sampled)"
+    certified = True
+
+    def __init__(
+        self,
+        base: Profile,
+        rate: float,
+        removal: bool | None,
+        start: float,
+    ) -> None:
+        self._base, self._g, self._removal = base, rate, removal
+        self.start = start
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        removal = epsilon >= 0 if self._removal is None else self._removal
+        at, g = epsilon if removal else -epsilon, self._g
+        if at > 30:
+            # Where e^epsilon would leave the doubles.
+            place = at - math.log(g) + math.log1p(-(1 - g) * math.exp(-at))
+            wrong = 4 * EPS * (abs(at) + abs(math.log(g)))
+        else:
+            ratio = math.expm1(at) / g
+            if ratio <= -1:
+                if not removal:
+                    return -math.inf, -math.inf
+                value = math.log(-math.expm1(epsilon))
+                return value - 8 * EPS, value + 8 * EPS
+            place = math.log1p(ratio)
+            # A quotient's three roundings, in proportion; near -1 they weigh more.
+            wrong = 4 * EPS * (abs(ratio) / (1 + ratio) + abs(place))
+        place = place if removal else -place
+        low, high = self._base.bounds(place + wrong)[0], self._base.bounds(place - wrong)[1]
+        if removal:
+            lead, rough = math.log(self._g), 4 * EPS
+        else:
+            part = self._g + (1 - self._g) * -math.expm1(epsilon)
+            if part <= 0:
+                return -math.inf, -math.inf
+            lead = math.log(part)
+            rough = 8 * EPS * (1 + (self._g + abs(math.expm1(epsilon))) / part)
+        return low + lead - rough - EPS * abs(lead), high + lead + rough + EPS * abs(lead)
 
 
 def common_lattice(terms: Sequence[AtomTerm]) -> tuple[list[LatticeLaw], float] | None:
@@ -73,10 +157,11 @@ def common_lattice(terms: Sequence[AtomTerm]) -> tuple[list[LatticeLaw], float] 
     laws = []
     for term in terms:
         offset = term.lattice[0] if term.lattice else 0.0
-        place = np.rint((term.losses - offset) / h).astype(int)
-        if int(place.max()) > _PLACES:
+        kept = term.probabilities > 0
+        place = np.rint((term.losses[kept] - offset) / h)
+        if not kept.any() or place.max() > _PLACES or place.min() < 0:
             return None
-        masses = np.bincount(place, term.probabilities)
+        masses = np.bincount(place.astype(int), term.probabilities[kept])
         laws.append(LatticeLaw(offset, masses, term.count, term.relative, term.position))
     return laws, h
 

@@ -37,7 +37,7 @@ from dither.privacy.profile.lattice import Lattice, LatticeLaw
 from dither.privacy.terms.atoms import AtomTerm
 from dither.privacy.terms.base import EPS, Array, Cells, Term
 
-__all__ = ["Grid", "moment_ends"]
+__all__ = ["Grid", "moment_ends", "pessimistic_law"]
 
 _CELLS = 1 << 18
 
@@ -358,13 +358,23 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
     return whole * (1 - 8 * EPS), np.clip(found + at - 4 * EPS * h, -h / 2, h / 2)
 
 
+def pessimistic_law(
+    term: Term, low: float, high: float, h: float
+) -> tuple[int, Array, float, float]:
+    """(k, masses, above, relative error): a law at h·(k + 0, 1, ...) that dominates the term's."""
+    first, last = math.floor(low / h) - 2, math.ceil(high / h) + 2
+    edges = (h / 2) * np.arange(2 * first, 2 * last + 1)
+    law, above = _pessimistic(term.cells(edges), edges, h, 1)
+    return first, law.masses, above, law.relative
+
+
 def moment_ends(term: Term, c: Array) -> tuple[float, float]:
     """Bounds of log E[e^{cL}] of all repetitions at one c, for any term."""
+    if isinstance(term, AtomTerm):
+        return term.moment_ends(float(c[0]))
     if type(term).log_moment is not Term.log_moment:
         value = float(term.log_moment(c)[0])
         slack = 1e-12 * abs(value) + 2e-14 * (1 + term.count)
-        if isinstance(term, AtomTerm):
-            slack += term.count * (term.relative + float(c[0]) * term.position)
         return value - slack, value + slack
     low, high = term.ends(1e-300)
     width = max(high - low, 1e-6)

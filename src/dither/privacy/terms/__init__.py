@@ -7,15 +7,17 @@ that function decays, or for its masses on a grid.
 
 from dither.privacy.terms.atoms import AtomTerm
 from dither.privacy.terms.base import Cells, Term
-from dither.privacy.terms.gaussian import GaussianTerm
+from dither.privacy.terms.discrete_gaussian import DiscreteGaussianLaw
+from dither.privacy.terms.gaussian import GaussianTerm, WidenedGaussianTerm
 from dither.privacy.terms.laplace import LaplaceTerm
-from dither.privacy.terms.sampled import FixedSizeTerm, SampledTerm
+from dither.privacy.terms.sampled import FixedSizeTerm, SampledTerm, mixed_loss
 from dither.privacy.terms.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.terms.sampled_line import SampledLineTerm
 
 __all__ = [
     "AtomTerm",
     "Cells",
+    "DiscreteGaussianLaw",
     "FixedSizeTerm",
     "GaussianTerm",
     "LaplaceTerm",
@@ -23,4 +25,6 @@ __all__ = [
     "SampledLineTerm",
     "SampledTerm",
     "Term",
+    "WidenedGaussianTerm",
+    "mixed_loss",
 ]

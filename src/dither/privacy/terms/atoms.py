@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,6 +29,16 @@ class AtomTerm(Term):
         Bound of each mass's relative error.
     position : float or None
         Bound of each loss's absolute error; four roundings of the largest unless told.
+    lost : float
+        A bound of the mass at finite losses that is left out, under P and under Q each. Upper ends
+        count it as infinite loss, lower ends do without.
+    others : array, shape (n,), or None
+        Masses under Q, where p·e^{-L} would lose them to underflow.
+    moment : callable or None
+        c -> ends of log E[e^{cL}; L < infinity] of one repetition of the whole law; needed where
+        mass is left out, since what is rare decides a moment of high order.
+    unbounded : bool
+        Whether losses beyond the last atom are left out.
     """
 
     def __init__(
@@ -40,11 +51,16 @@ class AtomTerm(Term):
         *,
         relative: float = 16 * EPS,
         position: float | None = None,
+        lost: float = 0.0,
+        others: Array | None = None,
+        moment: Callable[[float], tuple[float, float]] | None = None,
+        unbounded: bool = False,
     ) -> None:
         self.relative = relative
         self.position = 4 * EPS * float(np.abs(losses).max()) if position is None else position
         self.losses, self.probabilities = losses, probabilities
         self.count, self.infinite, self.lattice = count, infinite, lattice
+        self.lost, self.others, self.moment, self.unbounded = lost, others, moment, unbounded
         if lattice is None and len(losses) == 1:
             self.lattice = (float(losses[0]), 0.0)
         elif lattice is None and len(losses) == 2:
@@ -90,8 +106,26 @@ class AtomTerm(Term):
         """The outermost atoms."""
         return float(self.losses[0]), float(self.losses[-1])
 
+    def under_q(self) -> Array:
+        """Q's masses at the atoms."""
+        if self.others is not None:
+            return self.others
+        with np.errstate(divide="ignore"):
+            result: Array = np.exp(np.minimum(np.log(self.probabilities) - self.losses, 0.0))
+        return result
+
+    def moment_ends(self, c: float) -> tuple[float, float]:
+        """Ends of log E[e^{cL}; L < infinity] of all repetitions, what is left out included."""
+        if self.moment is not None:
+            low, high = self.moment(c)
+            return self.count * low, self.count * high
+        value = float(self.log_moment(np.array([c]))[0])
+        slack = 1e-12 * abs(value) + 2e-14 * (1 + self.count)
+        slack += self.count * (self.relative + c * self.position)
+        return value - slack, math.inf if self.lost > 0 else value + slack
+
     def top(self) -> float:
-        """The last atom, each time."""
+        """The last atom, each time; where ``unbounded``, of what is not left out."""
         return self.count * float(self.losses[-1])
 
     def least(self) -> float:
@@ -111,9 +145,7 @@ class AtomTerm(Term):
         place = np.searchsorted(edges, self.losses, side="left") - 1
         inside = (place >= 0) & (place < n)
         p = np.bincount(place[inside], self.probabilities[inside], n)
-        with np.errstate(divide="ignore"):
-            other = np.exp(np.minimum(np.log(self.probabilities) - self.losses, 0.0))
-        q = np.bincount(place[inside], other[inside], n)
+        q = np.bincount(place[inside], self.under_q()[inside], n)
         largest = float(np.abs(self.losses).max())
         rounding = self.relative + EPS * (8 + 3 * largest + len(self.losses))
         below = float(self.probabilities[place < 0].sum())

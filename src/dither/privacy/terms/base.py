@@ -74,6 +74,10 @@ class Term:
         Repetitions; everything below that speaks of the term includes them.
     infinite : float
         Pr[L = infinity] of one repetition.
+    lost : float
+        A bound of the mass at finite losses that the law leaves out.
+    lift : float
+        log of a factor by which the finite law, and all that composes with it, is raised.
     smooth : bool
         Whether `along` and `log_moment` exist in closed form or by certified quadrature.
     reach : float
@@ -82,6 +86,8 @@ class Term:
 
     count: int = 1
     infinite: float = 0.0
+    lost: float = 0.0
+    lift: float = 0.0
     smooth: bool = True
     reach: float = 1e7
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dither.privacy.terms.base import EPS, Array, Cells, Complex, Term, normal_mass
 
-__all__ = ["GaussianTerm"]
+__all__ = ["GaussianTerm", "WidenedGaussianTerm"]
 
 
 class GaussianTerm(Term):
@@ -52,3 +52,51 @@ class GaussianTerm(Term):
     def mean(self) -> float:
         """mu²/2."""
         return self.mu_squared / 2
+
+
+class WidenedGaussianTerm(Term):
+    """Laws whose likelihood ratio is within e^shift of a Gaussian's, and whose mass within e^lift.
+
+    Where p <= e^lift·p' and p/q <= e^shift·p'/q' for a Gaussian pair (P', Q') of mu², delta at
+    epsilon is at most e^lift times the Gaussian's at epsilon - shift, alone and composed.
+    """
+
+    def __init__(self, mu_squared: float, shift: float, lift: float, count: int) -> None:
+        # As one law: every figure adds up over the repetitions.
+        self.gauss = GaussianTerm(mu_squared * count)
+        self.shift, self.lift = shift * count, lift * count
+
+    def log_moment(self, c: Array) -> Array:
+        """The Gaussian's, moved and raised."""
+        value: Array = self.gauss.log_moment(c) + c * self.shift + self.lift
+        return value
+
+    def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
+        """The same at c + iu."""
+        base, value, slack = self.gauss.along(c, u)
+        turned = 1j * u * self.shift
+        more = 4 * EPS * (c * self.shift + self.lift + np.abs(turned))
+        return base + c * self.shift + self.lift, value + turned, slack + more
+
+    def curvature(self) -> float:
+        """The Gaussian's."""
+        return self.gauss.curvature()
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """The Gaussian's, moved."""
+        low, high = self.gauss.ends(tail * math.exp(-self.lift))
+        return low + self.shift, high + self.shift
+
+    def cells(self, edges: Array) -> Cells:
+        """The Gaussian's, moved and raised."""
+        inner = self.gauss.cells(edges - self.shift)
+        up, down = math.exp(self.lift), math.exp(self.lift - self.shift)
+        return Cells(
+            inner.p * up,
+            inner.q * down,
+            inner.p_error * up,
+            inner.q_error * down,
+            inner.below * up,
+            inner.above * up,
+            inner.position + 4 * EPS * float(np.abs(edges).max()),
+        )

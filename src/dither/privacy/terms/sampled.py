@@ -24,11 +24,19 @@ import numpy as np
 
 from dither.privacy.terms.base import EPS, Array, Cells, Term
 
-__all__ = ["FixedSizeTerm", "SampledTerm"]
+__all__ = ["FixedSizeTerm", "SampledTerm", "mixed_loss"]
 
 
 def _removal(x: float, g: float) -> float:
     return math.log1p(g * math.expm1(x)) if x < 700 else x + math.log(g) + math.exp(-690) / g
+
+
+def mixed_loss(losses: Array, g: float) -> Array:
+    """log(1 - g + g·e^L), to a few roundings of itself or of L where it is near 0."""
+    small = np.minimum(losses, 600.0)
+    far = losses + math.log(g) + np.log1p((1 - g) / g * np.exp(-np.maximum(losses, 600.0)))
+    result: Array = np.where(losses > 600.0, far, np.log1p(g * np.expm1(small)))
+    return result
 
 
 def _before(edges: Array, g: float) -> Array:
