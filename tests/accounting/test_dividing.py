@@ -166,7 +166,9 @@ def test_refusals(arguments, message):
         divide(given.pop("errors"), **given)
 
 
-@pytest.mark.parametrize("tiny", [1.1e-19, 2.3e-20, 3.7e-18, 4.9e-19, 7.1e-20, 9.7e-21])
+@pytest.mark.parametrize(
+    "tiny", [7.873971570789525e-19, 8.098510160219618e-19, 1.2551272886980569e-19]
+)
 def test_the_slack_is_what_the_deltas_leave_rounded_down(tiny):
     """Of deltas of very different sizes, whose rest is no double, nothing is rounded up."""
     search = _Search([gaussian(1.0), gaussian(1.0)], np.array([4.0, 3.0]), 1.0, 1e-6)
@@ -174,6 +176,7 @@ def test_the_slack_is_what_the_deltas_leave_rounded_down(tiny):
     search.known["optimal"] = Found(np.array([0.1, 0.1]), deltas, 1e-7, 1.0)
     parts = search._optimal()
     left = Fraction(1e-6) - 4 * Fraction(1e-7) - 3 * Fraction(tiny)
+    assert Fraction(float(left)) > left
     assert parts.slack <= left < math.nextafter(parts.slack, 1.0)
 
 
