@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.accounting import advanced_heterogeneous, calibrate, divide
+from dither.accounting.comparing import shares_by_every_theorem
 from dither.accounting.dividing import _Search
 from dither.accounting.least import Found
 from dither.errors import ArgumentError
-from dither.privacy import approximate, compose
+from dither.privacy import approximate, compose, gdp
+from dither.privacy.loss import promised
 
 
 def laplace(weight):
@@ -166,7 +169,9 @@ def test_refusals(arguments, message):
         divide(given.pop("errors"), **given)
 
 
-@pytest.mark.parametrize("tiny", [1.1e-19, 2.3e-20, 3.7e-18, 4.9e-19, 7.1e-20, 9.7e-21])
+@pytest.mark.parametrize(
+    "tiny", [7.873971570789525e-19, 8.098510160219618e-19, 1.2551272886980569e-19]
+)
 def test_the_slack_is_what_the_deltas_leave_rounded_down(tiny):
     """Of deltas of very different sizes, whose rest is no double, nothing is rounded up."""
     search = _Search([gaussian(1.0), gaussian(1.0)], np.array([4.0, 3.0]), 1.0, 1e-6)
@@ -174,12 +179,27 @@ def test_the_slack_is_what_the_deltas_leave_rounded_down(tiny):
     search.known["optimal"] = Found(np.array([0.1, 0.1]), deltas, 1e-7, 1.0)
     parts = search._optimal()
     left = Fraction(1e-6) - 4 * Fraction(1e-7) - 3 * Fraction(tiny)
+    assert Fraction(float(left)) > left
     assert parts.slack <= left < math.nextafter(parts.slack, 1.0)
 
 
 def test_a_promise_between_two_doubles_is_rounded_down():
-    """What is promised as a fraction is kept as one."""
+    """What is promised as a fraction is kept as one; a double is taken as it is."""
     tenth = Fraction(1, 10)
     assert Fraction(float(tenth)) > tenth
-    parts = divide([laplace(1.0)] * 2, epsilon=tenth, delta=0.0)
-    assert sum(Fraction(e) for e in parts.epsilons) <= tenth
+    read = promised("epsilon", tenth, low=0, high=1)
+    assert Fraction(read) < tenth < Fraction(math.nextafter(read, 1.0))
+    assert promised("epsilon", 0.1, low=0, high=1) == 0.1
+    shares = shares_by_every_theorem(tenth, 1, 1e-6)
+    assert all(Fraction(row.value) <= tenth for row in shares.rows if row.theorem == "basic")
+
+
+def test_slacks_add_up_to_no_less_than_their_sum():
+    """The chances of cut samples, added in any way."""
+    base = gdp(1.0)
+    for i in range(1, 40):
+        parts = [replace(base, slack=1e-3 / 7 / i), replace(base, slack=1e-5 / 3 / i)]
+        exact = sum(Fraction(part.slack) for part in parts)
+        assert Fraction((parts[0] + parts[1]).slack) >= exact
+        assert Fraction(compose(*parts).slack) >= exact
+        assert Fraction((i * parts[0]).slack) >= i * Fraction(parts[0].slack)
