@@ -136,12 +136,18 @@ def _measurements(priced: Priced) -> list[dict[str, Any]]:
                 "step": str(measurement.step),
                 "lower": measurement.lower,
                 "upper": measurement.upper,
+                "parts": measurement.parts,
+            }
+        if isinstance(measurement, Leaves):
+            entry |= {
+                "width": measurement.width,
+                "bins": measurement.bins,
+                "within": measurement.within,
             }
         if isinstance(measurement, Total):
             entry |= {
                 "centre": measurement.centre,
                 "square_centre": measurement.square_centre,
-                "parts": measurement.parts,
             }
         levels = priced.trees[i].levels if i in priced.trees else 1
         entry |= {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from dither.mechanisms import (
     variance_interval,
 )
 from dither.mechanisms.quantile_tree import QuantileTree
+from dither.mechanisms.refined_quantiles import RefinedQuantiles
 from dither.plan.recipes import (
     Linear,
     MeanRecipe,
@@ -35,7 +36,7 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 
-__all__ = ["Estimate", "Measured", "estimate"]
+__all__ = ["Estimate", "Measured", "estimate", "refined"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,6 +60,16 @@ class Measured:
     values: dict[int, Any]
     noises: dict[int, AdditiveNoise | None]
     trees: dict[int, QuantileTree]
+
+
+class _Noised(Protocol):
+    """Noises and trees by measurement, as a priced plan and its measurements have them."""
+
+    @property
+    def noises(self) -> dict[int, AdditiveNoise | None]: ...
+
+    @property
+    def trees(self) -> dict[int, QuantileTree]: ...
 
 
 def estimate(
@@ -164,10 +175,31 @@ def _bessel(count: Floats) -> Floats:
     return np.asarray(n / (n - 1))
 
 
+def refined(
+    recipe: QuantileRecipe, priced: _Noised
+) -> tuple[int, RefinedQuantiles, tuple[AdditiveNoise, AdditiveNoise]]:
+    """The first of two histograms, the layout of both, and their noises."""
+    assert recipe.below is not None
+    top, below = priced.trees[recipe.leaves], priced.trees[recipe.below]
+    bins = -(
+        -int((recipe.upper - recipe.lower) / recipe.step + 1) // int(recipe.width / recipe.step)
+    )
+    first, second = priced.noises[recipe.leaves], priced.noises[recipe.below]
+    assert first is not None
+    assert second is not None
+    return recipe.leaves, RefinedQuantiles(top, below, bins), (first, second)
+
+
 def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> Estimate:
-    tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
-    assert noise is not None
-    found = tree.quantiles(measured.values[recipe.leaves], [float(recipe.q)], noise, confidence)
+    qs, noisy = [float(recipe.q)], measured.values[recipe.leaves]
+    if recipe.below is None:
+        tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
+        assert noise is not None
+        found = tree.quantiles(noisy, qs, noise, confidence, recipe.parts)
+    else:
+        _, layout, noises = refined(recipe, measured)
+        opened = measured.values[recipe.below]
+        found = layout.quantiles(noisy, opened, qs, noises, confidence, recipe.parts)
     value, first, last = (part[:, 0] for part in (found.value, found.lower, found.upper))
     start, end, width, step = (
         float(x) for x in (recipe.lower, recipe.upper, recipe.width, recipe.step)
@@ -178,7 +210,11 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
         value = start + step * np.maximum(np.ceil(value) - 1, 0)
     else:
         value = start + width * value - step / 2
-    return Estimate(np.clip(value, lower, upper), lower, upper)
+    value = np.clip(value, lower, upper)
+    if not recipe.exact:
+        # Values were rounded to the nearest multiple of the step.
+        lower, upper = np.maximum(lower - step / 2, start), np.minimum(upper + step / 2, end)
+    return Estimate(value, lower, upper)
 
 
 def _ratio(recipe: RatioRecipe, measured: Measured, confidence: float) -> Estimate:

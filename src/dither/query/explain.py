@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import sqrt
 
+from dither.mechanisms.refined_quantiles import OPEN
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.expressions import Bin, Column
@@ -143,8 +144,8 @@ def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
         facts.append(("bounds", _bounds(infer(operand, scope), measurement.step) + spaced))
         if isinstance(measurement, jb.Total):
             scale = measurement.step**2 if measurement.square else measurement.step
-            scale /= measurement.parts
             named = spaced + "²" if spaced and measurement.square else spaced
+        scale /= measurement.parts
     if plan.public_size and isinstance(measurement, jb.Rows):
         facts.append(("public", "no noise, no cost"))
         return Node(f"measurement {i + 1}: count of rows", tuple(facts))
@@ -158,6 +159,14 @@ def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
             facts.append(
                 ("tree", f"{shape}, each node split in {tree.branching}; each is paid for")
             )
+            if isinstance(measurement, jb.Leaves) and measurement.within:
+                facts.append(
+                    (
+                        "read",
+                        f"only the at most {OPEN} trees in which the coarser histogram, measured "
+                        "first, leaves a quantile; all are paid for",
+                    )
+                )
         law = share.mechanism.parameters()["mechanism"]
         spread = f"{short(sqrt(share.mechanism.variance) * scale)}{named}"
         each = " in every node" if tree is not None else " in every group" if plan.job.keys else ""
@@ -204,8 +213,8 @@ def _sources(recipe: Recipe) -> str:
             used = [total, count]
         case VarianceRecipe(total=total, square=square, count=count):
             used = [total, square, count]
-        case QuantileRecipe(leaves=leaves):
-            used = [leaves]
+        case QuantileRecipe(leaves=leaves, below=below):
+            used = [leaves] if below is None else [leaves, below]
         case RatioRecipe(numerator=top, denominator=bottom):
             used = [i for i, _ in (*top.terms, *bottom.terms)]
         case _:

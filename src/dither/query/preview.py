@@ -18,6 +18,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.mechanisms import smallest_epsilon
+from dither.mechanisms.refined_quantiles import FIRST
 from dither.numeric import check_confidence
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
@@ -178,12 +179,20 @@ def _quantile_widths(
 ) -> tuple[float, ...]:
     tree, noise = priced.trees[recipe.leaves], priced.noises[recipe.leaves]
     assert noise is not None
-    ranks = tree.half_widths([float(recipe.q)], noise, confidence)[0]
+    q, span = float(recipe.q), float(recipe.upper - recipe.lower)
+    leaf = float(recipe.width)
+    if recipe.below is not None:
+        confidence = 1 - FIRST * (1 - confidence)
+        # Values spread evenly leave many stretches open, unless there are very many of them.
+        leaf *= priced.trees[recipe.below].bins
+    ranks = tree.half_widths([q], noise, confidence)[0] / recipe.parts + max(q, 1 - q)
     # At the ends the rank is known, but the quantile next to them is not.
-    edge = int(min(max(round(float(recipe.q) * tree.bins), 1), max(tree.bins - 1, 1)))
+    edge = int(min(max(round(q * tree.bins), 1), max(tree.bins - 1, 1)))
     rank = ranks[edge] if np.isfinite(ranks[edge]) else np.inf
-    half = (rank / n * tree.bins + 1) * float(recipe.width)
-    return tuple(float(w) for w in np.minimum(half, float(recipe.upper - recipe.lower) / 2))
+    half = (rank / n * tree.bins + 1) * leaf
+    if not recipe.exact:
+        half = half + float(recipe.step) / 2
+    return tuple(float(w) for w in np.minimum(half, span / 2))
 
 
 def _hypothetical(measurement: Measurement, n: Any, recipe: Recipe) -> Any:

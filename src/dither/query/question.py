@@ -244,7 +244,7 @@ class Question:
         try:
             nobody = Charged(0, "0" * 64, False, None)
             certificate = self._certificate(priced, confidence, request, nobody)
-            stored = answer_of(priced, no_groups(priced), confidence, certificate)
+            stored = answer_of(priced, no_groups(priced, confidence), confidence, certificate)
             for text in (self.sql, json.dumps(stored, ensure_ascii=False)):
                 text.encode("utf-8")
             release = Release(stored)
@@ -263,7 +263,7 @@ class Question:
     ) -> dict[str, Any]:
         """Run what was charged for: exact integers come in, and leave with noise."""
         answer = self._desk.engine.run(self._plan.job, self._plan.schema, secrets.token_bytes(32))
-        noisy = add_noise(priced, answer)
+        noisy = add_noise(priced, answer, confidence)
         del answer
         certificate = self._certificate(priced, confidence, request, charged)
         return answer_of(priced, noisy, confidence, certificate)

@@ -59,8 +59,12 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
             what = f"({show(x)} - {number(measurement.centre * measurement.step)})"
             plain = show(x) if measurement.centre == 0 else what
             return f"sum of {what}²" if square else f"sum of {plain}"
-        case jb.Leaves(operand=x, bins=bins):
+        case jb.Leaves(operand=x, bins=bins, within=0):
             return f"histogram of {show(x)} in {bins:,} bins, as a tree"
+        case jb.Leaves(operand=x, bins=bins, within=within):
+            return (
+                f"histogram of {show(x)} in {bins:,} bins, as a tree over each {within:,} of them"
+            )
     raise TypeError(type(measurement).__name__)
 
 
