@@ -58,6 +58,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, Self
 
+from dither._format import remaining
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError, BudgetError
 from dither.numeric import log_upper, sqrt_upper
@@ -124,7 +125,7 @@ class _Sum:
         """
         if not self.admits(amount, delta):
             raise BudgetError(
-                f"the charge does not fit: {float(self.cap - self.spent):.6g} of the filter's "
+                f"the charge does not fit: {remaining(self.cap - self.spent, 6)} of the filter's "
                 "sum is left"
             )
         return replace(self, spent=self.spent + self._cost(Fraction(amount)))

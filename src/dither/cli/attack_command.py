@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dither._format import loss_text
 from dither.cli.attack_differencing import differencing
 from dither.cli.attack_linkage import linkage
 from dither.cli.attack_membership import membership
@@ -301,7 +302,7 @@ def _private(epsilon: Fraction, queries: int) -> Release:
     return private(
         lambda answers: answers + discrete_laplace(scale, len(answers)),
         queries * privacy.discrete_laplace(float(scale)),
-        name=f"private, ε = {float(epsilon):g}",
+        name=f"private, ε = {loss_text(epsilon, 6)}",
         sigma=math.sqrt(2.0) * float(scale),
         outliers=True,
     )

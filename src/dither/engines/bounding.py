@@ -118,9 +118,8 @@ class JobQuery:
         present = exp.Not(this=exp.Is(this=leaf.copy(), expression=exp.Null()))
         columns = [*self._key_columns(), leaf]
         if self._job.unit is None:
-            found = exp.select(*columns, exp.Count(this=exp.Star())).from_(
-                rows.subquery("rows", copy=False)
-            )
+            count = times(exp.Count(this=exp.Star()), measurement.parts)
+            found = exp.select(*columns, count).from_(rows.subquery("rows", copy=False))
             return found.where(present, copy=False).group_by(
                 *(c.copy() for c in columns), copy=False
             )

@@ -86,9 +86,13 @@ class Build:
             ):
                 return self._mean(operand, weight)
             case ag.Ratio(numerator=top, denominator=bottom):
+                over = self._linear(top, weight / 2, alone=True)
+                under = self._linear(bottom, weight / 2, alone=True)
+                # Rows with a value are some of the rows, and a unit has one at least.
+                part = isinstance(bottom, ag.Count) and not isinstance(top, ag.Sum)
+                positive = over.lower == 0 and under.lower == 0
                 return RatioRecipe(
-                    self._linear(top, weight / 2, alone=True),
-                    self._linear(bottom, weight / 2, alone=True),
+                    over, under, Fraction(0) if positive else None, Fraction(1) if part else None
                 )
         return self._linear(aggregate, weight)
 

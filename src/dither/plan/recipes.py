@@ -73,7 +73,9 @@ class QuantileRecipe(Recipe):
 
 @dataclass(frozen=True, slots=True)
 class RatioRecipe(Recipe):
-    """One linear recipe over another."""
+    """One linear recipe over another; what is known to hold the true ratio, where something is."""
 
     numerator: Linear
     denominator: Linear
+    lower: Fraction | None = None
+    upper: Fraction | None = None

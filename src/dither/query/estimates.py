@@ -96,7 +96,7 @@ def estimate(
         case QuantileRecipe():
             return _quantile(recipe, measured, confidence)
         case RatioRecipe():
-            return _ratio(recipe, measured, confidence)
+            return _ratio(recipe, measured, confidence, clip)
     raise TypeError(type(recipe).__name__)
 
 
@@ -111,9 +111,10 @@ def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -
     width = half_width(terms, confidence) if terms else np.zeros(1)
     lower, upper = value - width, value + width
     if clip and recipe.lower is not None:
-        # The value is left as it is, so that sums over groups stay unbiased.
-        lower = np.maximum(lower, np.minimum(value, float(recipe.lower)))
-        upper = np.maximum(upper, float(recipe.lower))
+        # The value is left as it is, so that sums over groups stay unbiased; its interval is that
+        # of the value that people are shown.
+        inside = _within(value, lower, upper, float(recipe.lower), np.inf)
+        lower, upper = inside.lower, inside.upper
     return Estimate(value, lower, upper)
 
 
@@ -136,11 +137,7 @@ def _mean(recipe: MeanRecipe, measured: Measured, confidence: float, clip: bool)
         return Estimate(value, lower, upper)
     low, high = float(recipe.lower), float(recipe.upper)
     # Where the noisy count is not above 0 nothing is known, and the middle is as good as any.
-    value = np.clip(np.where(np.isnan(value), (low + high) / 2, value), low, high)
-    lower, upper = (
-        np.clip(np.nan_to_num(e, nan=n), low, high) for e, n in ((lower, low), (upper, high))
-    )
-    return _around(value, lower, upper)
+    return _within(np.where(np.isnan(value), (low + high) / 2, value), lower, upper, low, high)
 
 
 def _variance(recipe: VarianceRecipe, measured: Measured, confidence: float) -> Estimate:
@@ -217,14 +214,33 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
     return Estimate(value, lower, upper)
 
 
-def _ratio(recipe: RatioRecipe, measured: Measured, confidence: float) -> Estimate:
+def _ratio(recipe: RatioRecipe, measured: Measured, confidence: float, clip: bool) -> Estimate:
     ((top, a),) = recipe.numerator.terms
     ((bottom, b),) = recipe.denominator.terms
     raw = _quotient(measured, top, bottom, confidence)
     scale = float(a / b)
-    return Estimate(scale * raw.value, scale * raw.lower, scale * raw.upper)
+    value, lower, upper = (scale * part for part in (raw.value, raw.lower, raw.upper))
+    if not clip:
+        return Estimate(value, lower, upper)
+    low = -np.inf if recipe.lower is None else float(recipe.lower)
+    high = np.inf if recipe.upper is None else float(recipe.upper)
+    return _within(value, lower, upper, low, high)
+
+
+def _within(value: Floats, lower: Floats, upper: Floats, low: float, high: float) -> Estimate:
+    """Value and interval moved to where the truth can lie, between ``low`` and ``high``.
+
+    Where the value is moved, its interval is widened by as much before it is cut: it then holds all
+    that it held, and does not look the surer for lying where nothing can be.
+    """
+    moved = np.clip(value, low, high)
+    shift = np.nan_to_num(moved - value)
+    lower = np.nan_to_num(lower, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+    upper = np.nan_to_num(upper, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    lower, upper = np.minimum(lower, lower + shift), np.maximum(upper, upper + shift)
+    return _around(moved, np.clip(lower, low, high), np.clip(upper, low, high))
 
 
 def _around(value: Floats, lower: Floats, upper: Floats) -> Estimate:
     """An interval that holds its value, whatever was cut off."""
-    return Estimate(value, np.minimum(lower, value), np.maximum(upper, value))
+    return Estimate(value, np.fmin(lower, value), np.fmax(upper, value))

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from dither._format import remaining
 from dither.engines.base import FAILED
 from dither.errors import (
     ArgumentError,
@@ -321,8 +322,8 @@ class Question:
         for delta in dict.fromkeys(deltas):
             best = largest_epsilon(lambda e, d=delta: fits(e, d), high=priced.epsilon)  # type: ignore[misc]
             if best is not None:
-                other = "" if delta == priced.delta else f" and delta = {float(delta):.3g}"
-                return f"The same query fits with epsilon = {float(best):g}{other}."
+                other = "" if delta == priced.delta else f" and delta = {remaining(delta)}"
+                return f"The same query fits with epsilon = {remaining(best, 6)}{other}."
         return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
 
     def _request(self, priced: Priced, confidence: float) -> str:
