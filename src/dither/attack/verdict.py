@@ -162,9 +162,9 @@ class Verdict:
         """How the controls that were played went, in a sentence; empty where none was."""
         said = []
         if self.control is not None:
-            said.append(f"{_percent(self.control.share)} of {self.bare}")
+            said.append(f"{percent(self.control.share)} of {self.bare}")
         if self.null is not None:
-            said.append(f"{_percent(self.null.share)} from a stranger's release")
+            said.append(f"{percent(self.null.share)} from a stranger's release")
         return f"Control{'s' * (len(said) > 1)}: {', '.join(said)}." if said else ""
 
     def plot(self, path: str | Path | None = None) -> Figure:

@@ -155,7 +155,9 @@ def _marks(
     moved = one.moved[there]
     if moved.any():
         where = (value[moved], at[moved]) if flat else (at[moved], value[moved])
-        axes.plot(*where, linestyle="none", marker=MOVED, color=INK, markersize=6, zorder=4)
+        axes.plot(
+            *where, linestyle="none", marker=MOVED, color=INK, markersize=6, zorder=4, clip_on=False
+        )
 
 
 def _line(axes: Axes, places: list[Any], one: Series, number: int, low: float, high: float) -> None:
@@ -175,7 +177,9 @@ def _line(axes: Axes, places: list[Any], one: Series, number: int, low: float, h
     at = np.flatnonzero(one.moved)
     if at.size:
         where = [places[i] for i in at]
-        axes.plot(where, one.value[at], linestyle="none", marker=MOVED, color=INK, zorder=4)
+        axes.plot(
+            where, one.value[at], linestyle="none", marker=MOVED, color=INK, zorder=4, clip_on=False
+        )
 
 
 def _runs(places: list[Any], value: Floats) -> list[slice]:
