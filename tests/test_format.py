@@ -22,7 +22,7 @@ positive = st.fractions(F(1, 10**30), 10**12)
 
 @given(positive, st.integers(2, 8))
 def test_losses_are_rounded_up_and_what_remains_down(value, digits):
-    """Never below, and never above, the exact number; off by less than one unit in the last place."""
+    """Never below, never above the exact number; off by less than one in the last digit."""
     up, down = fmt.loss_text(value, digits), fmt.remaining(value, digits)
     assert read(down) <= value <= read(up)
     assert read(up) - read(down) <= value * F(10) ** (1 - digits) * F(101, 100)
