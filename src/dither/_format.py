@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 
 __all__ = [
+    "argument_text",
     "at_least",
     "cost_text",
     "half_width",
@@ -41,6 +42,17 @@ def loss_text(value: Real | None, digits: int = 4) -> str:
     ('1,235,000', '10,000')
     """
     return _rounded(value, digits, ROUND_CEILING)
+
+
+def argument_text(value: Real) -> str:
+    """A loss as an argument in the description of what it is a loss of: six digits, rounded up.
+
+    Examples
+    --------
+    >>> argument_text(1 / 3), argument_text(1234567.0), argument_text(1.0)
+    ('0.333334', '1234570', '1')
+    """
+    return loss_text(value, 6).replace(",", "")
 
 
 def remaining(value: Real | None, digits: int = 4) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dither._format import loss_text
+from dither._format import level, loss_text
 from dither.cli.attack_differencing import differencing
 from dither.cli.attack_linkage import linkage
 from dither.cli.attack_membership import membership
@@ -331,7 +331,7 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
         "",
         f"{_attacks(verdicts)}; {len(first.score.hits)} run{'s' * (len(first.score.hits) > 1)} of "
         f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
-        f"{_share(first.prior)}. Intervals are nominal, at {100 * first.confidence:g} %.",
+        f"{_share(first.prior)}. Intervals are nominal, at {level(first.confidence)}.",
     ]
     controls = [v.control.share for v in verdicts if v.control is not None]
     nulls = [v.null.share for v in verdicts if v.null is not None]

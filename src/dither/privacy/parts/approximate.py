@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dither._format import argument_text
 from dither.errors import ArgumentError
 from dither.privacy.parts.part import Part, gdp_of_pure
 from dither.privacy.terms import AtomTerm, Term
@@ -55,5 +56,5 @@ class Approximate(Part):
     def describe(self) -> str:
         """As written."""
         if self.delta == 0:
-            return f"pure({self.epsilon:g})"
-        return f"approximate({self.epsilon:g}, {self.delta:g})"
+            return f"pure({argument_text(self.epsilon)})"
+        return f"approximate({argument_text(self.epsilon)}, {argument_text(self.delta)})"
