@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -212,3 +213,19 @@ def test_sums_beyond_64_bits_are_exact():
         found = engine.run(small_job([wanted], 1, 1), schema, KEY)
     assert found.values[0].tolist() == [50 * 2**62 - 1225]
     assert found.values[0].dtype == object
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_stretches_are_the_sums_of_their_leaves(unit):
+    """A histogram that a finer one contains is not asked for, and is what it would have been."""
+    rows = range(400)
+    table = pl.DataFrame({"u": [i % 7 for i in rows], "g": 0, "x": [i * i % 101 for i in rows]})
+    fine = Leaves(Column("t", "x"), Fraction(1), 0, 100, 1, 101, parts=64, within=8)
+    with DuckDBEngine({"t": table}) as engine:
+        jobs_ = [
+            replace(small_job(wanted, 1, 3), unit=Column("t", "u") if unit else None)
+            for wanted in ([fine.above, fine], [fine.above])
+        ]
+        together, alone = (engine.run(job, SMALL, KEY).values[0] for job in jobs_)
+    assert together.tolist() == alone.tolist()
+    assert together.dense().sum() == (7 * 3 if unit else 400) * 64

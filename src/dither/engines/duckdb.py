@@ -351,13 +351,18 @@ class DuckDBEngine:
         values: dict[int, Any] = {}
         column = width
         for place, measurement in enumerate(job.measurements):
-            if isinstance(measurement, Leaves):
+            if place in histograms:
+                assert isinstance(measurement, Leaves)
                 take = partial(_histogram, places=places, bins=measurement.bins)
                 values[place] = self._execute(histograms[place], take)
-            else:
+            elif not isinstance(measurement, Leaves):
                 kind = _dtype(job, measurement)
                 values[place] = np.array([row[column] for row in rows], dtype=kind)
                 column += 1
+        for place, fine in _summed(job).items():
+            leaves = job.measurements[fine]
+            assert isinstance(leaves, Leaves)
+            values[place] = values[fine].coarser(leaves.within)
         return Answer([query.key_of(row[:width]) for row in rows], values)
 
     def prepare(self, job: Job, schema: Schema) -> None:
@@ -420,7 +425,7 @@ class DuckDBEngine:
         histograms = {
             place: query.leaves(m).sql(dialect="duckdb")
             for place, m in enumerate(job.measurements)
-            if isinstance(m, Leaves)
+            if isinstance(m, Leaves) and place not in _summed(job)
         }
         return query, query.sums().sql(dialect="duckdb"), histograms
 
@@ -461,6 +466,16 @@ class DuckDBEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _summed(job: Job) -> dict[int, int]:
+    """Histograms that need no query, each with the finer one that it is a sum of."""
+    fine = {
+        m.above: place
+        for place, m in enumerate(job.measurements)
+        if isinstance(m, Leaves) and m.within
+    }
+    return {place: fine[m] for place, m in enumerate(job.measurements) if m in fine}
 
 
 def _dtype(job: Job, measurement: Measurement) -> type[np.int64] | type[np.object_]:

@@ -186,10 +186,9 @@ class Build:
         if bins <= ONE_TREE:
             first, below = self.measure(leaves, weight), None
         else:
-            within = -(-bins // STRETCHES)
-            top = replace(leaves, width=width * within, bins=-(-bins // within))
-            first = self.measure(top, weight * (1 - BELOW))
-            below = self.measure(replace(leaves, within=within), weight * BELOW)
+            fine = replace(leaves, within=-(-bins // STRETCHES))
+            first = self.measure(fine.above, weight * (1 - BELOW))
+            below = self.measure(fine, weight * BELOW)
         return QuantileRecipe(
             leaves=first,
             below=below,

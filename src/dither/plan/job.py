@@ -19,7 +19,7 @@ rows and on that key alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -148,6 +148,12 @@ class Leaves(Measurement):
     parts: int = 1
     within: int = 0
 
+    @property
+    def above(self) -> Leaves:
+        """Where ``within`` is not 0: the histogram of the stretches."""
+        width, bins = self.width * self.within, -(-self.bins // self.within)
+        return replace(self, width=width, bins=bins, within=0)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
@@ -240,6 +246,20 @@ class Histogram:
         found = np.zeros((len(group), size), dtype=np.int64)
         found[row, self.places[place] - start[row]] = self.counts[place]
         return found
+
+    def coarser(self, size: int) -> Histogram:
+        """The histogram of stretches of so many leaves.
+
+        Examples
+        --------
+        >>> Histogram(1, 5, np.array([0, 1, 4]), np.array([5, 6, 7])).coarser(2).dense().tolist()
+        [[11, 0, 7]]
+        """
+        bins = -(-self.bins // size)
+        group, leaf = np.divmod(self.places, self.bins)
+        places, first = np.unique(group * bins + leaf // size, return_index=True)
+        counts = np.add.reduceat(self.counts, first) if first.size else self.counts
+        return Histogram(self.groups, bins, places, counts)
 
     def tolist(self) -> list[list[int]]:
         """All counts as lists, for people and tests."""
