@@ -77,9 +77,10 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     groups, rows = certificate["max_groups"], certificate["max_rows"]
     in_groups = f"{groups} groups" if groups > 1 else "1 group"
     of_rows = f"{rows} rows" if rows > 1 else "1 row"
+    each = " in each" if groups > 1 else ""
     return (
-        f"one {certificate['unit']} counts in at most {in_groups}, with {of_rows}"
-        f"{' in each' if groups > 1 else ''}: where it has more, counts and sums are too low"
+        f"one {certificate['unit']} counts in at most {in_groups}, with {of_rows}{each}: where it "
+        "has more, counts and sums are too low, and its rows weigh less in means and quantiles"
     )
 
 
