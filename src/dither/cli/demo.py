@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dither._format import interval, loss_text
+from dither._format import half_width, interval, loss_text
 from dither.cli.demo_attack import Attack, attack, best_odds
 from dither.cli.demo_data import RATINGS, at, clear, fill, survey
 from dither.cli.ledger_command import show
@@ -128,7 +128,9 @@ class Story:
         for name in found.widths:
             table.add_column(name, justify="right")
         for i, size in enumerate(found.sizes):
-            table.add_row(f"{size:,}", *(f"± {widths[i]:.2g}" for widths in found.widths.values()))
+            table.add_row(
+                f"{size:,}", *(f"± {half_width(widths[i])}" for widths in found.widths.values())
+            )
         self.show(table)
         enough = question.budget_for({"affair_pct": 1}, size=1_000)
         self.say(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dither._format import level
+from dither._format import half_width, level
 from dither.errors import ArgumentError, nearest
 from dither.plots.canvas import COLOURS, INK, MARKERS, WIDTH, finish, new_figure, short, tidy
 from dither.plots.captions import foot_line, with_unit
@@ -114,7 +114,7 @@ def _panel(axes: Axes, sizes: Sequence[int], curve: Sequence[float | None], numb
     )
     for size, width in points:
         axes.annotate(
-            short(float(f"{width:.2g}")),
+            half_width(width),
             (size, width),
             xytext=(0, 8),
             textcoords="offset points",
