@@ -102,18 +102,26 @@ def cost_text(epsilon: Real | None, delta: Real | None = None) -> str:
     return f"ε = {loss_text(epsilon)}" + (f", δ = {loss_text(delta)}" if delta else "")
 
 
-def percent(share: Real, digits: int = 3) -> str:
+def percent(share: Real, places: int = 1) -> str:
     """A share as a percentage, to the nearest; what is not quite all or nothing never says so.
 
     Examples
     --------
-    >>> percent(Fraction(2, 3)), percent(1), percent(0.999999), percent(1e-9), percent(0.05)
-    ('66.7 %', '100 %', '> 99.9 %', '1e-7 %', '5 %')
+    >>> percent(Fraction(2, 3)), percent(0.25), percent(1), percent(0.0)
+    ('66.7 %', '25.0 %', '100 %', '0 %')
+    >>> percent(0.999999), percent(1e-9)
+    ('> 99.9 %', '< 0.1 %')
     """
-    text = number_text(100 * _exact(share), digits)
-    if text == "100" and share < 1:
-        return f"> {remaining(100 * _exact(share), digits)} %"
-    return f"{text} %"
+    hundred = 100 * _exact(share)
+    if hundred in (0, 100):
+        return f"{hundred} %"
+    quantum = Fraction(1, 10**places)
+    rounded = round(hundred / quantum) * quantum
+    if rounded == 0 and hundred > 0:
+        return f"< {_fixed(quantum, quantum)} %"
+    if rounded == 100 and hundred < 100:
+        return f"> {_fixed(100 - quantum, quantum)} %"
+    return f"{_fixed(rounded, quantum)} %"
 
 
 def level(confidence: float) -> str:
