@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction as F
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import _format as fmt
@@ -20,6 +20,7 @@ def read(text: str) -> F:
 positive = st.fractions(F(1, 10**30), 10**12)
 
 
+@settings(deadline=None)
 @given(positive, st.integers(2, 8))
 def test_losses_are_rounded_up_and_what_remains_down(value, digits):
     """Never below, never above the exact number; off by less than one in the last digit."""
@@ -39,6 +40,7 @@ def test_a_third_is_told_alike_everywhere():
 finite = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
 
+@settings(deadline=None)
 @given(st.tuples(finite, finite, finite), st.booleans())
 def test_what_is_shown_of_an_interval_holds_it(numbers, whole):
     """Ends go outwards, the value lies inside, and no half-width is below the true one."""
