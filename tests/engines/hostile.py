@@ -354,7 +354,9 @@ def measurements(draw, operands, leaves: bool = True):
     bins = (upper - lower) // width + 1
     choices = [Rows(), Units(), Values(operand), total]
     if leaves:
-        choices.append(Leaves(operand, step, lower, upper, width, bins))
+        choices.append(
+            Leaves(operand, step, lower, upper, width, bins, draw(st.sampled_from([1, 3, 1024])))
+        )
     return draw(st.sampled_from(choices))
 
 

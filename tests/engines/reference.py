@@ -1,16 +1,18 @@
 """What a job means, in plain Python, row by row: the engine is held against it.
 
 Written from the docstrings of ``dither.plan.job`` and ``dither.plan.expressions`` alone. Values
-are as they are until a measurement clamps them. It covers
-everything but the choice by keyed hash, so it is asked only where nothing has to be chosen.
+are as they are until a measurement clamps them. It covers everything but the choice of groups by
+keyed hash, so it is asked only where none has to be chosen.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections import Counter, defaultdict
+from bisect import bisect_left
+from collections import defaultdict
 from fractions import Fraction
+from itertools import pairwise
 
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
@@ -285,7 +287,7 @@ def _share(measurement, rows, max_rows: int, evaluate: Evaluator):
         case Total():
             return _total(measurement, rows, max_rows, evaluate)
         case Leaves():
-            found = Counter(
+            numbers = sorted(
                 (
                     lattice(v, measurement.step, measurement.lower, measurement.upper)
                     - measurement.lower
@@ -294,8 +296,12 @@ def _share(measurement, rows, max_rows: int, evaluate: Evaluator):
                 for row in rows
                 if (v := evaluate(measurement.operand, row)) is not None
             )
-            assert found.total() <= max_rows, "the choice by hash is not modelled"
-            return [found[i] for i in range(measurement.bins)]
+            r, parts = len(numbers), measurement.parts
+            below = [bisect_left(numbers, i) for i in range(measurement.bins + 1)]
+            if r > max_rows:
+                below = [n * max_rows * parts // r for n in below]
+                parts = 1
+            return [parts * (b - a) for a, b in pairwise(below)]
     raise TypeError(type(measurement).__name__)
 
 

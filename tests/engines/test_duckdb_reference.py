@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
 from dither.errors import PolicyError
+from dither.plan.job import Histogram
 from dither.plan.schema import Schema
 from engines.hostile import LABS, SCHEMA, VISITS, Swapped, jobs, stored, tables
 from engines.reference import answer
@@ -34,7 +34,8 @@ swapped = cache(Swapped)
 def by_group(found) -> dict:
     """An answer as the reference gives it."""
     return {
-        key: [found.values[place][row].tolist() if isinstance(found.values[place][row], np.ndarray)
+        key: [found.values[place].dense()[row].tolist()
+              if isinstance(found.values[place], Histogram)
               else int(found.values[place][row]) for place in sorted(found.values)]
         for row, key in enumerate(found.keys)
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
 from dither.plan.expressions import Column
-from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units, Values
+from dither.plan.job import GroupKey, Histogram, Job, Leaves, Rows, Total, Units, Values
 from dither.plan.kinds import Kind
 from dither.plan.relations import Scan
 from dither.plan.schema import ColumnFacts, Schema, Table
@@ -34,7 +35,8 @@ def run(rows, job, key: bytes = KEY):
 def flat(found) -> Counter:
     """An answer with one integer for each group, measurement and leaf."""
     cells: Counter = Counter()
-    for place, array in found.values.items():
+    for place, values in found.values.items():
+        array = values.dense() if isinstance(values, Histogram) else values
         for key, value in zip(found.keys, array, strict=True):
             for leaf, number in enumerate(np.atleast_1d(value).tolist()):
                 cells[key, place, leaf] = int(number)
@@ -79,10 +81,11 @@ def test_one_unit_stays_within_its_bounds(rows, job):
         most = {
             Rows: job.max_rows,
             Values: job.max_rows,
-            Leaves: job.max_rows,
             Units: 1,
         }.get(type(measurement))
-        if most is None:
+        if isinstance(measurement, Leaves):
+            most = job.max_rows * measurement.parts
+        elif most is None:
             assert isinstance(measurement, Total)
             most = measurement.magnitude * job.max_rows
         assert all(number <= most for number in cells.values())
@@ -127,6 +130,34 @@ def test_a_million_rows_of_one_user_count_as_few():
     assert found.values[3].tolist() == [[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]]
 
 
+def test_leaves_count_every_row_of_a_unit_alike():
+    """Seven rows of which three may count, in parts: nothing is drawn, and nothing is lost.
+
+    Each leaf has its rows' share, 3/7 of its rows times the parts, but for one part up or down.
+    """
+    table = pl.DataFrame({"u": [1] * 7 + [2], "g": 0, "x": [0, 0, 0, 1, 2, 2, 3, 3]})
+    leaves = Leaves(Column("t", "x"), Fraction(1), 0, 3, 1, 4, parts=1024)
+    with DuckDBEngine({"t": table}) as engine:
+        runs = [
+            engine.run(small_job([leaves], 1, 3), SMALL, key).values[0].tolist()
+            for key in (KEY, KEY[::-1])
+        ]
+    assert runs[0] == runs[1] == [[1316, 439, 878, 439 + 1024]]
+    assert sum(runs[0][0]) == (3 + 1) * 1024
+
+
+def test_a_unit_with_more_rows_than_parts_keeps_its_weight():
+    """A hundred rows in a hundred leaves, counted as one row of eight parts: eight parts arrive."""
+    table = pl.DataFrame({"u": [1] * 100, "g": 0, "x": list(range(100))})
+    leaves = Leaves(Column("t", "x"), Fraction(1), 0, 100, 1, 101, parts=8)
+    coarse = Leaves(Column("t", "x"), Fraction(1), 0, 100, 25, 5, parts=8)
+    with DuckDBEngine({"t": table}) as engine:
+        found = engine.run(small_job([leaves, coarse], 1, 1), SMALL, KEY)
+    fine = found.values[0].dense()[0]
+    assert fine.sum() == 8
+    assert fine[:100].reshape(4, 25).sum(axis=1).tolist() == found.values[1].dense()[0, :4].tolist()
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_sum_is_scaled_down_towards_zero(sign):
     """Seven rows of which three may count: s * 3 / 7, cut towards zero on either side."""
@@ -164,22 +195,6 @@ def test_groups_are_chosen_evenly_and_afresh_for_each_key():
                 assert all(abs(n - 500) < 117 for n in found.values())
 
 
-def test_sampled_leaves_are_even():
-    """Of a unit's rows, those that count are chosen evenly.
-
-    2,000 users with one row in each of four leaves, two kept: mean 1,000, deviation 22.4.
-    """
-    users = 2000
-    table = pl.DataFrame(
-        {"u": [u for u in range(users) for _ in range(4)], "g": 0, "x": [0, 1, 2, 3] * users}
-    )
-    leaves = Leaves(Column("t", "x"), Fraction(1), 0, 3, 1, 4)
-    with DuckDBEngine({"t": table}) as engine:
-        found = engine.run(small_job([leaves], 1, 2), SMALL, KEY).values[0][0]
-    assert found.sum() == 2 * users
-    assert all(abs(n - 1000) < 135 for n in found.tolist())
-
-
 def test_rows_with_another_key_are_gone_before_bounding():
     """A user with many rows outside the public keys loses none of those inside."""
     table = pl.DataFrame({"u": [1] * 21, "g": list(range(21)), "x": [1] * 21})
@@ -198,3 +213,19 @@ def test_sums_beyond_64_bits_are_exact():
         found = engine.run(small_job([wanted], 1, 1), schema, KEY)
     assert found.values[0].tolist() == [50 * 2**62 - 1225]
     assert found.values[0].dtype == object
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_stretches_are_the_sums_of_their_leaves(unit):
+    """A histogram that a finer one contains is not asked for, and is what it would have been."""
+    rows = range(400)
+    table = pl.DataFrame({"u": [i % 7 for i in rows], "g": 0, "x": [i * i % 101 for i in rows]})
+    fine = Leaves(Column("t", "x"), Fraction(1), 0, 100, 1, 101, parts=64, within=8)
+    with DuckDBEngine({"t": table}) as engine:
+        jobs_ = [
+            replace(small_job(wanted, 1, 3), unit=Column("t", "u") if unit else None)
+            for wanted in ([fine.above, fine], [fine.above])
+        ]
+        together, alone = (engine.run(job, SMALL, KEY).values[0] for job in jobs_)
+    assert together.tolist() == alone.tolist()
+    assert together.dense().sum() == (7 * 3 if unit else 400) * 64

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from dither._format import loss_text, remaining
 from dither.accounting import BudgetFilter
-from dither.cli.ledger_command import _rounded, ledger
+from dither.cli.ledger_command import ledger
 from dither.ledger import Ledger
 from dither.privacy import Charge, Promise
 
@@ -155,11 +156,11 @@ def test_an_empty_ledger_shows(tmp_path: Path) -> None:
         (Fraction(0), "0", "0"),
         (Fraction(12), "12", "12"),
         (Fraction(1, 10**6), "1e-6", "1e-6"),
-        (Fraction(123456), "123500", "123400"),
-        (Fraction(10**9), "1e9", "1e9"),
+        (Fraction(123456), "123,500", "123,400"),
+        (Fraction(10**9), "1,000,000,000", "1,000,000,000"),
         (None, "∞", "∞"),
     ],
 )
 def test_amounts_are_never_flattered(amount: Fraction | None, up: str, down: str) -> None:
     """What is spent is rounded up and what remains down."""
-    assert (_rounded(amount), _rounded(amount, "ROUND_FLOOR")) == (up, down)
+    assert (loss_text(amount), remaining(amount)) == (up, down)

@@ -24,6 +24,7 @@ from dither.mechanisms import (
     QuantileTree,
     allocate,
 )
+from dither.mechanisms.refined_quantiles import RefinedQuantiles
 from dither.numeric import SimulatedWords
 
 DRAWS = 200_000
@@ -118,6 +119,40 @@ def test_quantile_tree():
     assert not refuted(*outputs(honest), float(epsilon), 0)
     mutant = DiscreteLaplace.for_loss(epsilon, l1=1)
     assert refuted(*outputs(mutant), float(epsilon), 0)
+
+
+def test_refined_quantiles():
+    """The tree of stretches and the trees below keep the sum of their losses.
+
+    The statistic is the sum of the scores of both paths to the changed leaf. Trees below that are
+    not charged are refuted, and so is noise in them of a third of its scale.
+    """
+    layout = RefinedQuantiles(QuantileTree(4, 2, 2), QuantileTree(4, 2, 2), 16)
+    first, second, repeat = F(1, 2), F(1), DRAWS // 4
+    top = DiscreteLaplace.for_loss(first, l1=2)
+    row = np.eye(16, dtype=np.int64)[9]
+
+    def outputs(below):
+        found = []
+        for present in (0, 1):
+            stretches = (row * present).reshape(4, 4)
+            counts = np.repeat(stretches.sum(axis=1)[None], repeat, axis=0)
+            noisy = layout.top.measure(counts, top)
+            opened = layout.measure(
+                noisy, lambda _, j, size, s=stretches: s[j], [0.5], (top, below), 0.5
+            )
+            score = sum(np.where(noisy[i][:, k] >= 1, 1, -1) for i, k in ((0, 1), (1, 2)))
+            at = opened.stretch == 2
+            inside = sum(np.where(opened.noisy[i][at, k] >= 1, 1, -1) for i, k in ((0, 0), (1, 1)))
+            score[opened.group[at]] += inside
+            found.append(score)
+        return found
+
+    honest = outputs(DiscreteLaplace.for_loss(second, l1=2))
+    assert not refuted(*honest, float(first + second), 0)
+    assert refuted(*honest, float(first), 0)
+    mutant = DiscreteLaplace.for_loss(3 * second, l1=2)
+    assert refuted(*outputs(mutant), float(first + second), 0)
 
 
 def test_whole_allocation():

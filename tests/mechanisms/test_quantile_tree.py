@@ -45,7 +45,7 @@ def test_estimate_is_least_squares(layout):
         for level in range(1, tree.levels + 1)
     ]
     expected = np.hstack(noisy) @ operator(tree).T
-    found = tree._cumulative(noisy)
+    found = tree.cumulative(noisy)
     np.testing.assert_allclose(found[:, :-1], expected[:, : tree.bins], atol=1e-9)
     np.testing.assert_allclose(found[:, -1], expected[:, -1], atol=1e-9)
 

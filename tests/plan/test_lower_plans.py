@@ -225,18 +225,21 @@ def test_the_lattice_covers_the_bounds():
     assert total.step <= F(1, 3) / 2**20
 
 
-def test_quantiles_have_at_most_4096_leaves():
-    """Wide ranges are binned; leaves cover every lattice point once."""
+def test_wide_ranges_are_cut_in_two_steps():
+    """512 stretches or fewer, then bins inside; both cover every lattice point once."""
     plan = plan_of(ag.Quantile(c("fee"), F(1, 2)))
-    leaves, recipe = plan.job.measurements[0], plan.recipes[0]
+    recipe = plan.recipes[0]
     assert isinstance(recipe, QuantileRecipe)
-    assert leaves.bins <= 4096
-    assert (
-        (leaves.bins - 1) * leaves.width
-        < leaves.upper - leaves.lower + 1
-        <= leaves.bins * leaves.width
-    )
-    assert recipe.width == leaves.width * leaves.step
+    top, below = plan.job.measurements
+    assert recipe.leaves == 0
+    assert recipe.below == 1
+    assert top.bins <= 512
+    assert top.width == below.width * below.within
+    assert recipe.width == below.width * below.step
+    for leaves in (top, below):
+        cells = leaves.upper - leaves.lower + 1
+        assert (leaves.bins - 1) * leaves.width < cells <= leaves.bins * leaves.width
+    assert plan.weights == (F(4, 5), F(1, 5))
 
 
 def test_constant_operands_are_summed_too():

@@ -25,8 +25,9 @@ def vectors(measurement, groups, max_groups, max_rows):
             low, high = measurement.ends
             one = [(n,) for n in range(min(0, low * max_rows), max(0, high * max_rows) + 1)]
         case Leaves():
-            ranges = [range(max_rows + 1)] * measurement.bins
-            one = [v for v in product(*ranges) if sum(v) <= max_rows]
+            most = max_rows * measurement.parts
+            ranges = [range(most + 1)] * measurement.bins
+            one = [v for v in product(*ranges) if sum(v) <= most]
     for parts in product(one, repeat=groups):
         if sum(any(part) for part in parts) <= max_groups:
             yield tuple(n for part in parts for n in part)
@@ -43,6 +44,7 @@ MEASUREMENTS = [
     Total(X, F(1), 0, 2, centre=1, parts=3),
     Total(X, F(1), -1, 1, square=True, square_centre=1),
     Leaves(X, F(1), 0, 1, 1, 2),
+    Leaves(X, F(1), 0, 1, 1, 2, parts=2),
 ]
 
 

@@ -271,3 +271,56 @@ def test_no_global_state_is_touched() -> None:
         "assert 'matplotlib.pyplot' not in sys.modules and 'tkinter' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_an_impossible_answer_is_drawn_where_it_can_be_and_marked() -> None:
+    """A count below zero stands at zero, in its interval, under a mark that the foot explains."""
+    frame = {"region": ["a", "b"], "n": [-35, 40], "n_lower": [0, 30], "n_upper": [90, 50]}
+    figure = plot_release(frame, ["region"], ["n"], epsilon=1, bars=["n"])
+    (axes,) = figure.axes
+    assert heights(axes) == [0.0, 40.0]
+    marks = [line for line in axes.lines if line.get_marker() == "x"]
+    assert [list(m.get_xydata()[0]) for m in marks] == [[0.0, 0.0]]
+    assert "x: noise made the answer impossible" in figure._supxlabel.get_text()
+    plain = plot_release({**frame, "n": [35, 40]}, ["region"], ["n"], epsilon=1, bars=["n"])
+    assert "impossible" not in plain._supxlabel.get_text()
+
+
+def test_a_line_stays_in_its_band_and_breaks_where_a_group_is_missing() -> None:
+    """No answer and no group are gaps; an impossible answer lies on the edge of its band."""
+    months = [dt.date(2024, m, 1) for m in (1, 2, 3, 4, 5, 8, 9, 10, 11, 12)]
+    value = [4.0, 5.0, -3.0, None, 6.0, 7.0, 7.0, 8.0, 9.0, 9.0]
+    lower = [3.0, 4.0, 0.0, None, 5.0, 6.0, 6.0, 7.0, 8.0, 8.0]
+    upper = [5.0, 6.0, 1.0, None, 7.0, 8.0, 8.0, 9.0, 10.0, 10.0]
+    frame = {"month": months, "n": value, "n_lower": lower, "n_upper": upper}
+    (axes,) = plot_release(frame, ["month"], ["n"], epsilon=1, bars=["n"]).axes
+    lines = [line for line in axes.lines if line.get_marker() != "x"]
+    assert [len(line.get_ydata()) for line in lines] == [3, 1, 5]
+    assert list(lines[0].get_ydata()) == [4.0, 5.0, 0.0]
+
+
+def test_months_lie_on_an_axis_of_time() -> None:
+    """Twelve months are not twelve bars."""
+    months = [dt.date(2024, m, 1) for m in range(1, 13)]
+    frame = {"month": months, **columns("n", [float(i) for i in range(12)])}
+    (axes,) = plot_release(frame, ["month"], ["n"], epsilon=1, bars=["n"]).axes
+    assert not axes.patches
+    assert [len(line.get_ydata()) for line in axes.lines] == [12]
+
+
+def test_every_panel_names_its_levels() -> None:
+    """Below each panel of several rows stand the labels of its axis."""
+    hours, days = ["early", "noon", "late"], [f"d{i}" for i in range(7)]
+    frame = {
+        "hour": [h for h in hours for _ in days] * 2,
+        "day": days * 6,
+        **columns("n", [float(i) for i in range(42)]),
+    }
+    wide = {**frame, "hour": [f"{h}{i // 21}" for i, h in enumerate(frame["hour"])]}
+    figure = plot_release(wide, ["day", "hour"], ["n"], epsilon=1)
+    figure.canvas.draw()
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) > 3
+    for axes in panels:
+        assert any(t.get_visible() and t.get_text() for t in axes.get_xticklabels())
+        assert axes.xaxis.get_tick_params()["labelbottom"]

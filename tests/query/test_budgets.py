@@ -58,7 +58,7 @@ def test_a_smaller_delta_is_suggested_where_that_is_what_is_missing(session):
     with pytest.raises(BudgetError) as caught:
         question.release(1, delta="9e-7")
     epsilon, delta = suggested(caught.value)
-    assert (epsilon, delta) == ("1", "6.25e-08")
+    assert (epsilon, delta) == ("1", "6.25e-8")
     assert question.release(epsilon, delta=delta).frame.width == 4
 
 

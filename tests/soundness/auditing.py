@@ -33,7 +33,7 @@ def exact_parts(priced: Priced, answer: Answer) -> list[npt.NDArray[np.int64]]:
     keys = list(product(*(key.values or () for key in priced.plan.job.keys)))
     grid = _on_grid(keys, answer, priced.plan.job.measurements)
     return [
-        np.concatenate([level.ravel() for level in priced.trees[i].counts(grid[i])])
+        np.concatenate([level.ravel() for level in priced.trees[i].counts(grid[i].dense())])
         if isinstance(measurement, Leaves)
         else grid[i].astype(np.int64).ravel()
         for i, measurement in enumerate(priced.plan.job.measurements)
@@ -42,7 +42,7 @@ def exact_parts(priced: Priced, answer: Answer) -> list[npt.NDArray[np.int64]]:
 
 def released_parts(priced: Priced, answer: Answer) -> list[npt.NDArray[np.int64]]:
     """One noisy draw, in the shape of ``exact_parts``."""
-    noisy = add_noise(priced, answer).values
+    noisy = add_noise(priced, answer, 0.95).values
     return [
         np.concatenate([level.ravel() for level in noisy[i]])
         if isinstance(noisy[i], list)

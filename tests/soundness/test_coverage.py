@@ -72,7 +72,7 @@ def truth(recipe: Any, parts: dict[int, Any]) -> np.ndarray:
 def held(recipe: Any, found: Any, parts: dict[int, Any]) -> np.ndarray:
     """Whether each group's interval holds the exact value; true where there is none."""
     if isinstance(recipe, QuantileRecipe):
-        leaves = parts[recipe.leaves]
+        leaves = parts[recipe.leaves].dense()
         below = np.concatenate([np.zeros((len(leaves), 1)), np.cumsum(leaves, axis=1)], axis=1)
         rank = float(recipe.q) * below[:, -1:]
         # Bin j holds a q-quantile iff F(j) <= q n <= F(j + 1); the interval must meet one of them.
@@ -109,7 +109,7 @@ def test_intervals_of_public_groups_hold_what_they_say(bench, delta):
     parts = _on_grid(keys, answer, priced.plan.job.measurements)
     hits = np.zeros((len(priced.plan.recipes), 4), dtype=int)
     for _ in range(DRAWS):
-        noisy = add_noise(priced, answer)
+        noisy = add_noise(priced, answer, CONFIDENCE)
         assert noisy.keys == keys
         measured = Measured(noisy.values, priced.noises, priced.trees)
         for at, recipe in enumerate(priced.plan.recipes):
@@ -124,7 +124,7 @@ def test_intervals_of_discovered_groups_hold_for_those_shown(bench):
     at = {key: i for i, key in enumerate(answer.keys)}
     hits, shown = np.zeros((2, 2), dtype=int), np.zeros(2, dtype=int)
     for _ in range(DRAWS):
-        noisy = add_noise(priced, answer)
+        noisy = add_noise(priced, answer, CONFIDENCE)
         measured = Measured(noisy.values, priced.noises, priced.trees)
         order = [at[key] for key in noisy.keys]
         parts = {i: v[order] for i, v in answer.values.items()}
@@ -153,7 +153,7 @@ def test_the_count_that_decides_holds_for_groups_well_above_the_threshold(bench)
     answer = bench.run(plan.job, bench.schema, {"people": rows})
     found = []
     for _ in range(DRAWS):
-        noisy = add_noise(priced, answer)
+        noisy = add_noise(priced, answer, CONFIDENCE)
         if noisy.keys:
             measured = Measured(noisy.values, priced.noises, priced.trees)
             interval = estimate(plan.recipes[0], measured, CONFIDENCE)
@@ -177,7 +177,7 @@ def test_narrower_intervals_are_caught(bench):
     parts = _on_grid([(k,) for k in ("a", "b", "c", "é")], answer, priced.plan.job.measurements)
     hits = 0
     for _ in range(DRAWS):
-        noisy = add_noise(priced, answer)
+        noisy = add_noise(priced, answer, CONFIDENCE)
         measured = Measured(noisy.values, priced.noises, priced.trees)
         found = estimate(recipe, measured, CONFIDENCE)
         half = (found.upper - found.value) / 3

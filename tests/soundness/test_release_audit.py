@@ -154,7 +154,7 @@ def test_keys_of_one_unit_are_shown_within_delta(bench, max_groups):
     draws = 8_000
 
     def shown(drawn: Priced) -> int:
-        return sum(bool(add_noise(drawn, answer).keys) for _ in range(draws))
+        return sum(bool(add_noise(drawn, answer, 0.95).keys) for _ in range(draws))
 
     low, high = odds_bounds(shown(priced), draws)
     exact = 1 - (1 - rule.noise.survival(rule.tau - 1)) ** max_groups
@@ -168,4 +168,4 @@ def test_keys_of_one_unit_are_shown_within_delta(bench, max_groups):
 def test_a_key_of_one_unit_hardly_ever_shows(bench):
     """At delta = 1e-9, in three thousand releases, no key that one unit alone has is printed."""
     priced, answer = shown_by_one(bench, max_groups=3, epsilon=F(2), delta=F(1, 10**9))
-    assert not any(add_noise(priced, answer).keys for _ in range(3_000))
+    assert not any(add_noise(priced, answer, 0.95).keys for _ in range(3_000))

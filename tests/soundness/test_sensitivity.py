@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.rows import Seeds
 from dither.errors import DitherError
-from dither.plan.job import Answer, Total
+from dither.plan.job import Answer, Histogram, Total
 from dither.plan.lower import Plan
 from dither.plan.schema import Schema, Table
 from dither.sql import forms
@@ -252,7 +252,11 @@ def groups_by_popularity(bench: Bench, plan: Plan, rows: Rows) -> Answer:
 def wrapped_at_29_bits(bench: Bench, plan: Plan, rows: Rows) -> Answer:
     """Sums are kept in 29 bits."""
     answer = bench.run(plan.job, bench.schema, rows)
-    return Answer(answer.keys, {i: (v + 2**28) % 2**29 - 2**28 for i, v in answer.values.items()})
+    wrapped = {
+        i: v if isinstance(v, Histogram) else (v + 2**28) % 2**29 - 2**28
+        for i, v in answer.values.items()
+    }
+    return Answer(answer.keys, wrapped)
 
 
 MUTANTS = (

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dither._format import loss_text, remaining
 from dither.accounting.least import Array, Found, Wanted, largest_factor, least
 from dither.accounting.saddle import PureSaddle
 from dither.accounting.theorems import advanced_of_groups, basic_of_groups
@@ -65,9 +66,10 @@ class Division:
     theorem: str
 
     def __str__(self) -> str:
-        lines = [f"by {self.theorem}: total error {self.error:.6g}, slack delta {self.slack:.3g}"]
+        slack = loss_text(self.slack, 3)
+        lines = [f"by {self.theorem}: total error {self.error:.6g}, slack delta {slack}"]
         for i, (e, d) in enumerate(zip(self.epsilons, self.deltas, strict=True), 1):
-            lines.append(f"  {i:>3}  epsilon {e:<12.6g} delta {d:.3g}")
+            lines.append(f"  {i:>3}  epsilon {remaining(e, 6):<12} delta {remaining(d, 3)}")
         return "\n".join(lines)
 
 

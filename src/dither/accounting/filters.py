@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dither._format import remaining
 from dither.accounting.spending import PureFilter, ZcdpFilter
 from dither.accounting.zcdp import rho_of_epsilon
 from dither.errors import ArgumentError
@@ -49,12 +50,13 @@ class Remaining:
         parts = []
         if self.epsilon is not None and self.delta is not None:
             parts.append(
-                f"epsilon {float(self.epsilon):.6g} (delta {float(self.delta):.3g}) "
+                f"epsilon {remaining(self.epsilon, 6)} (delta {remaining(self.delta, 3)}) "
                 "by basic composition"
             )
         if self.rho is not None and self.rho_delta is not None:
             parts.append(
-                f"rho {float(self.rho):.6g} (delta {float(self.rho_delta):.3g}) by zCDP composition"
+                f"rho {remaining(self.rho, 6)} (delta {remaining(self.rho_delta, 3)}) by zCDP "
+                "composition"
             )
         return ", or ".join(parts) if parts else "nothing"
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dither._format import loss_text, remaining
 from dither.accounting.dividing import divide_groups
 from dither.accounting.splitting import split_groups
 from dither.accounting.zcdp import rho_of_epsilon
@@ -154,7 +155,7 @@ class EveryDivision:
             if row.error is None:
                 lines.append(f"  {row.theorem:<{width}}  {'-':>12}  {row.note}")
                 continue
-            slack = f"  slack delta {row.slack:.2g}" if row.slack else ""
+            slack = f"  slack delta {loss_text(row.slack, 2)}" if row.slack else ""
             lines.append(
                 f"  {row.theorem:<{width}}  total error {row.error:<12.6g}"
                 f" {1e3 * row.seconds:>7.1f} ms{slack}"
@@ -162,8 +163,8 @@ class EveryDivision:
             for name, share in zip(names, row.shares, strict=True):
                 told = ""
                 if share.epsilon is not None:
-                    told = f"   epsilon {share.epsilon:.6g}"
-                    told += f", delta {share.delta:.3g}" if share.delta else ""
+                    told = f"   epsilon {remaining(share.epsilon, 6)}"
+                    told += f", delta {remaining(share.delta, 3)}" if share.delta else ""
                 line = f"  {'':<{width}}    {name:<{wide}}  scale {share.scale:<10.6g}{told}"
                 lines.append(line.rstrip())
         return "\n".join(lines)

@@ -60,6 +60,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol, Self
 
+from dither._format import remaining
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError, BudgetError
 from dither.numeric import log_upper, sqrt_upper
@@ -164,7 +165,7 @@ class _Sum:
         """
         if not self.admits(amount, delta, neighbours=neighbours):
             raise BudgetError(
-                f"the charge does not fit: {float(self.cap - self.spent):.6g} of the filter's "
+                f"the charge does not fit: {remaining(self.cap - self.spent, 6)} of the filter's "
                 "sum is left"
             )
         stated = common(self.neighbours, neighbours, spent=self.spent > 0)

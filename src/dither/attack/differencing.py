@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import loss_text
 from dither.attack.verdict import Score, Verdict, judge
 from dither.attack.worlds import SimulatedWorld, sure, whole
 from dither.errors import ArgumentError
@@ -79,7 +80,7 @@ class Differencing:
         says = int(self.guesses.sum())
         text = f"{self.targets:,} targets: of {says:,} the attacker says that they meet the secret."
         if self.spent:
-            text += f" The session charged ε = {float(self.spent):g} in all."
+            text += f" The session charged ε = {loss_text(self.spent, 6)} in all."
         lines = textwrap.wrap(text, 88)
         return "\n".join(lines if self.verdict is None else [*lines, self.verdict.summary()])
 
@@ -252,7 +253,7 @@ class _Desk:
         times = f", {repeats} times" if repeats > 1 else ""
         if self.each is None:
             return f"the answers given{times}"
-        return f"counts at ε = {float(self.each):g} each{times}"
+        return f"counts at ε = {loss_text(self.each, 6)} each{times}"
 
     @staticmethod
     def of(session: Any, table: str | None, epsilon: Any, loss: Loss | None) -> _Desk:

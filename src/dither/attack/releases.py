@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import loss_text
 from dither.attack.game import Release
 from dither.errors import ArgumentError
 from dither.privacy import Loss
@@ -268,7 +269,11 @@ def private(
         "", lambda d, q, _: publish(np.rint(sums(d, q)).astype(np.int64)), loss, sigma
     )
     epsilon = release.epsilon
-    said = f"private, ε = {epsilon:.4g}" if epsilon is not None else f"private, {loss.describe()}"
+    said = (
+        f"private, ε = {loss_text(epsilon)}"
+        if epsilon is not None
+        else f"private, {loss.describe()}"
+    )
     return Release(name or said, release.publish, loss, sigma, outliers=outliers)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dither._format import percent
 from dither.attack.tables import Ints, codes, columns, grouped, opened
 from dither.attack.worlds import whole
 from dither.errors import ArgumentError
@@ -78,8 +79,8 @@ class Uniqueness:
             worst = ", ".join(one.worst)
             plural = "s" if one.columns > 1 else " "
             lines.append(
-                f"{one.columns} column{plural}  {_percent(one.least)} to {_percent(one.most)}, "
-                f"mean {_percent(one.mean)}; most by {worst}"
+                f"{one.columns} column{plural}  {percent(one.least)} to {percent(one.most)}, "
+                f"mean {percent(one.mean)}; most by {worst}"
             )
         indent = "           "
         return "\n".join(p for x in lines for p in textwrap.wrap(x, 96, subsequent_indent=indent))
@@ -158,7 +159,3 @@ def _alone(coded: dict[str, Ints], m: int, people: int) -> Alone:
     worst = max(shares, key=lambda c: shares[c])
     values = list(shares.values())
     return Alone(m, min(values), sum(values) / len(values), shares[worst], worst)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

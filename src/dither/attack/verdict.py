@@ -21,6 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dither._format import percent
 from dither.attack.intervals import binomial_tail, hoeffding_tail, interval
 
 if TYPE_CHECKING:
@@ -140,16 +141,16 @@ class Verdict:
         runs = len(self.score.hits)
         lines = [
             f"{self.outcome.upper()}: {self.attack} against {self.release}.",
-            f"Guessed right: {_percent(self.success)} "
-            f"[{_percent(self.low)}, {_percent(self.high)}] of {sum(self.score.targets):,} "
-            f"targets in {runs} run{'s' * (runs > 1)}; blindly {_percent(self.prior)}.",
+            f"Guessed right: {percent(self.success)} "
+            f"[{percent(self.low)}, {percent(self.high)}] of {sum(self.score.targets):,} "
+            f"targets in {runs} run{'s' * (runs > 1)}; blindly {percent(self.prior)}.",
         ]
         if self.predicted is not None:
-            lines.append(f"Theory predicts {_percent(self.predicted)}.")
+            lines.append(f"Theory predicts {percent(self.predicted)}.")
         if self.promised is not None:
-            lines.append(f"A theorem promises the attacker at least {_percent(self.promised)}.")
+            lines.append(f"A theorem promises the attacker at least {percent(self.promised)}.")
         if self.bounded:
-            lines.append(f"The loss lets no attack exceed {_percent(self.bound)} on average.")
+            lines.append(f"The loss lets no attack exceed {percent(self.bound)} on average.")
         else:
             lines.append("The release promises nothing.")
         if told := self.controls():
@@ -161,9 +162,9 @@ class Verdict:
         """How the controls that were played went, in a sentence; empty where none was."""
         said = []
         if self.control is not None:
-            said.append(f"{_percent(self.control.share)} of {self.bare}")
+            said.append(f"{percent(self.control.share)} of {self.bare}")
         if self.null is not None:
-            said.append(f"{_percent(self.null.share)} from a stranger's release")
+            said.append(f"{percent(self.null.share)} from a stranger's release")
         return f"Control{'s' * (len(said) > 1)}: {', '.join(said)}." if said else ""
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -334,11 +335,3 @@ def _beyond(score: Score, bound: float, pure: float | None) -> float:
     if pure is not None:
         tails.append(binomial_tail(sum(score.targets), sum(score.hits), pure))
     return min(1.0, len(tails) * min(tails))
-
-
-def _percent(share: float) -> str:
-    text = f"{100 * share:.1f}"
-    # A share that is not whole must not look so.
-    if text == "100.0" and share < 1.0:
-        text = "> 99.9"
-    return f"{text} %" if text != "100.0" else "100 %"

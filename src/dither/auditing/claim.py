@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dither._format import loss_text
+
 __all__ = ["Claim"]
 
 
@@ -25,5 +27,7 @@ class Claim:
 
     def __str__(self) -> str:
         if self.mu is not None:
-            return f"μ = {self.mu:g} (Gaussian)"
-        return f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
+            return f"μ = {loss_text(self.mu, 6)} (Gaussian)"
+        return f"ε = {loss_text(self.epsilon, 6)}" + (
+            f", δ = {loss_text(self.delta, 6)}" if self.delta else ""
+        )

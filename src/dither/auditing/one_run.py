@@ -47,6 +47,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import at_least, level
 from dither.auditing.bounds import binomial_tail
 from dither.auditing.claim import Claim
 from dither.auditing.result import Verdict
@@ -100,8 +101,8 @@ class OneRunAudit:
         str
         """
         return (
-            f"{self.verdict.upper()}: claimed {self.claimed}; certified ε >= {self.lower:.3f} at "
-            f"{100 * self.confidence:g} % confidence.\n"
+            f"{self.verdict.upper()}: claimed {self.claimed}; certified ε >= "
+            f"{at_least(self.lower)} at {level(self.confidence)} confidence.\n"
             f"{self.correct:,} of {self.guesses:,} guesses about {self.canaries:,} canaries were "
             "right, in one run."
         )

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dither._format import at_least, level
 from dither.auditing.claim import Claim
 from dither.auditing.events import Event
 
@@ -90,12 +91,14 @@ class Audit:
         str
         """
         if self.claimed.mu is not None:
-            certified = f"μ >= {self.mu:.3f}"
+            certified = f"μ >= {at_least(self.mu)}"
         elif self.claimed.delta:
-            certified = f"ε >= {self.lower:.3f} at this δ, δ >= {self.delta:.4f} at this ε,"
+            certified = (
+                f"ε >= {at_least(self.lower)} at this δ, δ >= {at_least(self.delta, 4)} at this ε,"
+            )
         else:
-            certified = f"ε >= {self.lower:.3f}"
-        confident = f"at {100 * self.confidence:g} % confidence"
+            certified = f"ε >= {at_least(self.lower)}"
+        confident = f"at {level(self.confidence)} confidence"
         lines = [
             f"{self.verdict.upper()}: claimed {self.claimed}; certified {certified} {confident}."
         ]

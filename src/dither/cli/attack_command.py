@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dither._format import level, loss_text
 from dither.cli.attack_differencing import differencing
 from dither.cli.attack_linkage import linkage
 from dither.cli.attack_membership import membership
@@ -301,7 +302,7 @@ def _private(epsilon: Fraction, queries: int) -> Release:
     return private(
         lambda answers: answers + discrete_laplace(scale, len(answers)),
         queries * privacy.discrete_laplace(float(scale)),
-        name=f"private, ε = {float(epsilon):g}",
+        name=f"private, ε = {loss_text(epsilon, 6)}",
         sigma=math.sqrt(2.0) * float(scale),
         outliers=True,
     )
@@ -330,7 +331,7 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
         "",
         f"{_attacks(verdicts)}; {len(first.score.hits)} run{'s' * (len(first.score.hits) > 1)} of "
         f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
-        f"{_share(first.prior)}. Intervals are nominal, at {100 * first.confidence:g} %.",
+        f"{_share(first.prior)}. Intervals are nominal, at {level(first.confidence)}.",
     ]
     controls = [v.control.share for v in verdicts if v.control is not None]
     nulls = [v.null.share for v in verdicts if v.null is not None]

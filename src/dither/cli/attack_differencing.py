@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dither._format import loss_text
 from dither.cli.exits import leave_by
 from dither.cli.files import check_targets
 from dither.cli.options import FILE, Amount
@@ -81,7 +82,7 @@ def _one(
         f"difference {found.differences[0]:g}: the attacker says "
         f"{'yes' if found.guesses[0] else 'no'}.\n"
         f"At even odds nobody is right more often than {best:.1f} %, by what the answers that the "
-        f"target is in lose.\nCharged: ε = {float(found.spent):g}."
+        f"target is in lose.\nCharged: ε = {loss_text(found.spent, 6)}."
     )
 
 
@@ -100,7 +101,7 @@ def _survey(
         ]
     with asked(rows, sum(epsilons, Fraction(0)) * 2 * len(chosen) * repeats + 1) as session:
         for epsilon in epsilons:
-            with waiting(f"asking at ε = {float(epsilon):g}"):
+            with waiting(f"asking at ε = {loss_text(epsilon, 6)}"):
                 results.append(
                     attack(session, chosen, SECRET, epsilon=epsilon, repeats=repeats, truth=truth)
                 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither._format import level
 from dither.cli.exits import leave_by
 from dither.cli.files import check_targets
 from dither.cli.options import FILE
@@ -112,7 +113,7 @@ def membership(
         "",
         "Area under the ROC curve: how often a member is ranked above another (blindly 0.5). "
         "Found: the share of members accused while 1 % of others are. Intervals are nominal, at "
-        f"{100 * confidence:g} %. The adversary of a sum knows all others; that of a model has "
+        f"{level(confidence)}. The adversary of a sum knows all others; that of a model has "
         "data like it. Guesses, area and curve are tested at once against what is allowed.",
     )
     if picture is not None:

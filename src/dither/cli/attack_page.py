@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dither._format import percent
+
 __all__ = ["Attempt", "Chapter", "Page"]
 
 STYLE = """
@@ -205,11 +207,11 @@ def _tag(chapter: Chapter) -> str:
 def _summary(chapter: Chapter) -> str:
     working = [a for a in chapter.attempts if a.works] or chapter.attempts
     best = max(working, key=lambda a: a.success - a.blindly)
-    blindly = f"blindly {_percent(best.blindly)}"
+    blindly = f"blindly {percent(best.blindly)}"
     if best.allowed is None:
-        return f"{best.name}: {_percent(best.success)}, {blindly}"
+        return f"{best.name}: {percent(best.success)}, {blindly}"
     # What is seen scatters around its mean, and may lie above the bound of that mean.
-    return f"{best.name}: no attack exceeds {_percent(best.allowed)} on average, {blindly}"
+    return f"{best.name}: no attack exceeds {percent(best.allowed)} on average, {blindly}"
 
 
 def _bars(attempts: Sequence[Attempt]) -> str:
@@ -221,7 +223,7 @@ def _bars(attempts: Sequence[Attempt]) -> str:
             f"<li><span>{html.escape(a.name)}</span><span class=track>"
             f"<span class='fill {kind}' style='width:{100 * a.success:.1f}%'></span>"
             f"<span class=mark style='left:{100 * a.blindly:.1f}%' title='guessing blindly'></span>"
-            f"{_most(a)}</span><span class=figure>{_percent(a.success)}</span>{note}</li>"
+            f"{_most(a)}</span><span class=figure>{percent(a.success)}</span>{note}</li>"
         )
     return f"<ul class=attempts>{''.join(items)}</ul>"
 
@@ -231,8 +233,3 @@ def _most(attempt: Attempt) -> str:
         return ""
     at = f"{100 * attempt.allowed:.1f}"
     return f"<span class=most style='left:{at}%' title='no attack exceeds this on average'></span>"
-
-
-def _percent(share: float) -> str:
-    shown = f"{100 * share:.1f}" if 0 < share < 1 else f"{100 * share:.0f}"
-    return "> 99.9 %" if shown == "100.0" else "< 0.1 %" if shown == "0.0" else f"{shown} %"

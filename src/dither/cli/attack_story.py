@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dither._format import loss_text
 from dither.cli.attack_page import Attempt, Chapter, Page
 from dither.cli.attack_survey import (
     COVERS,
@@ -283,7 +284,7 @@ def _private(rows: pl.DataFrame, seed: int) -> Chapter:
     budget = sum(EPSILONS, Fraction(0)) * 2 * TARGETS + 1
     with asked(rows, budget) as session:
         for epsilon in EPSILONS:
-            with waiting(f"asking at ε = {float(epsilon):g}"):
+            with waiting(f"asking at ε = {loss_text(epsilon, 6)}"):
                 found = attack.differencing(
                     session, chosen, SECRET, epsilon=epsilon, truth=truth, confidence=SURE
                 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither._format import loss_text
 from dither.cli.demo_data import survey
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def private_sums(epsilon: Fraction, queries: int) -> Release:
     return private(
         lambda answers: answers + discrete_laplace(scale, len(answers)),
         queries * privacy.discrete_laplace(float(scale)),
-        name=f"private, ε = {float(epsilon):g}",
+        name=f"private, ε = {loss_text(epsilon, 6)}",
         outliers=True,
     )
 

@@ -33,7 +33,7 @@ def tour(out: Path, force: bool, seed: int) -> None:
     """Release a survey in four ways and attack each: masked, k-anonymous, as exact statistics, and
     privately.
 
-    Writes one HTML page, which needs no network. Takes about half a minute.
+    Writes one HTML page, which needs no network. Takes about two minutes.
     """
     from dither.cli.attack_story import told
 

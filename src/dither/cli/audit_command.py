@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither._format import at_least, level
 from dither.cli.exits import INCONCLUSIVE, VIOLATED
 from dither.cli.options import FILE, Amount
 from dither.cli.waiting import waiting
@@ -181,7 +182,7 @@ def _table(
         done += 1
         violated += found.verdict is Verdict.VIOLATED
         idle += found.verdict is Verdict.INCONCLUSIVE
-        row = [f"{found.lower:.3f}", _verdict(found)]
+        row = [at_least(found.lower), _verdict(found)]
         if planted:
             table.add_row(subject.name, *row, subject.about)
         else:
@@ -190,7 +191,7 @@ def _table(
     console().print()
     print_paragraphs(
         f"{violated} of {done} violated, from {samples:,} outputs of each dataset. "
-        f"ε ≥ is certified, at {100 * options['confidence']:g} % confidence each."
+        f"ε ≥ is certified, at {level(options['confidence'])} confidence each."
         + (" Every one claims ε = 1." if planted else "")
         + (f" {idle} inconclusive: nothing of them was audited." if idle else "")
         + (" Stopped early." if stopped else "")

@@ -10,10 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither._format import half_width, interval, loss_text
 from dither.cli.demo_attack import Attack, attack, best_odds
 from dither.cli.demo_data import RATINGS, at, clear, fill, survey
 from dither.cli.ledger_command import show
-from dither.cli.showing import console, interval, new_table
+from dither.cli.showing import console, new_table
 from dither.cli.waiting import waiting
 from dither.errors import BudgetError, DitherError
 
@@ -116,10 +117,10 @@ class Story:
         self.code(MARRIAGES)
         found = question.preview(PRICES["marriages"], sizes=(100, 300, 1_000, 3_000))
         self.draw(
-            found, "preview", f"Error bars before spending, at ε = {float(PRICES['marriages']):g}"
+            found, "preview", f"Error bars before spending, at ε = {loss_text(PRICES['marriages'])}"
         )
         self.say(
-            f"What would ε = {float(PRICES['marriages']):g} buy? The half-widths of the 95 % "
+            f"What would ε = {loss_text(PRICES['marriages'])} buy? The half-widths of the 95 % "
             "intervals, from public facts alone:"
         )
         table = new_table()
@@ -127,12 +128,14 @@ class Story:
         for name in found.widths:
             table.add_column(name, justify="right")
         for i, size in enumerate(found.sizes):
-            table.add_row(f"{size:,}", *(f"± {widths[i]:.2g}" for widths in found.widths.values()))
+            table.add_row(
+                f"{size:,}", *(f"± {half_width(widths[i])}" for widths in found.widths.values())
+            )
         self.show(table)
         enough = question.budget_for({"affair_pct": 1}, size=1_000)
         self.say(
             f"And the other way round: ±1 on affair_pct among 1,000 women takes "
-            f"ε = {float(enough):g}."
+            f"ε = {loss_text(enough)}."
         )
 
     def answers(self, session: Session, rows: pl.DataFrame) -> None:
@@ -209,7 +212,7 @@ class Story:
     def refusal(self, session: Session) -> None:
         """Ask one question too many."""
         self.head("One question too many")
-        self.code(f"{OCCUPATIONS}   -- at ε = {float(TOO_MUCH):g}")
+        self.code(f"{OCCUPATIONS}   -- at ε = {loss_text(TOO_MUCH)}")
         try:
             session.sql(OCCUPATIONS).release(TOO_MUCH)
         except BudgetError as error:
@@ -236,7 +239,7 @@ class Story:
         self.say(
             f"From the releases he has {_signed(apart)} ± {half:.0f}, and the truth is 0 or 1. "
             f"Whatever else he knows and however he computes, these two answers (ε = "
-            f"{float(found.epsilon):g} in all) let him call it right at most {odds} times in "
+            f"{loss_text(found.epsilon)} in all) let him call it right at most {odds} times in "
             "100. A coin gets 50."
         )
 

@@ -7,13 +7,13 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither._format import loss_text, remaining
 from dither.errors import DitherError
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _amounts(charge: Charge) -> str:
     name, amount, delta = "ε", charge.epsilon, charge.delta
     if amount is None and charge.rho is not None:
         name, amount, delta = "ρ", charge.rho, charge.rho_delta
-    return f"{name} {_rounded(amount)}" + (f", δ {_rounded(delta)}" if delta else "")
+    return f"{name} {loss_text(amount)}" + (f", δ {loss_text(delta)}" if delta else "")
 
 
 def _caps(balance: Balance) -> str:
@@ -227,7 +227,7 @@ def _caps(balance: Balance) -> str:
 
 def _say_caps(caps: Mapping[str, Any]) -> str:
     # Caps are a promise, so they are rounded up where they are longer than four digits.
-    return f"ε {_rounded(Fraction(caps['epsilon']))}, δ {_rounded(Fraction(caps['delta']))}"
+    return f"ε {loss_text(Fraction(caps['epsilon']))}, δ {loss_text(Fraction(caps['delta']))}"
 
 
 def _remains(balance: Balance) -> str:
@@ -238,8 +238,8 @@ def _remains(balance: Balance) -> str:
         ("ρ", left.rho, left.rho_delta),
     ):
         if amount is not None and delta is not None:
-            text = f"{name} {_rounded(amount, ROUND_FLOOR)}"
-            parts.append(text + (f", δ {_rounded(delta, ROUND_FLOOR)}" if delta else ""))
+            text = f"{name} {remaining(amount)}"
+            parts.append(text + (f", δ {remaining(delta)}" if delta else ""))
     return "\nor ".join(parts) or "nothing"
 
 
@@ -258,17 +258,6 @@ def _bar(balance: Balance) -> Text:
     percent = -(-100 * share.numerator // share.denominator)
     colour = "red" if percent >= 90 else "yellow" if percent >= 60 else "green"
     return Text("█" * filled, colour).append("░" * (8 - filled), "dim").append(f" {percent}%")
-
-
-def _rounded(amount: Fraction | None, rounding: str = ROUND_CEILING) -> str:
-    """Four digits; what is spent is rounded up and what remains down, so that neither flatters."""
-    if amount is None:
-        return "∞"
-    context = Context(prec=4, rounding=rounding)
-    value = context.divide(Decimal(amount.numerator), Decimal(amount.denominator)).normalize()
-    if not value:
-        return "0"
-    return f"{value:f}" if -4 <= value.adjusted() <= 6 else f"{value:e}".replace("e+", "e")
 
 
 def _note(entry: Entry) -> str:

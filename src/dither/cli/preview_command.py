@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dither._format import level, loss_text
 from dither.cli.files import check_targets
 from dither.cli.options import FILE, Amount, Sizes, ask, asking, confidence, delta, epsilon
 from dither.cli.waiting import waiting
@@ -125,15 +126,15 @@ def _print_budget(
     as_json: bool,
 ) -> None:
     if as_json:
-        click.echo(json.dumps({"epsilon": f"{float(best):g}", "size": size}))
+        click.echo(json.dumps({"epsilon": str(float(best)), "size": size}))
         return
     if isinstance(wanted, Fraction):
         each = f"every output within ±{float(wanted):g}"
     else:
         each = " and ".join(f"{name} within ±{float(w):g}" for name, w in wanted.items())
     click.echo(
-        f"epsilon = {float(best):g} brings {each}\n"
-        f"at {100 * confidence:g} % confidence, in groups of {size:,} rows; "
+        f"epsilon = {loss_text(best, 6)} brings {each}\n"
+        f"at {level(confidence)} confidence, in groups of {size:,} rows; "
         "intervals cover noise only"
     )
 

@@ -6,12 +6,12 @@ wide as they need.
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from dither._format import cost_text, half_width, interval, level, odds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,6 +64,7 @@ def new_table() -> Table:
 def print_release(release: Release) -> None:
     """The answers, each with its interval, then what they cost and what the intervals leave out."""
     from dither.query.tables import key_text
+    from dither.query.wording import limits_text
 
     out = console()
     table, frame = new_table(), release.frame
@@ -88,9 +89,10 @@ def print_release(release: Release) -> None:
     if release.replayed:
         entry += ", replayed: nothing is charged now"
     print_paragraphs(
-        f"± and [lower, upper] are {100 * release.confidence:g} % intervals.",
-        f"Cost: {cost(body['loss'])}; {entry}.",
+        f"± and [lower, upper] are {level(release.confidence)} intervals.",
+        f"Cost: {cost_text(*_exact(body['loss']))}; {entry}.",
         f"Protects {body['text']['protects']}.",
+        *([sentence(limits)] if (limits := limits_text(body)) else []),
         *map(sentence, (body["text"]["unaccounted"], *release.notes)),
     )
 
@@ -106,16 +108,15 @@ def print_preview(preview: Preview) -> None:
     if preview.missed is not None:
         table.add_column("key missed", justify="right")
     for i, size in enumerate(preview.sizes):
-        cells = [_brief(widths[i]) for widths in preview.widths.values()]
+        cells = [half_width(widths[i]) for widths in preview.widths.values()]
         if preview.missed is not None:
-            cells.append(_odds(preview.missed[i]))
+            cells.append(odds(preview.missed[i]))
         table.add_row(f"{size:,}", *cells)
     out.print(table)
     out.print()
-    delta = f", δ = {float(preview.delta):.3g}" if preview.delta else ""
     print_paragraphs(
-        f"Half-widths of {100 * preview.confidence:g} % intervals at "
-        f"ε = {float(preview.epsilon):g}{delta}. Nothing is spent.",
+        f"Half-widths of {level(preview.confidence)} intervals at "
+        f"{cost_text(preview.epsilon, preview.delta)}. Nothing is spent.",
         sentence(UNACCOUNTED),
     )
 
@@ -142,25 +143,6 @@ def print_plan(explanation: Explanation) -> None:
     out.print(tree)
 
 
-def interval(value: Any, lower: Any, upper: Any) -> str:
-    """An answer with its interval, to the digits that the interval leaves meaningful.
-
-    Examples
-    --------
-    >>> interval(1234, 1225, 1243), interval(2.6, 0.0, 5.8), interval(None, None, None)
-    ('1,234 ± 9', '2.6 [0.0, 5.8]', 'unknown')
-    """
-    if value is None:
-        return "unknown"
-    below, above = value - lower, upper - value
-    if not (math.isfinite(below) and math.isfinite(above)):
-        return f"{_say(value, 2)} [{_say(lower, 2)}, {_say(upper, 2)}]"
-    digits = _digits((below + above) / 2)
-    if abs(below - above) <= 0.02 * (below + above):
-        return f"{_say(value, digits)} ± {_say(above, digits)}"
-    return f"{_say(value, digits)} [{_say(lower, digits)}, {_say(upper, digits)}]"
-
-
 def sentence(text: str) -> str:
     """A remark with its capital and its full stop.
 
@@ -172,44 +154,9 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
-def cost(loss: Mapping[str, str | None]) -> str:
-    """What a certificate says was lost, rounded up to four digits.
-
-    Examples
-    --------
-    >>> cost({"epsilon": "1/3", "delta": "0"}), cost({"epsilon": "1/2", "delta": "1/1000000"})
-    ('ε = 0.3334', 'ε = 0.5, δ = 0.000001')
-    """
-    up = Context(prec=4, rounding=ROUND_CEILING)
-    parts = []
-    for letter, text in (("ε", loss["epsilon"]), ("δ", loss["delta"])):
-        exact = None if text is None else Fraction(text)
-        if exact is None:
-            parts.append(f"{letter} = ∞")
-        elif exact or letter == "ε":
-            rounded = up.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize()
-            shown = f"{rounded:f}" if rounded > Decimal("1e-7") else f"{rounded:e}"
-            parts.append(f"{letter} = {shown}")
-    return ", ".join(parts)
-
-
-def _brief(width: float) -> str:
-    return f"{width:,.0f}" if width >= 1000 else f"{width:.3g}"
-
-
-def _odds(value: float) -> str:
-    return "never" if value < 1e-9 else f"{value:.2g}" if value < 0.995 else "always"
-
-
-def _digits(half: float) -> int:
-    """Decimals that show two digits of a half-width."""
-    return min(12, max(0, 1 - math.floor(math.log10(half)))) if half > 0 else 0
-
-
-def _say(value: float, digits: int) -> str:
-    if isinstance(value, int) or not math.isfinite(value):
-        return f"{value:,}"
-    return f"{value:,.{digits}f}"
+def _exact(loss: Mapping[str, str | None]) -> list[Fraction | None]:
+    """What a certificate says was lost: epsilon and delta."""
+    return [None if loss[k] is None else Fraction(loss[k]) for k in ("epsilon", "delta")]  # type: ignore[arg-type]
 
 
 def _label(node: Node, *, top: bool = False) -> Any:

@@ -112,19 +112,18 @@ class JobQuery:
         return outer.select(*keys, *sums, copy=False)
 
     def leaves(self, measurement: Leaves) -> exp.Select:
-        """Key columns, then leaf and number of rows."""
+        """Key columns, then leaf and number of rows, in parts."""
         rows = self._leaf_rows(measurement)
         leaf = identifier("leaf")
         present = exp.Not(this=exp.Is(this=leaf.copy(), expression=exp.Null()))
         columns = [*self._key_columns(), leaf]
         if self._job.unit is None:
-            found = exp.select(*columns, exp.Count(this=exp.Star())).from_(
-                rows.subquery("rows", copy=False)
-            )
+            count = times(exp.Count(this=exp.Star()), measurement.parts)
+            found = exp.select(*columns, count).from_(rows.subquery("rows", copy=False))
             return found.where(present, copy=False).group_by(
                 *(c.copy() for c in columns), copy=False
             )
-        return self._unit_leaves(rows)
+        return self._unit_leaves(measurement, rows)
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -349,9 +348,9 @@ class JobQuery:
             self._base([forms.named(emitter.value(operand), "o")]).subquery("values", copy=False)
         )
 
-    def _unit_leaves(self, rows: exp.Select) -> exp.Select:
+    def _unit_leaves(self, measurement: Leaves, rows: exp.Select) -> exp.Select:
         unit, leaf, count = identifier(UNIT), identifier("leaf"), identifier("c")
-        keys, limit = self._key_columns(), forms.integer(self._job.max_rows)
+        keys = self._key_columns()
         by = [unit, *keys, leaf]
         counted = (
             exp.select(*by, forms.named(exp.Count(this=exp.Star()), "c"))
@@ -372,45 +371,37 @@ class JobQuery:
             .from_(counted.subquery("chosen", copy=False))
             .where(exp.Not(this=exp.Is(this=leaf.copy(), expression=exp.Null())))
         )
-        total = exp.Window(
+        within = [unit.copy(), *(k.copy() for k in keys)]
+        total = exp.Window(this=exp.Sum(this=count.copy()), partition_by=within)
+        # A leaf occurs once, so the frame that ends at the current row ends at its leaf.
+        upto = exp.Window(
             this=exp.Sum(this=count.copy()),
-            partition_by=[unit.copy(), *(k.copy() for k in keys)],
+            partition_by=[w.copy() for w in within],
+            order=exp.Order(expressions=[leaf.copy()]),
         )
-        weighed = exp.select("*", forms.named(total, "total")).from_(
+        weighed = exp.select("*", forms.named(total, "total"), forms.named(upto, "upto")).from_(
             valued.subquery("valued", copy=False)
         )
-        within = exp.LTE(this=identifier("total"), expression=limit.copy())
-        light = (
-            exp.select(*(k.copy() for k in keys), leaf.copy(), count.copy())
-            .from_("weighed")
-            .where(within)
-        )
-        occurrence = identifier("occurrence")
-        numbered = (
-            exp.select(
-                *(c.copy() for c in by),
-                forms.named(call("UNNEST", call("RANGE", count.copy())), "occurrence"),
-            )
-            .from_("weighed")
-            .where(exp.Not(this=within.copy()))
-        )
-        order = [self._seeds.hash(*by, occurrence), leaf.copy(), occurrence.copy()]
-        rank = exp.Window(
-            this=exp.RowNumber(),
-            partition_by=[unit.copy(), *(k.copy() for k in keys)],
-            order=exp.Order(expressions=order),
-        )
-        heavy = exp.select(
-            *(k.copy() for k in keys),
-            leaf.copy(),
-            forms.named(forms.integer(1), "c"),
-        ).from_(numbered.subquery("numbered", copy=False))
-        heavy.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=limit.copy())))
-        both = exp.union(light, heavy, distinct=False, copy=False)
         columns = [*(k.copy() for k in keys), leaf.copy()]
         return (
-            exp.select(*columns, call("SUM", count.copy()))
-            .from_(both.subquery("both", copy=False))
+            exp.select(*columns, call("SUM", self._weighed(measurement)))
+            .from_(weighed.subquery("weighed", copy=False))
             .group_by(*(c.copy() for c in columns), copy=False)
-            .with_("weighed", as_=weighed, materialized=True)
+        )
+
+    def _weighed(self, leaves: Leaves) -> exp.Expression:
+        """What a unit contributes to a leaf: its rows there, together no more than ``max_rows``."""
+        count, total, upto = identifier("c"), identifier("total"), identifier("upto")
+        most = forms.integer(self._job.max_rows * leaves.parts, "HUGEINT")
+
+        def share(rows: exp.Expression) -> exp.Expression:
+            return binary("//", binary("*", rows, most.copy()), total.copy())
+
+        before = binary("-", upto.copy(), count.copy())
+        return forms.case(
+            (
+                binary("<=", total.copy(), forms.integer(self._job.max_rows)),
+                times(count.copy(), leaves.parts),
+            ),
+            otherwise=binary("-", share(upto), share(before)),
         )

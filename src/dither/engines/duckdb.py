@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ from dither.engines.sources import (
 )
 from dither.engines.totals import MOST_ROWS
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
-from dither.plan.job import Answer, Job, Leaves, Measurement, Total, Units
+from dither.plan.job import Answer, Histogram, Job, Leaves, Measurement, Total, Units
 from dither.plan.kinds import Kind, Value
 from dither.plan.relations import scans
 from dither.plan.schema import ColumnFacts, Schema
@@ -52,6 +53,24 @@ CHANGED = "its file is gone, or its columns are not what they were when it was o
 
 TICK = 0.5
 """Seconds between two reports of progress."""
+
+
+CHUNK = 100_000
+"""Rows of a histogram that are Python objects at a time."""
+
+
+def _rows(found: DuckDBPyConnection) -> list[tuple[Any, ...]]:
+    return found.fetchall()
+
+
+def _histogram(
+    found: DuckDBPyConnection, places: Mapping[tuple[Any, ...], int], bins: int
+) -> Histogram:
+    parts = [np.zeros((0, 3), dtype=np.int64)]
+    while rows := found.fetchmany(CHUNK):
+        parts.append(np.array([(places[row[:-2]], *row[-2:]) for row in rows], dtype=np.int64))
+    group, leaf, count = np.concatenate(parts).T
+    return Histogram.of(len(places), bins, group, leaf, count)
 
 
 class DuckDBEngine:
@@ -332,13 +351,18 @@ class DuckDBEngine:
         values: dict[int, Any] = {}
         column = width
         for place, measurement in enumerate(job.measurements):
-            if isinstance(measurement, Leaves):
-                found = self._execute(histograms[place])
-                values[place] = _dense(found, places, measurement.bins)
-            else:
+            if place in histograms:
+                assert isinstance(measurement, Leaves)
+                take = partial(_histogram, places=places, bins=measurement.bins)
+                values[place] = self._execute(histograms[place], take)
+            elif not isinstance(measurement, Leaves):
                 kind = _dtype(job, measurement)
                 values[place] = np.array([row[column] for row in rows], dtype=kind)
                 column += 1
+        for place, fine in _summed(job).items():
+            leaves = job.measurements[fine]
+            assert isinstance(leaves, Leaves)
+            values[place] = values[fine].coarser(leaves.within)
         return Answer([query.key_of(row[:width]) for row in rows], values)
 
     def prepare(self, job: Job, schema: Schema) -> None:
@@ -401,18 +425,18 @@ class DuckDBEngine:
         histograms = {
             place: query.leaves(m).sql(dialect="duckdb")
             for place, m in enumerate(job.measurements)
-            if isinstance(m, Leaves)
+            if isinstance(m, Leaves) and place not in _summed(job)
         }
         return query, query.sums().sql(dialect="duckdb"), histograms
 
-    def _execute(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a query; any failure becomes the one error that says nothing."""
+    def _execute(self, sql: str, take: Callable[[DuckDBPyConnection], Any] = _rows) -> Any:
+        """Run a query and take its rows; any failure becomes the one error that says nothing."""
         with self._running:
             watch = None
             try:
                 connection = self._open()
                 watch = _Watch(connection, self._progress) if self._progress else None
-                return connection.execute(sql).fetchall()
+                return take(connection.execute(sql))
             except Exception:
                 # A failure inside DuckDB can make a connection useless: the next call opens anew.
                 self._drop()
@@ -444,18 +468,21 @@ class DuckDBEngine:
         self.close()
 
 
+def _summed(job: Job) -> dict[int, int]:
+    """Histograms that need no query, each with the finer one that it is a sum of."""
+    fine = {
+        m.above: place
+        for place, m in enumerate(job.measurements)
+        if isinstance(m, Leaves) and m.within
+    }
+    return {place: fine[m] for place, m in enumerate(job.measurements) if m in fine}
+
+
 def _dtype(job: Job, measurement: Measurement) -> type[np.int64] | type[np.object_]:
     """int64 where the public facts prove that every sum fits, else Python integers."""
     size = measurement.magnitude if isinstance(measurement, Total) else 1
     rows = 1 if job.unit is None or isinstance(measurement, Units) else job.max_rows
     return np.int64 if size * rows * MOST_ROWS < 2**63 else np.object_
-
-
-def _dense(found: list[tuple[Any, ...]], places: Mapping[tuple[Any, ...], int], bins: int) -> Any:
-    table = np.zeros((len(places), bins), dtype=np.int64)
-    for *key, leaf, count in found:
-        table[places[tuple(key)], leaf] = count
-    return table
 
 
 class _Watch:

@@ -58,6 +58,8 @@ def check_overflow(measurement: Measurement, max_rows: int) -> None:
         cells = measurement.upper - measurement.lower + 1
         if measurement.width < 1 or measurement.bins * measurement.width < cells:
             raise BoundsError("the leaves of a histogram do not cover its bounds")
+        if measurement.parts * MOST_ROWS * max_rows >= 2**126:
+            raise BoundsError("max_rows is too large for the engine's 128-bit integers; lower it")
     if not isinstance(measurement, Total):
         return
     ends = (measurement.lower, measurement.upper, measurement.centre)

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from dither._format import loss_text
 from dither.errors import (
     ArgumentError,
     BudgetError,
@@ -94,6 +95,21 @@ class Balance:
     caps: Filter
     spent: Charge
     remaining: Remaining
+
+    def __str__(self) -> str:
+        spent = ", ".join(
+            f"{name} {loss_text(amount)}"
+            for name, amount in (
+                ("epsilon", self.spent.epsilon),
+                ("delta", self.spent.delta),
+                ("rho", self.spent.rho),
+            )
+            if amount
+        )
+        return f"{self.name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
+
+    def __repr__(self) -> str:
+        return f"<balance of {self}>"
 
 
 class Ledger:

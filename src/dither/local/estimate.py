@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import level as level_text
 from dither.errors import ArgumentError
 from dither.local.channel import Channel
 from dither.local.domain import Value
@@ -141,7 +142,7 @@ class Estimate:
 
     def summary(self) -> str:
         """A few lines for people: what was estimated, how well, and what may be trusted."""
-        percent = f"{100 * self.confidence:g} %"
+        percent = f"{level_text(self.confidence)}"
         lines = [
             f"{self.channel.kind}: {self.n:,} reports"
             + (f", {self.rejected:,} dropped as impossible" if self.rejected else ""),

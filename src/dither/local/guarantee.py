@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dither import privacy
+from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
@@ -103,8 +103,8 @@ class Guarantee:
         if not accept_delta:
             raise ArgumentError(
                 "this channel's guarantee is a matrix of classes, not one (epsilon, delta): "
-                f"its worst pair of values has delta = {self.delta:.3g} at epsilon = "
-                f"{epsilon:g}; pass accept_delta=True to compose with that"
+                f"its worst pair of values has delta = {loss_text(self.delta, 3)} at epsilon = "
+                f"{loss_text(epsilon, 6)}; pass accept_delta=True to compose with that"
             )
         return privacy.approximate(epsilon, min(self.delta, 1.0), neighbours=Neighbours.REPLACE)
 
@@ -112,18 +112,18 @@ class Guarantee:
         assumes = f"\nAssumes: {self.assumes}" if self.assumes else ""
         if self.per_unit is not None:
             return (
-                f"epsilon = {float(self.per_unit):g} for each {self.unit} between two values; "
-                f"{float(self.epsilon):.4g} over all of them{assumes}"
+                f"epsilon = {loss_text(self.per_unit, 6)} for each {self.unit} between two values; "
+                f"{loss_text(self.epsilon)} over all of them{assumes}"
             )
         if not self.graded and len(self.classes) == 1:
-            return f"epsilon = {float(self.epsilon):g} between any two values{assumes}"
+            return f"epsilon = {loss_text(self.epsilon, 6)} between any two values{assumes}"
         width = max(len(name) for name in self.classes) + 2
         cells = [
             [_cell(self.pairs[row, column], self.graded) for column in self.classes]
             for row in self.classes
         ]
         wide = max(width, *(len(cell) + 2 for row in cells for cell in row))
-        what = f"delta at epsilon = {float(self.epsilon):g}," if self.graded else "epsilon"
+        what = f"delta at epsilon = {loss_text(self.epsilon, 6)}," if self.graded else "epsilon"
         lines = [
             f"{what} of a value of the row against one of the column",
             " " * width + "".join(name.rjust(wide) for name in self.classes),
@@ -137,8 +137,8 @@ class Guarantee:
 
 def _cell(pair: ClassPair, graded: bool) -> str:
     if not graded:
-        return f"{pair.ratio:.3g}" if pair.ratio else "–"
+        return loss_text(pair.ratio, 3) if pair.ratio else "–"
     if pair.delta == 0:
         return "0"
-    ratio = "∞" if math.isinf(pair.ratio) else f"{pair.ratio:.3g}"
-    return f"{pair.delta:.3g} (pure: {ratio})"
+    ratio = loss_text(pair.ratio, 3)
+    return f"{loss_text(pair.delta, 3)} (pure: {ratio})"

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 
 from dither import accounting, privacy
+from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.local.channel import Channel
 from dither.privacy import Bound, Loss, Neighbours
@@ -63,8 +64,8 @@ class ShuffledReports:
     def __str__(self) -> str:
         return (
             f"{self.n:,} shuffled reports, between {self.between}: "
-            f"epsilon = {float(self.epsilon(1e-6)):.4g} at delta = 1e-06 "
-            f"(one report by itself: {self.local_epsilon:g})"
+            f"epsilon = {loss_text(float(self.epsilon(1e-6)))} at delta = 1e-6 "
+            f"(one report by itself: {loss_text(self.local_epsilon, 6)})"
         )
 
 

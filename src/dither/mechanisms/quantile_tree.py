@@ -26,11 +26,20 @@ all noise of one variance and v_l the variance (in that unit) of a level's estim
     up:    z = v_l·y + (1 - v_l)·Σ children's z,
     down:  x = z + (x_parent - Σ siblings' z)/b,    x_root = Σ z.
 
-Interval. Let F(e) be the number of rows in leaves below e, and n = F(bins). A bin j holds the
-q-quantile iff F(j) <= q·n <= F(j + 1). Both F~(e) - q·n~ are fixed linear combinations of the
-noises, so with h(e) the half-width of that combination at the stated confidence, the true bin fails
-F~(j) - q·n~ <= h(j) with probability at most half the allowed error, and F~(j+1) - q·n~ >=
--h(j+1) likewise. The interval spans all bins that pass both; its ends are bin edges.
+Quantile. Of n sorted rows x_0 .. x_{n-1} the q-quantile is the one at p = q·(n - 1), between
+x_floor(p) and x_ceil(p) by the fraction of p (what QUANTILE_CONT and MEDIAN are in SQL). Let F(e)
+be the number of rows in leaves below e, and n = F(bins). The bin j that it lies in, or any other
+from that of x_floor(p) to that of x_ceil(p), has
+
+    F(j) <= ceil(p) <= q·n + (1 - q),    F(j + 1) >= floor(p) + 1 >= q·n - q,
+
+since ceil(p) < p + 1 and floor(p) > p - 1.
+
+Interval. Both F~(e) - q·n~ are fixed linear combinations of the noises, so with h(e) the
+half-width of that combination at the stated confidence, that bin fails F~(j) - q·n~ <= h(j) + 1 - q
+with probability at most half the allowed error, and F~(j+1) - q·n~ >= -h(j+1) - q likewise. The
+interval spans all bins that pass both; its ends are bin edges. Where rows are counted in parts, a
+row is ``row`` parts, and so are 1 - q and q.
 """
 
 from __future__ import annotations
@@ -54,6 +63,9 @@ from dither.numeric import check_confidence
 from dither.privacy import Neighbours
 
 __all__ = ["QuantileTree", "Quantiles"]
+
+Weights = tuple[Floats, Floats, Floats]
+"""Of the weights that noises have in a combination: the sum of squares, of cubes, the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +177,7 @@ class QuantileTree:
         qs: Sequence[float],
         noise: AdditiveNoise,
         confidence: float,
+        row: int = 1,
     ) -> Quantiles:
         """Estimate quantiles from what :meth:`measure` released.
 
@@ -178,31 +191,22 @@ class QuantileTree:
             The noise that was drawn.
         confidence : float
             In (0, 1), for each quantile of each group by itself.
+        row : int
+            What one row counts: more than 1 where rows are counted in parts.
 
         Returns
         -------
         Quantiles
-            The intervals account for noise and bin width. The q-quantile is any x with at most a
-            share q of the group's rows below it and at most 1 - q above.
+            The intervals account for noise and bin width.
         """
-        if any(not 0 <= q <= 1 for q in qs) or not len(qs):
-            raise ArgumentError("qs must hold at least one number in [0, 1]")
-        below = self._cumulative(noisy)
-        rank = np.asarray(qs, dtype=float)[None, :] * below[:, -1:]
+        check_shares(qs)
+        below = self.cumulative(noisy)
         width = self.half_widths(qs, noise, confidence)
-        groups = below.shape[0]
-        value, lower, upper = (np.empty((groups, len(qs))) for _ in range(3))
-        # The better of the two monotone envelopes on either side: their mean.
-        rising = np.maximum.accumulate(below, axis=1)
-        falling = np.minimum.accumulate(below[:, ::-1], axis=1)[:, ::-1]
-        smooth = (rising + falling) / 2
-        for i in range(len(qs)):
-            gap = below - rank[:, i : i + 1]
-            passes = (gap[:, :-1] <= width[i, :-1]) & (gap[:, 1:] >= -width[i, 1:])
-            found = passes.any(axis=1)
-            first = np.argmax(passes, axis=1)
-            last = self.bins - np.argmax(passes[:, ::-1], axis=1)
-            middle = self._crossing(smooth, rank[:, i])
+        value, lower, upper = (np.empty((below.shape[0], len(qs))) for _ in range(3))
+        for i, q in enumerate(qs):
+            gap = below - q * below[:, -1:]
+            middle = crossing(gap, row * (0.5 - q))
+            found, first, last = passing(gap, width[i], q, row)
             lower[:, i] = np.where(found, first, np.floor(middle))
             upper[:, i] = np.where(found, last, np.minimum(self.bins, np.floor(middle) + 1))
             value[:, i] = np.clip(middle, lower[:, i], upper[:, i])
@@ -214,19 +218,15 @@ class QuantileTree:
         Shape (quantiles, bins + 1), in rows. Says before any release how well ranks will be known.
         """
         confidence = check_confidence(confidence)
-        squares, cubes, largest = _weights(self, tuple(float(q) for q in qs))
-        if isinstance(noise, DiscreteLaplace):
-            share = np.divide(
-                cubes ** (2 / 3), squares, out=np.ones_like(squares), where=squares > 0
-            )
-            factor = laplace_normal_factor(np.minimum(share, 1.0), confidence)
-        else:
-            factor = np.asarray(NormalDist().inv_cdf((1 + confidence) / 2))
-        width = factor * continuous_deviation(noise) * np.sqrt(squares) + largest / 2
+        width = spread(confidence, (self.weights(qs), noise))
         width[:, [0, -1]] = np.inf
-        return np.asarray(width)
+        return width
 
-    def _cumulative(self, noisy: Sequence[npt.ArrayLike]) -> Floats:
+    def weights(self, qs: Sequence[float]) -> Weights:
+        """Those of the noises in F~(e) - q·n~, for each q and each edge e."""
+        return _weights(self, tuple(float(q) for q in qs))
+
+    def cumulative(self, noisy: Sequence[npt.ArrayLike]) -> Floats:
         """Least-squares F~ at the edges 0..bins, shape (groups, bins + 1)."""
         levels = [np.asarray(level, dtype=float) for level in noisy]
         b = self.branching
@@ -244,16 +244,58 @@ class QuantileTree:
         inner = np.cumsum(levels[-1], axis=1)[:, : self.bins - 1]
         return np.concatenate((np.zeros_like(total), inner, total), axis=1)
 
-    def _crossing(self, smooth: Floats, rank: Floats) -> Floats:
-        """Where the monotone curve reaches the rank, straight within a bin."""
-        reached = smooth >= rank[:, None]
-        reached[:, -1] = True
-        right = np.maximum(1, np.argmax(reached, axis=1))
-        rows = np.arange(smooth.shape[0])
-        before, after = smooth[rows, right - 1], smooth[rows, right]
-        rise = after - before
-        part = np.divide(rank - before, rise, out=np.full(rank.shape, 0.5), where=rise > 0)
-        return np.asarray(right - 1 + np.clip(part, 0.0, 1.0))
+
+def check_shares(qs: Sequence[float]) -> None:
+    """Refuse what is no share of the rows."""
+    if any(not 0 <= q <= 1 for q in qs) or not len(qs):
+        raise ArgumentError("qs must hold at least one number in [0, 1]")
+
+
+def spread(confidence: float, *parts: tuple[Weights, AdditiveNoise]) -> Floats:
+    """The half-width of a combination of noises, from the weights that each law's noises have."""
+    squares, cubes, step = (np.zeros(()) for _ in range(3))
+    laplace = False
+    for (square, cube, largest), noise in parts:
+        deviation = continuous_deviation(noise)
+        squares = squares + deviation**2 * square
+        if isinstance(noise, DiscreteLaplace):
+            laplace = True
+            cubes = cubes + deviation**3 * cube
+        step = np.maximum(step, largest)
+    factor = np.asarray(NormalDist().inv_cdf((1 + confidence) / 2))
+    if laplace:
+        share = np.divide(cubes ** (2 / 3), squares, out=np.ones_like(squares), where=squares > 0)
+        factor = laplace_normal_factor(np.minimum(share, 1.0), confidence)
+    return np.asarray(factor * np.sqrt(squares) + step / 2)
+
+
+def passing(
+    gap: Floats, width: Floats, q: float, row: int
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Which bins may hold the q-quantile, given F~ - q·n~ at the edges: any, first edge, last."""
+    low, high = gap <= width + row * (1 - q), gap >= -width - row * q
+    passes = low[:, :-1] & high[:, 1:]
+    some = np.asarray(passes.any(axis=1))
+    last = passes.shape[1] - np.argmax(passes[:, ::-1], axis=1)
+    return some, np.argmax(passes, axis=1), last
+
+
+def crossing(gap: Floats, target: float) -> Floats:
+    """Where F~ - q·n~ reaches the target, straight within a bin; midway where it rests there."""
+    # The better of the two monotone envelopes on either side: their mean.
+    rising = np.maximum.accumulate(gap, axis=1)
+    falling = np.minimum.accumulate(gap[:, ::-1], axis=1)[:, ::-1]
+    smooth = (rising + falling) / 2
+    reached, over = smooth >= target, smooth > target
+    reached[:, -1] = over[:, -1] = True
+    right = np.maximum(1, np.argmax(reached, axis=1))
+    rows = np.arange(gap.shape[0])
+    before, after = smooth[rows, right - 1], smooth[rows, right]
+    rise = after - before
+    part = np.divide(target - before, rise, out=np.full(rise.shape, 0.5), where=rise > 0)
+    found = right - 1 + np.clip(part, 0.0, 1.0)
+    beyond = np.maximum(1, np.argmax(over, axis=1)) - 1
+    return np.asarray(np.where(beyond > found, (found + beyond) / 2, found))
 
 
 def _variances(tree: QuantileTree) -> list[float]:
@@ -265,10 +307,16 @@ def _variances(tree: QuantileTree) -> list[float]:
 
 
 @lru_cache(maxsize=64)
-def _weights(tree: QuantileTree, qs: tuple[float, ...]) -> tuple[Floats, Floats, Floats]:
+def _weights(tree: QuantileTree, qs: tuple[float, ...]) -> Weights:
+    """Σw², Σ|w|³ and max|w|, of shape (quantiles, bins + 1)."""
+    return weights_at(tree, np.asarray(qs, dtype=float)[:, None])
+
+
+def weights_at(tree: QuantileTree, q: Floats) -> Weights:
     """Σw², Σ|w|³ and max|w| of the weights that the noises have in F~(e) - q·n~.
 
-    Shapes (quantiles, bins + 1). On the path from the root to edge e, node p's estimate of its own
+    ``q`` is of shape (quantiles, 1), or (quantiles, bins + 1) where it differs from edge to edge.
+    On the path from the root to edge e, node p's estimate of its own
     part of F is Σ_j a_j·x_j over its children, a = (1, .., 1, φ, 0, .., 0) with φ the share of the
     path's child that lies below e (the rest of that child is a contrast of its own children). Since
     x_j = x_p/b + z_j - mean(z), child j gets the coefficient a_j - mean(a) besides what its parent
@@ -285,7 +333,7 @@ def _weights(tree: QuantileTree, qs: tuple[float, ...]) -> tuple[Floats, Floats,
         cube.append(v**3 + (1 - v) ** 3 * b * cube[-1])
         top.append(max(v, (1 - v) * top[-1]))
     square, cube, top = square[::-1], cube[::-1], top[::-1]
-    passed = edges[None, :] / size - np.asarray(qs, dtype=float)[:, None]
+    passed = edges[None, :] / size - q
     squares, cubes, largest = (np.zeros_like(passed) for _ in range(3))
     for i in range(depth):
         leaves = b ** (depth - i - 1)

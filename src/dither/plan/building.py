@@ -37,7 +37,19 @@ SQUARE_CELLS = 2**16
 PARTS = 2**15
 """What a unit's rows add up to is cut to about one part in so many of the largest row."""
 
-QUANTILE_BINS = 4096
+ONE_TREE = 4096
+"""Up to so many leaves, a quantile is read from one tree."""
+
+QUANTILE_BINS = 2**20
+"""A quantile's range is cut into at most so many leaves ..."""
+
+STRETCHES = 512
+"""... above ``ONE_TREE`` in two steps: so many stretches, then the leaves of a few of them."""
+
+BELOW = Fraction(1, 5)
+"""The second step's share. Its counts matter where one stretch holds many rows, and there a good
+deal of noise does no harm."""
+
 DEFAULT_CELLS = 2**20
 """A real expression without a declared step is rounded to about a millionth of its range."""
 
@@ -74,9 +86,13 @@ class Build:
             ):
                 return self._mean(operand, weight)
             case ag.Ratio(numerator=top, denominator=bottom):
+                over = self._linear(top, weight / 2, alone=True)
+                under = self._linear(bottom, weight / 2, alone=True)
+                # Rows with a value are some of the rows, and a unit has one at least.
+                part = isinstance(bottom, ag.Count) and not isinstance(top, ag.Sum)
+                positive = over.lower == 0 and under.lower == 0
                 return RatioRecipe(
-                    self._linear(top, weight / 2, alone=True),
-                    self._linear(bottom, weight / 2, alone=True),
+                    over, under, Fraction(0) if positive else None, Fraction(1) if part else None
                 )
         return self._linear(aggregate, weight)
 
@@ -155,17 +171,34 @@ class Build:
                 f"{aggregate.label.upper()} of {show(aggregate.operand)} is its "
                 f"{number(100 * aggregate.q)} % quantile: the true extreme is one person's value"
             )
-        _, step, low, high = self._lattice(aggregate.operand, "a quantile", SUM_CELLS)
+        facts, step, low, high = self._lattice(aggregate.operand, "a quantile", SUM_CELLS)
         cells = high - low + 1
         width = -(-cells // QUANTILE_BINS)
-        leaves = Leaves(aggregate.operand, step, low, high, width, -(-cells // width))
+        bins = -(-cells // width)
+        if width > 1:
+            self.notes.append(
+                f"quantiles of {show(aggregate.operand)} are told apart by {number(width * step)}, "
+                "and no finer"
+            )
+        leaves = Leaves(
+            aggregate.operand, step, low, high, width, bins, PARTS if self.has_unit else 1
+        )
+        if bins <= ONE_TREE:
+            first, below = self.measure(leaves, weight), None
+        else:
+            fine = replace(leaves, within=-(-bins // STRETCHES))
+            first = self.measure(fine.above, weight * (1 - BELOW))
+            below = self.measure(fine, weight * BELOW)
         return QuantileRecipe(
-            leaves=self.measure(leaves, weight),
+            leaves=first,
+            below=below,
             q=aggregate.q,
             lower=low * step,
             upper=high * step,
             width=width * step,
             step=step,
+            parts=leaves.parts,
+            exact=facts.kind is Kind.INTEGER and step == 1,
         )
 
     def _centred(

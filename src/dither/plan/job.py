@@ -19,8 +19,9 @@ rows and on that key alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +30,12 @@ from dither.plan.expressions import Column, Expression
 from dither.plan.kinds import Kind, Value
 from dither.plan.relations import Relation
 
+Integers = npt.NDArray[np.int64]
+
 __all__ = [
     "Answer",
     "GroupKey",
+    "Histogram",
     "Job",
     "Leaves",
     "Measurement",
@@ -117,9 +121,22 @@ class Leaves(Measurement):
     """A histogram on a public grid, the leaves of a quantile tree.
 
     Each row with a value falls into leaf ``(clamp(round(operand / step), lower, upper) - lower)
-    // width``, one of ``bins``. A unit contributes at most ``max_rows`` rows: where it has more
-    in the group, those with the smallest keyed hash of (unit, group, its own row's leaf and
-    occurrence number).
+    // width``, one of ``bins``. Rows are counted in ``parts``.
+
+    With r = the number of a unit's rows with a value in the group, R(e) = how many of them fall
+    into leaves below e, and m = ``max_rows``, the unit contributes to leaf j ::
+
+        parts * (R(j + 1) - R(j))                                      where r <= m,
+        floor(R(j + 1) * m * parts / r) - floor(R(j) * m * parts / r)  otherwise.
+
+    So its rows count with equal weight, as if there were m of them, as they do in a ``Total``, and
+    nothing is chosen by chance. In each leaf it is a whole number of parts, of at least 0. Together
+    they are ``parts * min(r, m)``, exactly: the sum telescopes. And what rounding moves stays below
+    one part, in every count of leaves below an edge, however many leaves there are. The same edge
+    of a coarser histogram of the same operand has the same count below it.
+
+    ``within``, where it is not 0, cuts the leaves into stretches of so many, each the leaves of a
+    tree of its own; what is above them is another histogram, of one leaf for each stretch.
     """
 
     operand: Expression
@@ -128,6 +145,14 @@ class Leaves(Measurement):
     upper: int
     width: int
     bins: int
+    parts: int = 1
+    within: int = 0
+
+    @property
+    def above(self) -> Leaves:
+        """Where ``within`` is not 0: the histogram of the stretches."""
+        width, bins = self.width * self.within, -(-self.bins // self.within)
+        return replace(self, width=width, bins=bins, within=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +181,93 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Histogram:
+    """The counts of ``Leaves`` in every group; what is not listed is 0.
+
+    Parameters
+    ----------
+    groups, bins : int
+        How many there are.
+    places : array of int64
+        ``group * bins + leaf``, rising and without repetition.
+    counts : array of int64
+        Of the same length.
+
+    Examples
+    --------
+    >>> found = Histogram.of(2, 4, np.array([1, 0, 0]), np.array([3, 2, 0]), np.array([5, 6, 7]))
+    >>> found.dense().tolist()
+    [[7, 0, 6, 0], [0, 0, 0, 5]]
+    >>> found.stretches(np.array([1]), np.array([1]), 2).tolist()
+    [[0, 5]]
+    """
+
+    groups: int
+    bins: int
+    places: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, groups: int, bins: int, group: Integers, leaf: Integers, count: Integers) -> Self:
+        """From triples in any order, no two of one place."""
+        places = group * bins + leaf
+        order = np.argsort(places)
+        return cls(groups, bins, places[order], count[order])
+
+    def __getitem__(self, rows: Integers) -> Histogram:
+        """Some of the groups, in the given order; each at most once."""
+        to = np.full(self.groups, -1, dtype=np.int64)
+        to[rows] = np.arange(len(rows))
+        return self.moved(to, len(rows))
+
+    def moved(self, to: Integers, groups: int) -> Histogram:
+        """Each group where ``to`` says, out of ``groups``; left out where it says -1."""
+        group, leaf = np.divmod(self.places, self.bins)
+        kept = to[group] >= 0
+        return self.of(groups, self.bins, to[group[kept]], leaf[kept], self.counts[kept])
+
+    def dense(self) -> npt.NDArray[np.int64]:
+        """All counts, of shape (groups, bins)."""
+        found = np.zeros(self.groups * self.bins, dtype=np.int64)
+        found[self.places] = self.counts
+        return found.reshape(self.groups, self.bins)
+
+    def stretches(self, group: Integers, stretch: Integers, size: int) -> npt.NDArray[np.int64]:
+        """The leaves ``stretch * size`` and on of the named groups; shape (number named, size).
+
+        Beyond the last leaf there is nothing.
+        """
+        start = group * self.bins + stretch * size
+        end = np.minimum(start + size, (group + 1) * self.bins)
+        first, last = np.searchsorted(self.places, start), np.searchsorted(self.places, end)
+        number = last - first
+        row = np.repeat(np.arange(len(group)), number)
+        place = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number) + first[row]
+        found = np.zeros((len(group), size), dtype=np.int64)
+        found[row, self.places[place] - start[row]] = self.counts[place]
+        return found
+
+    def coarser(self, size: int) -> Histogram:
+        """The histogram of stretches of so many leaves.
+
+        Examples
+        --------
+        >>> Histogram(1, 5, np.array([0, 1, 4]), np.array([5, 6, 7])).coarser(2).dense().tolist()
+        [[11, 0, 7]]
+        """
+        bins = -(-self.bins // size)
+        group, leaf = np.divmod(self.places, self.bins)
+        places, first = np.unique(group * bins + leaf // size, return_index=True)
+        counts = np.add.reduceat(self.counts, first) if first.size else self.counts
+        return Histogram(self.groups, bins, places, counts)
+
+    def tolist(self) -> list[list[int]]:
+        """All counts as lists, for people and tests."""
+        listed: list[list[int]] = self.dense().tolist()
+        return listed
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What an engine hands back: exact, so it must never leave ``dither.query`` without noise.
 
@@ -165,9 +277,9 @@ class Answer:
         The group of each row of the arrays, as public kinds of value (reals as float). Groups in
         which no unit has a row are absent. In no particular order.
     values : mapping of int to array
-        By position in ``Job.measurements``: int64 or object (Python int), shape (groups,), and
-        (groups, bins) for ``Leaves``.
+        By position in ``Job.measurements``: int64 or object (Python int), shape (groups,); for
+        ``Leaves``, a ``Histogram``.
     """
 
     keys: Sequence[tuple[Value | float | None, ...]]
-    values: Mapping[int, npt.NDArray[np.int64] | npt.NDArray[np.object_]]
+    values: Mapping[int, Any]

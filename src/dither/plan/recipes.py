@@ -54,20 +54,28 @@ class QuantileRecipe(Recipe):
     """The q-quantile of a histogram.
 
     Leaf i holds the multiples of ``step`` from ``lower + i * width`` to the last one below the next
-    leaf; where ``width`` is ``step``, that is one number. None lies above ``upper``.
+    leaf; where ``width`` is ``step``, that is one number. None lies above ``upper``. Where there is
+    a finer histogram ``below``, the leaves are its own, and those of ``leaves`` are stretches of
+    them. Rows count in ``parts``. ``exact``: values are multiples of ``step``, so that none was
+    rounded.
     """
 
     leaves: int
+    below: int | None
     q: Fraction
     lower: Fraction
     upper: Fraction
     width: Fraction
     step: Fraction
+    parts: int
+    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RatioRecipe(Recipe):
-    """One linear recipe over another."""
+    """One linear recipe over another; what is known to hold the true ratio, where something is."""
 
     numerator: Linear
     denominator: Linear
+    lower: Fraction | None = None
+    upper: Fraction | None = None

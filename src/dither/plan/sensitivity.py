@@ -12,9 +12,10 @@ over units of vectors with at most k entries that are not zero, each of size at 
   ‖u - v‖₂² <= j w² + 2 (k - j) m² <= k max(w², 2 m²). In a query with a single group the norms are
   at most w and w².
 
-A histogram (``Leaves``) spreads m rows over the leaves of a group, so m is the ‖·‖₁ of a unit's
-leaves in it, and ‖·‖₂² <= m² is met when all rows fall into one leaf. It is a vector over leaves
-even where there is a single group.
+A histogram (``Leaves``) spreads m = ``max_rows * parts`` over the leaves of a group, in whole
+numbers of parts of at least 0, so m is the ‖·‖₁ of a unit's leaves in it, and ‖·‖₂² <= m² is met
+when all rows fall into one leaf. It is a vector over leaves even where there is a single group.
+Under replacement the entries of u and of v are of one sign, so ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂².
 """
 
 from __future__ import annotations
@@ -68,8 +69,10 @@ def sensitivity(
     match measurement:
         case Units():
             size = width = 1
-        case Rows() | Values() | Leaves():
+        case Rows() | Values():
             size = width = max_rows
+        case Leaves():
+            size = width = max_rows * measurement.parts
         case Total():
             size = max_rows * measurement.magnitude
             width = max_rows * measurement.width

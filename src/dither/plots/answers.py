@@ -32,9 +32,15 @@ def columns_of(frame: Any, keys: Sequence[str], outputs: Sequence[str]) -> dict[
 
 
 def all_rows(columns: Mapping[str, list[Any]], name: str) -> Series:
-    """The answers of one output in the order of the rows."""
+    """The answers of one output in the order of the rows.
+
+    A noisy count may lie below 0, where its interval does not: it is drawn where its interval
+    allows, and told apart.
+    """
     value, lower, upper = (_floats(columns[name + end]) for end in ("", "_lower", "_upper"))
-    return Series(name, value, lower, upper)
+    shown = np.fmin(np.fmax(value, lower), upper)
+    shown = np.where(np.isnan(value), np.nan, shown)
+    return Series(name, shown, lower, upper, (shown != value) & ~np.isnan(value))
 
 
 def over_levels(
@@ -43,11 +49,13 @@ def over_levels(
     """The answers of the kept rows, placed by the level of the main key; NaN elsewhere."""
     place = {value: i for i, value in enumerate(main.values)}
     value, lower, upper = (np.full(len(main), np.nan) for _ in range(3))
+    moved = np.zeros(len(main), dtype=np.bool_)
     for row, level in enumerate(rows):
         if kept[row] and level in place:
             at = place[level]
             value[at], lower[at], upper[at] = every.value[row], every.lower[row], every.upper[row]
-    return Series(label, value, lower, upper)
+            moved[at] = every.moved[row]
+    return Series(label, value, lower, upper, moved)
 
 
 def largest(main: Levels, rows: Sequence[Any], values: Floats, most: int) -> list[int]:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["Panel", "lay_out"]
 
 LONG = 12
-"""Levels of a number or a date beyond which a line reads better than points."""
+"""Levels of a number beyond which a line reads better than points."""
+
+FEW = 4
+"""Days, months or years beyond which a line along an axis of time does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,13 @@ def lay_out(
             axes.spines["left" if flat else "bottom"].set_visible(False)
         if flat:
             axes.set_xlabel(named[name])
+            axes.tick_params(labelbottom=True)
             axes.set_ylabel(main.name if left else "")
             axes.tick_params(labelleft=left)
         else:
             axes.set_ylabel(named[name] if left or not facets else "")
             axes.set_xlabel(main.name if bottom else "")
-            axes.tick_params(labelbottom=bottom)
+            axes.tick_params(labelbottom=True)
         if panel.heading:
             axes.set_title(panel.heading, loc="left", size=10, color=INK)
     if facets:
@@ -107,7 +111,7 @@ def _form_of(
     low, high = limits(series, zero=False)
     near = low <= 0 <= high or min(abs(low), abs(high)) < 0.6 * max(abs(low), abs(high))
     from_zero = near if bars is None else name in bars
-    if main.places is not None and len(main) > LONG:
+    if main.places is not None and len(main) > (FEW if main.dates else LONG):
         return Form.LINE
     if main.edges is not None and from_zero:
         return Form.STEPS

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither._format import level
 from dither.errors import ArgumentError
 from dither.plots.canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, finish, new_figure, short, tidy
 
@@ -64,7 +65,7 @@ def draw_verdicts(
     runs, targets = len(shown[0].score.hits), sum(shown[0].score.targets)
     foot = (
         f"{shown[0].game}: {targets:,} targets in {runs} run{'s' * (runs > 1)} a point; bars are "
-        f"nominal {100 * shown[0].confidence:g} % intervals."
+        f"nominal {level(shown[0].confidence)} intervals."
     )
     said = title or (shown[0].summary().split("\n")[0] if len(shown) == 1 else None)
     return finish(

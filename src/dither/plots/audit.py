@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import at_least, level
 from dither.plots.canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, short, tidy
 
 if TYPE_CHECKING:
@@ -66,9 +67,13 @@ def draw_audit(audit: Audit, path: str | Path | None = None) -> Figure:
     axes.set_xlabel("false alarms, at most", color=INK)
     axes.set_ylabel("true alarms, at least", color=INK)
     axes.legend(frameon=False, fontsize=9, loc="lower right")
-    bound = f"μ ≥ {audit.mu:.3f}" if audit.claimed.mu is not None else f"ε ≥ {audit.lower:.3f}"
+    bound = (
+        f"μ ≥ {at_least(audit.mu)}"
+        if audit.claimed.mu is not None
+        else f"ε ≥ {at_least(audit.lower)}"
+    )
     foot = (
-        f"{bound} at {100 * audit.confidence:g} % confidence, from {audit.samples:,} outputs of "
+        f"{bound} at {level(audit.confidence)} confidence, from {audit.samples:,} outputs of "
         "each dataset. " + (f"Noise is reused: {audit.reuse}." if audit.reuse else "")
     )
     title = f"Audit: {audit.verdict.value}"

@@ -53,6 +53,11 @@ class Levels:
         touch = all(math.isclose(a[1], b[0]) for a, b in pairwise(self.edges))
         return touch and all(math.isclose(w, widths[0], rel_tol=1e-6) for w in widths)
 
+    @property
+    def dates(self) -> bool:
+        """Whether every level is a day or a moment."""
+        return self.places is not None and all(isinstance(p, dt.date) for p in self.places)
+
     def kept(self, wanted: Sequence[int]) -> Levels:
         """The levels at these places only, in this order."""
         keep = list(wanted)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither._format import level
 from dither.errors import ArgumentError
 from dither.plots.canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, finish, new_figure, tidy
 
@@ -127,7 +128,7 @@ def draw_means(
     axes.set_ylim(-0.6, len(found) - 0.3)
     axes.margins(x=0.15)
     axes.set_xlabel("mean of the values")
-    percent = f"{100 * found[0].confidence:g} %"
+    percent = f"{level(found[0].confidence)}"
     foot = f"{found[0].n:,} reports. Lines: {percent} intervals; an estimate with a bias has none."
     foot += " Dashed: the truth." if truth is not None else ""
     return finish(figure, title="Estimated mean", foot=foot, path=path)
@@ -156,7 +157,7 @@ def draw_shares(found: Estimate, path: str | Path | None = None) -> Figure:
     if found.channel.unbiased:
         lower, upper = found.intervals[order].T
         axes.hlines(places, lower, upper, color=COLOURS[0], linewidth=2)
-        foot += f" Lines: {100 * found.confidence:g} % intervals"
+        foot += f" Lines: {level(found.confidence)} intervals"
         foot += " of the raw shares." if found.postprocess != "none" else "."
     if found.biased:
         foot += f" Points are biased (postprocess: {found.postprocess})."

@@ -22,6 +22,9 @@ __all__ = ["Floats", "Form", "Series", "draw", "limits"]
 
 Floats = NDArray[np.float64]
 
+MOVED = "x"
+"""Marks an answer that noise had made impossible, and that is drawn at the nearest possible one."""
+
 
 class Form(Enum):
     """How answers are drawn."""
@@ -39,12 +42,16 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Answers with their intervals, one for each level; NaN where there is no answer."""
+    """Answers with their intervals, one for each level; NaN where there is no answer.
+
+    ``moved`` says which noisy answers were impossible and are drawn at the nearest that is not.
+    """
 
     label: str
     value: Floats
     lower: Floats
     upper: Floats
+    moved: NDArray[np.bool_]
 
 
 def limits(series: Sequence[Series], zero: bool) -> tuple[float, float]:
@@ -119,7 +126,6 @@ def _marks(
     reach = np.vstack(
         [value - _within(one.lower[there], ends), _within(one.upper[there], ends) - value]
     )
-    # An interval cut at a natural limit (a count is at least 0) may leave its own value outside.
     reach = np.maximum(reach, 0.0)
     if form is Form.POINTS:
         style: dict[str, Any] = {
@@ -146,13 +152,55 @@ def _marks(
         axes.errorbar(value, at, xerr=reach, zorder=3, **style)
     else:
         axes.errorbar(at, value, yerr=reach, zorder=3, **style)
+    moved = one.moved[there]
+    if moved.any():
+        where = (value[moved], at[moved]) if flat else (at[moved], value[moved])
+        axes.plot(
+            *where, linestyle="none", marker=MOVED, color=INK, markersize=6, zorder=4, clip_on=False
+        )
 
 
 def _line(axes: Axes, places: list[Any], one: Series, number: int, low: float, high: float) -> None:
+    """A line within its band, broken where a group has no answer or is not there at all."""
     colour = COLOURS[number % len(COLOURS)]
     bottom, top = (_within(end, (low, high)) for end in (one.lower, one.upper))
-    axes.fill_between(places, bottom, top, color=colour, alpha=0.22, linewidth=0)
-    axes.plot(places, one.value, color=colour, linewidth=1.6, label=one.label)
+    label = one.label
+    for run in _runs(places, one.value):
+        here = places[run]
+        axes.fill_between(here, bottom[run], top[run], color=colour, alpha=0.22, linewidth=0)
+        lone = len(here) == 1
+        if lone:
+            axes.vlines(here, bottom[run], top[run], color=colour, alpha=0.22, linewidth=3)
+        marker = MARKERS[number % len(MARKERS)] if lone else ""
+        axes.plot(here, one.value[run], color=colour, linewidth=1.6, label=label, marker=marker)
+        label = "_"
+    at = np.flatnonzero(one.moved)
+    if at.size:
+        where = [places[i] for i in at]
+        axes.plot(
+            where, one.value[at], linestyle="none", marker=MOVED, color=INK, zorder=4, clip_on=False
+        )
+
+
+def _runs(places: list[Any], value: Floats) -> list[slice]:
+    """Stretches of answers that follow each other: no gap is much wider than most gaps are.
+
+    Examples
+    --------
+    >>> _runs([1, 2, 3, 6, 7, 8], np.array([1.0, 2.0, 3.0, np.nan, 5.0, 6.0]))
+    [slice(0, 3, None), slice(4, 6, None)]
+    """
+    days = [p.toordinal() if isinstance(p, dt.date) else float(p) for p in places]
+    gaps = np.diff(np.array(days, dtype=np.float64))
+    wide = 1.9 * float(np.median(gaps)) if gaps.size else 0.0
+    runs, start = [], None
+    for i, answered in enumerate(np.isfinite(value)):
+        if start is not None and (not answered or gaps[i - 1] > wide):
+            runs.append(slice(start, i))
+            start = None
+        if answered and start is None:
+            start = i
+    return runs if start is None else [*runs, slice(start, len(places))]
 
 
 def _within(ends: Floats, limit: tuple[float, float]) -> Floats:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither._format import half_width, level
 from dither.errors import ArgumentError, nearest
 from dither.plots.canvas import COLOURS, INK, MARKERS, WIDTH, finish, new_figure, short, tidy
 from dither.plots.captions import foot_line, with_unit
@@ -82,7 +83,7 @@ def plot_preview(
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     foot = foot_line(
-        epsilon, delta, neighbours, f"half of the {confidence * 100:g} % interval, noise only"
+        epsilon, delta, neighbours, f"half of the {level(confidence)} interval, noise only"
     )
     return finish(figure, title=title, foot=foot, path=path)
 
@@ -113,7 +114,7 @@ def _panel(axes: Axes, sizes: Sequence[int], curve: Sequence[float | None], numb
     )
     for size, width in points:
         axes.annotate(
-            short(float(f"{width:.2g}")),
+            half_width(width),
             (size, width),
             xytext=(0, 8),
             textcoords="offset points",

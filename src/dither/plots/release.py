@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither._format import level
 from dither.errors import ArgumentError, nearest
 from dither.plots.answers import all_rows, columns_of, largest, over_levels
 from dither.plots.arrangement import Panel, lay_out
 from dither.plots.canvas import INK, MUTED, finish, new_figure, short, tidy
 from dither.plots.captions import foot_line, with_unit
 from dither.plots.levels import Levels, joined, levels_of
-from dither.plots.panels import Form, Series, draw, limits
+from dither.plots.panels import MOVED, Form, Series, draw, limits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,12 +112,16 @@ def plot_release(
     if not shown:
         raise ArgumentError("outputs must name at least one column")
     named = {name: with_unit(name, units) for name in (*keys, *outputs)}
-    covers = f"{confidence * 100:g} % intervals cover noise only"
+    covers = f"{level(confidence)} intervals cover noise only"
     foot = foot_line(epsilon, delta, neighbours, covers)
     if not keys:
         figure = _single(columns, shown, named)
         return finish(figure, title=title, foot=foot, path=path)
     figure, remark = _grouped(columns, keys, shown, named, binned, bars)
+    if any(all_rows(columns, name).moved.any() for name in shown):
+        remark.append(
+            f"{MOVED}: noise made the answer impossible; drawn at the nearest possible one"
+        )
     return finish(figure, title=title, foot=". ".join([*remark, foot]), path=path)
 
 

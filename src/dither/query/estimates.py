@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from dither.mechanisms import (
     variance_interval,
 )
 from dither.mechanisms.quantile_tree import QuantileTree
+from dither.mechanisms.refined_quantiles import RefinedQuantiles
 from dither.plan.recipes import (
     Linear,
     MeanRecipe,
@@ -35,7 +36,7 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 
-__all__ = ["Estimate", "Measured", "estimate"]
+__all__ = ["Estimate", "Measured", "estimate", "refined"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,6 +60,16 @@ class Measured:
     values: dict[int, Any]
     noises: dict[int, AdditiveNoise | None]
     trees: dict[int, QuantileTree]
+
+
+class _Noised(Protocol):
+    """Noises and trees by measurement, as a priced plan and its measurements have them."""
+
+    @property
+    def noises(self) -> dict[int, AdditiveNoise | None]: ...
+
+    @property
+    def trees(self) -> dict[int, QuantileTree]: ...
 
 
 def estimate(
@@ -85,7 +96,7 @@ def estimate(
         case QuantileRecipe():
             return _quantile(recipe, measured, confidence)
         case RatioRecipe():
-            return _ratio(recipe, measured, confidence)
+            return _ratio(recipe, measured, confidence, clip)
     raise TypeError(type(recipe).__name__)
 
 
@@ -100,9 +111,10 @@ def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -
     width = half_width(terms, confidence) if terms else np.zeros(1)
     lower, upper = value - width, value + width
     if clip and recipe.lower is not None:
-        # The value is left as it is, so that sums over groups stay unbiased.
-        lower = np.maximum(lower, np.minimum(value, float(recipe.lower)))
-        upper = np.maximum(upper, float(recipe.lower))
+        # The value is left as it is, so that sums over groups stay unbiased; its interval is that
+        # of the value that people are shown.
+        inside = _within(value, lower, upper, float(recipe.lower), np.inf)
+        lower, upper = inside.lower, inside.upper
     return Estimate(value, lower, upper)
 
 
@@ -125,11 +137,7 @@ def _mean(recipe: MeanRecipe, measured: Measured, confidence: float, clip: bool)
         return Estimate(value, lower, upper)
     low, high = float(recipe.lower), float(recipe.upper)
     # Where the noisy count is not above 0 nothing is known, and the middle is as good as any.
-    value = np.clip(np.where(np.isnan(value), (low + high) / 2, value), low, high)
-    lower, upper = (
-        np.clip(np.nan_to_num(e, nan=n), low, high) for e, n in ((lower, low), (upper, high))
-    )
-    return _around(value, lower, upper)
+    return _within(np.where(np.isnan(value), (low + high) / 2, value), lower, upper, low, high)
 
 
 def _variance(recipe: VarianceRecipe, measured: Measured, confidence: float) -> Estimate:
@@ -164,10 +172,31 @@ def _bessel(count: Floats) -> Floats:
     return np.asarray(n / (n - 1))
 
 
+def refined(
+    recipe: QuantileRecipe, priced: _Noised
+) -> tuple[int, RefinedQuantiles, tuple[AdditiveNoise, AdditiveNoise]]:
+    """The first of two histograms, the layout of both, and their noises."""
+    assert recipe.below is not None
+    top, below = priced.trees[recipe.leaves], priced.trees[recipe.below]
+    bins = -(
+        -int((recipe.upper - recipe.lower) / recipe.step + 1) // int(recipe.width / recipe.step)
+    )
+    first, second = priced.noises[recipe.leaves], priced.noises[recipe.below]
+    assert first is not None
+    assert second is not None
+    return recipe.leaves, RefinedQuantiles(top, below, bins), (first, second)
+
+
 def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> Estimate:
-    tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
-    assert noise is not None
-    found = tree.quantiles(measured.values[recipe.leaves], [float(recipe.q)], noise, confidence)
+    qs, noisy = [float(recipe.q)], measured.values[recipe.leaves]
+    if recipe.below is None:
+        tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
+        assert noise is not None
+        found = tree.quantiles(noisy, qs, noise, confidence, recipe.parts)
+    else:
+        _, layout, noises = refined(recipe, measured)
+        opened = measured.values[recipe.below]
+        found = layout.quantiles(noisy, opened, qs, noises, confidence, recipe.parts)
     value, first, last = (part[:, 0] for part in (found.value, found.lower, found.upper))
     start, end, width, step = (
         float(x) for x in (recipe.lower, recipe.upper, recipe.width, recipe.step)
@@ -178,17 +207,40 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
         value = start + step * np.maximum(np.ceil(value) - 1, 0)
     else:
         value = start + width * value - step / 2
-    return Estimate(np.clip(value, lower, upper), lower, upper)
+    value = np.clip(value, lower, upper)
+    if not recipe.exact:
+        # Values were rounded to the nearest multiple of the step.
+        lower, upper = np.maximum(lower - step / 2, start), np.minimum(upper + step / 2, end)
+    return Estimate(value, lower, upper)
 
 
-def _ratio(recipe: RatioRecipe, measured: Measured, confidence: float) -> Estimate:
+def _ratio(recipe: RatioRecipe, measured: Measured, confidence: float, clip: bool) -> Estimate:
     ((top, a),) = recipe.numerator.terms
     ((bottom, b),) = recipe.denominator.terms
     raw = _quotient(measured, top, bottom, confidence)
     scale = float(a / b)
-    return Estimate(scale * raw.value, scale * raw.lower, scale * raw.upper)
+    value, lower, upper = (scale * part for part in (raw.value, raw.lower, raw.upper))
+    if not clip:
+        return Estimate(value, lower, upper)
+    low = -np.inf if recipe.lower is None else float(recipe.lower)
+    high = np.inf if recipe.upper is None else float(recipe.upper)
+    return _within(value, lower, upper, low, high)
+
+
+def _within(value: Floats, lower: Floats, upper: Floats, low: float, high: float) -> Estimate:
+    """Value and interval moved to where the truth can lie, between ``low`` and ``high``.
+
+    Where the value is moved, its interval is widened by as much before it is cut: it then holds all
+    that it held, and does not look the surer for lying where nothing can be.
+    """
+    moved = np.clip(value, low, high)
+    shift = np.nan_to_num(moved - value)
+    lower = np.nan_to_num(lower, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+    upper = np.nan_to_num(upper, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    lower, upper = np.minimum(lower, lower + shift), np.maximum(upper, upper + shift)
+    return _around(moved, np.clip(lower, low, high), np.clip(upper, low, high))
 
 
 def _around(value: Floats, lower: Floats, upper: Floats) -> Estimate:
     """An interval that holds its value, whatever was cut off."""
-    return Estimate(value, np.minimum(lower, value), np.maximum(upper, value))
+    return Estimate(value, np.fmin(lower, value), np.fmax(upper, value))

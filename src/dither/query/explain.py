@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import sqrt
 
+from dither._format import loss_text, number_text, percent
+from dither.mechanisms.refined_quantiles import OPEN
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.expressions import Bin, Column
@@ -29,7 +31,6 @@ from dither.query.wording import (
     exact_text,
     measurement_text,
     protected,
-    short,
 )
 
 __all__ = ["Explanation", "explain"]
@@ -152,13 +153,13 @@ def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
         facts.append(("bounds", _bounds(infer(operand, scope), measurement.step) + spaced))
         if isinstance(measurement, jb.Total):
             scale = measurement.step**2 if measurement.square else measurement.step
-            scale /= measurement.parts
             named = spaced + "²" if spaced and measurement.square else spaced
+        scale /= measurement.parts
     if plan.public_size and isinstance(measurement, jb.Rows):
         facts.append(("public", "no noise, no cost"))
         return Node(f"measurement {i + 1}: count of rows", tuple(facts))
     facts.append(("sensitivity", _sensitivity(bound, scale, named)))
-    facts.append(("share", f"{_percent(plan.weights[i])} of the budget"))
+    facts.append(("share", f"{percent(plan.weights[i])} of the budget"))
     if priced is not None and priced.allocation is not None:
         share = priced.allocation[str(i)]
         tree = priced.trees.get(i)
@@ -167,17 +168,25 @@ def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
             facts.append(
                 ("tree", f"{shape}, each node split in {tree.branching}; each is paid for")
             )
+            if isinstance(measurement, jb.Leaves) and measurement.within:
+                facts.append(
+                    (
+                        "read",
+                        f"only the at most {OPEN} trees in which the coarser histogram, measured "
+                        "first, leaves a quantile; all are paid for",
+                    )
+                )
         law = share.mechanism.parameters()["mechanism"]
-        spread = f"{short(sqrt(share.mechanism.variance) * scale)}{named}"
+        spread = f"{number_text(sqrt(share.mechanism.variance) * scale)}{named}"
         each = " in every node" if tree is not None else " in every group" if plan.job.keys else ""
         facts.append(("mechanism", f"{law}: {share.reason}"))
         facts.append(("scale", f"standard deviation {spread}{each}"))
         cost = share.loss
         if cost.epsilon is not None:
-            facts.append(("cost", f"ε = {short(cost.epsilon)}"))
+            facts.append(("cost", f"ε = {loss_text(cost.epsilon)}"))
         else:
             assert cost.rho is not None
-            facts.append(("cost", f"ρ = {short(cost.rho)} (zCDP)"))
+            facts.append(("cost", f"ρ = {loss_text(cost.rho)} (zCDP)"))
     name = measurement_text(measurement, plan.table.unit)
     return Node(f"measurement {i + 1}: {name}", tuple(facts))
 
@@ -187,7 +196,7 @@ def _sensitivity(bound: Sensitivity, scale: Fraction, unit: str) -> str:
     per_group = f"{exact_text(bound.per_group * scale)}{unit} in a group"
     if bound.l1 == bound.per_group:
         return per_group
-    l1, l2 = exact_text(bound.l1 * scale), short(sqrt(bound.l2_squared) * scale)
+    l1, l2 = exact_text(bound.l1 * scale), number_text(sqrt(bound.l2_squared) * scale)
     return f"{per_group}; over all groups {l1} (‖Δ‖₁), {l2} (‖Δ‖₂)"
 
 
@@ -213,8 +222,8 @@ def _sources(recipe: Recipe) -> str:
             used = [total, count]
         case VarianceRecipe(total=total, square=square, count=count):
             used = [total, square, count]
-        case QuantileRecipe(leaves=leaves):
-            used = [leaves]
+        case QuantileRecipe(leaves=leaves, below=below):
+            used = [leaves] if below is None else [leaves, below]
         case RatioRecipe(numerator=top, denominator=bottom):
             used = [i for i, _ in (*top.terms, *bottom.terms)]
         case _:
@@ -238,7 +247,10 @@ def _threshold(priced: Priced) -> Node:
                 f"a key with {half} units (distinct {who}) half the time, "
                 f"with {rare} in 5 % of releases",
             ),
-            ("cost", f"δ = {short(rule.delta_keys)}: likelier no key of a single unit is shown"),
+            (
+                "cost",
+                f"δ = {loss_text(rule.delta_keys)}: likelier no key of a single unit is shown",
+            ),
         ),
     )
 
@@ -246,17 +258,13 @@ def _threshold(priced: Priced) -> Node:
 def _cost(priced: Priced) -> Node:
     charge = priced.charge
     assert charge.epsilon is not None
-    facts = [("guarantee", f"(ε, δ) = ({short(charge.epsilon)}, {short(charge.delta)})")]
+    facts = [("guarantee", f"(ε, δ) = ({loss_text(charge.epsilon)}, {loss_text(charge.delta)})")]
     if charge.rho is not None:
         facts.append(
             (
                 "and",
-                f"ρ = {short(charge.rho)} zCDP"
-                + (f" but for δ = {short(charge.rho_delta)}" if charge.rho_delta else ""),
+                f"ρ = {loss_text(charge.rho)} zCDP"
+                + (f" but for δ = {loss_text(charge.rho_delta)}" if charge.rho_delta else ""),
             )
         )
     return Node("cost", tuple(facts))
-
-
-def _percent(value: Fraction) -> str:
-    return f"{100 * float(value):.3g} %"

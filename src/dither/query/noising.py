@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.mechanisms import AdditiveNoise
-from dither.plan.job import Answer, Leaves
+from dither.mechanisms.refined_quantiles import Opened
+from dither.plan.job import Answer, Histogram, Leaves
 from dither.plan.kinds import Value
-from dither.query.pricing import Priced
+from dither.plan.recipes import QuantileRecipe
+from dither.query.estimates import refined
+from dither.query.pricing import Priced, quantiles_of
 
 __all__ = ["Noisy", "add_noise", "no_groups"]
 
@@ -29,15 +32,19 @@ class Noisy:
         The groups: all public ones in declared order, or the discovered ones in order of value.
     values : dict of int to array
         By measurement: noisy integers, shape (groups,). For ``Leaves``: a noisy tree, as
-        ``mechanisms.quantile_tree`` gives it.
+        ``mechanisms.quantile_tree`` gives it, or what was read below, as
+        ``mechanisms.refined_quantiles`` does.
     """
 
     keys: list[KeyTuple]
     values: dict[int, Any]
 
 
-def add_noise(priced: Priced, answer: Answer) -> Noisy:
-    """Add each measurement's noise to its exact integers, over all public or all found groups."""
+def add_noise(priced: Priced, answer: Answer, confidence: float) -> Noisy:
+    """Add each measurement's noise to its exact integers, over all public or all found groups.
+
+    ``confidence`` is that of the intervals to come: it says where a wide range is read closely.
+    """
     plan = priced.plan
     if plan.discovered:
         keys = list(answer.keys)
@@ -56,46 +63,65 @@ def add_noise(priced: Priced, answer: Answer) -> Noisy:
         keys = [keys[i] for i in kept]
         exact = {i: values[kept] for i, values in exact.items()}
         noisy[priced.units] = counts[kept]
-    for i, measurement in enumerate(plan.job.measurements):
+    return Noisy(keys, _measured(priced, exact, noisy, confidence))
+
+
+def _measured(
+    priced: Priced, exact: dict[int, Any], noisy: dict[int, Any], confidence: float
+) -> dict[int, Any]:
+    """Each measurement with its noise, beside those that have theirs already."""
+    # A histogram that is read in stretches comes after the one that says which.
+    last = {r.below for r in priced.plan.recipes if isinstance(r, QuantileRecipe)}
+    for i, measurement in sorted(
+        enumerate(priced.plan.job.measurements), key=lambda m: m[0] in last
+    ):
         if i in noisy:
             continue
-        if isinstance(measurement, Leaves):
+        if i in last:
+            noisy[i] = _opened(i, priced, noisy, exact[i], confidence)
+        elif isinstance(measurement, Leaves):
             noise = priced.noises[i]
             assert noise is not None
-            noisy[i] = priced.trees[i].measure(exact[i].astype(np.int64), noise)
+            noisy[i] = priced.trees[i].measure(exact[i].dense(), noise)
         else:
             noisy[i] = _noised(exact[i], priced.noises[i])
-    return Noisy(keys, noisy)
+    return noisy
 
 
-def no_groups(priced: Priced) -> Noisy:
+def no_groups(priced: Priced, confidence: float) -> Noisy:
     """What ``add_noise`` gives where there is no group at all; nothing is drawn."""
-    values: dict[int, Any] = {}
-    for i, measurement in enumerate(priced.plan.job.measurements):
-        nothing = np.zeros((0,), dtype=np.int64)
-        if isinstance(measurement, Leaves):
-            noise = priced.noises[i]
-            assert noise is not None
-            nothing = np.zeros((0, measurement.bins), dtype=np.int64)
-            values[i] = priced.trees[i].measure(nothing, noise)
-        else:
-            values[i] = nothing
-    return Noisy([], values)
+    nothing = np.zeros((0,), dtype=np.int64)
+    exact: dict[int, Any] = {
+        i: Histogram(0, m.bins, nothing, nothing) if isinstance(m, Leaves) else nothing
+        for i, m in enumerate(priced.plan.job.measurements)
+    }
+    return Noisy([], _measured(priced, exact, {}, confidence))
 
 
-def _on_grid(
-    keys: list[KeyTuple], answer: Answer, measurements: tuple[Any, ...]
-) -> dict[int, npt.NDArray[Any]]:
+def _opened(
+    place: int, priced: Priced, noisy: dict[int, Any], exact: Histogram, confidence: float
+) -> Opened:
+    recipes = quantiles_of(priced.plan, place)
+    top, layout, noises = refined(recipes[0], priced)
+    qs = [float(r.q) for r in recipes]
+    return layout.measure(noisy[top], exact.stretches, qs, noises, confidence, recipes[0].parts)
+
+
+def _on_grid(keys: list[KeyTuple], answer: Answer, measurements: tuple[Any, ...]) -> dict[int, Any]:
     """Every public key a row, in declared order, with zeros where no unit has a row."""
     place = {key: i for i, key in enumerate(keys)}
     found = [(place[key], j) for j, key in enumerate(answer.keys) if key in place]
     to = np.array([i for i, _ in found], dtype=np.int64)
     of = np.array([j for _, j in found], dtype=np.int64)
-    grid: dict[int, npt.NDArray[Any]] = {}
+    grid: dict[int, Any] = {}
     for i, measurement in enumerate(measurements):
         values = answer.values[i]
-        shape = (len(keys), measurement.bins) if isinstance(measurement, Leaves) else (len(keys),)
-        grid[i] = np.zeros(shape, dtype=values.dtype)
+        if isinstance(measurement, Leaves):
+            moves = np.full(len(answer.keys), -1, dtype=np.int64)
+            moves[of] = to
+            grid[i] = values.moved(moves, len(keys))
+            continue
+        grid[i] = np.zeros(len(keys), dtype=values.dtype)
         grid[i][to] = values[of]
     return grid
 

@@ -9,6 +9,7 @@ hypothetical measurements without noise in which every group has n rows, one per
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither._format import cost_text, half_width, level, odds
 from dither.errors import ArgumentError
 from dither.mechanisms import smallest_epsilon
+from dither.mechanisms.refined_quantiles import FIRST
 from dither.numeric import check_confidence
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
 from dither.query.estimates import Measured, estimate
 from dither.query.pricing import Priced
-from dither.query.tables import paragraph, table
+from dither.query.tables import html_table, paragraph, table
 from dither.query.wording import UNACCOUNTED
 from dither.sql.keys import free_name
 
@@ -74,23 +77,33 @@ class Preview:
         return pl.DataFrame(columns)
 
     def __str__(self) -> str:
+        heads, rows = self._table()
+        return "\n".join([self._headed(), *table(heads, rows), *paragraph(UNACCOUNTED)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        shown = html_table(*self._table())
+        texts = (html.escape(t) for t in (self._headed(), UNACCOUNTED))
+        first, last = (f"<p>{t}</p>" for t in texts)
+        return f"<div>{first}{shown}{last}</div>"
+
+    def _headed(self) -> str:
+        asked = f"{level(self.confidence)} intervals at {cost_text(self.epsilon, self.delta)}"
+        return f"half-widths of the {asked}"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         heads = ["rows in a group", *(f"{name} ±" for name in self.widths)]
         rows = [
-            [f"{n:,}", *(_short(widths[i]) for widths in self.widths.values())]
+            [f"{n:,}", *(half_width(widths[i]) for widths in self.widths.values())]
             for i, n in enumerate(self.sizes)
         ]
         if self.missed is not None:
             heads.append("key missed")
-            for row, odds in zip(rows, self.missed, strict=True):
-                row.append(_odds(odds))
-        level = f"{100 * self.confidence:g} % intervals at ε = {float(self.epsilon):g}"
-        if self.delta:
-            level += f", δ = {float(self.delta):.3g}"
-        lines = [f"half-widths of the {level}", *table(heads, rows), *paragraph(UNACCOUNTED)]
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return str(self)
+            for row, share in zip(rows, self.missed, strict=True):
+                row.append(odds(share))
+        return heads, rows
 
     def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
         """Draw half-width against group size; see ``dither.plots``."""
@@ -178,12 +191,20 @@ def _quantile_widths(
 ) -> tuple[float, ...]:
     tree, noise = priced.trees[recipe.leaves], priced.noises[recipe.leaves]
     assert noise is not None
-    ranks = tree.half_widths([float(recipe.q)], noise, confidence)[0]
+    q, span = float(recipe.q), float(recipe.upper - recipe.lower)
+    leaf = float(recipe.width)
+    if recipe.below is not None:
+        confidence = 1 - FIRST * (1 - confidence)
+        # Values spread evenly leave many stretches open, unless there are very many of them.
+        leaf *= priced.trees[recipe.below].bins
+    ranks = tree.half_widths([q], noise, confidence)[0] / recipe.parts + max(q, 1 - q)
     # At the ends the rank is known, but the quantile next to them is not.
-    edge = int(min(max(round(float(recipe.q) * tree.bins), 1), max(tree.bins - 1, 1)))
+    edge = int(min(max(round(q * tree.bins), 1), max(tree.bins - 1, 1)))
     rank = ranks[edge] if np.isfinite(ranks[edge]) else np.inf
-    half = (rank / n * tree.bins + 1) * float(recipe.width)
-    return tuple(float(w) for w in np.minimum(half, float(recipe.upper - recipe.lower) / 2))
+    half = (rank / n * tree.bins + 1) * leaf
+    if not recipe.exact:
+        half = half + float(recipe.step) / 2
+    return tuple(float(w) for w in np.minimum(half, span / 2))
 
 
 def _hypothetical(measurement: Measurement, n: Any, recipe: Recipe) -> Any:
@@ -196,11 +217,3 @@ def _hypothetical(measurement: Measurement, n: Any, recipe: Recipe) -> Any:
                 return 0 * n
             return n * max(measurement.ends, key=abs)
     return n
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def _odds(value: float) -> str:
-    return "never" if value < 1e-9 else f"{value:.2g}" if value < 0.995 else "always"

@@ -10,12 +10,14 @@ import numpy as np
 from dither.errors import ArgumentError, BoundsError, QueryError
 from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, allocate
 from dither.mechanisms.quantile_tree import QuantileTree
+from dither.mechanisms.refined_quantiles import OPEN
 from dither.plan.job import Job, Leaves, Rows, Units
 from dither.plan.lower import Plan
+from dither.plan.recipes import QuantileRecipe
 from dither.privacy import Charge, Neighbours, Promise
 from dither.privacy.charge import group_factor
 
-__all__ = ["Priced", "price", "promise_of"]
+__all__ = ["Priced", "price", "promise_of", "quantiles_of"]
 
 WIDEST_SCALE = 2**49
 """Noise wider than this is refused, in lattice units: the samplers are proven up to 2^50."""
@@ -119,8 +121,11 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
         for gaussian in ([False, True] if either else [False])
     ]
     best = replace(min(options, key=lambda option: option[0])[1], epsilon=epsilon, delta=delta)
-    for tree in best.trees.values():
-        if (plan.public_keys or 1) * tree.nodes > MOST_CELLS:
+    for i, tree in best.trees.items():
+        histogram = job.measurements[i]
+        assert isinstance(histogram, Leaves)
+        read = OPEN * len(quantiles_of(plan, i)) if histogram.within else 1
+        if (plan.public_keys or 1) * read * tree.nodes > MOST_CELLS:
             raise QueryError(
                 f"quantiles of {plan.public_keys:,} groups need more than {MOST_CELLS:,} noisy "
                 "counts; group by fewer or coarser keys"
@@ -129,6 +134,13 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
         if noise is not None and noise.variance > float(WIDEST_SCALE) ** 2:
             raise _too_wide(i, job)
     return best
+
+
+def quantiles_of(plan: Plan, place: int) -> list[QuantileRecipe]:
+    """The quantiles that are read from a histogram, or inside its stretches."""
+    return [
+        r for r in plan.recipes if isinstance(r, QuantileRecipe) and place in (r.leaves, r.below)
+    ]
 
 
 def _of_a_row(epsilon: Fraction, delta: Fraction, rows: int) -> tuple[Fraction, Fraction]:
@@ -151,7 +163,7 @@ def _too_wide(place: int, job: Job) -> BoundsError:
 def _priced(plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool) -> tuple[float, Priced]:
     job = plan.job
     trees = {
-        i: QuantileTree.choose(m.bins, "gaussian" if gaussian else "laplace")
+        i: QuantileTree.choose(m.within or m.bins, "gaussian" if gaussian else "laplace")
         for i, m in enumerate(job.measurements)
         if isinstance(m, Leaves)
     }

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from dither._format import remaining
 from dither.engines.base import FAILED
 from dither.errors import (
     ArgumentError,
@@ -243,7 +244,7 @@ class Question:
         try:
             nobody = Charged(0, "0" * 64, False, None)
             certificate = self._certificate(priced, asked, nobody)
-            stored = answer_of(priced, no_groups(priced), confidence, certificate)
+            stored = answer_of(priced, no_groups(priced, confidence), confidence, certificate)
             for text in (self.sql, json.dumps(stored, ensure_ascii=False)):
                 text.encode("utf-8")
             release = Release(stored)
@@ -267,7 +268,7 @@ class Question:
         words.renew(bytes.fromhex(charged.hash))
         secret = words.words(4).tobytes()
         answer = self._desk.engine.run(self._plan.job, self._plan.schema, secret)
-        noisy = add_noise(priced, answer)
+        noisy = add_noise(priced, answer, confidence)
         del answer
         certificate = self._certificate(priced, asked, charged)
         return answer_of(priced, noisy, confidence, certificate)
@@ -322,8 +323,8 @@ class Question:
         for delta in dict.fromkeys(deltas):
             best = largest_epsilon(lambda e, d=delta: fits(e, d), high=priced.epsilon)  # type: ignore[misc]
             if best is not None:
-                other = "" if delta == priced.delta else f" and delta = {float(delta):.3g}"
-                return f"The same query fits with epsilon = {float(best):g}{other}."
+                other = "" if delta == priced.delta else f" and delta = {remaining(delta)}"
+                return f"The same query fits with epsilon = {remaining(best, 6)}{other}."
         return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
 
     def __repr__(self) -> str:

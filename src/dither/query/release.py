@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import html
-import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dither._format import cost_text, interval, level
 from dither.query.answers import decode
 from dither.query.certificate import Certificate
-from dither.query.tables import key_text, paragraph, table
-from dither.query.wording import UNACCOUNTED
+from dither.query.tables import html_table, key_text, paragraph, table
+from dither.query.wording import UNACCOUNTED, limits_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +45,12 @@ class Release:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """A Polars frame: the keys, then ``name``, ``name_lower``, ``name_upper`` per output."""
+        """A Polars frame: the keys, then ``name``, ``name_lower``, ``name_upper`` per output.
+
+        A count or a sum is the noisy one, without bias, so that sums over groups are right on
+        average; noise can take it below 0, where its interval is not. Summaries and pictures show
+        the nearest number that is possible.
+        """
         import polars as pl
 
         kinds = {
@@ -100,17 +105,11 @@ class Release:
 
     def summary(self) -> str:
         """The release as text: the answers, what they cost, and what the intervals leave out."""
-        frame = self.frame
-        columns = [[key_text(v) for v in frame[key]] for key in self.keys]
-        columns += [self._intervals(frame, name) for name in self.outputs]
-        heads = [*self.keys, *(self._headed(name) for name in self.outputs)]
-        rows = [list(row) for row in zip(*columns, strict=True)]
+        heads, rows = self._table()
         lines = table(heads, rows[:LONGEST], left=len(self.keys))
         if len(rows) > LONGEST:
             lines.append(f"... and {len(rows) - LONGEST:,} more rows")
-        lines += paragraph(
-            f"value ± half-width, or value [lower, upper], at {100 * self.confidence:g} %"
-        )
+        lines += paragraph(self._covers())
         for text in self._said():
             lines += paragraph(text)
         return "\n".join(lines)
@@ -118,14 +117,11 @@ class Release:
     def _said(self) -> list[str]:
         """What stands below the answers: cost, who is protected, what intervals leave out."""
         body = self._content["certificate"]
-        loss = {k: None if v is None else float(Fraction(v)) for k, v in body["loss"].items()}
-        cost = f"cost: ε = {loss['epsilon']:.4g}"
-        if loss["delta"]:
-            cost += f", δ = {loss['delta']:.3g}"
         replayed = " (replayed: nothing charged now)" if self.replayed else ""
         return [
-            f"{cost}; ledger entry {body['ledger']['entry']}{replayed}",
+            f"cost: {cost_text(*self._loss)}; ledger entry {body['ledger']['entry']}{replayed}",
             f"protects {body['text']['protects']}",
+            *([limits] if (limits := limits_text(body)) else []),
             UNACCOUNTED,
             *self.notes,
         ]
@@ -157,20 +153,44 @@ class Release:
             outputs=[output] if output is not None else self.outputs,
             units=self.units,
             bars=list(self._content["counts"]),
-            epsilon=float(Fraction(body["loss"]["epsilon"] or 0)),
-            delta=float(Fraction(body["loss"]["delta"] or 0)),
+            epsilon=self._loss[0],
+            delta=self._loss[1],
             neighbours=body["text"]["protects"],
             confidence=self.confidence,
             title=title,
             path=path,
         )
 
+    @property
+    def _loss(self) -> tuple[Fraction | None, Fraction | None]:
+        """What was charged, exact."""
+        loss = self._content["certificate"]["loss"]
+        epsilon, delta = (
+            loss[k] if loss[k] is None else Fraction(loss[k]) for k in ("epsilon", "delta")
+        )
+        return epsilon, delta
+
     def __repr__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{html.escape(text)}</p>" for text in self._said())
-        return f"<div>{self.frame._repr_html_()}{said}</div>"
+        heads, rows = self._table()
+        left = len(self.keys)
+        shown = html_table(heads, rows[:LONGEST], left=left)
+        more = [f"... and {len(rows) - LONGEST:,} more rows"] if len(rows) > LONGEST else []
+        said = "".join(f"<p>{html.escape(t)}</p>" for t in (*more, self._covers(), *self._said()))
+        return f"<div>{shown}{said}</div>"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and rows: each key, and each answer with its interval."""
+        frame = self.frame
+        columns = [[key_text(v) for v in frame[key]] for key in self.keys]
+        columns += [self._intervals(frame, name) for name in self.outputs]
+        heads = [*self.keys, *(self._headed(name) for name in self.outputs)]
+        return heads, [list(row) for row in zip(*columns, strict=True)]
+
+    def _covers(self) -> str:
+        return f"value ± half-width, or value [lower, upper], at {level(self.confidence)}"
 
     def _headed(self, name: str) -> str:
         unit = self.units.get(name)
@@ -178,30 +198,4 @@ class Release:
 
     def _intervals(self, frame: pl.DataFrame, name: str) -> list[str]:
         rows = zip(*(frame[c] for c in (name, f"{name}_lower", f"{name}_upper")), strict=True)
-        return [_interval_text(*row) for row in rows]
-
-
-def _interval_text(value: float | None, lower: float, upper: float) -> str:
-    if value is None:
-        return "unknown"
-    below, above = value - lower, upper - value
-    if not math.isfinite(below) or not math.isfinite(above):
-        return f"{_short(value)} [{_short(lower)}, {_short(upper)}]"
-    if abs(below - above) <= 0.02 * (below + above):
-        return f"{_near(value, above)} ± {_short(above)}"
-    width = (below + above) / 2
-    return f"{_near(value, width)} [{_near(lower, width)}, {_near(upper, width)}]"
-
-
-def _near(value: float, width: float) -> str:
-    """A value with the digits that its interval leaves meaningful."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    digits = 0 if width <= 0 or width >= 100 else max(0, 1 - math.floor(math.log10(width)))
-    return f"{value:,.{min(digits, 12)}f}"
-
-
-def _short(value: float) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.2g}"
+        return [interval(*row) for row in rows]

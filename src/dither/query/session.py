@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -9,8 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from dither._format import loss_text
 from dither.accounting.filters import BudgetFilter
-from dither.errors import ArgumentError, PolicyError, nearest
+from dither.errors import ArgumentError, LedgerError, PolicyError, nearest
 from dither.ledger import Balance, Ledger
 from dither.numeric import positive
 from dither.plan import aggregates as ag
@@ -205,7 +207,29 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<session on {', '.join(self.tables)}, {self.policy.budget}>"
+        title, tables, accounts = self._said()
+        return "\n".join([title, *(f"  {line}" for line in (*tables, *accounts))])
+
+    def _repr_html_(self) -> str:
+        title, tables, accounts = self._said()
+        items = "".join(f"<li>{html.escape(line)}</li>" for line in (*tables, *accounts))
+        return f"<div><b>{html.escape(title)}</b><ul>{items}</ul></div>"
+
+    def _said(self) -> tuple[str, list[str], list[str]]:
+        """The session in a line; a line for each table; one for each account."""
+        tables = []
+        for name, table in self.tables.items():
+            who = "public" if not table.private else f"protects {table.unit or 'each row'}"
+            tables.append(f"table {name} ({who}): {', '.join(table.columns)}")
+        if self._desk.closed:
+            return "closed session", tables, []
+        cap = self._desk.caps[DATASET]
+        title = f"session under epsilon {loss_text(cap.epsilon)}, delta {loss_text(cap.delta)}"
+        try:
+            accounts = [f"account {balance}" for balance in self.balance()]
+        except LedgerError:
+            accounts = ["the ledger cannot be read"]
+        return title, tables, accounts
 
     def _ask(self, query: ag.Query) -> Question:
         return Question(lower(query, self._keys.listed(query, self.schema)), self._desk)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from textwrap import wrap
 
-__all__ = ["WIDTH", "key_text", "paragraph", "table"]
+__all__ = ["WIDTH", "html_table", "key_text", "paragraph", "table"]
 
 WIDTH = 79
 LONGEST_KEY = 60
@@ -49,6 +50,27 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0)
         return "  ".join(placed).rstrip()
 
     return [line(heads), "  ".join("─" * w for w in spans), *map(line, rows)]
+
+
+def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0) -> str:
+    """A table for a notebook; its first ``left`` columns flush left, the others flush right.
+
+    Examples
+    --------
+    >>> html_table(["n"], [])
+    '<table><tr><th style="text-align:right">n</th></tr></table>'
+    """
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        sides = ("left" if i < left else "right" for i in range(len(cells)))
+        placed = (
+            f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
+            for cell, side in zip(cells, sides, strict=True)
+        )
+        return f"<tr>{''.join(placed)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table>{line(heads, 'th')}{body}</table>"
 
 
 def paragraph(text: str, indent: str = "", *, first: str | None = None) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from dither.plan import aggregates as ag
 from dither.plan import job as jb
@@ -14,10 +16,10 @@ __all__ = [
     "UNACCOUNTED",
     "aggregate_text",
     "exact_text",
+    "limits_text",
     "measurement_text",
     "protected",
     "protects",
-    "short",
 ]
 
 UNACCOUNTED = (
@@ -63,9 +65,28 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
             what = f"({show(x)} - {number(measurement.centre * measurement.step)})"
             plain = show(x) if measurement.centre == 0 else what
             return f"sum of {what}²" if square else f"sum of {plain}"
-        case jb.Leaves(operand=x, bins=bins):
+        case jb.Leaves(operand=x, bins=bins, within=0):
             return f"histogram of {show(x)} in {bins:,} bins, as a tree"
+        case jb.Leaves(operand=x, bins=bins, within=within):
+            return (
+                f"histogram of {show(x)} in {bins:,} bins, as a tree over each {within:,} of them"
+            )
     raise TypeError(type(measurement).__name__)
+
+
+def limits_text(certificate: Mapping[str, Any]) -> str | None:
+    """How much one unit can count in a release; nothing where a row is the unit."""
+    columns = [by for by in certificate["tables"].values() if by.startswith("column ")]
+    if not columns:
+        return None
+    groups, rows = certificate["max_groups"], certificate["max_rows"]
+    in_groups = f"{groups} groups" if groups > 1 else "1 group"
+    of_rows = f"{rows} rows" if rows > 1 else "1 row"
+    each = " in each" if groups > 1 else ""
+    return (
+        f"one {columns[0].removeprefix('column ')} counts in at most {in_groups}, with {of_rows}{each}: where it "
+        "has more, counts and sums are too low, and its rows weigh less in means and quantiles"
+    )
 
 
 def aggregate_text(aggregate: ag.Aggregate) -> str:
@@ -93,12 +114,6 @@ def aggregate_text(aggregate: ag.Aggregate) -> str:
         case ag.Ratio(numerator=top, denominator=bottom):
             return f"{aggregate_text(top)} / {aggregate_text(bottom)}"
     raise TypeError(type(aggregate).__name__)
-
-
-def short(value: Fraction | float) -> str:
-    """Four significant digits."""
-    short = f"{float(value):.4g}"
-    return f"{float(short):,.0f}" if 1000 <= abs(float(value)) < 1e15 else short
 
 
 def exact_text(value: Fraction | int) -> str:

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from dither._format import loss_text
 from dither.errors import ArgumentError, nearest
 from dither.local.chances import ONE, exp_bounds, threshold
 from dither.local.channel import DomainLike, checked_epsilon
@@ -158,7 +159,7 @@ class MinIDLDP(UnaryChannel):
         first = [self.epsilons.index(e) for e in classes]
         chances = [self.held[i] for i in first], [self.other[i] for i in first]
         names = [
-            f"epsilon {float(e):g} ({m} value{'s' if m > 1 else ''})"
+            f"epsilon {loss_text(e, 6)} ({m} value{'s' if m > 1 else ''})"
             for e, m in zip(classes, sizes, strict=True)
         ]
         pairs = {}

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import level
 from dither.errors import ArgumentError, nearest
 from dither.local.aggregate import Aggregate
 from dither.local.channel import Channel, DomainLike
@@ -352,7 +353,7 @@ class PersonalEstimate:
         sizes = " + ".join(f"{e.n:,}" for e in self.by_class)
         lines = [
             f"personal, by {self.method}: {self.n:,} reports ({sizes}){dropped}",
-            f"{'value':<20}{'share':>9}{f'± {100 * self.confidence:g} %':>12}",
+            f"{'value':<20}{'share':>9}{f'± {level(self.confidence)}':>12}",
         ]
         z = NormalDist().inv_cdf((1 + self.confidence) / 2)
         for i in np.argsort(-self.shares, kind="stable")[:12].tolist():

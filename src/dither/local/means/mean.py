@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+from dither._format import level as level_text
 from dither.errors import ArgumentError
 from dither.local.means.interval import Interval
 from dither.local.means.numeric import NumericChannel
@@ -113,7 +114,7 @@ class MeanEstimate:
             places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 6
             lines.append(
                 f"mean  {self.mean:,.{places}f}  ± {half:,.{places}f}  "
-                f"({lower:,.{places}f} to {upper:,.{places}f}, {100 * self.confidence:g} %)"
+                f"({lower:,.{places}f} to {upper:,.{places}f}, {level_text(self.confidence)})"
             )
         return "\n".join([*lines, *self.notes])
 

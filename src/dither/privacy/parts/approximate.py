@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dither._format import argument_text
 from dither.errors import ArgumentError
 from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.groups import LARGEST_CHAIN, ApproximateGroup, everything_lost
@@ -75,5 +76,5 @@ class Approximate(Part):
     def describe(self) -> str:
         """As written."""
         if self.delta == 0:
-            return f"pure({self.epsilon:g})"
-        return f"approximate({self.epsilon:g}, {self.delta:g})"
+            return f"pure({argument_text(self.epsilon)})"
+        return f"approximate({argument_text(self.epsilon)}, {argument_text(self.delta)})"

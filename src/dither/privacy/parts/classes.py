@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dither._format import argument_text
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
 from dither.privacy.parts.gaussian import GaussianNoise
@@ -203,5 +204,5 @@ class BoundedRange(Part):
     def describe(self) -> str:
         """As written."""
         if self.size > 1:
-            return f"exponential({self.epsilon / self.size:g}).group({self.size})"
-        return f"exponential({self.epsilon:g})"
+            return f"exponential({argument_text(self.epsilon / self.size)}).group({self.size})"
+        return f"exponential({argument_text(self.epsilon)})"

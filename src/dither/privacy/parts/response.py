@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dither._format import argument_text
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 
@@ -45,4 +46,4 @@ class RandomResponse(Part):
 
     def describe(self) -> str:
         """As written."""
-        return f"randomized_response({self.epsilon:g}, k={self.k})"
+        return f"randomized_response({argument_text(self.epsilon)}, k={self.k})"

@@ -1,0 +1,267 @@
+"""Numbers as text: the one place that decides how a loss, an interval or a share is written.
+
+A sentence on a screen is a claim, so rounding goes in the direction in which the claim stays true:
+a loss and a delta up, what remains of a budget down, the ends of an interval outwards, a half-width
+up. Everything is rounded from exact rationals; a float stands for the number that it is, but for a
+float that a person typed (``typed``), which is read as it prints.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+
+__all__ = [
+    "argument_text",
+    "at_least",
+    "cost_text",
+    "half_width",
+    "interval",
+    "level",
+    "loss_text",
+    "number_text",
+    "odds",
+    "percent",
+    "remaining",
+]
+
+Real = int | float | Fraction
+
+INFINITY = "∞"
+
+
+def loss_text(value: Real | None, digits: int = 4) -> str:
+    """An epsilon, rho or delta that is claimed or charged: rounded up. ``None`` is no bound.
+
+    Examples
+    --------
+    >>> loss_text(Fraction(1, 3)), loss_text(0.5), loss_text(1e-20), loss_text(0), loss_text(None)
+    ('0.3334', '0.5', '1e-20', '0', '∞')
+    >>> loss_text(Fraction(1234567)), loss_text(Fraction(99999, 10))
+    ('1,235,000', '10,000')
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def argument_text(value: Real) -> str:
+    """A loss as an argument in the description of what it is a loss of: six digits, rounded up.
+
+    Examples
+    --------
+    >>> argument_text(1 / 3), argument_text(1234567.0), argument_text(1.0)
+    ('0.333334', '1234570', '1')
+    """
+    return loss_text(value, 6).replace(",", "")
+
+
+def remaining(value: Real | None, digits: int = 4) -> str:
+    """What may still be spent, or a loss that is proved from below: rounded down.
+
+    Examples
+    --------
+    >>> remaining(Fraction(2, 3)), remaining(Fraction(1, 2))
+    ('0.6666', '0.5')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def at_least(value: float, places: int = 3) -> str:
+    """A bound from below, such as an audit's: rounded down to so many decimals.
+
+    Examples
+    --------
+    >>> at_least(0.12399), at_least(1.0), at_least(math.inf)
+    ('0.123', '1.000', '∞')
+    """
+    if not math.isfinite(value):
+        return _rounded(value, places, ROUND_FLOOR)
+    quantum = Fraction(1, 10**places)
+    return _fixed(math.floor(Fraction(repr(float(value))) / quantum) * quantum, quantum)
+
+
+def number_text(value: Real | None, digits: int = 4) -> str:
+    """A number that claims nothing about privacy: rounded to the nearest.
+
+    Examples
+    --------
+    >>> number_text(Fraction(2, 3)), number_text(1234.56), number_text(-0.0), number_text(3.2e17)
+    ('0.6667', '1,235', '0', '3.2e17')
+    """
+    return _rounded(value, digits, ROUND_HALF_EVEN)
+
+
+def cost_text(epsilon: Real | None, delta: Real | None = None) -> str:
+    """A charge in a few words, rounded up; a delta of 0 goes without saying.
+
+    Examples
+    --------
+    >>> cost_text(Fraction(1, 3)), cost_text(Fraction(1, 2), Fraction(1, 10**20)), cost_text(None)
+    ('ε = 0.3334', 'ε = 0.5, δ = 1e-20', 'ε = ∞')
+    """
+    return f"ε = {loss_text(epsilon)}" + (f", δ = {loss_text(delta)}" if delta else "")
+
+
+def percent(share: Real, places: int = 1) -> str:
+    """A share as a percentage, to the nearest; what is not quite all or nothing never says so.
+
+    Examples
+    --------
+    >>> percent(Fraction(2, 3)), percent(0.25), percent(1), percent(0.0)
+    ('66.7 %', '25.0 %', '100 %', '0 %')
+    >>> percent(0.999999), percent(1e-9)
+    ('> 99.9 %', '< 0.1 %')
+    """
+    hundred = 100 * _exact(share)
+    if hundred in (0, 100):
+        return f"{hundred} %"
+    quantum = Fraction(1, 10**places)
+    rounded = round(hundred / quantum) * quantum
+    if rounded == 0 and hundred > 0:
+        return f"< {_fixed(quantum, quantum)} %"
+    if rounded == 100 and hundred < 100:
+        return f"> {_fixed(100 - quantum, quantum)} %"
+    return f"{_fixed(rounded, quantum)} %"
+
+
+def level(confidence: float) -> str:
+    """A confidence as it was asked for: its digits are never rounded away.
+
+    Examples
+    --------
+    >>> level(0.95), level(0.999), level(0.9999999)
+    ('95 %', '99.9 %', '99.99999 %')
+    """
+    return f"{_plain(Decimal(repr(confidence)) * 100)} %"
+
+
+def odds(probability: float) -> str:
+    """A probability in two digits; only what is certain to the last digit is ``never``.
+
+    Examples
+    --------
+    >>> odds(0.0), odds(0.123), odds(0.999), odds(1e-12)
+    ('never', '0.12', 'nearly always', 'nearly never')
+    """
+    if probability <= 0:
+        return "never"
+    if probability >= 1:
+        return "always"
+    if probability < 1e-9:
+        return "nearly never"
+    return number_text(probability, 2) if probability < 0.995 else "nearly always"
+
+
+def half_width(value: float) -> str:
+    """How far an interval reaches to either side: three digits, rounded up.
+
+    Examples
+    --------
+    >>> half_width(0.2341), half_width(1234.5), half_width(9.0), half_width(math.inf)
+    ('0.235', '1,235', '9', '∞')
+    """
+    return _rounded(value, max(3, _exponent(value) + 1 if value >= 1 else 3), ROUND_CEILING)
+
+
+def interval(value: float | None, lower: float | None, upper: float | None) -> str:
+    """A value with its interval, in the digits that the interval leaves meaningful.
+
+    The value is moved into the interval, whose ends know what is impossible. Its ends are rounded
+    outwards, and a half-width up, so that what is shown holds all that was found.
+
+    Examples
+    --------
+    >>> interval(1234, 1225, 1243), interval(2.64, 0.0, 5.8123), interval(None, None, None)
+    ('1,234 ± 9', '2.6 [0.0, 5.9]', 'unknown')
+    >>> interval(-35, 0, 864), interval(1599.2, 0.0, 1e6), interval(0.7, 0.2, math.inf)
+    ('0 [0, 864]', '0 [0, 1,000,000]', '0.7 [0.2, ∞]')
+    >>> interval(22.5, 22.25, 22.75), interval(1000.0, 50.0, 1950.0)
+    ('22.50 ± 0.25', '1,000 ± 950')
+    """
+    if value is None or lower is None or upper is None or math.isnan(value):
+        return "unknown"
+    if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
+        shown = min(max(value, lower), upper)
+        if shown - lower == upper - shown:
+            return f"{shown:,} ± {upper - shown:,}"
+        return f"{shown:,} [{lower:,}, {upper:,}]"
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        ends = (remaining(lower, 2), loss_text(upper, 2))
+        return f"{number_text(min(max(value, lower), upper), 2)} [{ends[0]}, {ends[1]}]"
+    low, high = _exact(lower), _exact(upper)
+    at = min(max(_exact(value), low), high)
+    half = (high - low) / 2
+    if not half:
+        return f"{_plain(_decimal(at, 12))} ± 0"
+    quantum = Fraction(10) ** (_exponent(half) - 1)
+    shown_at = min(max(round(at / quantum) * quantum, low), high)
+    # Where the interval cuts the rounded value off, it is shown as it is cut.
+    rounded = round(at / quantum) * quantum
+    reach = max(rounded - low, high - rounded)
+    if abs((high - at) - (at - low)) <= Fraction(2, 100) * (high - low):
+        return (
+            f"{_fixed(rounded, quantum)} ± {_fixed(math.ceil(reach / quantum) * quantum, quantum)}"
+        )
+    bottom, top = _end(low, quantum, math.floor), _end(high, quantum, math.ceil)
+    return f"{_fixed(shown_at, quantum)} [{bottom}, {top}]"
+
+
+def _end(value: Fraction, quantum: Fraction, turn: object) -> str:
+    """An end, rounded outwards; as it is where two digits more are all that it has."""
+    for finer in (quantum, quantum / 10, quantum / 100):
+        near = round(value / finer) * finer
+        if abs(near - value) <= abs(value) * Fraction(1, 10**12):
+            return _fixed(near, finer)
+    return _fixed(
+        (math.floor if turn is math.floor else math.ceil)(value / quantum) * quantum, quantum
+    )
+
+
+def _fixed(value: Fraction, quantum: Fraction) -> str:
+    places = min(12, max(0, -_exponent(quantum)))
+    if abs(value) >= 10**15:
+        return number_text(value)
+    text = f"{_decimal(value, places):,.{places}f}"
+    return text[1:] if text.startswith("-") and not value else text
+
+
+def _decimal(value: Fraction, places: int) -> Decimal:
+    whole = round(value * 10**places)
+    return Decimal(whole).scaleb(-places)
+
+
+def _exact(value: Real) -> Fraction:
+    return Fraction(value)
+
+
+def _exponent(value: Real) -> int:
+    """The power of ten of the first digit."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return 0
+    exact = abs(_exact(value))
+    if not exact:
+        return 0
+    guess = len(str(exact.numerator)) - len(str(exact.denominator))
+    return guess if exact >= Fraction(10) ** guess else guess - 1
+
+
+def _rounded(value: Real | None, digits: int, rounding: str) -> str:
+    if value is None or (isinstance(value, float) and math.isinf(value)):
+        return "-" + INFINITY if value is not None and value < 0 else INFINITY
+    if isinstance(value, float) and math.isnan(value):
+        return "unknown"
+    # A float reads as it prints where it is what somebody typed; that is at most half a unit in
+    # the last of its 17 digits away, so it is exact values that losses are kept in.
+    exact = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+    context = Context(prec=digits, rounding=rounding)
+    return _plain(context.divide(Decimal(exact.numerator), Decimal(exact.denominator)))
+
+
+def _plain(value: Decimal) -> str:
+    """Without trailing zeros; as a power of ten where that is shorter."""
+    value = value.normalize()
+    if not value:
+        return "0"
+    if -5 <= value.adjusted() < 15:
+        return f"{value:,f}"
+    return f"{value:e}".replace("e+", "e")
