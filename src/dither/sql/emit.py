@@ -31,7 +31,7 @@ from dither.sql.sizes import Sizes
 
 __all__ = ["Emitter"]
 
-MOST_NODES = 200_000
+MOST_NODES = 100_000
 """Where a guard needs its operand twice, deep nesting would grow without bound."""
 
 EXACT = 2**53
@@ -177,9 +177,8 @@ class Emitter:
         return binary(node.op, left, right)
 
     def _not_zero(self, value: exp.Expression, zero: exp.Expression) -> exp.Expression:
-        # NULLIF names its operand twice, if only once the engine has read it.
-        self._count(value)
-        return call("NULLIF", value, zero)
+        # NULLIF would name its operand twice too, but unseen, in the engine.
+        return case((binary("<>", self._again(value), zero), value))
 
     def compare(self, node: ex.Compare) -> exp.Expression:
         kind = self._united((node.left, node.right))
