@@ -83,9 +83,10 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     in_groups = f"{groups} groups" if groups > 1 else "1 group"
     of_rows = f"{rows} rows" if rows > 1 else "1 row"
     each = " in each" if groups > 1 else ""
+    unit = columns[0].removeprefix("column ")
     return (
-        f"one {columns[0].removeprefix('column ')} counts in at most {in_groups}, with {of_rows}{each}: where it "
-        "has more, counts and sums are too low, and its rows weigh less in means and quantiles"
+        f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, counts "
+        "and sums are too low, and its rows weigh less in means and quantiles"
     )
 
 
