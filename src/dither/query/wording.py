@@ -85,8 +85,8 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     each = " in each" if groups > 1 else ""
     unit = columns[0].removeprefix("column ")
     return (
-        f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, counts "
-        "and sums are too low, and its rows weigh less in means and quantiles"
+        f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, "
+        "counts and sums are too low, and its rows weigh less in means and quantiles"
     )
 
 
