@@ -186,7 +186,7 @@ def test_sampling_amplifies():
         (lambda: privacy.gaussian(1.0).poisson(1.5), "rate"),
         (lambda: privacy.gaussian(1.0).poisson(0.1).poisson(0.1), "already a sample"),
         (lambda: privacy.gaussian(1.0, neighbours="replace").poisson(0.1), "without_replacement"),
-        (lambda: privacy.gaussian(1.0).without_replacement(1, 10), "replace"),
+        (lambda: privacy.gaussian(1.0, neighbours="replace").poisson(0.1), "replace"),
         (
             lambda: privacy.pure(1.0, neighbours="replace").without_replacement(11, 10),
             "sample must",
@@ -196,7 +196,7 @@ def test_sampling_amplifies():
             lambda: privacy.compose(privacy.pure(1.0), privacy.pure(1.0, neighbours="replace")),
             "cannot be added",
         ),
-        (lambda: (privacy.pure(1.0) + privacy.gaussian(1.0)).poisson(0.1), "one mechanism"),
+        (lambda: (privacy.pure(1.0) + privacy.zcdp(1.0)).poisson(0.1), "one mechanism"),
         (lambda: privacy.zcdp(1.0).poisson(0.1), "pair is known"),
         (lambda: privacy.gaussian(1.0).poisson(0.1, truncate=5), "together"),
         (lambda: 1.5 * privacy.pure(1.0), "integer"),

@@ -240,6 +240,7 @@ def test_units_of_two_stored_types_are_not_joined(tmp_path):
     private = {"unit": "u", "max_groups": 1, "max_rows": 1, "max_join_rows": 1}
     made = policy(tmp_path, **private, columns={"u": {"type": "text"}})
     made["tables"]["labs"] = dict(private)
+    made["units"] = {"person": {"columns": {"t": "u", "labs": "u"}}}
     with dt.open(made, sources={"t": ROWS, "labs": tmp_path / "labs.csv"}) as opened:
         with pytest.raises(PolicyError, match="stored as BIGINT and VARCHAR"):
             opened.sql("SELECT COUNT(*) AS n FROM t JOIN labs ON t.u = labs.u").release(1)
@@ -282,7 +283,8 @@ def test_objects_read_as_declared_and_units_as_text_alone(tmp_path):
     with session(tmp_path, frame, unit="u", max_groups=1, max_rows=9, columns=columns) as opened:
         answer = opened.sql("SELECT COUNT(DISTINCT u) AS n FROM t").release(500)
         assert answer.frame["n"][0] == 2
-    with session(tmp_path, frame, columns=columns) as opened:
+    (tmp_path / "rows").mkdir()
+    with session(tmp_path / "rows", frame, columns=columns) as opened:
         answer = opened.sql("SELECT COUNT(*) AS n FROM t WHERE d = DATE '2020-01-01'")
         assert answer.release(200).frame["n"][0] == 2
 

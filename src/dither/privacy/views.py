@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["advantage", "delta", "epsilon", "gdp", "mean", "renyi", "tpr", "zcdp"]
 
+_FAR = 700.0
+"""Thresholds beyond which e^epsilon leaves the doubles."""
+
 
 def sides(loss: Loss) -> list[Side]:
     """Removal and addition, or one of them where both are the same."""
@@ -193,7 +196,7 @@ def _one_tpr(
         high = min(1.0, high)
         return max(0.0, min(low, high), this.infinite_lower), high
 
-    top = min(this.top, -math.log(fpr)) + 1.0
+    top = min(this.top + 1.0, 1.0 - math.log(fpr), _FAR)
     near, best = smallest(value, top, starts.get(this.removal, 0.0))
     starts[this.removal] = best
     for width in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
@@ -201,7 +204,7 @@ def _one_tpr(
         value(best + width, near)
     # Beyond the last of these f, which is at least y·fpr, exceeds what was found.
     far = math.log(min(row[2] for row in seen)) - math.log(fpr) + 1e-9
-    for e in np.linspace(best, far, 9)[1:].tolist():
+    for e in np.linspace(best, min(far, _FAR), 9)[1:].tolist():
         value(e, near)
     low, high = bounds()
     if high - low > 1e-10 * high:
