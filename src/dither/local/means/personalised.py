@@ -113,7 +113,7 @@ class Personalised(Channel):
             raise ArgumentError("classes must be channels over the same values")
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "channels", channels)
-        object.__setattr__(self, "epsilon", max(c.epsilon for c in channels))
+        object.__setattr__(self, "epsilon", max(c.guarantee.epsilon for c in channels))
         object.__setattr__(self, "domain", Domain(len(names) * len(first.domain)))
 
     def settings(self) -> dict[str, Any]:

@@ -28,7 +28,14 @@ from dither.local.domain import Domain
 from dither.local.estimate import Estimate
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, encoded
+from dither.local.structures.parts import (
+    Maker,
+    PartCounts,
+    Reports,
+    Structure,
+    encoded,
+    made_part,
+)
 from dither.numeric import Words
 
 __all__ = ["Attributes", "domains_of", "sampled_estimate"]
@@ -53,7 +60,8 @@ class Attributes(Structure):
     Raises
     ------
     ArgumentError
-        There is no attribute, `method` is unknown, or `epsilon` is out of range.
+        There is no attribute, `method` is unknown, `epsilon` is out of range, or `channel` makes
+        what promises less than its part of epsilon for some two values.
 
     Notes
     -----
@@ -96,9 +104,10 @@ class Attributes(Structure):
             )
         made, known = checked_epsilon(epsilon), domains_of(domains)
         each = made / len(known) if method == "split" else made
+        parts = {k: made_part(channel, d, each) for k, d in known.items()}
         object.__setattr__(self, "epsilon", made)
         object.__setattr__(self, "method", method)
-        object.__setattr__(self, "channels", {k: channel(d, each) for k, d in known.items()})
+        object.__setattr__(self, "channels", parts)
 
     @property
     def parts(self) -> dict[str, Channel]:

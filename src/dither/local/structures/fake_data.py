@@ -35,7 +35,7 @@ from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts, domains_of
-from dither.local.structures.parts import PartCounts, Reports, Structure, encoded
+from dither.local.structures.parts import PartCounts, Reports, Structure, encoded, made_part
 from dither.numeric import Words, directed
 
 __all__ = ["AttributeShares", "FakeData"]
@@ -110,10 +110,11 @@ class FakeData(Structure):
             raise ArgumentError("domains must hold at least two attributes; for one, use GRR")
         sizes = [len(domain) for domain in known.values()]
         inner = made if protects == "row" else _largest_inner(sizes, made)
+        parts = {k: made_part(GRR, d, inner) for k, d in known.items()}
         object.__setattr__(self, "epsilon", made)
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "inner", inner)
-        object.__setattr__(self, "channels", {k: GRR(d, inner) for k, d in known.items()})
+        object.__setattr__(self, "channels", parts)
 
     @property
     def parts(self) -> dict[str, Channel]:

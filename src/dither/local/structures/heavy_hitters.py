@@ -37,7 +37,7 @@ from dither.local.frequency.hadamard import Hadamard
 from dither.local.guarantee import Guarantee
 from dither.local.hashing import hash64_many
 from dither.local.structures.attributes import checked_counts, sampled_estimate
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, made_part
 from dither.numeric import Words, check_confidence
 
 __all__ = ["HeavyHitters", "Hitter"]
@@ -88,7 +88,8 @@ class HeavyHitters(Structure):
     Raises
     ------
     ArgumentError
-        An argument is out of range.
+        An argument is out of range, or `channel` makes what promises less than epsilon for some
+        two values.
 
     Notes
     -----
@@ -155,7 +156,7 @@ class HeavyHitters(Structure):
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "step", step)
         object.__setattr__(self, "bits", bits)
-        parts = {f"{size}": channel(Domain(1 << bits), made) for size in self.levels}
+        parts = {f"{size}": made_part(channel, Domain(1 << bits), made) for size in self.levels}
         object.__setattr__(self, "channels", parts)
 
     @property

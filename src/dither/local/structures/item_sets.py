@@ -30,7 +30,7 @@ from dither.local.domain import Domain
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, made_part
 from dither.numeric import Words
 
 __all__ = ["ItemSets", "ItemShares", "sampled_slots"]
@@ -85,7 +85,8 @@ class ItemSets(Structure):
     Raises
     ------
     ArgumentError
-        An argument is out of range.
+        An argument is out of range, or `channel` makes what promises less than epsilon for some
+        two values.
 
     Notes
     -----
@@ -118,7 +119,7 @@ class ItemSets(Structure):
         object.__setattr__(self, "epsilon", made)
         object.__setattr__(self, "padding", checked_padding(padding))
         # Codes 0..k-1 are items, k is a dummy.
-        object.__setattr__(self, "channel", channel(Domain(len(domain) + 1), made))
+        object.__setattr__(self, "channel", made_part(channel, Domain(len(domain) + 1), made))
 
     @property
     def parts(self) -> dict[str, Channel]:

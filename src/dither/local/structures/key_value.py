@@ -32,7 +32,7 @@ from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts
 from dither.local.structures.item_sets import checked_padding, sampled_slots
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, made_part
 from dither.numeric import Words
 
 __all__ = ["KeyMeans", "KeyValue"]
@@ -90,7 +90,8 @@ class KeyValue(Structure):
     Raises
     ------
     ArgumentError
-        An argument is out of range.
+        An argument is out of range, or `channel` makes what promises less than epsilon for some
+        two values.
 
     Notes
     -----
@@ -138,7 +139,7 @@ class KeyValue(Structure):
         object.__setattr__(self, "epsilon", made)
         object.__setattr__(self, "padding", checked_padding(padding))
         # Codes 2i and 2i + 1 are key i with a low and a high sign; 2k is a dummy.
-        object.__setattr__(self, "channel", channel(Domain(2 * len(domain) + 1), made))
+        object.__setattr__(self, "channel", made_part(channel, Domain(2 * len(domain) + 1), made))
 
     @property
     def parts(self) -> dict[str, Channel]:

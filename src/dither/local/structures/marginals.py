@@ -28,7 +28,14 @@ from dither.local.domain import Domain
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts, domains_of, sampled_estimate
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, encoded
+from dither.local.structures.parts import (
+    Maker,
+    PartCounts,
+    Reports,
+    Structure,
+    encoded,
+    made_part,
+)
 from dither.numeric import Words
 
 __all__ = ["Marginal", "Marginals"]
@@ -82,7 +89,8 @@ class Marginals(Structure):
     Raises
     ------
     ArgumentError
-        A group names what is no attribute, or an argument is out of range.
+        A group names what is no attribute, an argument is out of range, or `channel` makes what
+        promises less than epsilon for some two values.
 
     Notes
     -----
@@ -127,7 +135,7 @@ class Marginals(Structure):
         object.__setattr__(self, "domains", known)
         object.__setattr__(self, "groups", groups)
         parts = {
-            " × ".join(group): channel(Domain(size), made)
+            " × ".join(group): made_part(channel, Domain(size), made)
             for group, size in zip(groups, sizes, strict=True)
         }
         object.__setattr__(self, "channels", parts)

@@ -21,9 +21,9 @@ from dither.local.aggregate import Aggregate
 from dither.local.channel import Channel, Codes
 from dither.local.domain import Domain
 from dither.local.guarantee import Guarantee
-from dither.numeric import Words, secure_words
+from dither.numeric import Words, directed, secure_words
 
-__all__ = ["Maker", "PartCounts", "Reports", "Structure", "encoded"]
+__all__ = ["Maker", "PartCounts", "Reports", "Structure", "encoded", "made_part"]
 
 Maker = Callable[[Domain, Fraction], Channel]
 """What makes a part: a channel class such as GRR, OUE or OLH."""
@@ -168,6 +168,61 @@ class PartCounts:
             )
         except (KeyError, TypeError, AttributeError):
             raise ArgumentError("the counts are truncated or were not written by to_dict") from None
+
+
+def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
+    """A structure's part, which promises no less than it was handed.
+
+    A structure states one epsilon for all that a person sends, and it rests on its parts. What
+    `make` gives may be anything: a channel that protects some pairs of values less than others, one
+    whose epsilon is for a unit of distance, or one that somebody wrote.
+
+    Parameters
+    ----------
+    make : callable
+    domain : Domain
+        Of the values that the part is to report.
+    epsilon : Fraction
+        That any two of them may cost.
+
+    Raises
+    ------
+    ArgumentError
+        What was made is no channel, is of another domain, or does not promise plain local DP at
+        this epsilon or less for every two values.
+    """
+    if not callable(make):
+        raise ArgumentError("channel must be a channel's class, such as GRR, or make a channel")
+    try:
+        part = make(domain, epsilon)
+    except TypeError:
+        raise ArgumentError(
+            "channel must make a channel from a domain and an epsilon, as GRR does"
+        ) from None
+    if not isinstance(part, Channel):
+        raise ArgumentError("channel must make a Channel, such as GRR, OUE or OLH")
+    if part.domain != domain:
+        raise ArgumentError("channel must make a channel of the domain that it is given")
+    promise = part.guarantee
+    most = promise.epsilon
+    # Where delta is 0 the epsilon is exact; a ratio beyond it, by more than the two roundings up
+    # that a ratio may have had, shows that the matrix says something else.
+    limit = directed.float_up(epsilon) * (1 + 2.0**-51)
+    if promise.graded or any(not pair.ratio <= limit for pair in promise.pairs.values()):
+        worst = max(pair.ratio for pair in promise.pairs.values())
+        most = Fraction(worst) if worst < float("inf") and not promise.graded else None
+    if most is None or most > epsilon:
+        told = (
+            "some pairs of values have no epsilon at all"
+            if most is None
+            else f"its worst pair of values has {float(most):.6g}"
+        )
+        raise ArgumentError(
+            f"channel must promise epsilon = {float(epsilon):.6g} or less between any two values: "
+            f"{told}; use a channel such as GRR, OUE or OLH, or make this one with a smaller "
+            "epsilon"
+        )
+    return part
 
 
 def encoded(records: Any, domains: Mapping[str, Domain]) -> tuple[dict[str, Codes], int]:
