@@ -186,9 +186,9 @@ def test_counts_of_other_parts() -> None:
         lambda: local.GridPrivacy(3, 3, 1, 1).locate([1, 2], [0]),
         lambda: local.GridPrivacy(3, 3, 1, 1).locate(["a"], [0]),
         lambda: local.GridPrivacy(3, 3, 1, 1).locate(1, 1),
-        lambda: local.RAPPOR(3, 2, once=1).report([0], ["a"], None),
-        lambda: local.BloomRAPPOR(["x", "y"], 2).report(["x"], ["a"], b"key"),
-        lambda: local.LOLOHA(3, 1, 2).report([0], ["a"], None),
+        lambda: local.RAPPOR(3, 2, once=1, question="q").report([0], ["a"], None),
+        lambda: local.BloomRAPPOR(["x", "y"], 2, question="q").report(["x"], ["a"], b"key"),
+        lambda: local.LOLOHA(3, 1, 2, question="q").report([0], ["a"], None),
         lambda: local.PM(LINE, 1).privatize([np.bool_(True)]),
     ],
 )

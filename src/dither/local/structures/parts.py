@@ -204,7 +204,7 @@ def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
     if part.domain != domain:
         raise ArgumentError("channel must make a channel of the domain that it is given")
     promise = part.guarantee
-    most = promise.epsilon
+    most: Fraction | None = promise.epsilon
     # Where delta is 0 the epsilon is exact; a ratio beyond it, by more than the two roundings up
     # that a ratio may have had, shows that the matrix says something else.
     limit = directed.float_up(epsilon) * (1 + 2.0**-51)
