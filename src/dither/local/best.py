@@ -126,7 +126,7 @@ def best(
     domain_size : int, Domain or list
         How many values there are, or the values; the channel is made for them.
     epsilon : number
-        Above 0, at most 40.
+        From 2**-32 to 40.
     n : int
         Expected number of reports, at least 1.
     bytes : int, optional

@@ -40,6 +40,7 @@ __all__ = [
     "checked_epsilon",
     "checked_pairs",
     "codes_within",
+    "sums_to",
 ]
 
 DomainLike = int | Domain | list[Any] | tuple[Any, ...] | range | set[Any] | frozenset[Any]
@@ -51,6 +52,7 @@ Tally = tuple[Counts, int, int]
 
 _KINDS: dict[str, type[Channel]] = {}
 _MAX_EPSILON = 40
+_MIN_EPSILON = Fraction(1, 1 << 32)
 _MAX_CELLS = 1 << 26
 
 
@@ -198,7 +200,11 @@ class Channel(ABC):
         return np.zeros(len(self.domain))
 
     def possible(self, counts: Counts, n: int) -> bool:
-        """Whether n reports can have these counts, which are at least 0; a cheap check."""
+        """Whether n reports can have these counts, which are at least 0; a cheap check.
+
+        A channel that leaves it out takes any counts, and gives shares beyond all reason from
+        those that a hostile server makes up.
+        """
         return True
 
     @abstractmethod
@@ -358,7 +364,7 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
         raise ArgumentError("a channel must be described by a dictionary, as to_dict writes it")
     settings = dict(found)
     kind, version = settings.pop("channel", None), settings.pop("version", None)
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(f"unknown channel {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
     made = _KINDS[kind]
     if version != made.version:
@@ -367,13 +373,20 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
         )
     try:
         return made.from_settings(settings)
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as e:
+        if isinstance(e, ArgumentError):
+            raise
         raise ArgumentError(f"the settings of channel {kind!r} are incomplete or unknown") from None
 
 
 def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
-    """Read an epsilon exactly: above 0 and at most 40."""
+    """Read an epsilon exactly: from 2**-32 to 40."""
     found = positive(epsilon, name)
+    if found < _MIN_EPSILON:
+        raise ArgumentError(
+            f"{name} must be at least 2**-32: below it the coins of the largest domains cannot be "
+            "told from fair ones, and nothing can be estimated from any number of people"
+        )
     if found > _MAX_EPSILON:
         raise ArgumentError(
             f"{name} must be at most {_MAX_EPSILON}: beyond it nothing is protected"
@@ -383,12 +396,25 @@ def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
 
 def checked_shares(frequencies: Any, k: int, name: str = "frequencies") -> Shares:
     """Read a distribution over k values: finite, non-negative, summing to 1 within 1e-6."""
-    f = np.asarray(frequencies, dtype=np.float64)
+    try:
+        f = np.asarray(frequencies, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name} must be numbers, one for each of the {k} values") from None
     if f.shape != (k,):
         raise ArgumentError(f"{name} must have one share for each of the {k} values")
     if not np.all(np.isfinite(f)) or f.min() < 0 or abs(f.sum() - 1) > 1e-6:
         raise ArgumentError(f"{name} must be at least 0 and sum to 1")
     return f
+
+
+def sums_to(counts: Counts, total: int) -> bool:
+    """Whether counts that are at least 0 add up to a number, however large they are."""
+    if int(counts.max(initial=0)) > total:
+        return False
+    # Sixty-four bits hold the sum of so many numbers of at most 2**62 / their number.
+    if total < (1 << 62) // max(1, counts.size):
+        return int(counts.sum()) == total
+    return sum(counts.ravel().tolist()) == total
 
 
 def checked_cells(k: int, m: int) -> None:

@@ -12,7 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.local.chances import exp_bounds
-from dither.local.channel import Channel, Codes, Counts, Shares, Tally, checked_cells, codes_within
+from dither.local.channel import (
+    Channel,
+    Codes,
+    Counts,
+    Shares,
+    Tally,
+    checked_cells,
+    codes_within,
+    sums_to,
+)
 from dither.local.domain import column
 from dither.local.guarantee import ClassPair
 from dither.numeric import directed
@@ -72,7 +81,7 @@ class FiniteChannel(Channel):
 
     def possible(self, counts: Counts, n: int) -> bool:
         """Every report counts once."""
-        return int(counts.sum()) == n
+        return sums_to(counts, n)
 
     @property
     def decoder(self) -> Array:

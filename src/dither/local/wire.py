@@ -45,6 +45,7 @@ _VERSION = 1
 _UNKNOWN = (1 << 64) - 1
 _HEAD = struct.Struct("<8sHHIQ")
 _MOST_TEXT = 1 << 28
+_MOST_FEATURES = 1 << 20
 _CHUNK = 1 << 24
 
 Source = str | Path | bytes | BinaryIO
@@ -185,12 +186,15 @@ def write_reports(target: str | Path | BinaryIO, channel: Channel, reports: Any)
         target.write(whole)
 
 
-def read_reports(source: Source) -> ReportFile:
+def read_reports(source: Source, channel: Channel | None = None) -> ReportFile:
     """Read a file of reports; of a truncated one, what is whole.
 
     Parameters
     ----------
     source : path, bytes, or binary file open for reading
+    channel : Channel, optional
+        Which the file must be of: its hash is compared before anything of the file is read as a
+        channel. Without, the file's own channel is made, of up to 2**20 values and counts.
 
     Returns
     -------
@@ -200,8 +204,9 @@ def read_reports(source: Source) -> ReportFile:
     Raises
     ------
     ArgumentError
-        The header is not whole, of a newer version, or names another hash than its channel's; or
-        the file goes on after the records that it announces.
+        The header is not whole, of a newer version, or names another hash than its channel's; the
+        file is of another channel, or describes too large a one; or it goes on after the records
+        that it announces.
 
     Examples
     --------
@@ -214,13 +219,13 @@ def read_reports(source: Source) -> ReportFile:
     ([0, 2], True, 1)
     """
     with _opened(source) as file:
-        channel, announced = _header(file)
+        found, announced = _header(file, channel)
         records = file.read()
-    reports = unpack(channel, records)
-    rest = len(records) % channel.report_bytes
+    reports = unpack(found, records)
+    rest = len(records) % found.report_bytes
     _bounded(announced, reports.shape[0], rest)
     missing = _missing(announced, reports.shape[0], rest)
-    return ReportFile(channel, reports, missing > 0, missing)
+    return ReportFile(found, reports, missing > 0, missing)
 
 
 def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggregate, int]:
@@ -230,7 +235,8 @@ def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggr
     ----------
     source : path, bytes, or binary file open for reading
     channel : Channel, optional
-        Which the file must be of.
+        Which the file must be of: its hash is compared before anything of the file is read as a
+        channel. Without, the file's own channel is made, of up to 2**20 values and counts.
 
     Returns
     -------
@@ -242,7 +248,7 @@ def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggr
     Raises
     ------
     ArgumentError
-        See `read_reports`; or the file is of another channel.
+        See `read_reports`.
 
     Examples
     --------
@@ -255,12 +261,7 @@ def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggr
     ([1, 1, 1], 0)
     """
     with _opened(source) as file:
-        found, announced = _header(file)
-        if channel is not None and found.hash != channel.hash:
-            raise ArgumentError(
-                f"the file is of channel {found.kind} {found.hash[:8]}, not of "
-                f"{channel.kind} {channel.hash[:8]}"
-            )
+        found, announced = _header(file, channel)
         counts = np.zeros(found.features, dtype=np.int64)
         good = bad = rest = 0
         for records in _chunks(file, found.report_bytes):
@@ -296,7 +297,8 @@ def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
     return nullcontext(source)
 
 
-def _header(file: BinaryIO) -> tuple[Channel, int]:
+def _header(file: BinaryIO, expected: Channel | None) -> tuple[Channel, int]:
+    """The channel of a file, which may say anything, and how many records it announces."""
     head = file.read(_HEAD.size)
     if not head.startswith(_MAGIC):
         raise ArgumentError("the source is not a file of reports")
@@ -312,16 +314,36 @@ def _header(file: BinaryIO) -> tuple[Channel, int]:
         raise ArgumentError("the file of reports ends within its header")
     if hashlib.sha256(text).digest() != digest:
         raise ArgumentError("the header of the file of reports is damaged: the hash does not match")
-    try:
-        described = json.loads(text)
-    except ValueError:
-        raise ArgumentError("the header of the file of reports is damaged") from None
-    if not isinstance(described, dict):
-        raise ArgumentError("the header of the file of reports is damaged")
-    channel = channel_from_dict(described)
+    if expected is None:
+        channel = _described(text)
+    elif expected.hash == digest.hex():
+        channel = expected
+    else:
+        raise ArgumentError(
+            f"the file is of channel {digest.hex()[:8]}, not of {expected.kind} {expected.hash[:8]}"
+        )
     if channel.hash != digest.hex() or size != channel.report_bytes:
         raise ArgumentError("the file's channel is not written as this dither writes it")
     return channel, announced
+
+
+def _described(text: bytes) -> Channel:
+    """The channel that a text describes; no larger one than a stranger's few bytes may ask for."""
+    try:
+        described = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ArgumentError("the header of the file of reports is damaged") from None
+    domain = described.get("domain") if isinstance(described, dict) else None
+    size = domain.get("size") if isinstance(domain, dict) else None
+    channel = None
+    if not (isinstance(size, int) and size > _MOST_FEATURES):
+        channel = channel_from_dict(described)
+    if channel is None or channel.features > _MOST_FEATURES:
+        raise ArgumentError(
+            f"the file describes a channel of more than {_MOST_FEATURES:,} values or counts: pass "
+            "the channel that you expect, and it is read"
+        )
+    return channel
 
 
 def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:

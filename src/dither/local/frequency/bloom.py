@@ -42,7 +42,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
 from dither.local.chances import pick
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally
+from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, sums_to
 from dither.local.domain import Domain, Value, column
 from dither.local.frequency.filters import Regression, set_bits
 from dither.local.frequency.layers import Layers, promises
@@ -150,7 +150,8 @@ class BloomRAPPOR(Channel):
         object.__setattr__(self, "once", single)
         object.__setattr__(self, "question", checked_question(question))
         object.__setattr__(self, "layers", Layers.of(forever, single, 2 * hashes))
-        high_star, low_star = self.layers.star
+        # In floating point, in which shares are estimated.
+        high_star, low_star = (float(chance) for chance in self.layers.star)
         if high_star <= low_star:
             raise ArgumentError("epsilon must be larger: its coins cannot be told from fair ones")
 
@@ -285,6 +286,12 @@ class BloomRAPPOR(Channel):
         for c in np.flatnonzero(sizes).tolist():
             counts[c, :-1] = count_columns(ordered[ends[c] - sizes[c] : ends[c]], self.bits)
         return counts.ravel(), rows.shape[0], bad + int((~good).sum())
+
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report is of one cohort, and each of its bits is on at most once."""
+        table = counts.reshape(self.cohorts, self.bits + 1)
+        each = table[:, -1]
+        return sums_to(each, n) and bool((table.max(axis=1) <= each).all())
 
     def decode(self, counts: Counts, n: int) -> Shares:
         """Least squares of the bits on the candidates; cohorts without reports are left out."""

@@ -69,7 +69,7 @@ class SHE(Channel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
     clamp : int, optional
         C: reports are clamped to [-C, C+1], from 1 to 2**20. By default so large that a bin is
         clamped once in about 2**40 times.
@@ -157,6 +157,10 @@ class SHE(Channel):
         sums = kept.sum(axis=0, dtype=np.int64) + kept.shape[0] * self.clamp
         return sums, kept.shape[0], bad + rows.shape[0] - kept.shape[0]
 
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report adds 0 to 2C + 1 to each sum."""
+        return int(counts.max()) <= n * (2 * self.clamp + 1)
+
     def decode(self, counts: Counts, n: int) -> Shares:
         """(mean - m)/(1 - 2m)."""
         m = self._mean
@@ -204,7 +208,7 @@ class THE(UnaryChannel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Of the noise; above 0, at most 40; read exactly.
+        Of the noise; from 2**-32 to 40; read exactly.
     threshold : number, optional
         t, from 1/2 to 1; by default the best one.
 

@@ -50,7 +50,7 @@ class SDGRR(GradedResponse):
     high : collection of values
         The highly sensitive ones: at least one, and not all.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

@@ -40,7 +40,7 @@ class URR(GradedResponse):
     high : collection of values
         The sensitive ones: at least one, and not all.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

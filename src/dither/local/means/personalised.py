@@ -37,6 +37,7 @@ from dither.local.channel import (
     Tally,
     channel_from_dict,
     codes_within,
+    sums_to,
 )
 from dither.local.domain import Domain, column
 from dither.local.finite import FiniteChannel
@@ -214,7 +215,7 @@ class Personalised(Channel):
 
     def possible(self, counts: Counts, n: int) -> bool:
         """Every report counts once."""
-        return int(counts.sum()) == n
+        return sums_to(counts, n)
 
     def split(self, aggregate: Aggregate) -> dict[str, Aggregate]:
         """An aggregate of each class, by name."""

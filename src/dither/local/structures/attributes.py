@@ -52,7 +52,7 @@ class Attributes(Structure):
     domains : mapping from name to domain
         At least one attribute.
     epsilon : number
-        For a person's whole row; above 0, at most 40.
+        For a person's whole row; from 2**-32 to 40.
     method : {"sample", "split"}
     channel : callable
         Makes an attribute's channel from its domain and epsilon: GRR, OUE, OLH, ...

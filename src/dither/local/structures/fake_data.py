@@ -62,7 +62,7 @@ class FakeData(Structure):
     domains : mapping from name to domain
         At least two attributes.
     epsilon : number
-        Above 0, at most 40; of what `protects` names.
+        From 2**-32 to 40; of what `protects` names.
     protects : {"row", "attribute"}
         All attributes of a person at once, or any one of them while the others stay as they are.
 

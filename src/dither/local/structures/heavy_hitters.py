@@ -75,7 +75,7 @@ class HeavyHitters(Structure):
     length : int
         Symbols that count, at least 1; of longer texts the first ones.
     epsilon : number
-        Above 0, at most 40.
+        From 2**-32 to 40.
     first : int
         Length of the shortest prefix, from 1 to `length`.
     step : int

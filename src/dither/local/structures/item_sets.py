@@ -76,7 +76,7 @@ class ItemSets(Structure):
     items : Domain, int or list
         All items there are.
     epsilon : number
-        For a person's whole set; above 0, at most 40.
+        For a person's whole set; from 2**-32 to 40.
     padding : int
         Slots, at least 1: about the size that nine sets in ten do not exceed.
     channel : callable

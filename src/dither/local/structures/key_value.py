@@ -81,7 +81,7 @@ class KeyValue(Structure):
     bounds : tuple of two numbers
         Least and greatest value; values beyond are clamped.
     epsilon : number
-        For a person's whole set of pairs; above 0, at most 40.
+        For a person's whole set of pairs; from 2**-32 to 40.
     padding : int
         Slots, at least 1.
     channel : callable

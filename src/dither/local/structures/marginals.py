@@ -82,7 +82,7 @@ class Marginals(Structure):
     of : int or collection of tuples of names
         The groups; an integer w stands for all groups of w attributes.
     epsilon : number
-        For a person's whole row; above 0, at most 40.
+        For a person's whole row; from 2**-32 to 40.
     channel : callable
         Makes a marginal's channel from its cells and epsilon: GRR, OUE, OLH, ...
 
