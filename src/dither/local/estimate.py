@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from dither.local.aggregate import Aggregate
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["MANY", "Estimate", "estimate"]
 
 Array = npt.NDArray[np.float64]
 
-_MANY = 3.0
+MANY = 3.0
+"""How many times the most that one report adds an error must be, for a normal interval."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +101,7 @@ class Estimate:
         """
         if not self.channel.unbiased:
             return np.zeros(len(self.values), dtype=np.bool_)
-        return np.asarray(self.standard_errors * self.n >= _MANY * self.channel.largest_step)
+        return np.asarray(self.standard_errors * self.n >= MANY * self.channel.largest_step)
 
     @property
     def intervals(self) -> Array:

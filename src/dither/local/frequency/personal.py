@@ -32,7 +32,7 @@ from dither.errors import ArgumentError, nearest
 from dither.local.aggregate import Aggregate
 from dither.local.channel import Channel, DomainLike
 from dither.local.domain import Domain, Value, column
-from dither.local.estimate import Estimate
+from dither.local.estimate import MANY, Estimate
 from dither.local.finite import FiniteChannel
 from dither.local.frequency.nonnegative import nonnegative
 from dither.local.guarantee import Guarantee
@@ -355,8 +355,9 @@ class PersonalEstimate:
             f"{'value':<20}{'share':>9}{f'± {100 * self.confidence:g} %':>12}",
         ]
         z = NormalDist().inv_cdf((1 + self.confidence) / 2)
+        half_widths = np.where(self.trusted, z * self.standard_errors, np.nan)
         for i in np.argsort(-self.shares, kind="stable")[:12].tolist():
-            half = z * self.standard_errors[i]
+            half = half_widths[i]
             told = f"{half:>12.4f}" if np.isfinite(half) else f"{'unknown':>12}"
             lines.append(f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{told}")
         if len(self.values) > 12:
@@ -366,12 +367,29 @@ class PersonalEstimate:
         return "\n".join([*lines, *self.notes])
 
     @property
+    def trusted(self) -> npt.NDArray[np.bool_]:
+        """Of which values the interval may be trusted, shape (k,); see `Estimate.trusted`.
+
+        The report that weighs most, of any class, is what the error is compared with.
+        """
+        pairs = zip(self.weights, self.by_class, strict=True)
+        steps = [w * found.channel.largest_step / found.n for w, found in pairs]
+        return np.asarray(self.standard_errors >= MANY * np.max(steps, axis=0))
+
+    @property
     def intervals(self) -> Array:
-        """Normal intervals of the raw shares, shape (k, 2); refused where they are biased."""
+        """Normal intervals of the raw shares, shape (k, 2); NaN where they are not `trusted`.
+
+        Raises
+        ------
+        ArgumentError
+            The estimate is biased.
+        """
         if self.method == "likelihood" or not all(e.channel.unbiased for e in self.by_class):
             raise ArgumentError("intervals are not valid for a biased estimate; use weights")
         z = NormalDist().inv_cdf((1 + self.confidence) / 2)
-        return self.raw[:, None] + z * np.outer(self.standard_errors, [-1, 1])
+        half = np.where(self.trusted, z * self.standard_errors, np.nan)
+        return np.stack([self.raw - half, self.raw + half], axis=1)
 
 
 def _likely(parts: list[Aggregate], raw: Array, plausible: Array) -> Array:

@@ -14,7 +14,8 @@ The literature promises the second as if it were the first. Here `protects` says
 epsilon' is the largest at which it holds (for equal k_j, epsilon' = log(d(e^epsilon - 1) + 1)).
 
 Error. With w_j = p_j - q_j: the expected share of y_j = v is (f·w_j + q_j)/d + (1 - 1/d)/k_j, so
-f̂ = (d·share - q_j - (d-1)/k_j)/w_j, unbiased, of variance d²·s(1-s)/(n·w_j²) over users and coins.
+f̂ = (d·share - q_j - (d-1)/k_j)/w_j, unbiased, of variance d²·s(1-s)/(n·w_j²) over users and coins,
+read at the nearest s that the law allows.
 
 Source. Arcolezi, Couchot, Al Bouna and Xiao, CIKM 2021; the guarantee is put right here.
 """
@@ -161,7 +162,9 @@ class FakeData(Structure):
             p, q = (float(channel.exact(0, y)) for y in (0, 1))  # type: ignore[attr-defined]
             s = part.counts / part.n
             shares = (d * s - q - (d - 1) / k) / (p - q)
-            errors = d * np.sqrt(s * (1 - s) / part.n) / (p - q)
+            # What any population gives: a report that nobody sent is no report without chance.
+            seen = np.clip(s, (q + (d - 1) / k) / d, (p + (d - 1) / k) / d)
+            errors = d * np.sqrt(seen * (1 - seen) / part.n) / (p - q)
             found[name] = AttributeShares(channel.domain.values, shares, errors)
         return found
 
