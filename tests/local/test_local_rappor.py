@@ -165,7 +165,9 @@ def test_the_word_of_a_place_is_the_cipher_told() -> None:
     )
     expand = hmac.new(KEY, b"expand", hashlib.sha256).digest()
     cipher = Cipher(algorithms.AES(expand), modes.ECB()).encryptor()
-    found = Memory(KEY).words_at("label", ["anna"], [b"sflu"], places_of(["cold", 7]))[0]
+    found = Memory(KEY).words_at(
+        "label", ["anna"], [b"sflu"], places_of(local.Domain(["cold", 7]))
+    )[0]
     for text, word in zip((b"scold", b"i7"), found, strict=True):
         place = int.from_bytes(hashlib.sha256(text).digest()[:16], "big")
         block = cipher.update(((start + place) % (1 << 128)).to_bytes(16, "big"))

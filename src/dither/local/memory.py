@@ -28,6 +28,7 @@ import hmac
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dither.errors import ArgumentError
+from dither.local.domain import Domain
 from dither.local.hashing import text_bytes
 
 __all__ = ["Memory", "checked_memory", "checked_question", "places_of"]
@@ -209,12 +211,13 @@ def _coded(code: Any) -> bytes:
     return b"" if code is None else b"%d" % int(code)
 
 
-def places_of(values: Sequence[Any]) -> Words64:
+@lru_cache(maxsize=8)
+def places_of(domain: Domain) -> Words64:
     """The place of each value's bit: 16 bytes of SHA-256 of its text, shape (2, k).
 
     A value has the same place in every list that holds it.
     """
-    digests = b"".join(hashlib.sha256(text_bytes(v)).digest()[:16] for v in values)
+    digests = b"".join(hashlib.sha256(text_bytes(v)).digest()[:16] for v in domain.values)
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64).reshape(-1, 2).T
 
 

@@ -213,12 +213,12 @@ class RAPPOR(UnaryChannel):
         if len(named) != codes.size:
             raise ArgumentError("users must name one user for each value")
         k, label = len(self.domain), checked_memory(memory).label(self.question, self.form)
-        held, places = [text_bytes(v) for v in self.domain.values], places_of(self.domain.values)
+        values, places = self.domain.values, places_of(self.domain)
         rows = one_hot(codes, k)
         step = max(1, _CELLS // k)
         for start in range(0, codes.size, step):
             part = slice(start, start + step)
-            own = [held[code] for code in codes[part].tolist()]
+            own = [text_bytes(values[code]) for code in codes[part].tolist()]
             words = memory.words_at(label, named[part], own, places)
             rows[part] = self.layers.remembered(rows[part], words)
         return rows

@@ -105,9 +105,11 @@ class UnaryChannel(SupportChannel):
         rows = packed_coins(other, codes.size, len(self.domain), words)
         on = np.zeros(codes.size, dtype=np.bool_)
         # Every person tosses every kind of own coin, so that the time says nothing of the value.
-        for t in sorted(set(held)):
+        kinds = sorted(set(held))
+        for t in kinds:
             tossed = coins(t, codes.size, words)
-            on |= tossed & np.array([h == t for h in held])[codes]
+            alike = len(kinds) == 1
+            on |= tossed if alike else tossed & np.array([h == t for h in held])[codes]
         set_column(rows, codes, on)
         return rows
 
