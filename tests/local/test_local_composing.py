@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -107,6 +108,86 @@ def test_parts_that_keep_their_share_are_taken(
     assert made.guarantee.epsilon == 1
     parts = len(made.parts) if getattr(made, "method", "") == "split" else 1
     assert all(part.guarantee.epsilon * parts <= 1 for part in made.parts.values())
+
+
+WRITTEN: list[local.Structure] = [
+    *(make(local.OUE) for make in STRUCTURES.values()),
+    local.Attributes({"b": ["x", "y"], "a": 3}, epsilon="0.7"),
+    local.FakeData({"a": 3, "b": 2}, epsilon=1, protects="attribute"),
+    local.Marginals({"z": 2, "a": ["x", "y", "w"]}, [("z", "a"), ("a",)], epsilon=1),
+    local.HeavyHitters("abc", 7, epsilon=1, first=2, step=4, bits=8),
+    local.HeavyHitters("abc", 2, epsilon=1, bits=8),
+]
+
+
+@pytest.mark.parametrize("structure", WRITTEN, ids=lambda s: s.kind)
+def test_structures_are_written_and_read(structure: local.Structure) -> None:
+    """Through JSON, a structure and its counts come back with the same hash, parts and promise."""
+    text = json.dumps(structure.to_dict(), sort_keys=True)
+    again = local.structure_from_dict(json.loads(text))
+    assert (again.hash, type(again)) == (structure.hash, type(structure))
+    assert again.to_dict() == structure.to_dict()
+    assert again.guarantee == structure.guarantee
+    assert list(again.parts) == list(structure.parts)
+    counts = structure.aggregate({name: [] for name in structure.parts})
+    told = local.PartCounts.from_dict(json.loads(json.dumps(counts.to_dict(), sort_keys=True)))
+    assert (told.hash, told.n) == (counts.hash, 0)
+    assert list(told.parts) == list(structure.parts)
+
+
+@pytest.mark.parametrize("structure", WRITTEN, ids=lambda s: s.kind)
+def test_counts_with_a_part_missing_are_refused(structure: local.Structure) -> None:
+    """No part is dropped in silence, exchanged, doubled or made up."""
+    found = structure.aggregate({}).to_dict()
+    first = next(iter(found["parts"]))
+    fewer = {name: part for name, part in found["parts"].items() if name != first}
+    more = {**found["parts"], "another": found["parts"][first]}
+    other = local.GRR(77, 1).aggregate([0]).to_dict()
+    for parts in (fewer, more, {}, {**found["parts"], first: other}, None, [1]):
+        with pytest.raises(ArgumentError):
+            local.PartCounts.from_dict({**found, "parts": parts})
+    for key in found:
+        with pytest.raises(ArgumentError):
+            local.PartCounts.from_dict({name: v for name, v in found.items() if name != key})
+    described = structure.to_dict()
+    for wrong in (
+        {**described, "parts": described["parts"][1:]},
+        {**described, "parts": [*described["parts"], ["more", local.GRR(3, 1).to_dict()]]},
+        {**described, "settings": {**described["settings"], "epsilon": "1/3"}},
+        {**described, "version": 2},
+        {**described, "structure": "unheard"},
+    ):
+        with pytest.raises(ArgumentError):
+            local.structure_from_dict(wrong)
+
+
+def test_a_description_cannot_promise_more_than_its_parts() -> None:
+    """A file that puts a metric or a graded channel into a structure is refused as a maker is."""
+    described = local.Attributes({"age": 10}, epsilon=1).to_dict()
+    for part in (
+        local.TruncatedGeometric(10, 1),
+        local.SDGRR(10, {0}, 1),
+        local.GRR(10, 2),
+    ):
+        with pytest.raises(ArgumentError):
+            local.structure_from_dict({**described, "parts": [["age", part.to_dict()]]})
+
+
+def test_an_offer_with_a_class_missing_is_refused() -> None:
+    """What people could choose from is written with the counts, and held against them."""
+    offer = local.Personal.of(local.GRR, 3, epsilons=[1, 2])
+    found = json.loads(json.dumps(offer.aggregate({0: [0], 1: [1, 2]}).to_dict()))
+    assert local.PersonalAggregate.from_dict(found).n == 3
+    for wrong in (
+        {**found, "parts": found["parts"][:1]},
+        {**found, "parts": found["parts"][::-1]},
+        {**found, "lost": -1},
+        {**found, "hash": "0" * 64},
+        {**found, "personal": {"version": 1, "channels": []}},
+        *({name: v for name, v in found.items() if name != key} for key in found),
+    ):
+        with pytest.raises(ArgumentError):
+            local.PersonalAggregate.from_dict(wrong)
 
 
 def test_the_stated_epsilon_is_that_of_the_reports() -> None:

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.local.arguments import checked_channel, checked_number
 from dither.local.channel import Channel, checked_shares
 from dither.local.domain import Value
 from dither.local.finite import FiniteChannel, best_guesses
@@ -122,6 +123,8 @@ def attack(
 ) -> Attack:
     """Success of the best guess, in closed form; see `Channel.attack`."""
     k = len(channel.domain)
+    if bins is not None:
+        bins = checked_number(bins, "bins", high=k)
     pi = np.full(k, 1 / k) if prior is None else checked_shares(prior, k, "prior")
     mask = _classes(channel, high)
     game: ClassGame | None = None
@@ -194,8 +197,10 @@ def simulate_attack(
     """
     from dither.numeric import SimulatedWords
 
-    if not isinstance(people, int) or people < 1:
-        raise ArgumentError("people must be a whole number of at least 1")
+    checked_channel(channel)
+    people = checked_number(people, "people", high=1 << 32)
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentError("rng must be a numpy.random.Generator, such as default_rng(1)")
     k = len(channel.domain)
     pi = np.full(k, 1 / k) if prior is None else checked_shares(prior, k, "prior")
     mask = _classes(channel, high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +165,8 @@ class Aggregate:
         ArgumentError
             A part is missing, or the hash is not the channel's.
         """
+        if not isinstance(found, Mapping):
+            raise ArgumentError("the aggregate must be a dictionary, as to_dict writes it")
         try:
             channel = channel_from_dict(found["channel"])
             hashed, counts = found["hash"], np.array(found["counts"])

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError, nearest
+from dither.local.arguments import checked_flag, checked_number
 from dither.local.domain import Domain, Value, column
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words, positive, secure_words
@@ -173,6 +174,7 @@ class Channel(ABC):
 
         if isinstance(reports, str | bytes) or not hasattr(reports, "__iter__"):
             raise ArgumentError("reports must be a column; give one report as a list of one")
+        checked_flag(strict, "strict")
         counts, good, bad = self.tally(reports)
         if strict and bad:
             raise ArgumentError(
@@ -245,10 +247,9 @@ class Channel(ABC):
         array of float, shape (k,)
         """
         f = checked_shares(frequencies, len(self.domain))
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ArgumentError("n must be a whole number of at least 1")
+        people = checked_number(n, "n")
         variance = self.noise_variance(f) + (f * (1 - f) if population else 0.0)
-        return np.asarray(variance / int(n))
+        return np.asarray(variance / people)
 
     # What a report gives away
 

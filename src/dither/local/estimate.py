@@ -122,7 +122,7 @@ class Estimate:
 
     def __getitem__(self, value: Value) -> float:
         """The estimated share of one value."""
-        if value not in self.values:
+        if not isinstance(value, Value) or value not in self.values:
             raise ArgumentError("value must be in the channel's domain")
         return float(self.shares[self.values.index(value)])
 

@@ -53,7 +53,13 @@ def reports_table(channel: Channel, reports: Any) -> Any:
     """
     import pyarrow as pa
 
+    from dither.local.wire import pack
+
+    # As records: what is no report of the channel is refused here, with one message.
+    pack(channel, reports)
     given = np.asarray(reports)
+    if isinstance(channel, FiniteChannel):
+        given = given.reshape(-1)
     if isinstance(channel, OLH):
         columns = {
             "seed": pa.array(given[:, 0].astype(np.uint32)),

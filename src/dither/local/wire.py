@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
+from dither.local.arguments import checked_channel
 from dither.local.channel import Channel, channel_from_dict
 from dither.local.finite import FiniteChannel
 from dither.local.frequency.local_hash import OLH
@@ -103,7 +104,11 @@ def pack(channel: Channel, reports: Any) -> bytes:
     >>> pack(local.GRR(1000, epsilon=1), [1, 258]).hex()
     '01000201'
     """
-    size, given = channel.report_bytes, np.asarray(reports)
+    size = checked_channel(channel).report_bytes
+    try:
+        given = np.asarray(reports)
+    except ValueError:
+        raise ArgumentError("reports must be a column of reports of this channel") from None
     limits = _limits(channel)
     if limits is None:
         if given.dtype != np.uint8 or given.ndim != 2 or given.shape[1] != size:
@@ -137,7 +142,9 @@ def unpack(channel: Channel, records: bytes) -> npt.NDArray[Any]:
     array of int64 of shape (n,) or (n, 2), or of uint8 of shape (n, report_bytes)
         As `Channel.aggregate` takes them; impossible ones among them are dropped there.
     """
-    size = channel.report_bytes
+    size = checked_channel(channel).report_bytes
+    if not isinstance(records, bytes | bytearray | memoryview):
+        raise ArgumentError("records must be bytes")
     rows = np.frombuffer(records, dtype=np.uint8)[: len(records) // size * size].reshape(-1, size)
     limits = _limits(channel)
     if limits is None:
@@ -180,10 +187,15 @@ def write_reports(target: str | Path | BinaryIO, channel: Channel, reports: Any)
         _MAGIC, _VERSION, channel.report_bytes, len(text), len(records) // channel.report_bytes
     )
     whole = head + text + bytes.fromhex(channel.hash) + records
-    if isinstance(target, str | Path):
-        Path(target).write_bytes(whole)
-    else:
+    if not isinstance(target, str | Path):
+        if not hasattr(target, "write"):
+            raise ArgumentError("target must be a path, or a binary file open for writing")
         target.write(whole)
+        return
+    try:
+        Path(target).write_bytes(whole)
+    except (OSError, ValueError):
+        raise ArgumentError("target must be a path that can be written") from None
 
 
 def read_reports(source: Source, channel: Channel | None = None) -> ReportFile:

@@ -37,7 +37,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
+from dither.local.arguments import one_of
 from dither.local.chances import ONE, exp_bounds, threshold
 from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.domain import Domain
@@ -118,8 +119,7 @@ class MinIDLDP(UnaryChannel):
         model: str = "best",
         thresholds: Sequence[Sequence[Any]] | None = None,
     ) -> None:
-        if model not in MODELS:
-            raise ArgumentError(f"unknown model {str(model)[:20]!r}{nearest(str(model), MODELS)}")
+        one_of(model, MODELS, "model")
         found = Domain(domain)
         budgets = _budgets(found, epsilons)
         classes, sizes = _classes(budgets)

@@ -9,6 +9,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import ArgumentError
+from dither.local.arguments import checked_aggregate
 from dither.local.means.interval import Interval
 from dither.local.means.limits import least_error, limits
 from dither.local.means.numeric import NumericChannel
@@ -188,7 +189,7 @@ def mean(aggregate: Aggregate, *, confidence: float = 0.95) -> MeanEstimate:
     >>> found.interval[0] < 40 < found.interval[1]
     True
     """
-    channel = aggregate.channel
+    channel = checked_aggregate(aggregate).channel
     if not isinstance(channel, NumericChannel):
         raise ArgumentError(
             f"a mean needs a channel for numbers, which {channel.kind} is not; use estimate()"

@@ -19,7 +19,7 @@ Source. Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, sectio
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -172,7 +172,11 @@ class Personalised(Channel):
     def encode(self, values: Any, choices: Any, words: Words) -> Codes:
         """Codes of values and chosen classes; numbers are rounded as the class asks."""
         given = column(values)
+        if not isinstance(choices, Iterable):
+            raise ArgumentError("choices must be the name of a class, or a column of names")
         names = [choices] * given.size if isinstance(choices, str) else list(choices)
+        if not all(isinstance(name, str) for name in names):
+            raise ArgumentError("choices must be names of classes, which are texts")
         if len(names) != given.size:
             raise ArgumentError("choices must be as many as values")
         place = {name: i for i, name in enumerate(self.names)}

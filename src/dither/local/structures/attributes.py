@@ -21,7 +21,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
+from dither.local.arguments import one_of
 from dither.local.chances import pick
 from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.domain import Domain
@@ -34,6 +35,7 @@ from dither.local.structures.parts import (
     Reports,
     Structure,
     encoded,
+    given,
     made_part,
 )
 from dither.numeric import Words
@@ -98,10 +100,7 @@ class Attributes(Structure):
         method: str = "sample",
         channel: Maker = GRR,
     ) -> None:
-        if method not in _METHODS:
-            raise ArgumentError(
-                "method must be 'sample' or 'split'" + nearest(str(method), _METHODS)
-            )
+        one_of(method, _METHODS, "method")
         made, known = checked_epsilon(epsilon), domains_of(domains)
         each = made / len(known) if method == "split" else made
         parts = {k: made_part(channel, d, each) for k, d in known.items()}
@@ -121,7 +120,17 @@ class Attributes(Structure):
 
     def settings(self) -> dict[str, Any]:
         """The method: the same channels, sampled or not, are different promises."""
-        return {"method": self.method, "epsilon": str(self.epsilon)}
+        return {
+            "attributes": list(self.channels),
+            "method": self.method,
+            "epsilon": str(self.epsilon),
+        }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        domains = {name: parts[name].domain for name in settings.pop("attributes")}
+        return cls(domains, channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by attribute, of records given as a column for each."""
@@ -153,9 +162,9 @@ class Attributes(Structure):
 
 def checked_counts(structure: Structure, counts: PartCounts) -> None:
     """Refuse the counts of another structure."""
-    held = {name: part.channel.hash for name, part in counts.parts.items()}
-    named = {name: part.hash for name, part in structure.parts.items()}
-    if counts.hash != structure.hash or held != named:
+    if not isinstance(counts, PartCounts):
+        raise ArgumentError("counts must be what this structure's aggregate gave")
+    if counts.structure is not structure and counts.hash != structure.hash:
         raise ArgumentError(f"counts must be those of this {structure.kind}")
 
 

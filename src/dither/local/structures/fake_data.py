@@ -30,7 +30,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
+from dither.local.arguments import one_of
 from dither.local.chances import exp_bounds, pick
 from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.frequency.grr import GRR
@@ -102,10 +103,7 @@ class FakeData(Structure):
     def __init__(
         self, domains: Mapping[str, DomainLike], epsilon: Any, *, protects: str = "row"
     ) -> None:
-        if protects not in _PROTECTS:
-            raise ArgumentError(
-                "protects must be 'row' or 'attribute'" + nearest(str(protects), _PROTECTS)
-            )
+        one_of(protects, _PROTECTS, "protects")
         made, known = checked_epsilon(epsilon), domains_of(domains)
         if len(known) < 2:
             raise ArgumentError("domains must hold at least two attributes; for one, use GRR")
@@ -136,7 +134,17 @@ class FakeData(Structure):
 
     def settings(self) -> dict[str, Any]:
         """What is protected, and by how much."""
-        return {"protects": self.protects, "epsilon": str(self.epsilon)}
+        return {
+            "attributes": list(self.channels),
+            "protects": self.protects,
+            "epsilon": str(self.epsilon),
+        }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        domains = {name: parts[name].domain for name in settings.pop("attributes")}
+        return cls(domains, **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Every attribute of every person: one in truth, the others made up, nobody says which."""

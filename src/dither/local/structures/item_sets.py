@@ -30,7 +30,7 @@ from dither.local.domain import Domain
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, made_part
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, given, made_part
 from dither.numeric import Words
 
 __all__ = ["ItemSets", "ItemShares", "sampled_slots"]
@@ -138,6 +138,12 @@ class ItemSets(Structure):
             "padding": self.padding,
             "epsilon": str(self.epsilon),
         }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        settings["items"] = Domain.from_dict(settings["items"])
+        return cls(channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """One report a set, of a sequence of sets of items."""

@@ -32,7 +32,7 @@ from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts
 from dither.local.structures.item_sets import checked_padding, sampled_slots
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, made_part
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, given, made_part
 from dither.numeric import Words
 
 __all__ = ["KeyMeans", "KeyValue"]
@@ -159,6 +159,12 @@ class KeyValue(Structure):
             "padding": self.padding,
             "epsilon": str(self.epsilon),
         }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        settings["keys"] = Domain.from_dict(settings["keys"])
+        return cls(channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """One report a person, of a sequence of mappings from key to value."""

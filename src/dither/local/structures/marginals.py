@@ -34,6 +34,7 @@ from dither.local.structures.parts import (
     Reports,
     Structure,
     encoded,
+    given,
     made_part,
 )
 from dither.numeric import Words
@@ -158,6 +159,12 @@ class Marginals(Structure):
             "epsilon": str(self.epsilon),
         }
 
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        domains = {k: Domain.from_dict(d) for k, d in settings.pop("domains").items()}
+        return cls(domains, settings.pop("groups"), channel=given(parts), **settings)
+
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by marginal, of records given as a column for each attribute."""
         codes, n = encoded(records, self.domains)
@@ -202,7 +209,12 @@ def _groups(of: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
     if isinstance(of, str | bool) or not isinstance(of, Iterable):
         raise ArgumentError("of must be an integer or a collection of tuples of names")
     of = list(of)
-    if any(isinstance(group, str) for group in of):
+    if not all(
+        isinstance(group, Iterable)
+        and not isinstance(group, str | bytes)
+        and all(isinstance(name, str) for name in group)
+        for group in of
+    ):
         raise ArgumentError("of must be an integer or a collection of tuples of names")
     groups = tuple(tuple(group) for group in of)
     if not groups or not all(groups):

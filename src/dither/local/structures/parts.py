@@ -16,14 +16,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, nearest
 from dither.local.aggregate import Aggregate
-from dither.local.channel import Channel, Codes
+from dither.local.arguments import checked_flag
+from dither.local.channel import Channel, Codes, channel_from_dict
 from dither.local.domain import Domain
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words, directed, secure_words
 
-__all__ = ["Maker", "PartCounts", "Reports", "Structure", "encoded", "made_part"]
+__all__ = [
+    "Maker",
+    "PartCounts",
+    "Reports",
+    "Structure",
+    "encoded",
+    "given",
+    "made_part",
+    "structure_from_dict",
+]
 
 Maker = Callable[[Domain, Fraction], Channel]
 """What makes a part: a channel class such as GRR, OUE or OLH."""
@@ -32,11 +42,19 @@ Reports = dict[str, Any]
 """Reports by the name of their part."""
 
 
+_KINDS: dict[str, type[Structure]] = {}
+
+
 class Structure(ABC):
     """People's structured values, each reported through one or more named channels."""
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
 
     @property
     @abstractmethod
@@ -56,18 +74,28 @@ class Structure(ABC):
         """What makes this structure besides its parts, in a form that JSON holds."""
         return {}
 
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure of these settings, whose channels are these."""
+        raise ArgumentError(f"a structure of kind {cls.kind!r} cannot be read")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The structure as a dictionary that JSON holds; `structure_from_dict` reads it."""
+        return {
+            "structure": self.kind,
+            "version": self.version,
+            "settings": self.settings(),
+            "parts": [[name, part.to_dict()] for name, part in self.parts.items()],
+        }
+
     @property
     def hash(self) -> str:
-        """SHA-256 over the structure's settings and its parts' hashes."""
+        """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
         text = json.dumps(
-            {
-                "structure": self.kind,
-                "version": self.version,
-                "settings": self.settings(),
-                "parts": [[name, part.hash] for name, part in self.parts.items()],
-            },
+            self.to_dict(),
             sort_keys=True,
             separators=(",", ":"),
+            ensure_ascii=True,
             allow_nan=False,
         )
         return hashlib.sha256(text.encode()).hexdigest()
@@ -93,6 +121,7 @@ class Structure(ABC):
         ArgumentError
             A part is unknown; with `strict`, some report could not have come from its channel.
         """
+        checked_flag(strict, "strict")
         if not isinstance(reports, Mapping):
             raise ArgumentError("reports must be a dictionary from part to a column of reports")
         unknown = set(reports) - set(self.parts)
@@ -102,7 +131,7 @@ class Structure(ABC):
                 f"{self.kind}"
             )
         return PartCounts(
-            self.hash,
+            self,
             {
                 name: part.aggregate(reports.get(name, []), strict=strict)
                 if name in reports
@@ -118,13 +147,47 @@ class PartCounts:
 
     Parameters
     ----------
-    hash : str
-        Of the structure.
+    structure : Structure
     parts : dict from name to Aggregate
+        Of every part of the structure, and of its channel.
+
+    Raises
+    ------
+    ArgumentError
+        A part is missing, is none of the structure's, or was counted by another channel.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> survey = local.Attributes({"smokes": 2, "region": 4}, epsilon=1)
+    >>> counts = survey.aggregate({"smokes": [0, 1], "region": [3]})
+    >>> PartCounts.from_dict(counts.to_dict()).n
+    3
     """
 
-    hash: str
+    structure: Structure
     parts: dict[str, Aggregate]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.structure, Structure) or not isinstance(self.parts, Mapping):
+            raise ArgumentError("counts must be of a structure: an aggregate for each of its parts")
+        wanted = self.structure.parts
+        if set(self.parts) != set(wanted):
+            missing, other = set(wanted) - set(self.parts), set(self.parts) - set(wanted)
+            raise ArgumentError(
+                f"counts must hold every part of this {self.structure.kind} and no other: "
+                f"{len(missing)} of {len(wanted)} are missing, {len(other)} are not its parts"
+            )
+        for name, part in self.parts.items():
+            if not isinstance(part, Aggregate) or part.channel.hash != wanted[name].hash:
+                raise ArgumentError("counts must be of the structure's own channels")
+        # In the structure's order, whatever order they were written in.
+        object.__setattr__(self, "parts", {name: self.parts[name] for name in wanted})
+
+    @property
+    def hash(self) -> str:
+        """The structure's."""
+        return self.structure.hash
 
     @property
     def n(self) -> int:
@@ -146,7 +209,7 @@ class PartCounts:
             return NotImplemented
         if self.hash != other.hash:
             raise ArgumentError("aggregates must be of the same structure to be added")
-        return PartCounts(self.hash, {k: a + other.parts[k] for k, a in self.parts.items()})
+        return PartCounts(self.structure, {k: a + other.parts[k] for k, a in self.parts.items()})
 
     def __radd__(self, other: object) -> PartCounts:
         """Let ``sum`` begin from its 0."""
@@ -155,19 +218,98 @@ class PartCounts:
         return NotImplemented
 
     def to_dict(self) -> dict[str, Any]:
-        """A form that JSON holds; `from_dict` reads it."""
-        return {"hash": self.hash, "parts": {k: a.to_dict() for k, a in self.parts.items()}}
+        """The counts with their structure and its hash, in a form that JSON holds."""
+        return {
+            "structure": self.structure.to_dict(),
+            "hash": self.hash,
+            "parts": {name: part.to_dict() for name, part in self.parts.items()},
+        }
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> PartCounts:
-        """The counts that `to_dict` wrote."""
+        """The counts that `to_dict` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            A part is missing, or something is not of the structure that is described.
+        """
+        if not isinstance(found, Mapping):
+            raise ArgumentError("the counts must be a dictionary, as to_dict writes it")
         try:
-            return cls(
-                str(found["hash"]),
-                {name: Aggregate.from_dict(part) for name, part in found["parts"].items()},
-            )
+            structure, hashed = structure_from_dict(found["structure"]), found["hash"]
+            parts = {name: Aggregate.from_dict(part) for name, part in found["parts"].items()}
         except (KeyError, TypeError, AttributeError):
             raise ArgumentError("the counts are truncated or were not written by to_dict") from None
+        if hashed != structure.hash:
+            raise ArgumentError("the counts' hash is not that of their structure")
+        return cls(structure, parts)
+
+
+def structure_from_dict(found: dict[str, Any]) -> Structure:
+    """The structure that `Structure.to_dict` wrote.
+
+    Every part is checked as if it had just been made: a description cannot promise more than its
+    channels do.
+
+    Parameters
+    ----------
+    found : dict
+        What `to_dict` gave, or JSON of it.
+
+    Returns
+    -------
+    Structure
+        With the same hash as the one that was written.
+
+    Raises
+    ------
+    ArgumentError
+        The kind is unknown, the version is newer, a setting is missing or out of range, or a part
+        is not what the settings ask for.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> sets = local.ItemSets(["bread", "milk"], epsilon=1, padding=2)
+    >>> local.structure_from_dict(sets.to_dict()).hash == sets.hash
+    True
+    """
+    if not isinstance(found, Mapping):
+        raise ArgumentError("a structure must be described by a dictionary, as to_dict writes it")
+    kind = found.get("structure")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ArgumentError(f"unknown structure {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
+    made = _KINDS[kind]
+    if found.get("version") != made.version:
+        raise ArgumentError(
+            f"structure {kind!r} must be of version {made.version}, which this dither knows"
+        )
+    try:
+        settings = dict(found["settings"])
+        parts = {name: channel_from_dict(part) for name, part in found["parts"]}
+        structure = made.from_settings(settings, parts)
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as e:
+        if isinstance(e, ArgumentError):
+            raise
+        raise ArgumentError(
+            f"the settings of structure {kind!r} are incomplete or unknown"
+        ) from None
+    if structure.to_dict() != dict(found):
+        raise ArgumentError(f"the parts of structure {kind!r} are not those of its settings")
+    return structure
+
+
+def given(parts: Mapping[str, Channel]) -> Maker:
+    """A maker that gives channels that were read, in order; `made_part` checks each."""
+    left = iter(parts.values())
+
+    def make(domain: Domain, epsilon: Fraction) -> Channel:
+        for part in left:
+            return part
+        raise ArgumentError("a structure must have all of its parts")
+
+    return make
 
 
 def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
