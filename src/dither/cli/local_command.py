@@ -89,7 +89,7 @@ def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
 
     Figures 2 and 4 to 9 beside the theory put right, with the baselines that the paper lacks, and
     for each of its claims whether it holds. Figures 7 and 8 need --data; with ten runs they take
-    two to three minutes.
+    about five minutes.
     """
     from dither.local import reproduce as paper
     from dither.numeric import SimulatedWords
@@ -131,7 +131,7 @@ def _show(found: list[Claim]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    colours = {"holds": "green", "does not hold": "red"}
+    colours = {"holds": "green", "true as printed": "green", "does not hold": "red"}
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, width in (("in the paper", 16), ("claim", 34), ("verdict", 14), ("seen", 0)):
         table.add_column(name, header_style="dim", max_width=width or None, overflow="fold")
