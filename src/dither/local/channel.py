@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from dither.local.shuffling import ShuffledReports
 
 __all__ = [
+    "PART_BYTES",
     "Channel",
     "DomainLike",
     "Tally",
+    "canonical",
     "channel_from_dict",
     "checked_cells",
     "checked_epsilon",
@@ -52,6 +54,9 @@ Tally = tuple[Counts, int, int]
 """Counts of the features, reports counted, reports that no channel could have produced."""
 
 _KINDS: dict[str, type[Channel]] = {}
+PART_BYTES = 2
+"""On the wire, of the number of a part or choice before its report."""
+
 _MAX_EPSILON = 40
 _MIN_EPSILON = Fraction(1, 1 << 32)
 _MAX_CELLS = 1 << 26
@@ -98,14 +103,7 @@ class Channel(ABC):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
-        text = json.dumps(
-            self.to_dict(),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=True,
-            allow_nan=False,
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
 
     @property
     @abstractmethod
@@ -334,6 +332,13 @@ class Channel(ABC):
         for start in range(0, codes.size, 1 << 20):
             counts += self.tally(self.draw(codes[start : start + (1 << 20)], words))[0]
         return counts
+
+
+def canonical(found: dict[str, Any]) -> bytes:
+    """The canonical JSON of a description: sorted keys, no spaces, ASCII only."""
+    return json.dumps(
+        found, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode()
 
 
 def channel_from_dict(found: dict[str, Any]) -> Channel:

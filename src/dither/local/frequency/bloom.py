@@ -268,6 +268,11 @@ class BloomRAPPOR(Channel):
     # On the server
 
     @property
+    def report_bytes(self) -> int:
+        """Two bytes of the cohort, and one bit for each bit of the filter."""
+        return _HEADER + row_bytes(self.bits)
+
+    @property
     def features(self) -> int:
         """For each cohort how often each bit was 1, and how many reports it sent."""
         return self.cohorts * (self.bits + 1)

@@ -143,6 +143,16 @@ class SHE(Channel):
         return out
 
     @property
+    def bin_bytes(self) -> int:
+        """The fewest bytes that hold a bin's value plus C, which is from 0 to 2C + 1."""
+        return -(-(2 * self.clamp + 1).bit_length() // 8)
+
+    @property
+    def report_bytes(self) -> int:
+        """A number for each value."""
+        return len(self.domain) * self.bin_bytes
+
+    @property
     def features(self) -> int:
         """The sum of each bin, C added to every report so that no sum is negative."""
         return len(self.domain)

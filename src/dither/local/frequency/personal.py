@@ -31,7 +31,13 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
 from dither.local.arguments import checked_number, one_of
-from dither.local.channel import Channel, DomainLike, channel_from_dict
+from dither.local.channel import (
+    PART_BYTES,
+    Channel,
+    DomainLike,
+    canonical,
+    channel_from_dict,
+)
 from dither.local.domain import Domain, Value, column
 from dither.local.estimate import MANY, Estimate
 from dither.local.finite import FiniteChannel
@@ -136,19 +142,28 @@ class Personal:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the channels' hashes, in order."""
-        return hashlib.sha256("".join(c.hash for c in self.channels).encode()).hexdigest()
+        """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+
+    @property
+    def report_bytes(self) -> int:
+        """Two bytes of the choice, and the widest report of any channel."""
+        return PART_BYTES + max(channel.report_bytes for channel in self.channels)
 
     def to_dict(self) -> dict[str, Any]:
         """The offer as a dictionary that JSON holds; `from_dict` reads it."""
-        return {"version": 1, "channels": [channel.to_dict() for channel in self.channels]}
+        return {
+            "offer": "personal",
+            "version": 1,
+            "channels": [channel.to_dict() for channel in self.channels],
+        }
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Personal:
         """The offer that `to_dict` wrote."""
         if not isinstance(found, Mapping) or not isinstance(found.get("channels"), list):
             raise ArgumentError("an offer must be described by a dictionary, as to_dict writes it")
-        if found.get("version") != 1:
+        if found.get("offer") != "personal" or found.get("version") != 1:
             raise ArgumentError("an offer must be of version 1, which this dither knows")
         return cls(tuple(channel_from_dict(channel) for channel in found["channels"]))
 

@@ -208,6 +208,11 @@ class Personalised(Channel):
         return [0, *np.cumsum([c.outputs for c in self.channels]).tolist()]
 
     @property
+    def report_bytes(self) -> int:
+        """The fewest bytes that hold the number of any class's report."""
+        return max(1, -(-(self.features - 1).bit_length() // 8))
+
+    @property
     def features(self) -> int:
         """One count for each report of each class."""
         return self._begins[-1]

@@ -7,7 +7,6 @@ of a structure are the counts of its parts, so they merge as those do.
 from __future__ import annotations
 
 import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy as np
 from dither.errors import ArgumentError, nearest
 from dither.local.aggregate import Aggregate
 from dither.local.arguments import checked_flag
-from dither.local.channel import Channel, Codes, channel_from_dict
+from dither.local.channel import PART_BYTES, Channel, Codes, canonical, channel_from_dict
 from dither.local.domain import Domain
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words, directed, secure_words
@@ -91,14 +90,12 @@ class Structure(ABC):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
-        text = json.dumps(
-            self.to_dict(),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=True,
-            allow_nan=False,
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+
+    @property
+    def report_bytes(self) -> int:
+        """Two bytes of the part's number, and the widest report of any part."""
+        return PART_BYTES + max(part.report_bytes for part in self.parts.values())
 
     def privatize(self, records: Any) -> Reports:
         """Randomise on the device, with the operating system's randomness.
