@@ -137,17 +137,30 @@ def mean_figures(
         for name in COLUMNS:
             histogram = scaled(survey[name], centred=centred)
             found, constant = _errors(histogram, low, runs, rng)
+            exact = _by_formula(histogram)
             title, label = f"{name}, {where}", "log10 mean squared error"
-            seven.append(Panel(title, label, (*(found[n] for n in SEVEN), constant)))
-            eight.append(Panel(title, label, (*(found[n] for n in EIGHT), constant)))
+            curves = (*exact, *(found[n] for n in SEVEN), constant)
+            seven.append(Panel(title, label, curves))
+            eight.append(Panel(title, label, (exact[0], *(found[n] for n in EIGHT), constant)))
     note = (
-        f"Simulated: {told_runs(runs)}. Dashed: answering the middle of the interval, without any "
-        "report."
+        f"PM and Duchi: by formula. Marks: simulated, {told_runs(runs)}. Dashed: answering the "
+        "middle of the interval, without any report."
     )
     return [
         PaperFigure(7, "Error of an estimated mean", tuple(seven), note),
         PaperFigure(8, "Error of an estimated mean, by how much is high", tuple(eight), note),
     ]
+
+
+def _by_formula(histogram: npt.NDArray[np.int64]) -> tuple[Curve, Curve]:
+    """The errors of PM's and Duchi's means, which are their variances: both are unbiased."""
+    n, interval = int(histogram.sum()), Interval(-1, 1, steps=STEPS)
+    shares = histogram / n
+    found = [
+        exponent([make(interval, e).mean_variance(shares, n) for e in EPSILONS])
+        for make in (PM, Duchi)
+    ]
+    return Curve("PM", found[0]), Curve("Duchi", found[1])
 
 
 def _errors(
