@@ -20,8 +20,9 @@ def one_of(value: Any, options: Collection[str], name: str) -> str:
     """One of a few names, or an error that tells the nearest."""
     if isinstance(value, str) and value in options:
         return value
-    near = nearest(value[:40], options) if isinstance(value, str) else ""
-    raise ArgumentError(f"{name} must be one of {', '.join(map(repr, options))}{near}")
+    if isinstance(value, str):
+        raise ArgumentError(f"unknown {name} {value[:20]!r}{nearest(value[:40], options)}")
+    raise ArgumentError(f"{name} must be one of {', '.join(map(repr, options))}")
 
 
 def checked_flag(value: Any, name: str) -> bool:
