@@ -9,7 +9,10 @@
  *   const record = channel.report("flu");        // a Uint8Array, ready to send
  *   const file = channel.file(records);          // header and records, for a collector to read
  *
- * Channels: grr, sdgrr, urr, sue, oue, blh, olh, flh, hadamard, subset.
+ *   const record = await channel.remember("flu", "anna", memory);   // again and again: a Memory
+ *
+ * Channels: grr, sdgrr, urr, sue, oue, blh, olh, flh, hadamard, subset, rappor, loloha; and for
+ * numbers duchi, pm, sw.
  * The law of each, the bytes and the hash are told in docs/local/wire.md.
  */
 
@@ -169,7 +172,7 @@ export async function loadChannel(text, hash) {
   const make = KINDS[described.channel];
   if (!make) throw new Error("this client does not know the channel");
   if (described.version !== 1) throw new Error("the channel must be of version 1");
-  return new Channel(described, bytes, digest, make);
+  return new Channel({ ...described, hash }, bytes, digest, make);
 }
 
 /** A channel on the device. */
@@ -177,12 +180,16 @@ class Channel {
   #draw;
   #places;
   #other;
+  #values;
+  #interval;
+  #remember;
 
   constructor(described, text, digest, make) {
     this.kind = described.channel;
     this.text = text;
     this.digest = digest;
-    const domain = described.domain;
+    this.#interval = described.interval ? new Interval(described.interval) : null;
+    const domain = described.domain ?? { size: this.#interval.steps + 1 };
     const values = domain.values;
     this.size = values ? values.length : domain.size;
     if (!Number.isSafeInteger(this.size) || this.size < 2 || this.size > 1 << 24) {
@@ -197,6 +204,13 @@ class Channel {
     this.recordBytes = made.bytes;
     this.thresholds = made.thresholds;
     this.#draw = made.draw;
+    this.#values = values;
+    this.#remember = made.remember;
+  }
+
+  /** The value of a code, and of every code. */
+  value(code) {
+    return this.#values ? this.#values[code] : code;
   }
 
   #place(value) {
@@ -205,8 +219,12 @@ class Channel {
     return key(value)[0] === "i" && code >= 0 && code < this.size ? code : -1;
   }
 
-  /** The code of a value. An unknown one throws, unless the domain declares another for it. */
+  /**
+   * The code of a value. An unknown one throws, unless the domain declares another for it. Of a
+   * channel for numbers, the point that the number is rounded to, at random.
+   */
   code(value) {
+    if (this.#interval) return this.#interval.round(value);
     const found = this.#place(value);
     const code = found < 0 ? this.#other : found;
     if (code < 0) throw new RangeError("the value is not in the channel's domain");
@@ -217,6 +235,17 @@ class Channel {
   report(value) {
     const out = new Uint8Array(this.recordBytes);
     this.#draw(this.code(value), out);
+    return out;
+  }
+
+  /**
+   * The record of one value by what the device remembers: the same person and value always have the
+   * same permanent coins, in every version of one question.
+   */
+  async remember(value, user, memory) {
+    if (!this.#remember) throw new Error("reports of this channel are not remembered");
+    const out = new Uint8Array(this.recordBytes);
+    await this.#remember(this.code(value), out, user, memory, this);
     return out;
   }
 
@@ -421,6 +450,255 @@ function subset(described, k) {
   return { bytes: Math.ceil(k / 8), thresholds: [t], draw };
 }
 
+// ---- Memory: permanent coins ------------------------------------------------------------------
+
+const ascii = (text) => new TextEncoder().encode(text);
+const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+const hex = (bytes) => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+const whole = (bytes) => BigInt("0x" + hex(bytes));
+
+/** JSON with sorted keys, no spaces, and every letter outside ASCII escaped. */
+function canonical(found) {
+  if (Array.isArray(found)) return "[" + found.map(canonical).join(",") + "]";
+  if (found !== null && typeof found === "object") {
+    const parts = Object.keys(found).sort();
+    return "{" + parts.map((k) => canonical(k) + ":" + canonical(found[k])).join(",") + "}";
+  }
+  const escape = (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0");
+  return JSON.stringify(found).replace(/[^ -~]/g, escape);
+}
+
+/**
+ * What a device remembers: 32 secret bytes, made once and kept there, and what it has been asked.
+ *
+ *   const memory = new Memory(crypto.getRandomValues(new Uint8Array(32)));
+ *   save(memory.key, memory.asked);              // and later: new Memory(key, asked)
+ */
+export class Memory {
+  #key;
+  #asked;
+  #mac;
+  #cipher;
+
+  constructor(key, asked = {}) {
+    if (!(key instanceof Uint8Array) || key.length !== 32) {
+      throw new TypeError("key must be 32 bytes");
+    }
+    this.#key = key.slice();
+    this.#asked = new Map(Object.entries(asked));
+  }
+
+  get key() {
+    return this.#key.slice();
+  }
+
+  get asked() {
+    return Object.fromEntries(this.#asked);
+  }
+
+  async #hmac(bytes) {
+    this.#mac ??= await crypto.subtle.importKey(
+      "raw", this.#key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+    return new Uint8Array(await crypto.subtle.sign("HMAC", this.#mac, bytes));
+  }
+
+  /** The label of a question in this form; another form of a question that was asked throws. */
+  async label(question, form) {
+    if (typeof question !== "string" || !question) {
+      throw new Error("reports from memory need a channel with a question");
+    }
+    const label = hex(await sha256(ascii(canonical({ ...form, question }))));
+    if ((this.#asked.get(question) ?? label) !== label) {
+      throw new Error("this device has answered the question under other settings");
+    }
+    this.#asked.set(question, label);
+    return label;
+  }
+
+  /** The number of 128 bits at which the words of a user and code begin. */
+  async start(label, user, code) {
+    const name = textBytes(user);
+    const parts = [ascii(label + "\0" + name.length + ":"), name, Uint8Array.of(0), code];
+    const joined = new Uint8Array(parts.reduce((n, part) => n + part.length, 0));
+    let at = 0;
+    for (const part of parts) {
+      joined.set(part, at);
+      at += part.length;
+    }
+    return whole((await this.#hmac(joined)).subarray(0, 16));
+  }
+
+  /** `count` words of 64 bits from a place on. */
+  async words(place, count) {
+    this.#cipher ??= await crypto.subtle.importKey(
+      "raw", await this.#hmac(ascii("expand")), "AES-CTR", false, ["encrypt"]);
+    const text = (place & ((1n << 128n) - 1n)).toString(16).padStart(32, "0");
+    const counter = Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
+    const blocks = new Uint8Array(16 * Math.ceil(count / 2));
+    const stream = await crypto.subtle.encrypt(
+      { name: "AES-CTR", counter, length: 128 }, this.#cipher, blocks);
+    const view = new DataView(stream);
+    return Array.from({ length: count }, (_, i) => view.getBigUint64(8 * i, true));
+  }
+}
+
+/** RAPPOR's chances out of 2**64: of a flipped permanent bit, and of a 1 where it is 0, and 1. */
+function layers(described) {
+  if (described.noise) {
+    const [f, p, q] = described.noise.map(ratio);
+    const floor = ([a, b]) => (a << 64n) / b;
+    const flip = ONE - floor([2n * f[1] - f[0], 2n * f[1]]);
+    return [flip, ONE - floor([p[1] - p[0], p[1]]), floor(q)];
+  }
+  const [a, b] = fraction(described.epsilon);
+  const flip = ONE - threshold(expLower([a, 2n * b]), [1, 0], [1, 1]);
+  if (described.once === null) return [flip, 0n, ONE];
+  const [c, d] = fraction(described.once);
+  const rest = ONE - 2n * flip;
+  const high = threshold(expLower([c, 2n * d]), [ONE - flip, -flip], [rest, rest]);
+  return [flip, ONE - high, high];
+}
+
+function rappor(described, k) {
+  const [flip, low, high] = layers(described);
+  const [flips, lows] = [halves(flip), halves(low)];
+  const highs = high === ONE ? null : halves(high);
+  const second = (bit) => (highs ? choose(bit, coin(highs), coin(lows)) : bit);
+  const put1 = (out, j, bit) => (out[j >> 3] |= bit << (7 - (j & 7)));
+  const draw = (x, out) => {
+    for (let j = 0; j < k; j++) put1(out, j, second(Number(j === x) ^ coin(flips)));
+  };
+  const other = described.domain.other === undefined ? null : described.domain;
+  const remember = async (x, out, user, memory, channel) => {
+    const form = { channel: "rappor", flip: String(flip), other };
+    const label = await memory.label(described.question, form);
+    const held = textBytes(channel.value(x));
+    const code = new Uint8Array([...ascii(`v${held.length}:`), ...held]);
+    const start = await memory.start(label, user, code);
+    for (let j = 0; j < k; j++) {
+      const place = whole((await sha256(textBytes(channel.value(j)))).subarray(0, 16));
+      const [own] = await memory.words(start + place, 1);
+      put1(out, j, second(Number(j === x) ^ Number(own < flip)));
+    }
+  };
+  return { bytes: Math.ceil(k / 8), thresholds: [flip, low, high], draw, remember };
+}
+
+function loloha(described) {
+  const g = described.buckets;
+  if (!(g >= 2 && g <= 4096)) throw new RangeError("buckets must be from 2 to 4096");
+  const n = BigInt(g - 1);
+  const M = ONE / n;
+  const P = threshold(expLower(fraction(described.epsilon_inf)), [M, 0], [M, ONE]);
+  const lie = (ONE - P) * M;
+  const level = [ONE * ONE - lie, -(ONE - P) * ONE];
+  const slope = [level[0] - lie * n, level[1] + P * ONE * n];
+  const reached = threshold(expLower(fraction(described.epsilon)), level, slope);
+  const instant = reached < ONE ? reached : ONE;
+  const [kept, told] = [halves(P), instant === ONE ? null : halves(instant)];
+  const finish = (seed, answer, out) => {
+    const moved = another(answer, g);
+    put(out, seed, 0, 4);
+    put(out, told ? choose(coin(told), answer, moved) : answer, 4);
+  };
+  const draw = (x, out) => {
+    const seed = word();
+    const right = bucket(wordOf(seed, x), g);
+    const moved = another(right, g);
+    finish(seed, choose(coin(kept), right, moved), out);
+  };
+  const remember = async (x, out, user, memory) => {
+    const label = await memory.label(described.question, { channel: described.hash });
+    const [first] = await memory.words(await memory.start(label, user, new Uint8Array()), 1);
+    const seed = Number(first & 0xffffffffn);
+    const right = bucket(wordOf(seed, x), g);
+    const start = await memory.start(label, user, ascii(String(right)));
+    const [a, b] = await memory.words(start, 2);
+    const moved = (right + Number((b * n) >> 64n) + 1) % g;
+    finish(seed, a < P ? right : moved, out);
+  };
+  return { bytes: g <= 256 ? 5 : 6, thresholds: [P, instant], draw, remember };
+}
+
+// ---- Numbers ----------------------------------------------------------------------------------
+
+/** A number, or a text of one, as two whole numbers; a double by its shortest decimals. */
+function ratio(number) {
+  const text = typeof number === "number" || typeof number === "string" ? String(number) : "";
+  const found = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:e([+-]?[0-9]{1,4}))?(?:\/([0-9]+))?$/.exec(text);
+  if (!found) throw new TypeError("a value must be a number");
+  const [, sign, digits, decimals = "", power = "0", below_ = "1"] = found;
+  const shift = Number(power) - decimals.length;
+  const top = BigInt(digits + decimals) * 10n ** BigInt(Math.max(shift, 0));
+  return [sign ? -top : top, BigInt(below_) * 10n ** BigInt(Math.max(-shift, 0))];
+}
+
+/** The public bounds of numbers, and the points that they are rounded to. */
+class Interval {
+  constructor({ low, high, steps, clamp = false }) {
+    [this.low, this.high] = [ratio(low), ratio(high)];
+    if (!(Number.isSafeInteger(steps) && steps >= 2 && steps <= 65536)) {
+      throw new RangeError("steps must be a whole number from 2 to 65536");
+    }
+    [this.steps, this.clamp] = [steps, clamp];
+  }
+
+  /** To one of the two next points, so that the expectation is the value. */
+  round(value) {
+    const [[a, b], [c, d], [e, f]] = [ratio(value), this.low, this.high];
+    const top = (a * d - c * b) * f * BigInt(this.steps);
+    const base = b * (e * d - c * f);
+    const outside = top < 0n || top > base * BigInt(this.steps);
+    if (outside && !this.clamp) throw new RangeError("the value is outside the public bounds");
+    const random = (BigInt(word()) << 32n) | BigInt(word());
+    if (outside) return top < 0n ? 0 : this.steps;
+    const point = top / base;
+    return Number(point) + Number(random < ((top % base) << 64n) / base);
+  }
+}
+
+function duchi(described, k) {
+  const t = threshold(expLower(fraction(described.epsilon)), [1, 0], [1, 1]);
+  const kept = halves(t);
+  return scalar(2, [t], (x) => {
+    const up = Number(below(k - 1) < x);
+    return 1 - (up ^ coin(kept));
+  });
+}
+
+/** The whole number next to a/b; of two, the even one. */
+function nearest(a, b) {
+  const [found, rest] = [a / b, 2n * (a % b)];
+  return found + (rest > b || (rest === b && found % 2n === 1n) ? 1n : 0n);
+}
+
+/** A window of `width` positions that begins at the point's own number. */
+function windowed(described, k, width) {
+  const steps = k - 1;
+  const W = Math.min(Math.max(Number(width), 1), steps);
+  const t = threshold(expLower(fraction(described.epsilon)), [W, 0], [W, steps]);
+  const inside = halves(t);
+  return scalar(steps + W, [t], (x) => {
+    const within = x + below(W);
+    const away = below(steps);
+    const without = away + W * Number(away >= x);
+    return choose(coin(inside), within, without);
+  });
+}
+
+function pm(described, k) {
+  const [a, b] = fraction(described.epsilon);
+  return windowed(described, k, nearest(BigInt(k - 1) << SCALE, expLower([a, 2n * b])));
+}
+
+function sw(described, k) {
+  const [a, b] = fraction(described.epsilon);
+  const [E, one] = [expLower([a, b]), 1n << SCALE];
+  // 2N·(εe - e + 1)/(2e(e - 1 - ε)), each of e times 2**384 and of ε times b.
+  const top = BigInt(k - 1) * (a * E - b * E + b * one) * one;
+  return windowed(described, k, nearest(top, (E * (b * E - b * one - a * one))));
+}
+
 const KINDS = {
   __proto__: null,
   grr,
@@ -433,4 +711,9 @@ const KINDS = {
   flh,
   hadamard,
   subset,
+  rappor,
+  loloha,
+  duchi,
+  pm,
+  sw,
 };

@@ -117,7 +117,7 @@ def test_memoisation_forgotten() -> None:
 
 def test_changes_are_not_hidden() -> None:
     """LOLOHA, a history that alternates against one that stays: beyond what like ones cost."""
-    words, channel = SimulatedWords(5), local.LOLOHA(4, 1, "1.5", buckets=2)
+    words, channel = SimulatedWords(5), local.LOLOHA(4, 1, "1.5", buckets=2, question="q")
 
     def agreement(history: tuple[int, ...], size: int) -> Any:
         memory = local.Memory(words.words(4).tobytes())

@@ -147,7 +147,7 @@ def test_more_candidates_than_bits() -> None:
 
 def test_reports_can_be_read_for_other_candidates() -> None:
     """The candidates change neither what devices send nor what can be counted."""
-    first = BloomRAPPOR(["x", "y"], 6, bits=64, cohorts=16)
+    first = BloomRAPPOR(["x", "y"], 6, bits=64, cohorts=16, question="q")
     other = first.of_candidates(["z", "x", "y"])
     assert first.device == other.device
     assert first.hash != other.hash
@@ -161,7 +161,7 @@ def test_reports_can_be_read_for_other_candidates() -> None:
 
 def test_memory_keeps_cohort_and_bits() -> None:
     """A person stays in one cohort whatever the value; values have bits of their own."""
-    channel, memory = BloomRAPPOR(["x", "y"], 4, bits=64, cohorts=16), Memory(KEY)
+    channel, memory = BloomRAPPOR(["x", "y"], 4, bits=64, cohorts=16, question="q"), Memory(KEY)
     x, again, y = (channel.report([v] * 2000, range(2000), memory) for v in ("x", "x", "y"))
     assert np.array_equal(x, again)
     assert np.array_equal(x[:, :2], y[:, :2])
@@ -172,7 +172,7 @@ def test_memory_keeps_cohort_and_bits() -> None:
     a = channel.layers.flip / ONE
     ones = int(flips.sum())
     assert chi_square_passes([ones, flips.size - ones], flips.size * np.array([a, 1 - a]))
-    twice = BloomRAPPOR(["x", "y"], 4, once=2, bits=64, cohorts=16)
+    twice = BloomRAPPOR(["x", "y"], 4, once=2, bits=64, cohorts=16, question="r")
     noisy = [twice.report(["x"], ["u"], memory, words=SimulatedWords(s)) for s in (1, 2)]
     assert np.array_equal(noisy[0][:, :2], noisy[1][:, :2])
     assert not np.array_equal(noisy[0], noisy[1])

@@ -17,18 +17,26 @@ from dither.local import (
     BLH,
     FLH,
     GRR,
+    LOLOHA,
     OLH,
     OUE,
+    PM,
+    RAPPOR,
     SDGRR,
     SUE,
+    SW,
     URR,
     Domain,
+    Duchi,
     FiniteChannel,
     Hadamard,
+    Interval,
+    Memory,
     SubsetSelection,
     read_reports,
 )
 from dither.local.hashing import bucket, words_of
+from dither.local.wire import unpack
 from local.laws import chi_square_passes
 
 CLIENT = Path(__file__).parents[2] / "clients" / "javascript" / "dither-local.mjs"
@@ -306,3 +314,164 @@ def test_no_other_randomness() -> None:
     assert "crypto.getRandomValues" in source
     assert "Math.random" not in source
     assert "import " not in source
+
+
+KEY = bytes(range(32))
+LASTING: list[Any] = [
+    RAPPOR(NAMES, 2, once=1, question="illness"),
+    RAPPOR(5, 3, question="santé \x7f"),
+    RAPPOR(3, noise=("0.5", "0.5", "0.75"), question="q"),
+    RAPPOR(Domain(["a", "b", "rest"], other="rest"), 1, question="q"),
+    LOLOHA(300, 1, 2, buckets=2, question="steps"),
+    LOLOHA(300, "0.5", 3, buckets=300, question="steps"),
+]
+UNIT = Interval(-2, "1/3", steps=12)
+NUMBERS: list[Any] = [
+    made(UNIT, epsilon) for made in (Duchi, PM, SW) for epsilon in ("0.1", 1, "5/2", 12)
+]
+
+
+def coins_of(channel: Any) -> list[int]:
+    """Thresholds of channels that remember, and of those for numbers."""
+    if isinstance(channel, RAPPOR):
+        return [channel.layers.flip, channel.layers.low, channel.layers.high]
+    if isinstance(channel, LOLOHA):
+        return [channel.permanent, channel.instant]
+    if isinstance(channel, Duchi):
+        return [channel.law.truth]
+    return [int(channel.law.inside * 2**64)]
+
+
+@needs_node
+def test_thresholds_of_numbers_and_of_what_lasts() -> None:
+    """The client's coins for RAPPOR, LOLOHA and numbers are this side's integers."""
+    many = [*LASTING, *NUMBERS, *(SW(Interval(0, 1), e) for e in ("1/1000", 3, 40))]
+    found = node(
+        """
+        const out = [];
+        for (const [text, hash] of JSON.parse(given[0])) {
+          const c = await client.loadChannel(text, hash);
+          out.push([c.recordBytes, c.size, ...c.thresholds.map(String)]);
+        }
+        console.log(JSON.stringify(out));
+        """,
+        json.dumps([[text_of(c), c.hash] for c in many]),
+    )
+    for channel, (size, k, *ts) in zip(many, found, strict=True):
+        assert (size, k) == (channel.report_bytes, len(channel.domain))
+        assert [int(t) for t in ts] == coins_of(channel)
+
+
+@needs_node
+@pytest.mark.parametrize("channel", LASTING, ids=lambda c: c.kind)
+def test_permanent_coins_are_the_same(channel: Any) -> None:
+    """From one key both sides derive the same permanent answers, whatever is tossed on top.
+
+    Each side's mean over 300 reports of each of 4 people tells the permanent answer: two
+    means of one chance are 0.25 apart with a chance of 1e-9 a bit.
+    """
+    values, users = [channel.domain.values[i % 3] for i in range(4)], [f"ü{i}" for i in range(4)]
+    found = node(
+        """
+        const [text, hash, key, values, users] = given;
+        const c = await client.loadChannel(text, hash);
+        const memory = new client.Memory(Uint8Array.from(Buffer.from(key, "hex")));
+        const out = [];
+        for (const [i, value] of JSON.parse(values).entries()) {
+          const rounds = [];
+          for (let r = 0; r < 300; r++) {
+            const record = await c.remember(value, JSON.parse(users)[i], memory);
+            rounds.push(Array.from(record));
+          }
+          out.push(rounds);
+        }
+        console.log(JSON.stringify([out, memory.asked]));
+        """,
+        text_of(channel),
+        channel.hash,
+        KEY.hex(),
+        json.dumps(values),
+        json.dumps(users),
+    )
+    rounds, asked = found
+    memory = Memory(KEY)
+    mine = [channel.report(values, users, memory) for _ in range(300)]
+    assert asked == memory.asked
+    for i in range(4):
+        theirs = unpack(channel, np.array(rounds[i], dtype=np.uint8).tobytes())
+        ours = np.array([round_[i] for round_ in mine])
+        if isinstance(channel, LOLOHA):
+            assert set(theirs[:, 0]) == set(ours[:, 0])
+            if channel.buckets == 2:
+                assert abs(theirs[:, 1].mean() - ours[:, 1].mean()) < 0.3
+            continue
+        k = len(channel.domain)
+        a, b = (
+            np.unpackbits(rows.astype(np.uint8), axis=1)[:, :k].mean(axis=0)
+            for rows in (theirs, ours)
+        )
+        assert np.abs(a - b).max() < 0.25
+
+
+@needs_node
+@pytest.mark.parametrize("channel", [*LASTING[:4], LASTING[4], *NUMBERS], ids=lambda c: c.kind)
+def test_single_reports_have_the_law(channel: Any) -> None:
+    """20,000 of the client's reports against this side's law (false alarm 1e-7 a channel)."""
+    number = hasattr(channel, "interval")
+    value = "-5/12" if number else channel.domain.values[2]
+    found = node(
+        """
+        const [text, hash, value] = given;
+        const c = await client.loadChannel(text, hash);
+        const out = [];
+        for (let i = 0; i < 20000; i++) out.push(...c.report(JSON.parse(value)));
+        console.log(JSON.stringify(out));
+        """,
+        text_of(channel),
+        channel.hash,
+        json.dumps(value),
+    )
+    reports = unpack(channel, np.array(found, dtype=np.uint8).tobytes())
+    counted = channel.aggregate(reports, strict=True)
+    assert counted.n == 20_000
+    if number:
+        # -5/12 lies 8 + 1/7 steps from the low end: 6 in 7 go to point 8.
+        law = (6 * channel.law.row(8) + channel.law.row(9)) / 7
+        assert chi_square_passes(counted.counts, 20_000 * law)
+        return
+    shares = np.eye(len(channel.domain))[2]
+    error = np.sqrt(channel.variance(shares, 20_000))
+    got = channel.decode(counted.counts, counted.n)
+    assert np.all(np.abs(got - shares) < 6.5 * error)
+
+
+@needs_node
+def test_what_memory_and_numbers_refuse() -> None:
+    """Another form of a question, no question, a number outside, and what is no number."""
+    first, other = RAPPOR(3, 1, question="q"), RAPPOR(3, 2, question="q")
+    none, number = RAPPOR(3, 1), PM(Interval(0, 1), 1)
+    found = node(
+        """
+        const tried = async (work) => {
+          try { await work(); return "taken"; } catch (error) { return String(error.message); }
+        };
+        const load = async (i) => client.loadChannel(given[2 * i], given[2 * i + 1]);
+        const memory = new client.Memory(new Uint8Array(32));
+        const [first, other] = [await load(0), await load(1)];
+        const [none, number] = [await load(2), await load(3)];
+        console.log(JSON.stringify([
+          await tried(() => first.remember(0, "anna", memory)),
+          await tried(() => other.remember(0, "anna", memory)),
+          await tried(() => other.remember(0, "anna", new client.Memory(memory.key, memory.asked))),
+          await tried(() => none.remember(0, "anna", memory)),
+          await tried(() => number.remember(0, "anna", memory)),
+          await tried(() => number.report(1.5)),
+          await tried(() => number.report(NaN)),
+          await tried(() => number.report("x")),
+          await tried(() => number.report(0.25)),
+          await tried(() => new client.Memory(new Uint8Array(3))),
+        ]));
+        """,
+        *(text for c in (first, other, none, number) for text in (text_of(c), c.hash)),
+    )
+    assert [f == "taken" for f in found] == [True] + [False] * 7 + [True, False]

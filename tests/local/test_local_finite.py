@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
@@ -72,6 +72,7 @@ def test_wire(channel: FiniteChannel) -> None:
     laws.check_wire(channel, channel.privatize(values))
 
 
+@settings(deadline=None)
 @given(st.integers(2, 40), st.fractions(Fraction(1, 100), 8))
 def test_grr_promise(k: int, epsilon: Fraction) -> None:
     """GRR as drawn is epsilon-DP, and no more than a rounding away from it."""
@@ -81,6 +82,7 @@ def test_grr_promise(k: int, epsilon: Fraction) -> None:
     assert math.log(ratio) == pytest.approx(float(epsilon), abs=1e-12)
 
 
+@settings(deadline=None)
 @given(st.integers(2, 12), st.fractions(Fraction(1, 100), 6), st.data())
 def test_sdgrr_classes(k: int, epsilon: Fraction, data: st.DataObject) -> None:
     """The class matrix is the worst pair's hockey-stick divergence, and the closed form."""

@@ -113,7 +113,7 @@ def lies_seen(reports: list[Any]) -> float:
 
 def test_memory_is_kept() -> None:
     """Averaging rounds never uncovers the permanent lies; a device that forgets is caught."""
-    channel = LOLOHA(4, "0.2", "0.5", buckets=2)
+    channel = LOLOHA(4, "0.2", "0.5", buckets=2, question="memory")
     users = [f"user {i}" for i in range(400)]
     values = np.zeros(400, dtype=int)
     kept = [channel.report(values, users, KEY) for _ in range(400)]
@@ -129,7 +129,7 @@ def test_memory_is_kept() -> None:
 
 def test_changing_values() -> None:
     """Round by round the shares are followed, within six standard errors."""
-    channel = LOLOHA(5, 2, 3, buckets=4)
+    channel = LOLOHA(5, 2, 3, buckets=4, question="changes")
     rng, users = np.random.default_rng(3), list(range(6_000))
     for shares in ([0.5, 0.2, 0.1, 0.1, 0.1], [0.1, 0.2, 0.1, 0.1, 0.5]):
         values = rng.choice(5, 6_000, p=shares)

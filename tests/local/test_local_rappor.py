@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from dither import local
 from dither.errors import ArgumentError
-from dither.local import RAPPOR, SUE, Memory
+from dither.local import LOLOHA, RAPPOR, SUE, BloomRAPPOR, Memory
 from dither.local.chances import ONE, exp_bounds
+from dither.local.memory import places_of
 from dither.numeric import SimulatedWords
 from local.laws import (
     check_bit_pure,
@@ -109,7 +111,7 @@ def average_gives(channel: RAPPOR, report: Any, value: int) -> tuple[int, int]:
 
 def test_averaging_shows_the_permanent_bits_only() -> None:
     """400 reports of one person tell the permanent bits; without memory they tell the value."""
-    channel, memory = RAPPOR(200, 2, once=1), Memory(KEY)
+    channel, memory = RAPPOR(200, 2, once=1, question="q"), Memory(KEY)
     words = SimulatedWords(5)
     wrong, off = average_gives(channel, lambda: channel.report([7], ["u"], memory, words=words), 7)
     assert off == 0
@@ -123,7 +125,7 @@ def test_averaging_shows_the_permanent_bits_only() -> None:
 
 def test_permanent_bits_have_their_law() -> None:
     """Over many people the remembered bits are coins of chance a (false alarm 1e-7)."""
-    channel, n = RAPPOR(8, 1, once="0.5"), 20_000
+    channel, n = RAPPOR(8, 1, once="0.5", question="q"), 20_000
     rows = channel.permanent([3] * n, range(n), Memory(KEY))
     flipped = np.unpackbits(rows, axis=1) != (np.arange(8) == 3)
     a = channel.layers.flip / ONE
@@ -156,9 +158,107 @@ def test_memory_is_the_cipher_told() -> None:
     assert np.array_equal(Memory(KEY).words("label", ["anna"], [17], 6)[0], expected)
 
 
+def test_the_word_of_a_place_is_the_cipher_told() -> None:
+    """A bit's word is AES-256 at the start plus 16 bytes of SHA-256 of the bit's value."""
+    start = int.from_bytes(
+        hmac.new(KEY, b"label\x005:sanna\x00v4:sflu", hashlib.sha256).digest()[:16], "big"
+    )
+    expand = hmac.new(KEY, b"expand", hashlib.sha256).digest()
+    cipher = Cipher(algorithms.AES(expand), modes.ECB()).encryptor()
+    found = Memory(KEY).words_at(
+        "label", ["anna"], [b"sflu"], places_of(local.Domain(["cold", 7]))
+    )[0]
+    for text, word in zip((b"scold", b"i7"), found, strict=True):
+        place = int.from_bytes(hashlib.sha256(text).digest()[:16], "big")
+        block = cipher.update(((start + place) % (1 << 128)).to_bytes(16, "big"))
+        assert int(word) == int.from_bytes(block[:8], "little")
+
+
+def versions(times: int, question: str | None) -> list[RAPPOR]:
+    """A survey that adds one value after another to its list, in front of the others."""
+    return [
+        RAPPOR([f"new {j}" for j in range(i)] + ["no", "yes"], 1, question=question)
+        for i in range(times)
+    ]
+
+
+def guessed(forms: list[RAPPOR], memories: list[Memory], people: int) -> float:
+    """How often the sum over versions of the bits of "no" and "yes" tells which is held."""
+    held = np.arange(people) % 2
+    values, scores = np.where(held, "yes", "no").tolist(), np.zeros(people)
+    for channel, memory in zip(forms, memories, strict=True):
+        k = len(channel.domain)
+        bits = np.unpackbits(channel.report(values, range(people), memory), axis=1)[:, :k]
+        scores += bits[:, k - 1].astype(int) - bits[:, k - 2]
+    # A tie is a guess at random: half of them are right.
+    return float(((scores > 0) == held)[scores != 0].sum() + (scores == 0).sum() / 2) / people
+
+
+def test_a_value_that_is_added_tells_no_more() -> None:
+    """Forty versions of one list, one memory: guessed no oftener than epsilon allows.
+
+    A guess of one of two values is right with chance e/(e + 1) at most; false alarm 1e-9.
+    """
+    people = 4000
+    most = math.e / (math.e + 1) + 6 * math.sqrt(0.2 / people)
+    forms = versions(40, "smokes")
+    assert guessed(forms, [Memory(KEY)] * 40, people) <= most
+    # Coins that each version tosses anew, as if each had a device of its own, tell nearly all.
+    assert guessed(forms, [Memory.fresh() for _ in forms], people) > 0.9
+
+
+def test_versions_are_parts_of_one_permanent_row() -> None:
+    """Bits of the values that versions share are the same bits, wherever they stand."""
+    memory = Memory(KEY)
+    short = RAPPOR(["no", "yes"], 1, question="q")
+    long = RAPPOR(["yes", "maybe", "no"], 1, once="0.5", question="q")
+    users = range(500)
+    a = np.unpackbits(short.permanent(["yes"] * 500, users, memory), axis=1)
+    b = np.unpackbits(long.permanent(["yes"] * 500, users, memory), axis=1)
+    assert np.array_equal(a[:, [0, 1]], b[:, [2, 0]])
+    assert not np.array_equal(a[:, 0], b[:, 1])
+    other = RAPPOR(["no", "yes"], 1, question="r").permanent(["yes"] * 500, users, memory)
+    assert not np.array_equal(a[:, 0], np.unpackbits(other, axis=1)[:, 0])
+
+
+def test_a_question_is_answered_in_one_form() -> None:
+    """Another epsilon, kind or "other" would toss new coins: refused, also after a restart."""
+    memory = Memory(KEY)
+    RAPPOR(["no", "yes"], 1, question="q").report(["no"], ["u"], memory)
+    LOLOHA(4, 1, 2, question="steps").report([1], ["u"], memory)
+    BloomRAPPOR(["a", "b"], 1, question="words").report(["c"], ["u"], memory)
+    kept = Memory(memory.key, memory.asked)
+    assert KEY.hex() not in repr(kept.asked)
+    rest = local.Domain(["no", "yes", "rest"], other="rest")
+    for changed, value in (
+        (RAPPOR(["no", "yes"], "1.0001", question="q"), "no"),
+        (RAPPOR(rest, 1, question="q"), "no"),
+        (BloomRAPPOR(["no", "yes"], 1, question="q"), "no"),
+        (LOLOHA(5, 1, 2, question="steps"), 1),
+        (LOLOHA(4, 1, "2.5", question="steps"), 1),
+        (BloomRAPPOR(["a", "b"], 1, seed=1, question="words"), "c"),
+        (RAPPOR(["no", "yes"], 1), "no"),
+        (LOLOHA(4, 1, 2), 1),
+        (BloomRAPPOR(["a", "b"], 1), "c"),
+    ):
+        for held in (memory, kept):
+            before = held.asked
+            with pytest.raises(ArgumentError, match="question"):
+                changed.report([value], ["u"], held)
+            assert held.asked == before
+    for same in (
+        RAPPOR(["no", "yes", "maybe"], 1, once="0.5", question="q"),
+        RAPPOR(["yes", "no"], 1, question="q"),
+    ):
+        same.report(["no"], ["u"], kept)
+    BloomRAPPOR(["other", "candidates"], 1, question="words").report(["c"], ["u"], kept)
+    for channel in (RAPPOR(2, 1, question="q"), BloomRAPPOR(2, 1, question="q")):
+        assert "no other question" in channel.lasting.assumes
+
+
 def test_reports_from_memory_estimate_shares() -> None:
     """A round of remembered reports is counted and read like any other."""
-    channel, n = RAPPOR(["a", "b", "c"], 4, once=2), 3000
+    channel, n = RAPPOR(["a", "b", "c"], 4, once=2, question="q"), 3000
     values = ["a"] * 2000 + ["b"] * 1000
     reports = channel.report(values, range(n), Memory(KEY), words=SimulatedWords(2))
     found = channel.aggregate(reports, strict=True).estimate()
@@ -183,4 +283,9 @@ def test_refusals() -> None:
     with pytest.raises(ArgumentError, match="one user for each"):
         RAPPOR(3, 1).report([1, 2], ["anna"], Memory(KEY))
     with pytest.raises(ArgumentError, match="texts or whole numbers"):
-        RAPPOR(3, 1).report([1], [1.5], Memory(KEY))
+        RAPPOR(3, 1, question="q").report([1], [1.5], Memory(KEY))
+    for question in ("", 3, b"q"):
+        with pytest.raises(ArgumentError, match="question"):
+            RAPPOR(3, 1, question=question)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="asked"):
+        Memory(KEY, asked={"q": 1})  # type: ignore[dict-item]

@@ -174,9 +174,12 @@ def test_counts_of_other_parts() -> None:
     counts = SURVEY.aggregate(SURVEY.privatize({"a": [0, 1] * 50, "b": [0, 2] * 50}))
     assert set(SURVEY.estimate(counts)) == {"a", "b"}
     exchanged = {"a": counts["b"], "b": counts["a"]}
-    for parts in (exchanged, {}, {"a": counts["a"]}):
-        with pytest.raises(ArgumentError, match="counts must be those"):
-            SURVEY.estimate(local.PartCounts(SURVEY.hash, parts))
+    for parts in (exchanged, {}, {"a": counts["a"]}, {**counts.parts, "c": counts["a"]}):
+        with pytest.raises(ArgumentError, match="counts must"):
+            local.PartCounts(SURVEY, parts)
+    other = local.Attributes({"a": 2, "b": 3}, epsilon="1.5")
+    with pytest.raises(ArgumentError, match="counts must be those"):
+        SURVEY.estimate(other.aggregate({"a": [0], "b": [0]}))
 
 
 @pytest.mark.parametrize(
@@ -186,9 +189,9 @@ def test_counts_of_other_parts() -> None:
         lambda: local.GridPrivacy(3, 3, 1, 1).locate([1, 2], [0]),
         lambda: local.GridPrivacy(3, 3, 1, 1).locate(["a"], [0]),
         lambda: local.GridPrivacy(3, 3, 1, 1).locate(1, 1),
-        lambda: local.RAPPOR(3, 2, once=1).report([0], ["a"], None),
-        lambda: local.BloomRAPPOR(["x", "y"], 2).report(["x"], ["a"], b"key"),
-        lambda: local.LOLOHA(3, 1, 2).report([0], ["a"], None),
+        lambda: local.RAPPOR(3, 2, once=1, question="q").report([0], ["a"], None),
+        lambda: local.BloomRAPPOR(["x", "y"], 2, question="q").report(["x"], ["a"], b"key"),
+        lambda: local.LOLOHA(3, 1, 2, question="q").report([0], ["a"], None),
         lambda: local.PM(LINE, 1).privatize([np.bool_(True)]),
     ],
 )

@@ -151,7 +151,7 @@ class _Coins:
 
     def rappor_for_ever(self) -> Subject:
         """How often each bit was 1 in many reports of one value."""
-        channel = local.RAPPOR(3, 2, once=ONE)
+        channel = local.RAPPOR(3, 2, once=ONE, question="audit")
 
         def sums(value: int, size: int) -> Array:
             memory, users = self.memory(), list(range(size))
@@ -163,7 +163,9 @@ class _Coins:
 
     def bloom_for_ever(self) -> Subject:
         """How often each bit was 1 in many reports of one text, in one cohort."""
-        channel = local.BloomRAPPOR(["flu", "cold"], 2, once=ONE, bits=8, cohorts=1)
+        channel = local.BloomRAPPOR(
+            ["flu", "cold"], 2, once=ONE, bits=8, cohorts=1, question="audit"
+        )
 
         def sums(value: str, size: int) -> Array:
             memory, users, found = self.memory(), list(range(size)), np.zeros((size, 8), np.int64)
@@ -178,7 +180,7 @@ class _Coins:
 
     def loloha_for_ever(self) -> Subject:
         """How many of many reports support each value, over two histories that change together."""
-        channel = local.LOLOHA(4, ONE / 2, ONE, buckets=2)
+        channel = local.LOLOHA(4, ONE / 2, ONE, buckets=2, question="audit")
         forever = channel.forever.epsilon
 
         def supports(history: tuple[int, ...], size: int) -> Array:

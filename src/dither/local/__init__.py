@@ -49,7 +49,7 @@ from dither.local.structures.heavy_hitters import HeavyHitters
 from dither.local.structures.item_sets import ItemSets
 from dither.local.structures.key_value import KeyValue
 from dither.local.structures.marginals import Marginals
-from dither.local.structures.parts import PartCounts, Structure
+from dither.local.structures.parts import PartCounts, Structure, structure_from_dict
 from dither.local.tables import aggregate_table, reports_table
 from dither.local.wire import ReportFile, aggregate_file, read_reports, write_reports
 
@@ -124,5 +124,6 @@ __all__ = [
     "reports_table",
     "simulate",
     "simulate_attack",
+    "structure_from_dict",
     "write_reports",
 ]

@@ -25,9 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.local.arguments import checked_channel, checked_number
 from dither.local.channel import Channel, checked_shares
 from dither.local.domain import Value
-from dither.local.finite import FiniteChannel
+from dither.local.finite import FiniteChannel, best_guesses
 from dither.local.means.bins import point_bins
 from dither.local.means.numeric import NumericChannel
 
@@ -122,16 +123,22 @@ def attack(
 ) -> Attack:
     """Success of the best guess, in closed form; see `Channel.attack`."""
     k = len(channel.domain)
+    if bins is not None:
+        bins = checked_number(bins, "bins", high=k)
     pi = np.full(k, 1 / k) if prior is None else checked_shares(prior, k, "prior")
     mask = _classes(channel, high)
     game: ClassGame | None = None
     if isinstance(channel, FiniteChannel):
-        matrix = _rows(channel, pi, bins)
         if mask is not None:
             game = _class_game(*_worlds(channel, pi, mask), float(pi[mask].sum()))
-        pi, mask = _binned(channel, pi, mask, bins)
-        best = _best(matrix if prior is None else matrix * pi[:, None])
-        per_value = (matrix * (best / best.sum(axis=0))).sum(axis=1)
+        if isinstance(channel, NumericChannel):
+            matrix = _rows(channel, pi, bins)
+            pi, mask = _binned(channel, pi, mask, bins)
+            best = best_guesses(matrix if prior is None else matrix * pi[:, None])
+            per_value = (matrix * (best / np.maximum(best.sum(axis=0), 1))).sum(axis=1)
+        else:
+            _no_bins(bins)
+            per_value = channel.guessed(None if prior is None else pi)
     else:
         _no_bins(bins)
         per_value = channel.guessed(None if prior is None else pi)
@@ -190,8 +197,10 @@ def simulate_attack(
     """
     from dither.numeric import SimulatedWords
 
-    if not isinstance(people, int) or people < 1:
-        raise ArgumentError("people must be a whole number of at least 1")
+    checked_channel(channel)
+    people = checked_number(people, "people", high=1 << 32)
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentError("rng must be a numpy.random.Generator, such as default_rng(1)")
     k = len(channel.domain)
     pi = np.full(k, 1 / k) if prior is None else checked_shares(prior, k, "prior")
     mask = _classes(channel, high)
@@ -208,7 +217,7 @@ def simulate_attack(
     for start in range(0, people, step):
         part = slice(start, start + step)
         weights = likely(channel.draw(reports_of[part], words)).T
-        best = _best(weights if prior is None else weights * pi[:, None])
+        best = best_guesses(weights if prior is None else weights * pi[:, None])
         # The largest of independent uniforms among the best is a fair choice among them.
         guesses = (best * rng.random(best.shape)).argmax(axis=0)
         right[part] = guesses == truths[part]
@@ -226,12 +235,6 @@ def simulate_attack(
         who_is_high=None if mask is None else _played(scores, mask[truths], float(pi[mask].sum())),
         with_prior=prior is not None,
     )
-
-
-def _best(weights: Array) -> npt.NDArray[np.bool_]:
-    """Which values are best guesses for each report, shape (k, reports); rounding makes no tie."""
-    top = weights.max(axis=0)
-    return np.asarray((weights >= top * (1 - 1e-12)) & (top > 0))
 
 
 def _classes(channel: Channel, high: Iterable[Value] | None) -> npt.NDArray[np.bool_] | None:
@@ -293,15 +296,11 @@ def _worlds(channel: FiniteChannel, pi: Array, mask: npt.NDArray[np.bool_]) -> t
     if isinstance(channel, NumericChannel):
         linear = channel.linear(len(channel.domain), None)
         return linear.forward(weights[0]), linear.forward(weights[1])
-    matrix = channel.matrix
-    return weights[0] @ matrix, weights[1] @ matrix
+    return channel.forward(weights[0]), channel.forward(weights[1])
 
 
-def _rows(channel: FiniteChannel, pi: Array, bins: int | None) -> Array:
-    """The law of the report for each value, or for each bin of numbers by the prior within it."""
-    if not isinstance(channel, NumericChannel):
-        _no_bins(bins)
-        return channel.matrix
+def _rows(channel: NumericChannel, pi: Array, bins: int | None) -> Array:
+    """The law of the report for each point, or for each bin of points by the prior within it."""
     points = len(channel.domain)
     place, linear = _bin_of(channel, bins or points), channel.linear(points, None)
     rows = []

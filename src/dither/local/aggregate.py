@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,12 @@ class Aggregate:
     rejected: int = 0
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.counts)
+        if not isinstance(self.channel, Channel):
+            raise ArgumentError("channel must be a Channel, such as GRR")
+        try:
+            given = np.asarray(self.counts)
+        except (ValueError, OverflowError):  # rows of several lengths
+            raise ArgumentError("counts must be a row of whole numbers") from None
         if given.dtype.kind not in "iu" or not all(map(_whole, (self.n, self.rejected))):
             raise ArgumentError("counts, n and rejected must be whole numbers")
         counts = given.astype(np.int64)
@@ -64,10 +70,12 @@ class Aggregate:
             )
         if (counts.size and int(counts.min()) < 0) or self.n < 0 or self.rejected < 0:
             raise ArgumentError("counts, n and rejected must be at least 0")
-        if not self.channel.possible(counts, self.n):
+        if not self.channel.possible(counts, int(self.n)):
             raise ArgumentError("counts must be such as n reports of the channel can have")
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "n", int(self.n))
+        object.__setattr__(self, "rejected", int(self.rejected))
 
     def __add__(self, other: Aggregate) -> Aggregate:
         """Merge two aggregates of the same channel; order and grouping make no difference."""
@@ -157,11 +165,13 @@ class Aggregate:
         ArgumentError
             A part is missing, or the hash is not the channel's.
         """
+        if not isinstance(found, Mapping):
+            raise ArgumentError("the aggregate must be a dictionary, as to_dict writes it")
         try:
             channel = channel_from_dict(found["channel"])
             hashed, counts = found["hash"], np.array(found["counts"])
             n, rejected = found["n"], found["rejected"]
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             if isinstance(error, ArgumentError):
                 raise
             raise ArgumentError(
@@ -188,15 +198,17 @@ class Aggregate:
         ArgumentError
             The metadata is missing, a feature is missing or twice, or the hash does not match.
         """
-        about = (table.schema.metadata or {}).get(b"dither.local")
-        if about is None or not {"feature", "count"} <= set(table.column_names):
+        try:
+            found = json.loads((table.schema.metadata or {})[b"dither.local"])
+            features, counts = table["feature"].to_numpy(), table["count"].to_numpy()
+        except (KeyError, ValueError, AttributeError, TypeError, RecursionError):
+            raise ArgumentError("table must be one that Aggregate.to_arrow wrote") from None
+        if not isinstance(found, dict):
             raise ArgumentError("table must be one that Aggregate.to_arrow wrote")
-        features = table["feature"].to_numpy()
         order = np.argsort(features, kind="stable")
         if not np.array_equal(features[order], np.arange(features.size)):
             raise ArgumentError("table must hold each feature once")
-        found = json.loads(about)
-        return cls.from_dict({**found, "counts": table["count"].to_numpy()[order].tolist()})
+        return cls.from_dict({**found, "counts": counts[order].tolist()})
 
 
 def _whole(number: Any) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
+from dither.local.arguments import checked_number, one_of
 from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.domain import Domain
 from dither.local.frequency.grr import GRR
@@ -126,7 +127,7 @@ def best(
     domain_size : int, Domain or list
         How many values there are, or the values; the channel is made for them.
     epsilon : number
-        Above 0, at most 40.
+        From 2**-32 to 40.
     n : int
         Expected number of reports, at least 1.
     bytes : int, optional
@@ -158,14 +159,11 @@ def best(
     'hadamard'
     """
     domain, checked = Domain(domain_size), checked_epsilon(epsilon)
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ArgumentError("n must be a whole number of at least 1")
+    people = checked_number(n, "n")
     for name, limit in (("bytes", bytes), ("seconds", seconds)):
         if limit is not None and not (isinstance(limit, int | float) and limit > 0):
             raise ArgumentError(f"{name} must be a number above 0")
-    if error not in ("worst", "mean"):
-        known = ["mean", "worst"]
-        raise ArgumentError(f"unknown error {str(error)[:20]!r}{nearest(str(error), known)}")
+    one_of(error, ("mean", "worst"), "error")
     made: list[Channel] = [
         GRR(domain, checked),
         Hadamard(domain, checked),
@@ -176,7 +174,7 @@ def best(
     ]
     if len(domain) <= 1 << 14:
         made.append(SubsetSelection(domain, checked))
-    found = [_candidate(channel, int(n), bytes, seconds) for channel in made]
+    found = [_candidate(channel, people, bytes, seconds) for channel in made]
     found.sort(key=lambda c: (bool(c.excluded), getattr(c, error)))
     fit = [c for c in found if not c.excluded]
     if not fit:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError, nearest
+from dither.local.arguments import checked_flag, checked_number
 from dither.local.domain import Domain, Value, column
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words, positive, secure_words
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
     from dither.local.shuffling import ShuffledReports
 
 __all__ = [
+    "PART_BYTES",
     "Channel",
     "DomainLike",
     "Tally",
+    "canonical",
     "channel_from_dict",
     "checked_cells",
     "checked_epsilon",
     "checked_pairs",
     "codes_within",
+    "sums_to",
 ]
 
 DomainLike = int | Domain | list[Any] | tuple[Any, ...] | range | set[Any] | frozenset[Any]
@@ -50,7 +54,11 @@ Tally = tuple[Counts, int, int]
 """Counts of the features, reports counted, reports that no channel could have produced."""
 
 _KINDS: dict[str, type[Channel]] = {}
+PART_BYTES = 2
+"""On the wire, of the number of a part or choice before its report."""
+
 _MAX_EPSILON = 40
+_MIN_EPSILON = Fraction(1, 1 << 32)
 _MAX_CELLS = 1 << 26
 
 
@@ -95,14 +103,7 @@ class Channel(ABC):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
-        text = json.dumps(
-            self.to_dict(),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=True,
-            allow_nan=False,
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
 
     @property
     @abstractmethod
@@ -171,6 +172,7 @@ class Channel(ABC):
 
         if isinstance(reports, str | bytes) or not hasattr(reports, "__iter__"):
             raise ArgumentError("reports must be a column; give one report as a list of one")
+        checked_flag(strict, "strict")
         counts, good, bad = self.tally(reports)
         if strict and bad:
             raise ArgumentError(
@@ -198,7 +200,11 @@ class Channel(ABC):
         return np.zeros(len(self.domain))
 
     def possible(self, counts: Counts, n: int) -> bool:
-        """Whether n reports can have these counts, which are at least 0; a cheap check."""
+        """Whether n reports can have these counts, which are at least 0; a cheap check.
+
+        A channel that leaves it out takes any counts, and gives shares beyond all reason from
+        those that a hostile server makes up.
+        """
         return True
 
     @abstractmethod
@@ -239,10 +245,9 @@ class Channel(ABC):
         array of float, shape (k,)
         """
         f = checked_shares(frequencies, len(self.domain))
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ArgumentError("n must be a whole number of at least 1")
+        people = checked_number(n, "n")
         variance = self.noise_variance(f) + (f * (1 - f) if population else 0.0)
-        return np.asarray(variance / int(n))
+        return np.asarray(variance / people)
 
     # What a report gives away
 
@@ -329,6 +334,13 @@ class Channel(ABC):
         return counts
 
 
+def canonical(found: dict[str, Any]) -> bytes:
+    """The canonical JSON of a description: sorted keys, no spaces, ASCII only."""
+    return json.dumps(
+        found, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode()
+
+
 def channel_from_dict(found: dict[str, Any]) -> Channel:
     """The channel that `Channel.to_dict` wrote.
 
@@ -358,7 +370,7 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
         raise ArgumentError("a channel must be described by a dictionary, as to_dict writes it")
     settings = dict(found)
     kind, version = settings.pop("channel", None), settings.pop("version", None)
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(f"unknown channel {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
     made = _KINDS[kind]
     if version != made.version:
@@ -367,13 +379,20 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
         )
     try:
         return made.from_settings(settings)
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as e:
+        if isinstance(e, ArgumentError):
+            raise
         raise ArgumentError(f"the settings of channel {kind!r} are incomplete or unknown") from None
 
 
 def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
-    """Read an epsilon exactly: above 0 and at most 40."""
+    """Read an epsilon exactly: from 2**-32 to 40."""
     found = positive(epsilon, name)
+    if found < _MIN_EPSILON:
+        raise ArgumentError(
+            f"{name} must be at least 2**-32: below it the coins of the largest domains cannot be "
+            "told from fair ones, and nothing can be estimated from any number of people"
+        )
     if found > _MAX_EPSILON:
         raise ArgumentError(
             f"{name} must be at most {_MAX_EPSILON}: beyond it nothing is protected"
@@ -383,12 +402,25 @@ def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
 
 def checked_shares(frequencies: Any, k: int, name: str = "frequencies") -> Shares:
     """Read a distribution over k values: finite, non-negative, summing to 1 within 1e-6."""
-    f = np.asarray(frequencies, dtype=np.float64)
+    try:
+        f = np.asarray(frequencies, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name} must be numbers, one for each of the {k} values") from None
     if f.shape != (k,):
         raise ArgumentError(f"{name} must have one share for each of the {k} values")
     if not np.all(np.isfinite(f)) or f.min() < 0 or abs(f.sum() - 1) > 1e-6:
         raise ArgumentError(f"{name} must be at least 0 and sum to 1")
     return f
+
+
+def sums_to(counts: Counts, total: int) -> bool:
+    """Whether counts that are at least 0 add up to a number, however large they are."""
+    if int(counts.max(initial=0)) > total:
+        return False
+    # Sixty-four bits hold the sum of so many numbers of at most 2**62 / their number.
+    if total < (1 << 62) // max(1, counts.size):
+        return int(counts.sum()) == total
+    return sum(counts.ravel().tolist()) == total
 
 
 def checked_cells(k: int, m: int) -> None:

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from dither.local.aggregate import Aggregate
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["MANY", "Estimate", "estimate"]
 
 Array = npt.NDArray[np.float64]
 
-_MANY = 3.0
+MANY = 3.0
+"""How many times the most that one report adds an error must be, for a normal interval."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +102,7 @@ class Estimate:
         """
         if not self.channel.unbiased:
             return np.zeros(len(self.values), dtype=np.bool_)
-        return np.asarray(self.standard_errors * self.n >= _MANY * self.channel.largest_step)
+        return np.asarray(self.standard_errors * self.n >= MANY * self.channel.largest_step)
 
     @property
     def intervals(self) -> Array:
@@ -122,7 +123,7 @@ class Estimate:
 
     def __getitem__(self, value: Value) -> float:
         """The estimated share of one value."""
-        if value not in self.values:
+        if not isinstance(value, Value) or value not in self.values:
             raise ArgumentError("value must be in the channel's domain")
         return float(self.shares[self.values.index(value)])
 

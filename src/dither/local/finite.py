@@ -12,16 +12,27 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.local.chances import exp_bounds
-from dither.local.channel import Channel, Codes, Counts, Shares, Tally, checked_cells, codes_within
+from dither.local.channel import (
+    Channel,
+    Codes,
+    Counts,
+    Shares,
+    Tally,
+    checked_cells,
+    codes_within,
+    sums_to,
+)
 from dither.local.domain import column
 from dither.local.guarantee import ClassPair
 from dither.numeric import directed
 
-__all__ = ["FiniteChannel", "hockey_stick", "worst_pair"]
+__all__ = ["FiniteChannel", "best_guesses", "guessed_from", "hockey_stick", "worst_pair"]
 
 Array = npt.NDArray[np.float64]
 
 _CHUNK = 1 << 22
+_DENSE = 1 << 24
+_TIE = 1e-12
 
 
 class FiniteChannel(Channel):
@@ -72,7 +83,7 @@ class FiniteChannel(Channel):
 
     def possible(self, counts: Counts, n: int) -> bool:
         """Every report counts once."""
-        return int(counts.sum()) == n
+        return sums_to(counts, n)
 
     @property
     def decoder(self) -> Array:
@@ -96,14 +107,60 @@ class FiniteChannel(Channel):
         """Columns of the matrix."""
         return np.asarray(self.matrix.T[reports])
 
+    def forward(self, frequencies: Shares) -> Shares:
+        """Shares of the reports, where the values have these."""
+        return np.asarray(frequencies @ self.matrix)
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """Success of the best guess, by the matrix."""
+        matrix = self.matrix
+        best = best_guesses(matrix if prior is None else matrix * prior[:, None])
+        return np.asarray((matrix * (best / np.maximum(best.sum(axis=0), 1))).sum(axis=1))
+
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
-        """One multinomial draw for each value that somebody holds."""
+        """One multinomial draw a value that somebody holds, or single reports where fewer."""
+        held, cells = int(np.count_nonzero(histogram)), len(self.domain) * self.outputs
+        if cells > _DENSE or int(histogram.sum()) < held * self.outputs:
+            return Channel.simulate(self, histogram, rng)
         rows = self.matrix
         counts = np.zeros(self.outputs, dtype=np.int64)
         for x in np.flatnonzero(histogram):
             row = rows[x] / rows[x].sum()
             counts += rng.multinomial(int(histogram[x]), row)
         return counts
+
+
+def best_guesses(weights: Array) -> npt.NDArray[np.bool_]:
+    """Which values are best guesses for each report, shape (k, reports); rounding makes no tie."""
+    top = weights.max(axis=0)
+    return np.asarray((weights >= top * (1 - _TIE)) & (top > 0))
+
+
+def guessed_from(reports: npt.NDArray[np.bool_], own: float, others: Array, prior: Array) -> Array:
+    """What reports that are values themselves add to the success of the best guess, shape (k,).
+
+    A report y is sent by the holders of y with chance `own`, and by those of another value x with
+    chance `others[x]`, whichever report it is; `own` is the largest. So besides y itself only the
+    values of largest weight can be best guesses, and no matrix is needed.
+
+    Parameters
+    ----------
+    reports : array of bool, shape (k,)
+        Which reports are counted.
+    own : float
+    others : array of float, shape (k,)
+    prior : array of float, shape (k,)
+        Weights of the values; ones without a prior.
+    """
+    mine, theirs = own * prior, others * prior
+    top = float(theirs.max())
+    rivals = (theirs >= top * (1 - _TIE)) & (top > 0)
+    itself = (mine >= top * (1 - _TIE)) & (mine > 0)
+    beaten = mine <= top * (1 + _TIE)
+    number = itself + np.where(beaten, rivals.sum() - rivals, 0)
+    shared = np.where(reports & (number > 0), 1 / np.maximum(number, 1), 0.0)
+    elsewhere = np.where(beaten, shared, 0.0)
+    return np.asarray(own * itself * shared + rivals * others * (elsewhere.sum() - elsewhere))
 
 
 def hockey_stick(channel: FiniteChannel, x: int, other: int, epsilon: Fraction) -> Fraction:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dither.errors import ArgumentError, nearest
+from dither.local.arguments import one_of
 
 __all__ = ["RULES", "base_cut", "clip", "isotonic", "norm_sub", "postprocess", "project"]
 
@@ -103,6 +103,4 @@ def postprocess(name: str, shares: Array, errors: Array) -> Array:
     ArgumentError
         No rule has that name.
     """
-    if name not in RULES:
-        raise ArgumentError(f"unknown postprocess rule {name!r}{nearest(name, RULES)}")
-    return RULES[name](shares, errors)
+    return RULES[one_of(name, RULES, "postprocess")](shares, errors)

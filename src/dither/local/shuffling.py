@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from dither import accounting, privacy
 from dither._format import loss_text
 from dither.errors import ArgumentError
+from dither.local.arguments import checked_number
 from dither.local.channel import Channel
 from dither.privacy import Bound, Loss, Neighbours
 
@@ -71,6 +72,7 @@ class ShuffledReports:
 
 def shuffled(channel: Channel, n: int) -> ShuffledReports:
     """The central loss of n shuffled reports; see `Channel.shuffled`."""
+    n = checked_number(n, "n")
     promise, blanket = channel.guarantee, channel.blanket
     between, epsilon = "any two values", max(pair.ratio for pair in promise.pairs.values())
     if blanket is not None and "high" in promise.classes:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
+from dither.local.arguments import checked_channel
 from dither.local.channel import Channel
 
 __all__ = ["simulate"]
@@ -43,7 +44,11 @@ def simulate(channel: Channel, histogram: Any, rng: np.random.Generator) -> Aggr
     >>> drawn.n, int(drawn.counts.sum())
     (1000, 1000)
     """
-    counts = np.asarray(histogram)
+    checked_channel(channel)
+    try:
+        counts = np.asarray(histogram)
+    except ValueError:
+        raise ArgumentError("histogram must be a row of whole numbers") from None
     if counts.shape != (len(channel.domain),):
         raise ArgumentError("histogram must have one count for each value of the channel's domain")
     if counts.dtype.kind not in "iu" or (counts.size and int(counts.min()) < 0):

@@ -11,6 +11,7 @@ import numpy as np
 
 from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
+from dither.local.arguments import checked_channel
 from dither.local.channel import Channel, Tally
 
 __all__ = ["BadChunk", "StreamCount", "aggregate_stream"]
@@ -78,6 +79,9 @@ def aggregate_stream(channel: Channel, chunks: Iterable[Any]) -> StreamCount:
     >>> found.aggregate.counts.tolist(), found.aggregate.rejected, found.bad[0].reason
     ([1, 1, 1], 1, 'ArgumentError: not a column of reports')
     """
+    checked_channel(channel)
+    if not isinstance(chunks, Iterable) or isinstance(chunks, str | bytes):
+        raise ArgumentError("chunks must be a sequence of chunks of reports")
     counts = np.zeros(channel.features, dtype=np.int64)
     good = dropped = seen = 0
     bad: list[BadChunk] = []

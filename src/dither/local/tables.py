@@ -53,7 +53,13 @@ def reports_table(channel: Channel, reports: Any) -> Any:
     """
     import pyarrow as pa
 
+    from dither.local.wire import pack
+
+    # As records: what is no report of the channel is refused here, with one message.
+    records = pack(channel, reports)
     given = np.asarray(reports)
+    if isinstance(channel, FiniteChannel):
+        given = given.reshape(-1)
     if isinstance(channel, OLH):
         columns = {
             "seed": pa.array(given[:, 0].astype(np.uint32)),
@@ -63,9 +69,8 @@ def reports_table(channel: Channel, reports: Any) -> Any:
         columns = {"report": pa.array(given.astype(np.uint32))}
     else:
         size = channel.report_bytes
-        buffer = pa.py_buffer(np.ascontiguousarray(given, dtype=np.uint8).tobytes())
-        kind = pa.binary(size)
-        columns = {"report": pa.Array.from_buffers(kind, given.shape[0], [None, buffer])}
+        buffer, kind = pa.py_buffer(records), pa.binary(size)
+        columns = {"report": pa.Array.from_buffers(kind, len(records) // size, [None, buffer])}
     return pa.table(columns).replace_schema_metadata({_HASH: channel.hash})
 
 
@@ -161,15 +166,17 @@ def _batched(channel: Channel, relation: duckdb.DuckDBPyRelation, wanted: list[s
     good = bad = 0
     quoted = ", ".join(f'"{name}"' for name in wanted)
     for batch in relation.project(quoted).to_arrow_reader(_BATCH):
-        reports, nulls = _columns(batch)
+        reports, nulls = _columns(channel, batch)
         more, g, b = channel.tally(reports)
         counts, good, bad = counts + more, good + g, bad + b + nulls
     return Aggregate(channel, counts, good, bad)
 
 
-def _columns(batch: Any) -> tuple[npt.NDArray[Any] | list[Any], int]:
+def _columns(channel: Channel, batch: Any) -> tuple[npt.NDArray[Any] | list[Any], int]:
     """Reports of a batch as `Channel.tally` takes them, and how many were NULL."""
     import pyarrow as pa
+
+    from dither.local.wire import unpack
 
     table = pa.Table.from_batches([batch]).drop_null()
     nulls = batch.num_rows - table.num_rows
@@ -183,6 +190,8 @@ def _columns(batch: Any) -> tuple[npt.NDArray[Any] | list[Any], int]:
     rows = table.column(0).to_pylist()
     sizes = {len(r) for r in rows if isinstance(r, bytes)}
     if len(sizes) == 1 and all(isinstance(r, bytes) for r in rows):
+        if sizes == {channel.report_bytes}:
+            return unpack(channel, b"".join(rows)), nulls
         return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), -1), nulls
     return rows, nulls
 

@@ -12,7 +12,10 @@
     the rest      records of r bytes
 
 Numbers are unsigned and little-endian. A record is, for channels whose report is one number, that
-number; for OLH and BLH the seed in 4 bytes and the bucket in the rest; else the bytes of the row.
+number; for OLH and BLH the seed in 4 bytes and the bucket in the rest; for SHE each bin plus its
+clamp; else the bytes of the row. Where people report through one of several channels, as in a
+structure or an offer, the text describes all of them, and a record is the number of the channel in
+2 bytes, its record, and zeros up to the widest.
 ``docs/local/wire.md`` tells it for clients in other languages.
 """
 
@@ -22,21 +25,26 @@ import hashlib
 import io
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
-from dither.local.channel import Channel, channel_from_dict
+from dither.local.arguments import checked_channel
+from dither.local.channel import PART_BYTES, Channel, canonical, channel_from_dict
 from dither.local.finite import FiniteChannel
+from dither.local.frequency.histogram import SHE
 from dither.local.frequency.local_hash import OLH
+from dither.local.frequency.personal import Personal, PersonalAggregate
+from dither.local.means.personalised import Personalised
+from dither.local.structures.parts import PartCounts, Structure, structure_from_dict
 
 __all__ = ["ReportFile", "aggregate_file", "pack", "read_reports", "unpack", "write_reports"]
 
@@ -45,9 +53,13 @@ _VERSION = 1
 _UNKNOWN = (1 << 64) - 1
 _HEAD = struct.Struct("<8sHHIQ")
 _MOST_TEXT = 1 << 28
+_MOST_FEATURES = 1 << 20
 _CHUNK = 1 << 24
 
 Source = str | Path | bytes | BinaryIO
+Carrier = Channel | Structure | Personal
+"""What reports are of: one channel, or several of which each report names one."""
+Counted = Aggregate | PartCounts | PersonalAggregate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,10 +68,10 @@ class ReportFile:
 
     Parameters
     ----------
-    channel : Channel
+    channel : Channel, Structure or Personal
         As the header names it; its hash has been checked.
-    reports : array
-        The whole records, as `Channel.aggregate` takes them.
+    reports : array, or dict of arrays by part or choice
+        The whole records, as `aggregate` of the channel takes them.
     truncated : bool
         Whether records are missing: the last is incomplete, or there are fewer than announced.
     missing : int
@@ -77,8 +89,8 @@ class ReportFile:
     ('grr', [0, 2], False)
     """
 
-    channel: Channel
-    reports: npt.NDArray[Any]
+    channel: Carrier
+    reports: Any
     truncated: bool
     missing: int
 
@@ -102,8 +114,14 @@ def pack(channel: Channel, reports: Any) -> bytes:
     >>> pack(local.GRR(1000, epsilon=1), [1, 258]).hex()
     '01000201'
     """
-    size, given = channel.report_bytes, np.asarray(reports)
+    size = checked_channel(channel).report_bytes
+    try:
+        given = np.asarray(reports)
+    except ValueError:
+        raise ArgumentError("reports must be a column of reports of this channel") from None
     limits = _limits(channel)
+    if isinstance(channel, SHE):
+        return _packed_bins(channel, given)
     if limits is None:
         if given.dtype != np.uint8 or given.ndim != 2 or given.shape[1] != size:
             raise ArgumentError(f"reports must be rows of {size} bytes")
@@ -136,9 +154,16 @@ def unpack(channel: Channel, records: bytes) -> npt.NDArray[Any]:
     array of int64 of shape (n,) or (n, 2), or of uint8 of shape (n, report_bytes)
         As `Channel.aggregate` takes them; impossible ones among them are dropped there.
     """
-    size = channel.report_bytes
+    size = checked_channel(channel).report_bytes
+    if not isinstance(records, bytes | bytearray | memoryview):
+        raise ArgumentError("records must be bytes")
     rows = np.frombuffer(records, dtype=np.uint8)[: len(records) // size * size].reshape(-1, size)
     limits = _limits(channel)
+    if isinstance(channel, SHE):
+        k, width = len(channel.domain), channel.bin_bytes
+        wide = np.zeros((rows.shape[0], k, 8), dtype=np.uint8)
+        wide[:, :, :width] = rows.reshape(rows.shape[0], k, width)
+        return wide.view("<u8")[:, :, 0].astype(np.int64) - channel.clamp
     if limits is None:
         return rows
     cuts = [0, size] if len(limits) == 1 else [0, 4, size]
@@ -150,14 +175,14 @@ def unpack(channel: Channel, records: bytes) -> npt.NDArray[Any]:
     return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
-def write_reports(target: str | Path | BinaryIO, channel: Channel, reports: Any) -> None:
+def write_reports(target: str | Path | BinaryIO, channel: Carrier, reports: Any) -> None:
     """Write a file of reports.
 
     Parameters
     ----------
     target : path, or binary file open for writing
-    channel : Channel
-    reports : array, as `Channel.privatize` gives them for a column
+    channel : Channel, Structure or Personal
+    reports : array or dict of arrays, as `privatize` gives them for a column
 
     Raises
     ------
@@ -173,24 +198,32 @@ def write_reports(target: str | Path | BinaryIO, channel: Channel, reports: Any)
     >>> file.getvalue()[:8]
     b'DITHERLR'
     """
-    records = pack(channel, reports)
-    text = _text(channel)
+    records = _packed(channel, reports)
+    text = canonical(channel.to_dict())
     head = _HEAD.pack(
         _MAGIC, _VERSION, channel.report_bytes, len(text), len(records) // channel.report_bytes
     )
     whole = head + text + bytes.fromhex(channel.hash) + records
-    if isinstance(target, str | Path):
-        Path(target).write_bytes(whole)
-    else:
+    if not isinstance(target, str | Path):
+        if not hasattr(target, "write"):
+            raise ArgumentError("target must be a path, or a binary file open for writing")
         target.write(whole)
+        return
+    try:
+        Path(target).write_bytes(whole)
+    except (OSError, ValueError):
+        raise ArgumentError("target must be a path that can be written") from None
 
 
-def read_reports(source: Source) -> ReportFile:
+def read_reports(source: Source, channel: Carrier | None = None) -> ReportFile:
     """Read a file of reports; of a truncated one, what is whole.
 
     Parameters
     ----------
     source : path, bytes, or binary file open for reading
+    channel : Channel, Structure or Personal, optional
+        Which the file must be of: its hash is compared before anything of the file is read as a
+        channel. Without, the file's own channel is made, of up to 2**20 values and counts.
 
     Returns
     -------
@@ -200,8 +233,9 @@ def read_reports(source: Source) -> ReportFile:
     Raises
     ------
     ArgumentError
-        The header is not whole, of a newer version, or names another hash than its channel's; or
-        the file goes on after the records that it announces.
+        The header is not whole, of a newer version, or names another hash than its channel's; the
+        file is of another channel, or describes too large a one; or it goes on after the records
+        that it announces.
 
     Examples
     --------
@@ -214,27 +248,40 @@ def read_reports(source: Source) -> ReportFile:
     ([0, 2], True, 1)
     """
     with _opened(source) as file:
-        channel, announced = _header(file)
+        found, announced = _header(file, channel)
         records = file.read()
-    reports = unpack(channel, records)
-    rest = len(records) % channel.report_bytes
-    _bounded(announced, reports.shape[0], rest)
-    missing = _missing(announced, reports.shape[0], rest)
-    return ReportFile(channel, reports, missing > 0, missing)
+    whole, rest = divmod(len(records), found.report_bytes)
+    reports = _unpacked(found, records)
+    _bounded(announced, whole, rest)
+    missing = _missing(announced, whole, rest)
+    return ReportFile(found, reports, missing > 0, missing)
 
 
-def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggregate, int]:
+@overload
+def aggregate_file(source: Source, channel: Structure) -> tuple[PartCounts, int]: ...
+
+
+@overload
+def aggregate_file(source: Source, channel: Personal) -> tuple[PersonalAggregate, int]: ...
+
+
+@overload
+def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggregate, int]: ...
+
+
+def aggregate_file(source: Source, channel: Carrier | None = None) -> tuple[Any, int]:
     """Count a file of reports of any length in bounded memory.
 
     Parameters
     ----------
     source : path, bytes, or binary file open for reading
-    channel : Channel, optional
-        Which the file must be of.
+    channel : Channel, Structure or Personal, optional
+        Which the file must be of: its hash is compared before anything of the file is read as a
+        channel. Without, the file's own channel is made, of up to 2**20 values and counts.
 
     Returns
     -------
-    aggregate : Aggregate
+    aggregate : Aggregate, PartCounts or PersonalAggregate
         Of the whole records; impossible ones are counted as rejected.
     missing : int
         How many records the file announced, or began, and does not hold; 0 for a whole file.
@@ -242,7 +289,7 @@ def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggr
     Raises
     ------
     ArgumentError
-        See `read_reports`; or the file is of another channel.
+        See `read_reports`.
 
     Examples
     --------
@@ -255,36 +302,104 @@ def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggr
     ([1, 1, 1], 0)
     """
     with _opened(source) as file:
-        found, announced = _header(file)
-        if channel is not None and found.hash != channel.hash:
-            raise ArgumentError(
-                f"the file is of channel {found.kind} {found.hash[:8]}, not of "
-                f"{channel.kind} {channel.hash[:8]}"
-            )
-        counts = np.zeros(found.features, dtype=np.int64)
-        good = bad = rest = 0
+        found, announced = _header(file, channel)
+        counted = _counted(found, b"")
+        seen = rest = 0
         for records in _chunks(file, found.report_bytes):
-            more, g, b = found.tally(unpack(found, records))
-            counts, good, bad = counts + more, good + g, bad + b
-            rest = len(records) % found.report_bytes
-            _bounded(announced, good + bad, rest)
-    return Aggregate(found, counts, good, bad), _missing(announced, good + bad, rest)
+            counted = counted + _counted(found, records)  # type: ignore[operator]
+            whole, rest = divmod(len(records), found.report_bytes)
+            seen += whole
+            _bounded(announced, seen, rest)
+    return counted, _missing(announced, seen, rest)
+
+
+def _packed_bins(channel: SHE, given: npt.NDArray[Any]) -> bytes:
+    """Bins of noisy histograms, each plus the clamp."""
+    if given.size == 0:
+        return b""
+    if given.dtype.kind not in "iu" or given.ndim != 2 or given.shape[1] != len(channel.domain):
+        raise ArgumentError("reports must be rows of whole numbers, one for each value")
+    moved = given.astype(np.int64) + channel.clamp
+    if int(moved.min()) < 0 or int(moved.max()) > 2 * channel.clamp + 1:
+        raise ArgumentError("reports must be ones that this channel can produce")
+    wide = moved.astype("<u8")[:, :, None].view(np.uint8)
+    return np.ascontiguousarray(wide[:, :, : channel.bin_bytes]).tobytes()
+
+
+def _channels(carrier: Structure | Personal) -> dict[Any, Channel]:
+    """The channels by name of the part, or by choice, in the order of their numbers."""
+    if isinstance(carrier, Structure):
+        return dict(carrier.parts)
+    return dict(enumerate(carrier.channels))
+
+
+def _packed(carrier: Carrier, reports: Any) -> bytes:
+    """Records of whatever reports are of; those of parts one after another."""
+    if not isinstance(carrier, Structure | Personal):
+        return pack(carrier, reports)
+    known = _channels(carrier)
+    if not isinstance(reports, Mapping) or not set(reports) <= set(known):
+        raise ArgumentError("reports must be a dictionary from part or choice to its reports")
+    found = []
+    for number, (name, channel) in enumerate(known.items()):
+        if name not in reports:
+            continue
+        records = np.frombuffer(pack(channel, reports[name]), dtype=np.uint8)
+        rows = np.zeros((records.size // channel.report_bytes, carrier.report_bytes), np.uint8)
+        rows[:, 0], rows[:, 1] = number & 255, number >> 8
+        rows[:, PART_BYTES : PART_BYTES + channel.report_bytes] = records.reshape(
+            rows.shape[0], channel.report_bytes
+        )
+        found.append(rows.tobytes())
+    return b"".join(found)
+
+
+def _by_part(carrier: Structure | Personal, records: bytes) -> tuple[dict[Any, bytes], int]:
+    """Each part's own records, and how many whole records are of none, or not filled up by 0."""
+    size = carrier.report_bytes
+    whole = len(records) // size
+    rows = np.frombuffer(records, dtype=np.uint8, count=whole * size).reshape(whole, size)
+    numbers = rows[:, 0].astype(np.int64) + 256 * rows[:, 1].astype(np.int64)
+    found, good = {}, 0
+    for number, (name, channel) in enumerate(_channels(carrier).items()):
+        end = PART_BYTES + channel.report_bytes
+        mine = rows[numbers == number]
+        mine = mine[~mine[:, end:].any(axis=1)]
+        found[name] = np.ascontiguousarray(mine[:, PART_BYTES:end]).tobytes()
+        good += mine.shape[0]
+    return found, whole - good
+
+
+def _unpacked(carrier: Carrier, records: bytes) -> Any:
+    if not isinstance(carrier, Structure | Personal):
+        return unpack(carrier, records)
+    parts, _ = _by_part(carrier, records)
+    return {name: unpack(channel, parts[name]) for name, channel in _channels(carrier).items()}
+
+
+def _counted(carrier: Carrier, records: bytes) -> Counted:
+    """The counts of some records, bytes after the last whole one left out."""
+    if not isinstance(carrier, Structure | Personal):
+        return Aggregate(carrier, *carrier.tally(unpack(carrier, records)))
+    known = _channels(carrier)
+    parts, lost = _by_part(carrier, records)
+    found = [Aggregate(c, *c.tally(unpack(c, parts[name]))) for name, c in known.items()]
+    if isinstance(carrier, Personal):
+        return PersonalAggregate(carrier, tuple(found), lost)
+    # Of no part that there is: told with the first.
+    found[0] = replace(found[0], rejected=found[0].rejected + lost)
+    return PartCounts(carrier, dict(zip(known, found, strict=True)))
 
 
 def _limits(channel: Channel) -> tuple[int, ...] | None:
     """Above what each number of a report is impossible; None where reports are rows of bytes."""
     if isinstance(channel, FiniteChannel):
         return (channel.outputs,)
+    if isinstance(channel, Personalised):
+        return (channel.features,)
     if isinstance(channel, OLH):
         return (1 << 32, channel.buckets)
     return None
-
-
-def _text(channel: Channel) -> bytes:
-    found = json.dumps(
-        channel.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
-    return found.encode()
 
 
 def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
@@ -296,7 +411,8 @@ def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
     return nullcontext(source)
 
 
-def _header(file: BinaryIO) -> tuple[Channel, int]:
+def _header(file: BinaryIO, expected: Carrier | None) -> tuple[Carrier, int]:
+    """The channel of a file, which may say anything, and how many records it announces."""
     head = file.read(_HEAD.size)
     if not head.startswith(_MAGIC):
         raise ArgumentError("the source is not a file of reports")
@@ -312,16 +428,59 @@ def _header(file: BinaryIO) -> tuple[Channel, int]:
         raise ArgumentError("the file of reports ends within its header")
     if hashlib.sha256(text).digest() != digest:
         raise ArgumentError("the header of the file of reports is damaged: the hash does not match")
-    try:
-        described = json.loads(text)
-    except ValueError:
-        raise ArgumentError("the header of the file of reports is damaged") from None
-    if not isinstance(described, dict):
-        raise ArgumentError("the header of the file of reports is damaged")
-    channel = channel_from_dict(described)
+    channel: Carrier
+    if expected is None:
+        channel = _described(text)
+    elif expected.hash == digest.hex():
+        channel = expected
+    else:
+        raise ArgumentError(
+            f"the file is of channel {digest.hex()[:8]}, not of "
+            f"{getattr(expected, 'kind', 'personal')} {expected.hash[:8]}"
+        )
     if channel.hash != digest.hex() or size != channel.report_bytes:
         raise ArgumentError("the file's channel is not written as this dither writes it")
     return channel, announced
+
+
+def _described(text: bytes) -> Carrier:
+    """The channel that a text describes; no larger one than a stranger's few bytes may ask for."""
+    try:
+        described = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ArgumentError("the header of the file of reports is damaged") from None
+    if _asked_for(described) <= _MOST_FEATURES:
+        channel = _made(described)
+        parts = [channel] if isinstance(channel, Channel) else _channels(channel).values()
+        if sum(part.features for part in parts) <= _MOST_FEATURES:
+            return channel
+    raise ArgumentError(
+        f"the file describes a channel of more than {_MOST_FEATURES:,} values or counts: pass "
+        "the channel that you expect, and it is read"
+    )
+
+
+def _made(described: Any) -> Carrier:
+    """The channel, structure or offer of a description."""
+    if isinstance(described, dict) and "structure" in described:
+        return structure_from_dict(described)
+    if isinstance(described, dict) and "offer" in described:
+        return Personal.from_dict(described)
+    return channel_from_dict(described)
+
+
+def _asked_for(described: Any) -> int:
+    """The largest number that stands for as many values anywhere in a description."""
+    most, left = 0, [described]
+    while left:
+        found = left.pop()
+        if isinstance(found, dict):
+            size = found.get("size")
+            most = max(most, size) if isinstance(size, int) and "domain" not in found else most
+            left += found.values()
+        elif isinstance(found, list):
+            left += found
+    return most
 
 
 def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:

@@ -17,8 +17,35 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-_GREY = "#8a8a8a"
-"""A seventh colour."""
+_GREY, _GOLD = "#8a8a8a", "#8c6d1f"
+
+_SERIES = {
+    "GRR": INK,
+    "PM": INK,
+    "PM, any value": INK,
+    "SDGRR-25": COLOURS[0],
+    "SDPM-25": COLOURS[0],
+    "SDGRR-50": COLOURS[2],
+    "SDPM-50": COLOURS[2],
+    "SDPM, low values": COLOURS[2],
+    "SDGRR-75": COLOURS[4],
+    "SDPM-75": COLOURS[4],
+    "low values, 75 % low": COLOURS[0],
+    "low values, 50 % low": COLOURS[2],
+    "low values, 22 % low": COLOURS[4],
+    "low values, 25 % low": COLOURS[4],
+    "URR-25": COLOURS[5],
+    "URR-50": COLOURS[1],
+    "URR-75": COLOURS[3],
+    "SDGRR-Personalised": _GOLD,
+    "SDPM-Personalised": _GOLD,
+    "one pooled likelihood": COLOURS[3],
+    "PM + EM": COLOURS[5],
+    "Duchi": COLOURS[1],
+    "SW + EM": COLOURS[0],
+    "the constant middle": _GREY,
+}
+"""One colour a series, in every panel and figure; the same share of high values, the same one."""
 
 _ABREAST = 3
 """Entries of the legend on a line."""
@@ -29,7 +56,7 @@ def draw(paper: PaperFigure, path: str | Path | None = None) -> Figure:
     rows = math.ceil(len(paper.panels) / 2)
     columns = min(2, len(paper.panels))
     labels = list(dict.fromkeys(c.label for panel in paper.panels for c in panel.curves))
-    colours = dict(zip(labels, (*COLOURS, _GREY, INK), strict=False))
+    colours = {label: _SERIES.get(label, MUTED) for label in labels}
     lines = math.ceil(_legend_size(paper) / _ABREAST)
     below = 0.3 * lines
     figure = new_figure(WIDTH, 1.0 + 2.9 * rows + below)
@@ -70,6 +97,10 @@ def _panel(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
     for curve in panel.curves:
         colour = colours[curve.label]
         marker = MARKERS[list(colours).index(curve.label) % len(MARKERS)]
+        if curve.errors is not None:
+            axes.errorbar(
+                x, curve.values, curve.errors, fmt="none", ecolor=colour, elinewidth=1.2, capsize=2
+            )
         if curve.how == "simulated" and curve.label in named:
             axes.plot(x, curve.values, marker, color=colour, markersize=5)
             continue

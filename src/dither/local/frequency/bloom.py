@@ -42,7 +42,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
 from dither.local.chances import pick
-from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally
+from dither.local.channel import Channel, Codes, Counts, DomainLike, Shares, Tally, sums_to
 from dither.local.domain import Domain, Value, column
 from dither.local.frequency.filters import Regression, set_bits
 from dither.local.frequency.layers import Layers, promises
@@ -51,7 +51,7 @@ from dither.local.frequency.packed import count_columns, packed_rows, row_bytes
 from dither.local.frequency.rappor import LASTING
 from dither.local.guarantee import Guarantee
 from dither.local.hashing import text_bytes
-from dither.local.memory import Memory, checked_memory
+from dither.local.memory import Memory, checked_memory, checked_question
 from dither.local.postprocess import project
 from dither.numeric import Words, secure_words
 
@@ -83,6 +83,8 @@ class BloomRAPPOR(Channel):
         C, a power of two up to 65,536.
     seed : int
         Of the public hash functions, from 0 to 2**32 - 1.
+    question : str, optional
+        What is asked; reports from a device's memory need it.
 
     Raises
     ------
@@ -93,7 +95,7 @@ class BloomRAPPOR(Channel):
     -----
     Guarantee, between two values of one person, listed or not: `guarantee` for one report
     (`once`), `lasting` for any number of reports of a value that does not change, made with one
-    device's `Memory` (`epsilon`). When a value changed is not hidden.
+    device's `Memory` to one `question` (`epsilon`). When a value changed is not hidden.
 
     References
     ----------
@@ -118,6 +120,7 @@ class BloomRAPPOR(Channel):
     hashes: int
     cohorts: int
     seed: int
+    question: str | None
     layers: Layers
 
     def __init__(
@@ -130,6 +133,7 @@ class BloomRAPPOR(Channel):
         hashes: int = 2,
         cohorts: int = 32,
         seed: int = 0,
+        question: str | None = None,
     ) -> None:
         limits = {"bits": (2, 1 << 12), "hashes": (1, 16), "cohorts": (1, 1 << 16)}
         given = {"bits": bits, "hashes": hashes, "cohorts": cohorts, "seed": seed}
@@ -144,8 +148,10 @@ class BloomRAPPOR(Channel):
         object.__setattr__(self, "domain", Domain(domain))
         object.__setattr__(self, "epsilon", forever)
         object.__setattr__(self, "once", single)
+        object.__setattr__(self, "question", checked_question(question))
         object.__setattr__(self, "layers", Layers.of(forever, single, 2 * hashes))
-        high_star, low_star = self.layers.star
+        # In floating point, in which shares are estimated.
+        high_star, low_star = (float(chance) for chance in self.layers.star)
         if high_star <= low_star:
             raise ArgumentError("epsilon must be larger: its coins cannot be told from fair ones")
 
@@ -162,6 +168,7 @@ class BloomRAPPOR(Channel):
             "hashes": self.hashes,
             "cohorts": self.cohorts,
             "seed": self.seed,
+            **({} if self.question is None else {"question": self.question}),
         }
 
     @property
@@ -182,6 +189,7 @@ class BloomRAPPOR(Channel):
             hashes=self.hashes,
             cohorts=self.cohorts,
             seed=self.seed,
+            question=self.question,
         )
 
     @property
@@ -191,7 +199,7 @@ class BloomRAPPOR(Channel):
 
     @property
     def lasting(self) -> Guarantee:
-        """Of any number of reports of one value, with a device's memory."""
+        """Of any number of reports of one value, to one question, with a device's memory."""
         return Guarantee.uniform(self.epsilon, assumes=LASTING)
 
     def exact(self, x: int, cohort: int, bits: tuple[int, ...]) -> Fraction:
@@ -228,19 +236,24 @@ class BloomRAPPOR(Channel):
         memory : Memory
         words : Words, optional
             Another source of the second layer's randomness, for simulation only.
+
+        Raises
+        ------
+        ArgumentError
+            There are not as many users as values, or the channel has no question, or one that the
+            device has answered under other settings than these; candidates make no difference.
         """
         listed, named = _texts(values), column(users).tolist()
         if len(named) != len(listed):
             raise ArgumentError("users must name one user for each value")
         none = [None] * len(named)
-        cohorts = checked_memory(memory).words(self.device, named, none, 1)[:, 0] % np.uint64(
-            self.cohorts
-        )
+        label = checked_memory(memory).label(self.question, {"device": self.device})
+        cohorts = memory.words(label, named, none, 1)[:, 0] % np.uint64(self.cohorts)
         codes = cohorts.astype(np.int64)
         permanent = self._true(listed, codes)
         for start in range(0, len(listed), _CHUNK):
             part = slice(start, start + _CHUNK)
-            own = memory.words(self.device, named[part], listed[part], self.bits)
+            own = memory.words(label, named[part], listed[part], self.bits)
             permanent[part] = self.layers.remembered(permanent[part], own)
         sent = self.layers.report(permanent, self.bits, words or secure_words())
         return self._rows(codes, sent)
@@ -253,6 +266,11 @@ class BloomRAPPOR(Channel):
         return self._rows(cohorts, self.layers.report(permanent, self.bits, words))
 
     # On the server
+
+    @property
+    def report_bytes(self) -> int:
+        """Two bytes of the cohort, and one bit for each bit of the filter."""
+        return _HEADER + row_bytes(self.bits)
 
     @property
     def features(self) -> int:
@@ -273,6 +291,12 @@ class BloomRAPPOR(Channel):
         for c in np.flatnonzero(sizes).tolist():
             counts[c, :-1] = count_columns(ordered[ends[c] - sizes[c] : ends[c]], self.bits)
         return counts.ravel(), rows.shape[0], bad + int((~good).sum())
+
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report is of one cohort, and each of its bits is on at most once."""
+        table = counts.reshape(self.cohorts, self.bits + 1)
+        each = table[:, -1]
+        return sums_to(each, n) and bool((table.max(axis=1) <= each).all())
 
     def decode(self, counts: Counts, n: int) -> Shares:
         """Least squares of the bits on the candidates; cohorts without reports are left out."""

@@ -13,9 +13,16 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
-from dither.local.channel import Channel, Codes, DomainLike, checked_epsilon
+from dither.local.channel import (
+    Channel,
+    Codes,
+    DomainLike,
+    Shares,
+    checked_cells,
+    checked_epsilon,
+)
 from dither.local.domain import Domain, Value
-from dither.local.finite import FiniteChannel, worst_pair
+from dither.local.finite import FiniteChannel, guessed_from, worst_pair
 from dither.local.guarantee import Guarantee
 from dither.numeric import Words
 
@@ -68,6 +75,44 @@ class GradedResponse(FiniteChannel):
     @property
     def _truth(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.truth_high, ONE), Fraction(self.truth_low, ONE)
+
+    @property
+    @abstractmethod
+    def _onto_low(self) -> Fraction:
+        """How often a high value is reported as each low one."""
+
+    @property
+    @abstractmethod
+    def _chances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """(c1, c2 of a high value, c2 of a low one, c3), exactly as drawn."""
+
+    @property
+    def matrix(self) -> Shares:
+        """The law in floating point, shape (k, k)."""
+        k = len(self.domain)
+        checked_cells(k, k)
+        c1, c2, c2_low, c3 = (float(c) for c in self._chances)
+        mask = np.array(self.high)
+        onto_low = np.where(mask, float(self._onto_low), 0.0)
+        found = np.where(mask[None, :], np.where(mask, c2, c2_low)[:, None], onto_low[:, None])
+        np.fill_diagonal(found, np.where(mask, c1, c3))
+        return found
+
+    def forward(self, frequencies: Shares) -> Shares:
+        """Shares of the reports, class by class."""
+        c1, c2, c2_low, c3 = (float(c) for c in self._chances)
+        mask, f = np.array(self.high), frequencies
+        high, low = float(f[mask].sum()), float(f[~mask].sum())
+        on_high = f * c1 + (high - f) * c2 + low * c2_low
+        return np.where(mask, on_high, f * c3 + high * float(self._onto_low))
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """In closed form, from high reports and from low ones."""
+        c1, c2, c2_low, c3 = (float(c) for c in self._chances)
+        mask = np.array(self.high)
+        pi = np.ones(mask.size) if prior is None else prior
+        high = guessed_from(mask, c1, np.where(mask, c2, c2_low), pi)
+        return high + guessed_from(~mask, c3, np.where(mask, float(self._onto_low), 0.0), pi)
 
     @property
     def guarantee(self) -> Guarantee:

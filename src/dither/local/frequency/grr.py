@@ -26,7 +26,7 @@ import numpy.typing as npt
 from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
 from dither.local.channel import Codes, DomainLike, Shares, checked_epsilon
 from dither.local.domain import Domain
-from dither.local.finite import FiniteChannel
+from dither.local.finite import FiniteChannel, guessed_from
 from dither.local.guarantee import Guarantee
 from dither.local.support import SupportChannel
 from dither.numeric import Words
@@ -46,7 +46,7 @@ class GRR(SupportChannel, FiniteChannel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------
@@ -123,6 +123,17 @@ class GRR(SupportChannel, FiniteChannel):
             part += codes[start : start + _PART]
             part -= k * (part >= k)
         return out
+
+    def forward(self, frequencies: Shares) -> Shares:
+        """q of everybody, and p - q more of the holders."""
+        p, q = self.support
+        return np.asarray(q * frequencies.sum() + (p - q) * frequencies)
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """In closed form: the reported value, or the one that is likeliest whatever is reported."""
+        p, q = self.support
+        pi = np.ones(len(self.domain)) if prior is None else prior
+        return guessed_from(np.ones(pi.size, dtype=np.bool_), p, np.full(pi.size, q), pi)
 
     @property
     def support(self) -> tuple[float, float]:

@@ -66,7 +66,7 @@ class Hadamard(FiniteChannel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
     blocks : int, optional
         B, a power of two from 1 to 4,096; by default the best.
 

@@ -69,7 +69,7 @@ class SHE(Channel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
     clamp : int, optional
         C: reports are clamped to [-C, C+1], from 1 to 2**20. By default so large that a bin is
         clamped once in about 2**40 times.
@@ -143,6 +143,16 @@ class SHE(Channel):
         return out
 
     @property
+    def bin_bytes(self) -> int:
+        """The fewest bytes that hold a bin's value plus C, which is from 0 to 2C + 1."""
+        return -(-(2 * self.clamp + 1).bit_length() // 8)
+
+    @property
+    def report_bytes(self) -> int:
+        """A number for each value."""
+        return len(self.domain) * self.bin_bytes
+
+    @property
     def features(self) -> int:
         """The sum of each bin, C added to every report so that no sum is negative."""
         return len(self.domain)
@@ -156,6 +166,10 @@ class SHE(Channel):
         kept = rows if good.all() else rows[good]
         sums = kept.sum(axis=0, dtype=np.int64) + kept.shape[0] * self.clamp
         return sums, kept.shape[0], bad + rows.shape[0] - kept.shape[0]
+
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report adds 0 to 2C + 1 to each sum."""
+        return int(counts.max()) <= n * (2 * self.clamp + 1)
 
     def decode(self, counts: Counts, n: int) -> Shares:
         """(mean - m)/(1 - 2m)."""
@@ -204,7 +218,7 @@ class THE(UnaryChannel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Of the noise; above 0, at most 40; read exactly.
+        Of the noise; from 2**-32 to 40; read exactly.
     threshold : number, optional
         t, from 1/2 to 1; by default the best one.
 

@@ -145,7 +145,7 @@ class OLH(_Hashed):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
     buckets : int, optional
         From 2 to 4,096; by default the best number.
 
@@ -217,6 +217,10 @@ class OLH(_Hashed):
         rows, bad = rows_within(reports, (_SEEDS, self.buckets))
         return support_counts(rows, self.buckets, len(self.domain)), rows.shape[0], bad
 
+    def possible(self, counts: Counts, n: int) -> bool:
+        """A report supports a value at most once."""
+        return int(counts.max()) <= n
+
     def guessed(self, prior: Shares | None) -> Shares:
         """Under an ideal hash; see `dither.local.guessing`."""
         p, q0 = (float(c) for c in self._chances)
@@ -268,7 +272,7 @@ class BLH(OLH):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------
@@ -309,7 +313,7 @@ class FLH(_Hashed, FiniteChannel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
     seeds : int
         How many hash functions the public list has, from 1 to 65,536. The server's work is
         seeds × k whatever the number of reports.

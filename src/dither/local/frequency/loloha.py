@@ -41,7 +41,7 @@ from dither.local.frequency.local_hash import OLH
 from dither.local.frequency.rappor import LASTING
 from dither.local.guarantee import Guarantee
 from dither.local.hashing import bucket, words_of
-from dither.local.memory import Memory, checked_memory
+from dither.local.memory import Memory, checked_memory, checked_question
 from dither.numeric import Words, secure_words
 
 __all__ = ["LOLOHA"]
@@ -64,6 +64,9 @@ class LOLOHA(OLH):
     buckets : int, optional
         g, from 2 to 4,096; the least variance by default. All reports of histories that change
         together cost g·epsilon_inf at most (see `forever`), so 2 is the safest.
+    question : str, optional
+        What is asked; reports from a device's memory need it. A device answers it by one channel:
+        where a list of values grew, buckets would move, and show the value.
 
     Raises
     ------
@@ -84,7 +87,8 @@ class LOLOHA(OLH):
     Examples
     --------
     >>> import numpy as np
-    >>> channel, memory = LOLOHA(100, epsilon=1, epsilon_inf=2, buckets=2), Memory.fresh()
+    >>> channel = LOLOHA(100, epsilon=1, epsilon_inf=2, buckets=2, question="steps")
+    >>> memory = Memory.fresh()
     >>> week = [channel.report([17, 4], ["anna", "ben"], memory) for day in range(7)]
     >>> len({tuple(day[:, 0]) for day in week})
     1
@@ -95,6 +99,7 @@ class LOLOHA(OLH):
     kind: ClassVar[str] = "loloha"
 
     epsilon_inf: Fraction
+    question: str | None
     permanent: int
     """Out of 2**64: how often the permanent answer is the true bucket."""
     instant: int
@@ -107,27 +112,31 @@ class LOLOHA(OLH):
         epsilon_inf: Any,
         *,
         buckets: int | None = None,
+        question: str | None = None,
     ) -> None:
         one, ever = checked_epsilon(epsilon), checked_epsilon(epsilon_inf, "epsilon_inf")
         if ever <= one:
             raise ArgumentError("epsilon_inf must be above epsilon, that of one report")
         self._settle(domain, one, _best(one, ever) if buckets is None else buckets)
         object.__setattr__(self, "epsilon_inf", ever)
+        object.__setattr__(self, "question", checked_question(question))
         permanent, instant = _thresholds(one, ever, self.buckets)
         object.__setattr__(self, "permanent", permanent)
         object.__setattr__(self, "instant", instant)
 
     def settings(self) -> dict[str, Any]:
-        """Domain, both epsilons and the number of buckets."""
+        """Domain, both epsilons, the number of buckets, and the question, if there is one."""
+        asked = {} if self.question is None else {"question": self.question}
         return {
             **Channel.settings(self),
             "epsilon_inf": str(self.epsilon_inf),
             "buckets": self.buckets,
+            **asked,
         }
 
     @property
     def lasting(self) -> Guarantee:
-        """Of any number of reports of one value, with a device's memory: epsilon_inf."""
+        """Of any number of reports of one value, to one question, with a memory: epsilon_inf."""
         return Guarantee.uniform(self.epsilon_inf, assumes=LASTING)
 
     @property
@@ -139,8 +148,8 @@ class LOLOHA(OLH):
         return Guarantee.uniform(
             self.epsilon_inf * self.buckets,
             assumes="both histories change their bucket, and come back to it, at the same rounds "
-            "(when a value changed is not hidden); the device keeps its memory, and the memory's "
-            "key stays secret",
+            "(when a value changed is not hidden); no other question is about these values; the "
+            "device keeps its memory, and the memory's key stays secret",
         )
 
     @property
@@ -180,19 +189,17 @@ class LOLOHA(OLH):
         Raises
         ------
         ArgumentError
-            A value is outside the domain, or there is not one user a value.
+            A value is outside the domain, there is not one user a value, or the channel has no
+            question, or one that the device has answered by another channel.
         """
         codes = self.domain.encode(values)
         names = list(users)
         if len(names) != codes.size:
             raise ArgumentError("users must have one name for each value")
-        seeds = (
-            checked_memory(memory)
-            .words(self.hash, names, [None] * codes.size, 1)[:, 0]
-            .astype(np.uint32)
-        )
+        label = checked_memory(memory).label(self.question, {"channel": self.hash})
+        seeds = memory.words(label, names, [None] * codes.size, 1)[:, 0].astype(np.uint32)
         right = bucket(words_of(seeds, codes), self.buckets)
-        kept = memory.words(self.hash, names, right.tolist(), 2)
+        kept = memory.words(label, names, right.tolist(), 2)
         told = self._permanent(right, kept[:, 0], kept[:, 1])
         return np.stack(
             [seeds, self._instant(told, words or secure_words()).astype(np.uint32)], axis=1

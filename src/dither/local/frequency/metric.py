@@ -94,7 +94,7 @@ class TruncatedGeometric(_Metric):
     domain : Domain, int or list
         The k values in their order, at most 4,096.
     epsilon_per_step : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

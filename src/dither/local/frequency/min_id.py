@@ -31,15 +31,17 @@ privacy", ICDE 2020 (definition 2, IDUE, opt1 and opt2).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from dither._format import loss_text
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
+from dither.local.arguments import one_of
 from dither.local.chances import ONE, exp_bounds, threshold
-from dither.local.channel import DomainLike, checked_epsilon
+from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.domain import Domain
 from dither.local.frequency.unary import UnaryChannel, check_telling
 from dither.local.guarantee import ClassPair, Guarantee
@@ -51,6 +53,7 @@ MODELS = ("best", "opt1", "opt2")
 _MARGIN = 2.0**-40
 _LEAST = 2.0**-60
 _SEARCH = 200
+_MOST_CLASSES = 256
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -63,7 +66,8 @@ class MinIDLDP(UnaryChannel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilons : mapping or sequence
-        The budget of each value: by value, or in the domain's order; above 0, at most 40.
+        The budget of each value: by value, or in the domain's order; from 2**-32 to 40, at most
+        256 different ones.
     model : str
         opt1, opt2, or best (whichever has the least variance in the worst case).
     thresholds : two sequences of int, optional
@@ -116,8 +120,7 @@ class MinIDLDP(UnaryChannel):
         model: str = "best",
         thresholds: Sequence[Sequence[Any]] | None = None,
     ) -> None:
-        if model not in MODELS:
-            raise ArgumentError(f"unknown model {str(model)[:20]!r}{nearest(str(model), MODELS)}")
+        one_of(model, MODELS, "model")
         found = Domain(domain)
         budgets = _budgets(found, epsilons)
         classes, sizes = _classes(budgets)
@@ -146,6 +149,14 @@ class MinIDLDP(UnaryChannel):
             "model": self.model,
             "thresholds": [[str(ts[i]) for i in first] for ts in (self.held, self.other)],
         }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Channel:
+        """The channel that `settings` describes: its thresholds are verified and never sought."""
+        given = dict(settings)
+        if given.get("thresholds") is None:
+            raise ArgumentError("the settings of channel 'min-id-ldp' must hold its thresholds")
+        return cls(Domain.from_dict(given.pop("domain")), **given)
 
     @property
     def ones(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -187,8 +198,11 @@ def _budgets(domain: Domain, epsilons: Any) -> tuple[Fraction, ...]:
 
 def _classes(budgets: tuple[Fraction, ...]) -> tuple[list[Fraction], list[int]]:
     """The different budgets, growing, and how many values have each."""
-    classes = sorted(set(budgets))
-    return classes, [budgets.count(e) for e in classes]
+    sizes = Counter(budgets)
+    classes = sorted(sizes)
+    if len(classes) > _MOST_CLASSES:
+        raise ArgumentError(f"epsilons must hold at most {_MOST_CLASSES} different budgets")
+    return classes, [sizes[e] for e in classes]
 
 
 def _solved(
@@ -296,11 +310,12 @@ def _read(thresholds: Any, count: int) -> tuple[list[int], list[int]]:
 def _verify(classes: list[Fraction], sizes: list[int], chosen: tuple[list[int], list[int]]) -> None:
     """Refuse chances that break any pair's promise, by exact comparison."""
     held, other = chosen
-    for i, e in enumerate(classes):
-        for j, f in enumerate(classes):
+    limits = [exp_bounds(e)[0] for e in classes]
+    for i in range(len(classes)):
+        for j in range(len(classes)):
             if i == j and sizes[i] == 1:
                 continue
-            limit, _ = exp_bounds(min(e, f))
+            limit = limits[min(i, j)]
             if held[i] * (ONE - other[j]) > limit * (other[i] * (ONE - held[j])):
                 raise ArgumentError(
                     "thresholds must keep two values within the smaller of their epsilons"

@@ -20,7 +20,7 @@ meant; Nie et al., IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021 (PLDP freque
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any
@@ -29,16 +29,24 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._format import level
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
 from dither.local.aggregate import Aggregate
-from dither.local.channel import Channel, DomainLike
+from dither.local.arguments import checked_number, one_of
+from dither.local.channel import (
+    PART_BYTES,
+    Channel,
+    DomainLike,
+    canonical,
+    channel_from_dict,
+)
 from dither.local.domain import Domain, Value, column
-from dither.local.estimate import Estimate
+from dither.local.estimate import MANY, Estimate
 from dither.local.finite import FiniteChannel
 from dither.local.frequency.nonnegative import nonnegative
 from dither.local.guarantee import Guarantee
 from dither.local.postprocess import postprocess as apply_rule
 from dither.local.postprocess import project
+from dither.numeric import check_confidence
 
 __all__ = ["METHODS", "Personal", "PersonalAggregate", "PersonalEstimate"]
 
@@ -89,7 +97,8 @@ class Personal:
     channels: tuple[Channel, ...]
 
     def __post_init__(self) -> None:
-        channels = tuple(self.channels)
+        listed = isinstance(self.channels, Iterable) and not isinstance(self.channels, str | bytes)
+        channels = tuple(self.channels) if listed else ()
         if not channels or not all(isinstance(c, Channel) for c in channels):
             raise ArgumentError("channels must be a list of at least one channel")
         if any(c.domain != channels[0].domain for c in channels):
@@ -115,7 +124,17 @@ class Personal:
         **options
             Further arguments of the channel.
         """
-        return cls(tuple(make(domain, epsilon=e, **options) for e in epsilons))
+        if not callable(make):
+            raise ArgumentError("make must be a channel's class, such as GRR or OUE")
+        if not isinstance(epsilons, Iterable) or isinstance(epsilons, str | bytes):
+            raise ArgumentError("epsilons must be a list of numbers")
+        try:
+            channels = [make(domain, epsilon=e, **options) for e in epsilons]
+        except TypeError:
+            raise ArgumentError(
+                "make must make a channel from a domain, epsilon=... and the other options"
+            ) from None
+        return cls(tuple(channels))
 
     @property
     def domain(self) -> Domain:
@@ -124,8 +143,30 @@ class Personal:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the channels' hashes, in order."""
-        return hashlib.sha256("".join(c.hash for c in self.channels).encode()).hexdigest()
+        """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+
+    @property
+    def report_bytes(self) -> int:
+        """Two bytes of the choice, and the widest report of any channel."""
+        return PART_BYTES + max(channel.report_bytes for channel in self.channels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The offer as a dictionary that JSON holds; `from_dict` reads it."""
+        return {
+            "offer": "personal",
+            "version": 1,
+            "channels": [channel.to_dict() for channel in self.channels],
+        }
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Personal:
+        """The offer that `to_dict` wrote."""
+        if not isinstance(found, Mapping) or not isinstance(found.get("channels"), list):
+            raise ArgumentError("an offer must be described by a dictionary, as to_dict writes it")
+        if found.get("offer") != "personal" or found.get("version") != 1:
+            raise ArgumentError("an offer must be of version 1, which this dither knows")
+        return cls(tuple(channel_from_dict(channel) for channel in found["channels"]))
 
     def guarantee(self, choice: int) -> Guarantee:
         """What a report with this choice promises."""
@@ -164,12 +205,14 @@ class Personal:
 
     def aggregate(self, reports: Mapping[int, Any], *, strict: bool = False) -> PersonalAggregate:
         """Count the reports of each choice; those of a choice that is not offered are dropped."""
+        if not isinstance(reports, Mapping):
+            raise ArgumentError("reports must be a dictionary from choice to a column of reports")
         parts, lost = [], 0
         for c, channel in enumerate(self.channels):
             parts.append(channel.aggregate(reports.get(c, []), strict=strict))
         for c, unknown in reports.items():
             if isinstance(c, bool) or c not in range(len(self.channels)):
-                lost += len(unknown)
+                lost += len(unknown) if hasattr(unknown, "__len__") else 1
         if strict and lost:
             raise ArgumentError(f"reports must be of a choice that is offered: {lost} are not")
         return PersonalAggregate(self, tuple(parts), lost)
@@ -202,6 +245,12 @@ class PersonalAggregate:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __post_init__(self) -> None:
+        offered = [channel.hash for channel in self.personal.channels]
+        if [part.channel.hash for part in self.parts] != offered:
+            raise ArgumentError("parts must be one aggregate for each channel that is offered")
+        checked_number(self.lost, "lost", low=0)
+
     def __add__(self, other: PersonalAggregate) -> PersonalAggregate:
         if not isinstance(other, PersonalAggregate):
             return NotImplemented
@@ -221,20 +270,36 @@ class PersonalAggregate:
         return self.lost + sum(part.rejected for part in self.parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """The aggregates of the classes, in a form that JSON holds."""
-        return {"parts": [part.to_dict() for part in self.parts], "lost": self.lost}
+        """The aggregates of the classes and what was offered, in a form that JSON holds."""
+        return {
+            "personal": self.personal.to_dict(),
+            "hash": self.personal.hash,
+            "parts": [part.to_dict() for part in self.parts],
+            "lost": self.lost,
+        }
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> PersonalAggregate:
-        """The aggregate that `to_dict` wrote."""
+        """The aggregate that `to_dict` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            A class is missing, or something is not of the offer that is described.
+        """
+        if not isinstance(found, Mapping):
+            raise ArgumentError("the aggregate must be a dictionary, as to_dict writes it")
         try:
             parts = tuple(Aggregate.from_dict(part) for part in found["parts"])
-            lost = int(found["lost"])
+            personal, lost = Personal.from_dict(found["personal"]), found["lost"]
+            hashed = found["hash"]
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ArgumentError):
                 raise
             raise ArgumentError("the aggregate is truncated or not one of to_dict") from None
-        return cls(Personal(tuple(part.channel for part in parts)), parts, lost)
+        if hashed != personal.hash:
+            raise ArgumentError("the aggregate's hash is not that of what was offered")
+        return cls(personal, parts, lost)
 
     def estimate(
         self, method: str = "weights", *, postprocess: str = "none", confidence: float = 0.95
@@ -255,10 +320,8 @@ class PersonalAggregate:
         ArgumentError
             There are no reports, or an argument is out of range.
         """
-        if method not in METHODS:
-            raise ArgumentError(
-                f"unknown method {str(method)[:20]!r}{nearest(str(method), METHODS)}"
-            )
+        one_of(method, METHODS, "method")
+        level = check_confidence(confidence)
         full = [part for part in self.parts if part.n]
         if not full:
             raise ArgumentError("there are no reports to estimate from")
@@ -287,7 +350,7 @@ class PersonalAggregate:
             method=method,
             postprocess=postprocess,
             biased=method == "likelihood" or postprocess != "none" or not unbiased,
-            confidence=float(confidence),
+            confidence=level,
             weights=weights,
             by_class=by_class,
             notes=notes,
@@ -340,7 +403,7 @@ class PersonalEstimate:
 
     def __getitem__(self, value: Value) -> float:
         """The estimated share of one value."""
-        if value not in self.values:
+        if not isinstance(value, Value) or value not in self.values:
             raise ArgumentError("value must be in the domain")
         return float(self.shares[self.values.index(value)])
 
@@ -356,8 +419,9 @@ class PersonalEstimate:
             f"{'value':<20}{'share':>9}{f'± {level(self.confidence)}':>12}",
         ]
         z = NormalDist().inv_cdf((1 + self.confidence) / 2)
+        half_widths = np.where(self.trusted, z * self.standard_errors, np.nan)
         for i in np.argsort(-self.shares, kind="stable")[:12].tolist():
-            half = z * self.standard_errors[i]
+            half = half_widths[i]
             told = f"{half:>12.4f}" if np.isfinite(half) else f"{'unknown':>12}"
             lines.append(f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{told}")
         if len(self.values) > 12:
@@ -367,12 +431,29 @@ class PersonalEstimate:
         return "\n".join([*lines, *self.notes])
 
     @property
+    def trusted(self) -> npt.NDArray[np.bool_]:
+        """Of which values the interval may be trusted, shape (k,); see `Estimate.trusted`.
+
+        The report that weighs most, of any class, is what the error is compared with.
+        """
+        pairs = zip(self.weights, self.by_class, strict=True)
+        steps = [w * found.channel.largest_step / found.n for w, found in pairs]
+        return np.asarray(self.standard_errors >= MANY * np.max(steps, axis=0))
+
+    @property
     def intervals(self) -> Array:
-        """Normal intervals of the raw shares, shape (k, 2); refused where they are biased."""
+        """Normal intervals of the raw shares, shape (k, 2); NaN where they are not `trusted`.
+
+        Raises
+        ------
+        ArgumentError
+            The estimate is biased.
+        """
         if self.method == "likelihood" or not all(e.channel.unbiased for e in self.by_class):
             raise ArgumentError("intervals are not valid for a biased estimate; use weights")
         z = NormalDist().inv_cdf((1 + self.confidence) / 2)
-        return self.raw[:, None] + z * np.outer(self.standard_errors, [-1, 1])
+        half = np.where(self.trusted, z * self.standard_errors, np.nan)
+        return np.stack([self.raw - half, self.raw + half], axis=1)
 
 
 def _likely(parts: list[Aggregate], raw: Array, plausible: Array) -> Array:

@@ -14,8 +14,13 @@ which change and return to earlier values at the same moments, are v·epsilon ap
 changed is not hidden: reports of one value resemble each other and not those of another.
 
 Memory. The permanent bits are derived from a secret key of the device, so that none are stored
-(`dither.local.memory`): the same person, channel and value always give the same ones. Were they
-tossed anew for every report, an average over reports would show the value.
+(`dither.local.memory`). Were they tossed anew for every report, an average over reports would show
+the value; were they tossed anew for every version of the list of values, an average over versions
+would. So they are those of a *question*: each value's bit has a word of its own, by the user, the
+value that is held and the value that the bit is for. Versions of one question at one epsilon are
+parts of one long permanent row, and all of their reports together cost epsilon. A device refuses
+the question at another epsilon, or with another list where one value stands for the rest (what it
+stands for would change). Another question about the same value costs its own epsilon.
 
 Error. That of unary encoding with p* and q*, for an aggregate with one report a person. Repeated
 reports of the same people average the second layer's noise only.
@@ -41,14 +46,16 @@ from dither.local.frequency.layers import Layers, checked_noise, promises
 from dither.local.frequency.packed import one_hot
 from dither.local.frequency.unary import UnaryChannel, check_telling
 from dither.local.guarantee import Guarantee
-from dither.local.memory import Memory, checked_memory
+from dither.local.hashing import text_bytes
+from dither.local.memory import Memory, checked_memory, checked_question, places_of
 from dither.numeric import Words, secure_words
 
 __all__ = ["LASTING", "RAPPOR"]
 
 LASTING = (
-    "the value does not change, the device's key stays secret, and words from "
-    "HMAC-SHA256 and AES cannot be told from coins"
+    "the value does not change (a new name for it is a change), no other question is about it, the "
+    "device keeps its memory, its key stays secret, and words from HMAC-SHA256 and AES cannot be "
+    "told from coins"
 )
 _CELLS = 1 << 22
 
@@ -68,6 +75,9 @@ class RAPPOR(UnaryChannel):
         (one-time RAPPOR).
     noise : (f, p, q), optional
         RAPPOR's own parameters, in place of the two epsilons, which are then computed.
+    question : str, optional
+        What is asked: the same for every version of the list of values. Reports from a device's
+        memory need it.
 
     Raises
     ------
@@ -78,9 +88,10 @@ class RAPPOR(UnaryChannel):
     Notes
     -----
     Guarantee, between two values of one person: `guarantee` for one report (`once`), `lasting`
-    for any number of reports of a value that does not change, made with one device's `Memory`
-    (`epsilon`). When a value changed is not hidden. Mind that `LOLOHA` calls the ε of one
-    report `epsilon`.
+    for any number of reports of a value that does not change, made with one device's `Memory` to
+    one `question`, whatever values are added to the list (`epsilon`). Each other question about the
+    same value costs its own. When a value changed is not hidden. Mind that `LOLOHA` calls the ε of
+    one report `epsilon`.
 
     References
     ----------
@@ -88,7 +99,7 @@ class RAPPOR(UnaryChannel):
 
     Examples
     --------
-    >>> channel = RAPPOR(["no", "yes"], epsilon=3, once=1)
+    >>> channel = RAPPOR(["no", "yes"], epsilon=3, once=1, question="smokes")
     >>> print(channel.guarantee)
     epsilon = 1 between any two values
     >>> device = Memory.fresh()
@@ -105,6 +116,7 @@ class RAPPOR(UnaryChannel):
     epsilon: Fraction
     once: Fraction | None
     noise: tuple[Fraction, Fraction, Fraction] | None
+    question: str | None
     layers: Layers
 
     def __init__(
@@ -114,6 +126,7 @@ class RAPPOR(UnaryChannel):
         *,
         once: Any = None,
         noise: Any = None,
+        question: str | None = None,
     ) -> None:
         if (noise is None) == (epsilon is None) or (noise is not None and once is not None):
             raise ArgumentError("give epsilon (and once), or noise=(f, p, q), and not both")
@@ -128,15 +141,18 @@ class RAPPOR(UnaryChannel):
         object.__setattr__(self, "epsilon", forever)
         object.__setattr__(self, "once", single)
         object.__setattr__(self, "noise", given)
+        object.__setattr__(self, "question", checked_question(question))
         object.__setattr__(self, "layers", layers)
         check_telling(self)
 
     def settings(self) -> dict[str, Any]:
-        """Domain, and the epsilons or the noise that were given."""
+        """Domain, the epsilons or the noise that were given, and the question, if there is one."""
+        asked = {} if self.question is None else {"question": self.question}
         if self.noise is not None:
-            return {"domain": self.domain.to_dict(), "noise": [str(v) for v in self.noise]}
+            noise = [str(v) for v in self.noise]
+            return {"domain": self.domain.to_dict(), "noise": noise, **asked}
         once = None if self.once is None else str(self.once)
-        return {**Channel.settings(self), "once": once}
+        return {**Channel.settings(self), "once": once, **asked}
 
     @property
     def guarantee(self) -> Guarantee:
@@ -145,8 +161,17 @@ class RAPPOR(UnaryChannel):
 
     @property
     def lasting(self) -> Guarantee:
-        """Of any number of reports of one value, with a device's memory."""
+        """Of any number of reports of one value, to one question, with a device's memory."""
         return Guarantee.uniform(self.epsilon, assumes=LASTING)
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """What the permanent bits hang on besides the question and the value.
+
+        A list that grows is the same form, but not where one value stands for the rest.
+        """
+        other = None if self.domain.other is None else self.domain.to_dict()
+        return {"channel": self.kind, "flip": str(self.layers.flip), "other": other}
 
     @property
     def law(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
@@ -181,17 +206,20 @@ class RAPPOR(UnaryChannel):
         Raises
         ------
         ArgumentError
-            A value is outside the domain, or there are not as many users as values.
+            A value is outside the domain, there are not as many users as values, or the channel
+            has no question, or one that the device has answered in another form.
         """
         codes, named = self.domain.encode(values), column(users).tolist()
         if len(named) != codes.size:
             raise ArgumentError("users must name one user for each value")
-        k, label, memory = len(self.domain), self.hash, checked_memory(memory)
+        k, label = len(self.domain), checked_memory(memory).label(self.question, self.form)
+        values, places = self.domain.values, places_of(self.domain)
         rows = one_hot(codes, k)
         step = max(1, _CELLS // k)
         for start in range(0, codes.size, step):
             part = slice(start, start + step)
-            words = memory.words(label, named[part], codes[part].tolist(), k)
+            own = [text_bytes(values[code]) for code in codes[part].tolist()]
+            words = memory.words_at(label, named[part], own, places)
             rows[part] = self.layers.remembered(rows[part], words)
         return rows
 

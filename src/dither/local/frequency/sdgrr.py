@@ -50,7 +50,7 @@ class SDGRR(GradedResponse):
     high : collection of values
         The highly sensitive ones: at least one, and not all.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------
@@ -87,7 +87,6 @@ class SDGRR(GradedResponse):
 
     @property
     def _chances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        """(c1, c2 of a high value, c2 of a low value, c3), exactly as drawn."""
         c1, c3 = self._truth
         return c1, (1 - c1) / (len(self.high) - 1), (1 - c3) / sum(self.high), c3
 
@@ -101,13 +100,8 @@ class SDGRR(GradedResponse):
         return c2_low if self.high[y] else Fraction(0)
 
     @property
-    def matrix(self) -> Shares:
-        """The law in floating point, shape (k, k)."""
-        c1, c2, c2_low, c3 = (float(c) for c in self._chances)
-        mask = np.array(self.high)
-        found = np.where(mask[:, None], c2, np.where(mask[None, :], c2_low, 0.0))
-        np.fill_diagonal(found, np.where(mask, c1, c3))
-        return found
+    def _onto_low(self) -> Fraction:
+        return self._chances[1]
 
     @property
     def blanket(self) -> tuple[int, int]:
@@ -139,7 +133,7 @@ class SDGRR(GradedResponse):
         """The closed forms of the module's docstring, less f(1-f), for one report."""
         c1, c2, _, c3 = (float(c) for c in self._chances)
         mask, f = np.array(self.high), frequencies
-        q = f @ self.matrix
+        q = self.forward(f)
         total = q[mask].sum()
         a = c2 / (c1 - c2)
         high = (f * c1 * (1 - c1) + (1 - f) * c2 * (1 - c2)) / (c1 - c2) ** 2

@@ -41,6 +41,7 @@ from dither.local.channel import (
     Tally,
     checked_epsilon,
     checked_pairs,
+    sums_to,
 )
 from dither.local.domain import Domain, Value, column
 from dither.local.finite import FiniteChannel
@@ -201,7 +202,7 @@ class CMS(_Sketch):
     domain : Domain, int or list
         Values to be estimated by default; people may hold any text or integer.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
     hashes : int
         Public hash functions, from 1 to 65,536.
     buckets : int
@@ -298,6 +299,12 @@ class CMS(_Sketch):
         each = np.bincount(j, minlength=self.hashes)
         return np.concatenate([sums.ravel(), each]), j.size, bad + int((~good).sum())
 
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report is of one function, and each of its bits is on at most once."""
+        h, m = self.hashes, self.buckets
+        sums, each = counts[: h * m].reshape(h, m), counts[h * m :]
+        return sums_to(each, n) and bool((sums.max(axis=1) <= each).all())
+
     def _readings(self, counts: Counts) -> Shares:
         h, m, p = self.hashes, self.buckets, float(Fraction(self.truth, ONE))
         sums, each = counts[: h * m].reshape(h, m), counts[h * m :]
@@ -330,7 +337,7 @@ class HCMS(_Sketch, FiniteChannel):
     domain : Domain, int or list
         Values to be estimated by default; people may hold any text or integer.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
     hashes : int
         Public hash functions, from 1 to 65,536.
     buckets : int

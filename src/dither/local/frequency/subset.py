@@ -31,11 +31,13 @@ from dither.local.chances import ONE, coins, exp_bounds, pick, threshold
 from dither.local.channel import (
     Channel,
     Codes,
+    Counts,
     DomainLike,
     Shares,
     Tally,
     checked_epsilon,
     checked_pairs,
+    sums_to,
 )
 from dither.local.domain import Domain
 from dither.local.frequency.packed import count_columns, packed_rows, row_bytes
@@ -72,7 +74,7 @@ class SubsetSelection(SupportChannel):
     domain : Domain, int or list
         The k values that people may hold, at most 16,384.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
     size : int, optional
         How many values a report holds, from 1 to k - 1; by default the best number.
 
@@ -194,6 +196,10 @@ class SubsetSelection(SupportChannel):
             counts += count_columns(part[whole], k)
             good += int(np.count_nonzero(whole))
         return counts, good, bad + rows.shape[0] - good
+
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every set holds `size` values, each at most once."""
+        return int(counts.max()) <= n and sums_to(counts, n * self.size)
 
     @property
     def support(self) -> tuple[float, float]:

@@ -105,9 +105,11 @@ class UnaryChannel(SupportChannel):
         rows = packed_coins(other, codes.size, len(self.domain), words)
         on = np.zeros(codes.size, dtype=np.bool_)
         # Every person tosses every kind of own coin, so that the time says nothing of the value.
-        for t in sorted(set(held)):
+        kinds = sorted(set(held))
+        for t in kinds:
             tossed = coins(t, codes.size, words)
-            on |= tossed & np.array([h == t for h in held])[codes]
+            alike = len(kinds) == 1
+            on |= tossed if alike else tossed & np.array([h == t for h in held])[codes]
         set_column(rows, codes, on)
         return rows
 
@@ -176,7 +178,7 @@ class SUE(UnaryChannel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------
@@ -236,7 +238,7 @@ class OUE(UnaryChannel):
     domain : Domain, int or list
         The k values that people may hold.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

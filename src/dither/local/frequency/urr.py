@@ -8,7 +8,13 @@ Law, for s sensitive values of k, e = e^epsilon::
 Guarantee (utility-optimised local DP). Two sensitive values are (epsilon, 0). A value that is not
 sensitive may be reported outright, and then everyone knows it, and knows that it is not sensitive.
 
-Error. Sensitive: (share - c2)/(c1 - c2). Other: share/c3, as nobody else reports it.
+Error. Sensitive: (share - c2)/(c1 - c2). Other: share/c3, as nobody else reports it. In the
+rationals drawn, c2 of a sensitive value and c2' of another differ by rounding, and wholly where
+there is one sensitive value; with b = (c2 - c2')/c3 a sensitive value's estimate adds b for each
+low report. Given the users' values, with F their total share of low values and g = c1 - c2::
+
+    n·Var f̂_i = [f_i·c1(1-c1) + (1 - F - f_i)·c2(1-c2) + F·(c2' + b²c3 - (c2' + b·c3)²)]/g²
+    n·Var f̂_j = f_j·(1 - c3)/c3                                          (j low)
 
 Source. Murakami and Kawamoto, USENIX Security 2019, definition 3 and section 4.1.
 """
@@ -22,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from dither.local.chances import pick
-from dither.local.channel import Codes, Counts, Shares
+from dither.local.channel import Codes, Counts, Shares, checked_pairs
 from dither.local.frequency.graded import GradedResponse
 from dither.numeric import Words
 
@@ -40,7 +46,7 @@ class URR(GradedResponse):
     high : collection of values
         The sensitive ones: at least one, and not all.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------
@@ -74,7 +80,6 @@ class URR(GradedResponse):
 
     @property
     def _chances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        """(c1, c2 of a sensitive value, c2 of another, c3), exactly as drawn."""
         s, (c1, c3) = sum(self.high), self._truth
         return c1, (1 - c1) / (s - 1) if s > 1 else Fraction(0), (1 - c3) / s, c3
 
@@ -86,13 +91,8 @@ class URR(GradedResponse):
         return c3 if x == y else c2_low if self.high[y] else Fraction(0)
 
     @property
-    def matrix(self) -> Shares:
-        """The law in floating point, shape (k, k)."""
-        c1, c2, c2_low, c3 = (float(c) for c in self._chances)
-        mask = np.array(self.high)
-        found = np.where(mask[None, :], np.where(mask[:, None], c2, c2_low), 0.0)
-        np.fill_diagonal(found, np.where(mask, c1, c3))
-        return found
+    def _onto_low(self) -> Fraction:
+        return Fraction(0)
 
     @property
     def blanket(self) -> tuple[int, int]:
@@ -119,4 +119,31 @@ class URR(GradedResponse):
         found[~mask] = shares[~mask] / c3
         rest = found[~mask].sum()
         found[mask] = (shares[mask] - c2 * (1 - rest) - c2_low * rest) / (c1 - c2)
+        return found
+
+    def noise_variance(self, frequencies: Shares) -> Shares:
+        """The closed forms of the module's docstring, for one report."""
+        c1, c2, c2_low, c3 = (float(c) for c in self._chances)
+        mask, f, b = np.array(self.high), frequencies, (c2 - c2_low) / c3
+        low = float(f[~mask].sum())
+        high = f * c1 * (1 - c1) + (f[mask].sum() - f) * c2 * (1 - c2)
+        high += low * (c2_low + b**2 * c3 - (c2_low + b * c3) ** 2)
+        return np.where(mask, high / (c1 - c2) ** 2, f * (1 - c3) / c3)
+
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """Two low values have none; the others by who sends which pair of reports."""
+        checked_pairs(frequencies.size)
+        c1, c2, c2_low, c3 = (float(c) for c in self._chances)
+        mask, f, b = np.array(self.high), frequencies, (c2 - c2_low) / c3
+        total, low = float(f[mask].sum()), float(f[~mask].sum())
+        pairs = f[:, None] + f[None, :]
+        both = -pairs * c1 * c2 - (total - pairs) * c2**2
+        both += low * (b**2 * c3 - (c2_low + b * c3) ** 2)
+        one = np.where(mask, 0.0, f) * (b - c2_low - b * c3) / (c1 - c2)
+        found = np.where(
+            mask[:, None] & mask[None, :],
+            both / (c1 - c2) ** 2,
+            np.where(mask[:, None], one[None, :], np.where(mask[None, :], one[:, None], 0.0)),
+        )
+        np.fill_diagonal(found, self.noise_variance(f))
         return found

@@ -103,7 +103,7 @@ class Duchi(NumericChannel):
     ----------
     interval : Interval
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

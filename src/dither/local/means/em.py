@@ -15,12 +15,14 @@ as `log_likelihood` is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dither.errors import ArgumentError
+from dither.local.arguments import checked_aggregate
 from dither.local.finite import FiniteChannel
 from dither.local.means.bins import Dense, Linear, point_bins
 from dither.local.means.distribution import Distribution
@@ -151,6 +153,9 @@ def pooled_em(
     >>> bool(abs(pooled_em(drawn).shares[1] - 0.1) < 0.03)
     True
     """
+    if not isinstance(aggregates, Iterable):
+        raise ArgumentError("aggregates must be a list of aggregates")
+    aggregates = [checked_aggregate(aggregate) for aggregate in aggregates]
     full = [aggregate for aggregate in aggregates if aggregate.n > 0]
     if not full:
         raise ArgumentError("there are no reports to estimate from")
@@ -251,6 +256,6 @@ def _linear(channel: FiniteChannel, bins: int | None, outputs: int | str | None)
 def _checked(tolerance: float) -> float:
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float):
         raise ArgumentError("tolerance must be a number above 0, per report")
-    if not 0 < tolerance < math.inf:
+    if not 0 < tolerance <= sys.float_info.max:
         raise ArgumentError("tolerance must be a number above 0, per report")
     return float(tolerance)

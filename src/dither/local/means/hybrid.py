@@ -139,7 +139,7 @@ class Hybrid(NumericChannel):
     ----------
     interval : Interval
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.local.arguments import checked_flag
 from dither.local.domain import column
 from dither.numeric import Words, exact
 
@@ -69,7 +70,7 @@ class Interval:
         if isinstance(steps, bool) or not isinstance(steps, int) or not 2 <= steps <= _MAX_STEPS:
             raise ArgumentError(f"steps must be a whole number from 2 to {_MAX_STEPS:,}")
         object.__setattr__(self, "steps", steps)
-        object.__setattr__(self, "clamp", bool(clamp))
+        object.__setattr__(self, "clamp", checked_flag(clamp, "clamp"))
 
     def __repr__(self) -> str:
         more = ", clamp=True" if self.clamp else ""

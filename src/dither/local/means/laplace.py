@@ -103,15 +103,30 @@ class LaplaceLaw:
         return found
 
     def forward(self, f: Array) -> Array:
-        """Shares of the reports, point by point."""
-        found = np.zeros(self.outputs)
-        for x in np.flatnonzero(f).tolist():
-            found += f[x] * self.row(x)
-        return found
+        """Shares of the reports: running sums within the interval, one power a step outside."""
+        inside, outside = LaplaceProducts(self), self._outside()
+        return np.concatenate(
+            (
+                outside[::-1] * float(f @ inside.powers),
+                inside.middle * inside.sums(f),
+                outside * float(f @ inside.powers[::-1]),
+            )
+        )
 
     def back(self, weights: Array) -> Array:
-        """E[weights[report] | point], point by point."""
-        return np.array([self.row(x) @ weights for x in range(self.steps + 1)])
+        """E[weights[report] | point], by the same sums."""
+        inside, outside = LaplaceProducts(self), self._outside()
+        below, within, above = np.split(weights, [self.reach, self.outputs - self.reach])
+        found = inside.middle * inside.sums(within)
+        found += float(outside @ below[::-1]) * inside.powers
+        return np.asarray(found + float(outside @ above) * inside.powers[::-1])
+
+    def _outside(self) -> Array:
+        """Chances of the positions beyond an end, from the end outwards, of the point at it."""
+        rate = 1 / float(self.scale)
+        found = np.exp(-rate * np.arange(1.0, self.reach + 1)) / (1 + math.exp(-rate))
+        found[:-1] *= -math.expm1(-rate)
+        return np.asarray(found)
 
 
 class LaplaceProducts:
@@ -132,14 +147,15 @@ class LaplaceProducts:
         self.middle = -math.expm1(-rate) / (1 + math.exp(-rate))
         self.end = 1 / (1 + math.exp(-rate))
 
-    def _sums(self, f: Array) -> Array:
+    def sums(self, f: Array) -> Array:
+        """Sums of f·r^|i-j| over the points."""
         below = self.powers * np.cumsum(f / self.powers)
         above = np.cumsum((f * self.powers)[::-1])[::-1] / self.powers
         return np.asarray(below + above - f)
 
     def forward(self, f: Array) -> Array:
         """Shares of the bins of reports, one a point."""
-        found = self.middle * self._sums(f)
+        found = self.middle * self.sums(f)
         found[0] = self.end * (f @ self.powers)
         found[-1] = self.end * (f @ self.powers[::-1])
         return found
@@ -149,7 +165,7 @@ class LaplaceProducts:
         inner = weights.copy()
         inner[[0, -1]] = 0.0
         ends = weights[0] * self.powers + weights[-1] * self.powers[::-1]
-        return np.asarray(self.middle * self._sums(inner) + self.end * ends)
+        return np.asarray(self.middle * self.sums(inner) + self.end * ends)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -160,7 +176,7 @@ class Laplace(NumericChannel):
     ----------
     interval : Interval
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

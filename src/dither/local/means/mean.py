@@ -1,4 +1,4 @@
-"""The mean of the reports' values, with its error, and whether an interval of it may be trusted."""
+"""The mean of the reports' values, with its error, and an interval that holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from dither._format import level as level_text
 from dither.errors import ArgumentError
+from dither.local.arguments import checked_aggregate
 from dither.local.means.interval import Interval
+from dither.local.means.limits import least_error, limits
 from dither.local.means.numeric import NumericChannel
 from dither.numeric import check_confidence
 
@@ -40,7 +42,8 @@ class MeanEstimate:
         In the interval's unit. It may lie outside the bounds, as noise may.
     standard_error : float
         From the reports' own spread: of the mean of the population from which the people were
-        drawn. Given the people's values it is an upper bound.
+        drawn. Given the people's values it is an upper bound. It is never below what the channel's
+        noise alone gives, however alike the reports are.
     n, rejected : int
         Reports counted and dropped.
     biased : bool
@@ -48,6 +51,9 @@ class MeanEstimate:
     confidence : float
         Of `interval`.
     notes : tuple of str
+    limits : tuple of (float, float, str), optional
+        The interval's ends and how it was made, where it is not simply normal; see
+        `dither.local.means.limits`.
 
     Examples
     --------
@@ -67,13 +73,23 @@ class MeanEstimate:
     biased: bool
     confidence: float
     notes: tuple[str, ...] = ()
+    limits: tuple[float, float, str] | None = None
 
     def __str__(self) -> str:
         return self.summary()
 
     @property
+    def method(self) -> str:
+        """How `interval` is made: "normal", or, of few reports, "exact" or "bounded"."""
+        return "normal" if self.limits is None else self.limits[2]
+
+    @property
     def interval(self) -> tuple[float, float]:
-        """A normal interval of the mean.
+        """An interval of the mean of the people who reported.
+
+        A normal one, which holds for the population as well, wherever enough reports decide; else
+        one that holds for any values of the people and any number of reports, within the public
+        bounds.
 
         Raises
         ------
@@ -84,6 +100,8 @@ class MeanEstimate:
             raise ArgumentError(
                 "an interval is not valid for a biased mean; use PM, Duchi or Hybrid for one"
             )
+        if self.limits is not None:
+            return self.limits[:2]
         z = NormalDist().inv_cdf((1 + self.confidence) / 2)
         return self.mean - z * self.standard_error, self.mean + z * self.standard_error
 
@@ -109,13 +127,19 @@ class MeanEstimate:
             lines.append(f"mean  {self.mean:.6g}  (biased; no interval is valid)")
         else:
             lower, upper = self.interval
-            half = self.mean - lower
+            half = (upper - lower) / 2
             # Two digits of the half-width, and the mean to the same place.
             places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 6
+            give = f"± {half:,.{places}f}  " if self.method == "normal" else ""
             lines.append(
-                f"mean  {self.mean:,.{places}f}  ± {half:,.{places}f}  "
+                f"mean  {self.mean:,.{places}f}  {give}"
                 f"({lower:,.{places}f} to {upper:,.{places}f}, {level_text(self.confidence)})"
             )
+            if self.method != "normal":
+                lines.append(
+                    "Too few reports decide it for a normal interval: this one holds for the "
+                    "people who reported, whatever their values are."
+                )
         return "\n".join([*lines, *self.notes])
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -166,7 +190,7 @@ def mean(aggregate: Aggregate, *, confidence: float = 0.95) -> MeanEstimate:
     >>> found.interval[0] < 40 < found.interval[1]
     True
     """
-    channel = aggregate.channel
+    channel = checked_aggregate(aggregate).channel
     if not isinstance(channel, NumericChannel):
         raise ArgumentError(
             f"a mean needs a channel for numbers, which {channel.kind} is not; use estimate()"
@@ -179,14 +203,20 @@ def mean(aggregate: Aggregate, *, confidence: float = 0.95) -> MeanEstimate:
     middle = float(channel.interval.low + channel.interval.high) / 2
     found = float(shares @ (positions - middle))
     spread = float(shares @ (positions - middle - found) ** 2) * n / (n - 1)
+    error = max(math.sqrt(spread / n), least_error(channel, n))
+    ends: tuple[float, float, str] | None = None
+    if channel.unbiased:
+        upper_ones = int(aggregate.counts[-1])
+        ends = limits(channel, upper_ones, middle + found, error, n, level)
     return MeanEstimate(
         kind=channel.kind,
         interval_of_values=channel.interval,
         mean=middle + found,
-        standard_error=math.sqrt(spread / n),
+        standard_error=error,
         n=n,
         rejected=aggregate.rejected,
         biased=not channel.unbiased,
         confidence=level,
         notes=() if channel.unbiased else (_SDPM,),
+        limits=ends,
     )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.local.arguments import checked_number
 from dither.local.channel import Channel, Codes, Counts, Shares, checked_shares
 from dither.local.domain import Domain
 from dither.local.finite import FiniteChannel
@@ -152,11 +153,10 @@ class NumericChannel(FiniteChannel):
             Add the chance by which the n users were sampled; without, their values are given.
         """
         f = checked_shares(shares, len(self.domain), "shares")
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ArgumentError("n must be a whole number of at least 1")
+        people = checked_number(n, "n")
         means, variances = self.moments()
         between = float(f @ means**2 - (f @ means) ** 2) if population else 0.0
-        return (float(f @ variances) + between) / int(n)
+        return (float(f @ variances) + between) / people
 
     def moments(self) -> tuple[Array, Array]:
         """Expectation and variance of a report's value for every point, each (steps + 1,)."""

@@ -19,7 +19,7 @@ Source. Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, sectio
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -37,6 +37,7 @@ from dither.local.channel import (
     Tally,
     channel_from_dict,
     codes_within,
+    sums_to,
 )
 from dither.local.domain import Domain, column
 from dither.local.finite import FiniteChannel
@@ -113,7 +114,7 @@ class Personalised(Channel):
             raise ArgumentError("classes must be channels over the same values")
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "channels", channels)
-        object.__setattr__(self, "epsilon", max(c.epsilon for c in channels))
+        object.__setattr__(self, "epsilon", max(c.guarantee.epsilon for c in channels))
         object.__setattr__(self, "domain", Domain(len(names) * len(first.domain)))
 
     def settings(self) -> dict[str, Any]:
@@ -171,7 +172,11 @@ class Personalised(Channel):
     def encode(self, values: Any, choices: Any, words: Words) -> Codes:
         """Codes of values and chosen classes; numbers are rounded as the class asks."""
         given = column(values)
+        if not isinstance(choices, Iterable):
+            raise ArgumentError("choices must be the name of a class, or a column of names")
         names = [choices] * given.size if isinstance(choices, str) else list(choices)
+        if not all(isinstance(name, str) for name in names):
+            raise ArgumentError("choices must be names of classes, which are texts")
         if len(names) != given.size:
             raise ArgumentError("choices must be as many as values")
         place = {name: i for i, name in enumerate(self.names)}
@@ -203,6 +208,11 @@ class Personalised(Channel):
         return [0, *np.cumsum([c.outputs for c in self.channels]).tolist()]
 
     @property
+    def report_bytes(self) -> int:
+        """The fewest bytes that hold the number of any class's report."""
+        return max(1, -(-(self.features - 1).bit_length() // 8))
+
+    @property
     def features(self) -> int:
         """One count for each report of each class."""
         return self._begins[-1]
@@ -214,7 +224,7 @@ class Personalised(Channel):
 
     def possible(self, counts: Counts, n: int) -> bool:
         """Every report counts once."""
-        return int(counts.sum()) == n
+        return sums_to(counts, n)
 
     def split(self, aggregate: Aggregate) -> dict[str, Aggregate]:
         """An aggregate of each class, by name."""

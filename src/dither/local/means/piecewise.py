@@ -60,7 +60,7 @@ class PM(WindowChannel):
     ----------
     interval : Interval
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

@@ -176,7 +176,7 @@ class SDPM(NumericChannel):
         Values from the one to the other, both included, are low. The points of the interval within
         it form the class, so that a range between points is read inwards: less is low, not more.
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------

@@ -27,8 +27,6 @@ from dither.local.means.window import WindowLaw
 
 __all__ = ["SW"]
 
-_TINY = Fraction(1, 1 << 40)
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class SW(WindowChannel):
@@ -38,7 +36,7 @@ class SW(WindowChannel):
     ----------
     interval : Interval
     epsilon : number
-        Above 0, at most 40; read exactly.
+        From 2**-32 to 40; read exactly.
 
     Raises
     ------
@@ -74,8 +72,6 @@ class SW(WindowChannel):
 
 
 def half_width(epsilon: Fraction) -> Fraction:
-    """b of the docstring above, to 2**-100; 1/2 in the limit of small epsilon."""
-    if epsilon < _TINY:  # numerator and denominator both vanish, like epsilon squared
-        return Fraction(1, 2)
+    """b of the docstring above, to 2**-100."""
     e, _ = exp_bounds(epsilon)
     return (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon))

@@ -12,7 +12,15 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EPSILONS", "Curve", "Panel", "PaperFigure", "exponent"]
+__all__ = [
+    "EPSILONS",
+    "Curve",
+    "Panel",
+    "PaperFigure",
+    "exponent",
+    "simulated",
+    "told_runs",
+]
 
 EPSILONS = (*(f"0.{i}" for i in range(1, 10)), "1")
 """The paper's: 0.1 to 1 in steps of 0.1, as exact decimals."""
@@ -36,11 +44,30 @@ class Curve:
         At `EPSILONS`; log10 of an error, or a share.
     how : {"exact", "simulated", "printed", "baseline"}
         By formula, by drawing reports, by the paper's own formula, or what needs no reports.
+    errors : array of float, shape (10,), optional
+        Of simulated values: one standard error over the runs; none where there is one run.
     """
 
     label: str
     values: Array
     how: str = "exact"
+    errors: Array | None = None
+
+
+def simulated(label: str, runs: Any) -> Curve:
+    """A curve of log10 mean squared errors, from each run's, shape (10, runs)."""
+    squares = np.asarray(runs, dtype=np.float64)
+    means = squares.mean(axis=1)
+    if squares.shape[1] < 2:
+        return Curve(label, exponent(means), "simulated")
+    errors = squares.std(axis=1, ddof=1) / np.sqrt(squares.shape[1])
+    # On a scale of log10, a small error is one in proportion.
+    return Curve(label, exponent(means), "simulated", errors / means / np.log(10))
+
+
+def told_runs(runs: int) -> str:
+    """How simulated marks were made."""
+    return f"mean of {runs} surveys, bars one standard error" if runs > 1 else "one survey"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ data set have. Simulated errors are means over runs, as the paper's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,15 @@ from dither.local.frequency.grr import GRR
 from dither.local.frequency.sdgrr import SDGRR
 from dither.local.frequency.urr import URR
 from dither.local.means.personalised import Personalised
-from dither.local.reproduce.figures import EPSILONS, Curve, Panel, PaperFigure, exponent
+from dither.local.reproduce.figures import (
+    EPSILONS,
+    Curve,
+    Panel,
+    PaperFigure,
+    exponent,
+    simulated,
+    told_runs,
+)
 from dither.local.simulate import simulate
 
 __all__ = [
@@ -121,42 +129,47 @@ def frequency_figures(runs: int, rng: np.random.Generator) -> list[PaperFigure]:
             5,
             "Error of estimated shares",
             tuple(five),
-            "Lines: by formula. Marks: simulated. Personalised: weights n/σ², or one likelihood.",
+            f"Lines: by formula. Marks: simulated, {told_runs(runs)}. Personalised: weights n/σ², "
+            "or one likelihood.",
         ),
         PaperFigure(
             6,
             "Error of estimated shares, by how many values are high",
             tuple(six),
-            "Lines: by formula. Marks: simulated.",
+            f"Lines: by formula. Marks: simulated, {told_runs(runs)}.",
         ),
     ]
 
 
 def adversary_figure(runs: int, rng: np.random.Generator) -> PaperFigure:
-    """Figure 9, guesses of high values; and what it leaves out, guesses of the class."""
-    panels = []
+    """Figure 9, guesses of high values; before it what it leaves out: of low ones, of the class."""
+    rows: tuple[list[Panel], ...] = ([], [], [])
     for name in MARGINALS:
         histogram = histogram_of(name)
         k, shares = histogram.size, histogram / histogram.sum()
-        curves, classes = [], []
+        lows: list[Curve] = []
+        curves: list[Curve] = []
+        classes: list[Curve] = []
         for label, h, make in _attacked(k, name):
             channels = [make(e) for e in EPSILONS]
             exact = [c.attack(shares, high=range(h)) for c in channels]
-            blind = [c.attack(high=range(h)).per_class["high"] for c in channels]
-            curves.append(Curve(label, np.array(blind)))
-            seen = [_guessed(c, histogram, h, runs, rng) for c in channels]
-            curves.append(Curve(label, np.array(seen), "simulated"))
+            blind = [_blind(c, shares, h) for c in channels]
+            low, high = slice(h, k), slice(h)
+            for curve, held, place in ((lows, low, 1), (curves, high, 0)):
+                curve.append(Curve(label, np.array([pair[place] for pair in blind])))
+                curve.append(_guessed(label, channels, histogram, held, runs, rng))
             games = [attack.who_is_high for attack in exact]
             classes.append(Curve(label, np.array([g.auc for g in games if g is not None])))
-        panels += [
-            Panel(f"{name}: a high value", "share guessed right", tuple(curves)),
-            Panel(f"{name}: is it a high one?", "area under the ROC curve", tuple(classes)),
-        ]
+        rows[0].append(Panel(f"{name}: a low value", "share guessed right", tuple(lows)))
+        rows[1].append(Panel(f"{name}: a high value", "share guessed right", tuple(curves)))
+        area = "area under the ROC curve"
+        rows[2].append(Panel(f"{name}: is it a high one?", area, tuple(classes)))
     return PaperFigure(
         9,
         "What one report gives away",
-        tuple(panels),
-        "Left as in the paper (no prior). Right: whether a value is high, by who knows the shares.",
+        tuple(panel for row in rows for panel in row),
+        "Values: no prior, as in the paper, which shows the high ones only; lines by formula, "
+        f"marks simulated ({told_runs(runs)}). Class: by who knows the shares; 0.5 tells nothing.",
     )
 
 
@@ -168,19 +181,31 @@ def _attacked(k: int, name: str) -> Iterator[tuple[str, int, Callable[[str], Fin
         yield f"URR-{share}", h, partial(URR, k, range(h))
 
 
+def _blind(channel: FiniteChannel, shares: Array, h: int) -> tuple[float, float]:
+    """How often the guess without a prior is right on holders of high values, and of low ones."""
+    right = channel.attack().per_value * shares
+    return float(right[:h].sum() / shares[:h].sum()), float(right[h:].sum() / shares[h:].sum())
+
+
 def _guessed(
-    channel: FiniteChannel,
+    label: str,
+    channels: Sequence[FiniteChannel],
     histogram: npt.NDArray[np.int64],
-    h: int,
+    held: slice,
     runs: int,
     rng: np.random.Generator,
-) -> float:
-    """The share of holders of high values whose report is their value: the best blind guess."""
-    right, all_ = 0, runs * int(histogram[:h].sum())
-    matrix = channel.matrix
-    for x in range(h):
-        right += int(rng.binomial(histogram[x], matrix[x, x], size=runs).sum())
-    return right / all_
+) -> Curve:
+    """The share of holders of these values whose report is their value: the best blind guess."""
+    holders = histogram[held]
+    shares = []
+    for channel in channels:
+        truths = np.array([float(channel.exact(x, x)) for x in range(histogram.size)])[held]
+        right = sum(int(rng.binomial(holders, truths).sum()) for _ in range(runs))
+        shares.append(right / (runs * int(holders.sum())))
+    found = np.array(shares)
+    return Curve(
+        label, found, "simulated", np.sqrt(found * (1 - found) / (runs * int(holders.sum())))
+    )
 
 
 def _both(
@@ -194,10 +219,10 @@ def _both(
     shares = histogram / n
     exact = [c.variance(shares, n).mean() for c in channels]
     seen = [
-        np.mean([(_estimate(c, histogram, rng) - shares) ** 2 for _ in range(runs)])
+        [np.mean((_estimate(c, histogram, rng) - shares) ** 2) for _ in range(runs)]
         for c in channels
     ]
-    return Curve(label, exponent(exact)), Curve(label, exponent(seen), "simulated")
+    return Curve(label, exponent(exact)), simulated(label, seen)
 
 
 def _estimate(
@@ -223,10 +248,10 @@ def _personalised(
         channel = Personalised({f"{s} % high": c for s, c in channels.items()})
         drawn = [simulate(channel, stacked, rng) for _ in range(runs)]
         combined = [channel.weighted(d).combined for d in drawn]
-        weighted.append(np.mean([(c - shares) ** 2 for c in combined]))
-        pooled.append(np.mean([(channel.pooled(d).shares - shares) ** 2 for d in drawn]))
+        weighted.append([np.mean((c - shares) ** 2) for c in combined])
+        pooled.append([np.mean((channel.pooled(d).shares - shares) ** 2) for d in drawn])
     return [
         Curve("SDGRR-Personalised", exponent(exact)),
-        Curve("SDGRR-Personalised", exponent(weighted), "simulated"),
-        Curve("one pooled likelihood", exponent(pooled), "simulated"),
+        simulated("SDGRR-Personalised", weighted),
+        simulated("one pooled likelihood", pooled),
     ]

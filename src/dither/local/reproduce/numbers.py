@@ -2,7 +2,9 @@
 
 The paper scales heights and weights to [-1, 1] by their least and greatest value, which puts their
 means next to 0, where the middle of the interval is a better answer than PM's. Each panel therefore
-has PM with the same EM, the constant middle, and a twin on data that lie off the centre.
+has PM with the same EM, Duchi's mechanism, the square wave and the constant middle, and two twins
+on data that lie off the centre, in [-1, 0]: one where the low range moved with the data, and one
+where it stayed, so that people left it. The first changes one thing, the second two.
 
 EM stops as algorithm 1 prints it: at a gain of log-likelihood below e^epsilon/1000 in all. Read as
 a gain per report, PM would stop after its first round, which is the constant middle once more, and
@@ -18,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.local.means.duchi import Duchi
 from dither.local.means.em import em
 from dither.local.means.formulas import (
     midpoint_error,
@@ -31,7 +34,16 @@ from dither.local.means.mean import mean
 from dither.local.means.personalised import Personalised
 from dither.local.means.piecewise import PM
 from dither.local.means.sdpm import SDPM
-from dither.local.reproduce.figures import EPSILONS, Curve, Panel, PaperFigure, exponent
+from dither.local.means.square_wave import SW
+from dither.local.reproduce.figures import (
+    EPSILONS,
+    Curve,
+    Panel,
+    PaperFigure,
+    exponent,
+    simulated,
+    told_runs,
+)
 from dither.local.reproduce.frequencies import shared_out
 from dither.local.simulate import simulate
 
@@ -40,9 +52,29 @@ __all__ = ["COLUMNS", "mean_figures", "read_survey", "scaled", "variance_figure"
 Array = npt.NDArray[np.float64]
 
 COLUMNS = ("weight", "height")
+SEVEN = (
+    "PM",
+    "PM + EM",
+    "Duchi",
+    "SW + EM",
+    "SDPM-50",
+    "SDPM-Personalised",
+    "one pooled likelihood",
+)
+EIGHT = ("PM", "SDPM-25", "SDPM-50", "SDPM-75")
 STEPS = 128
 LOW = {25: ("-0.75", "0.75"), 50: ("-0.5", "0.5"), 75: ("-0.25", "0.25")}
 """The low range that leaves this share of the interval high."""
+
+MOVED = {25: ("-0.875", "-0.125"), 50: ("-0.75", "-0.25"), 75: ("-0.625", "-0.375")}
+"""The same people low, of data in [-1, 0]."""
+
+ARMS = {
+    "as in the paper": (True, LOW),
+    "off the centre, low range moved": (False, MOVED),
+    "off the centre, low range as before": (False, LOW),
+}
+"""Whether the data are centred, and which range is low."""
 
 
 def read_survey(path: str | Path) -> dict[str, Array]:
@@ -99,56 +131,71 @@ def variance_figure() -> PaperFigure:
 def mean_figures(
     survey: dict[str, Array], runs: int, rng: np.random.Generator
 ) -> list[PaperFigure]:
-    """Figures 7 and 8 on both columns, centred as in the paper and off the centre."""
+    """Figures 7 and 8 on both columns, as in the paper and off the centre; see `ARMS`."""
     seven, eight = [], []
-    for centred in (True, False):
+    for where, (centred, low) in ARMS.items():
         for name in COLUMNS:
             histogram = scaled(survey[name], centred=centred)
-            found = _errors(histogram, runs, rng)
-            where = "as in the paper" if centred else "off the centre"
-            title = f"{name}, {where}"
-            label = "log10 mean squared error"
-            names = ("PM", "PM + EM", "SDPM-50", "SDPM-Personalised", "one pooled likelihood")
-            rest = [Curve(n, found[n], "simulated") for n in names]
-            constant = Curve("the constant middle", found["constant"], "baseline")
-            seven.append(Panel(title, label, (*rest, constant)))
-            graded = ("SDPM-25", "SDPM-50", "SDPM-75")
-            eight.append(
-                Panel(title, label, (*(Curve(n, found[n], "simulated") for n in graded), constant))
-            )
-    note = "Simulated. Dashed: answering the middle of the interval, without any report."
+            found, constant = _errors(histogram, low, runs, rng)
+            exact = _by_formula(histogram)
+            title, label = f"{name}, {where}", "log10 mean squared error"
+            curves = (*exact, *(found[n] for n in SEVEN), constant)
+            seven.append(Panel(title, label, curves))
+            eight.append(Panel(title, label, (exact[0], *(found[n] for n in EIGHT), constant)))
+    note = (
+        f"PM and Duchi: by formula. Marks: simulated, {told_runs(runs)}. Dashed: answering the "
+        "middle of the interval, without any report."
+    )
     return [
         PaperFigure(7, "Error of an estimated mean", tuple(seven), note),
         PaperFigure(8, "Error of an estimated mean, by how much is high", tuple(eight), note),
     ]
 
 
+def _by_formula(histogram: npt.NDArray[np.int64]) -> tuple[Curve, Curve]:
+    """The errors of PM's and Duchi's means, which are their variances: both are unbiased."""
+    n, interval = int(histogram.sum()), Interval(-1, 1, steps=STEPS)
+    shares = histogram / n
+    found = [
+        exponent([make(interval, e).mean_variance(shares, n) for e in EPSILONS])
+        for make in (PM, Duchi)
+    ]
+    return Curve("PM", found[0]), Curve("Duchi", found[1])
+
+
 def _errors(
-    histogram: npt.NDArray[np.int64], runs: int, rng: np.random.Generator
-) -> dict[str, Array]:
-    """log10 mean squared errors by name, each at all epsilons."""
+    histogram: npt.NDArray[np.int64],
+    low: dict[int, tuple[str, str]],
+    runs: int,
+    rng: np.random.Generator,
+) -> tuple[dict[str, Curve], Curve]:
+    """log10 mean squared errors by name, each at all epsilons; and the constant's."""
     interval = Interval(-1, 1, steps=STEPS)
     n = int(histogram.sum())
     truth = float(histogram @ interval.points) / n
     groups = np.concatenate(list(shared_out(histogram).values()))
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[list[float]]] = {}
     for epsilon in EPSILONS:
         options = {"bins": STEPS, "tolerance": paper_tolerance(float(epsilon)) / n}
-        graded = {share: SDPM(interval, low, epsilon) for share, low in LOW.items()}
+        graded = {share: SDPM(interval, ends, epsilon) for share, ends in low.items()}
         mixed = Personalised({f"{share} % high": c for share, c in graded.items()})
         errors: dict[str, list[float]] = {}
         for _ in range(runs):
-            here = _one_run(PM(interval, epsilon), graded, mixed, histogram, groups, options, rng)
+            here = _one_run(interval, epsilon, graded, mixed, histogram, groups, options, rng)
             for name, value in here.items():
                 errors.setdefault(name, []).append((value - truth) ** 2)
         for name, squares in errors.items():
-            found.setdefault(name, []).append(float(np.mean(squares)))
-    found["constant"] = [midpoint_error(truth)] * len(EPSILONS)
-    return {name: exponent(values) for name, values in found.items()}
+            found.setdefault(name, []).append(squares)
+    constant = exponent([midpoint_error(truth)] * len(EPSILONS))
+    return (
+        {name: simulated(name, values) for name, values in found.items()},
+        Curve("the constant middle", constant, "baseline"),
+    )
 
 
 def _one_run(
-    plain: PM,
+    interval: Interval,
+    epsilon: str,
     graded: dict[int, SDPM],
     mixed: Personalised,
     histogram: npt.NDArray[np.int64],
@@ -157,8 +204,11 @@ def _one_run(
     rng: np.random.Generator,
 ) -> dict[str, float]:
     """Every estimate of the mean, once."""
-    reports = simulate(plain, histogram, rng)
+    reports = simulate(PM(interval, epsilon), histogram, rng)
     found = {"PM": float(mean(reports).mean), "PM + EM": em(reports, **options).mean}
+    found["Duchi"] = float(mean(simulate(Duchi(interval, epsilon), histogram, rng)).mean)
+    # The square wave with its own way of reading: EM, smoothed after every round.
+    found["SW + EM"] = em(simulate(SW(interval, epsilon), histogram, rng), bins=STEPS).mean
     for share, channel in graded.items():
         found[f"SDPM-{share}"] = em(simulate(channel, histogram, rng), **options).mean
     several = simulate(mixed, groups, rng)

@@ -21,14 +21,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
+from dither.local.arguments import one_of
 from dither.local.chances import pick
 from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.domain import Domain
 from dither.local.estimate import Estimate
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, encoded
+from dither.local.structures.parts import (
+    Maker,
+    PartCounts,
+    Reports,
+    Structure,
+    encoded,
+    given,
+    made_part,
+)
 from dither.numeric import Words
 
 __all__ = ["Attributes", "domains_of", "sampled_estimate"]
@@ -45,7 +54,7 @@ class Attributes(Structure):
     domains : mapping from name to domain
         At least one attribute.
     epsilon : number
-        For a person's whole row; above 0, at most 40.
+        For a person's whole row; from 2**-32 to 40.
     method : {"sample", "split"}
     channel : callable
         Makes an attribute's channel from its domain and epsilon: GRR, OUE, OLH, ...
@@ -53,7 +62,8 @@ class Attributes(Structure):
     Raises
     ------
     ArgumentError
-        There is no attribute, `method` is unknown, or `epsilon` is out of range.
+        There is no attribute, `method` is unknown, `epsilon` is out of range, or `channel` makes
+        what promises less than its part of epsilon for some two values.
 
     Notes
     -----
@@ -90,15 +100,13 @@ class Attributes(Structure):
         method: str = "sample",
         channel: Maker = GRR,
     ) -> None:
-        if method not in _METHODS:
-            raise ArgumentError(
-                "method must be 'sample' or 'split'" + nearest(str(method), _METHODS)
-            )
+        one_of(method, _METHODS, "method")
         made, known = checked_epsilon(epsilon), domains_of(domains)
         each = made / len(known) if method == "split" else made
+        parts = {k: made_part(channel, d, each) for k, d in known.items()}
         object.__setattr__(self, "epsilon", made)
         object.__setattr__(self, "method", method)
-        object.__setattr__(self, "channels", {k: channel(d, each) for k, d in known.items()})
+        object.__setattr__(self, "channels", parts)
 
     @property
     def parts(self) -> dict[str, Channel]:
@@ -112,7 +120,17 @@ class Attributes(Structure):
 
     def settings(self) -> dict[str, Any]:
         """The method: the same channels, sampled or not, are different promises."""
-        return {"method": self.method, "epsilon": str(self.epsilon)}
+        return {
+            "attributes": list(self.channels),
+            "method": self.method,
+            "epsilon": str(self.epsilon),
+        }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        domains = {name: parts[name].domain for name in settings.pop("attributes")}
+        return cls(domains, channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by attribute, of records given as a column for each."""
@@ -144,9 +162,9 @@ class Attributes(Structure):
 
 def checked_counts(structure: Structure, counts: PartCounts) -> None:
     """Refuse the counts of another structure."""
-    held = {name: part.channel.hash for name, part in counts.parts.items()}
-    named = {name: part.hash for name, part in structure.parts.items()}
-    if counts.hash != structure.hash or held != named:
+    if not isinstance(counts, PartCounts):
+        raise ArgumentError("counts must be what this structure's aggregate gave")
+    if counts.structure is not structure and counts.hash != structure.hash:
         raise ArgumentError(f"counts must be those of this {structure.kind}")
 
 

@@ -14,7 +14,8 @@ The literature promises the second as if it were the first. Here `protects` says
 epsilon' is the largest at which it holds (for equal k_j, epsilon' = log(d(e^epsilon - 1) + 1)).
 
 Error. With w_j = p_j - q_j: the expected share of y_j = v is (f·w_j + q_j)/d + (1 - 1/d)/k_j, so
-f̂ = (d·share - q_j - (d-1)/k_j)/w_j, unbiased, of variance d²·s(1-s)/(n·w_j²) over users and coins.
+f̂ = (d·share - q_j - (d-1)/k_j)/w_j, unbiased, of variance d²·s(1-s)/(n·w_j²) over users and coins,
+read at the nearest s that the law allows.
 
 Source. Arcolezi, Couchot, Al Bouna and Xiao, CIKM 2021; the guarantee is put right here.
 """
@@ -29,13 +30,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
+from dither.local.arguments import one_of
 from dither.local.chances import exp_bounds, pick
 from dither.local.channel import Channel, DomainLike, checked_epsilon
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts, domains_of
-from dither.local.structures.parts import PartCounts, Reports, Structure, encoded
+from dither.local.structures.parts import PartCounts, Reports, Structure, encoded, made_part
 from dither.numeric import Words, directed
 
 __all__ = ["AttributeShares", "FakeData"]
@@ -62,7 +64,7 @@ class FakeData(Structure):
     domains : mapping from name to domain
         At least two attributes.
     epsilon : number
-        Above 0, at most 40; of what `protects` names.
+        From 2**-32 to 40; of what `protects` names.
     protects : {"row", "attribute"}
         All attributes of a person at once, or any one of them while the others stay as they are.
 
@@ -101,19 +103,17 @@ class FakeData(Structure):
     def __init__(
         self, domains: Mapping[str, DomainLike], epsilon: Any, *, protects: str = "row"
     ) -> None:
-        if protects not in _PROTECTS:
-            raise ArgumentError(
-                "protects must be 'row' or 'attribute'" + nearest(str(protects), _PROTECTS)
-            )
+        one_of(protects, _PROTECTS, "protects")
         made, known = checked_epsilon(epsilon), domains_of(domains)
         if len(known) < 2:
             raise ArgumentError("domains must hold at least two attributes; for one, use GRR")
         sizes = [len(domain) for domain in known.values()]
         inner = made if protects == "row" else _largest_inner(sizes, made)
+        parts = {k: made_part(GRR, d, inner) for k, d in known.items()}
         object.__setattr__(self, "epsilon", made)
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "inner", inner)
-        object.__setattr__(self, "channels", {k: GRR(d, inner) for k, d in known.items()})
+        object.__setattr__(self, "channels", parts)
 
     @property
     def parts(self) -> dict[str, Channel]:
@@ -134,7 +134,17 @@ class FakeData(Structure):
 
     def settings(self) -> dict[str, Any]:
         """What is protected, and by how much."""
-        return {"protects": self.protects, "epsilon": str(self.epsilon)}
+        return {
+            "attributes": list(self.channels),
+            "protects": self.protects,
+            "epsilon": str(self.epsilon),
+        }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        domains = {name: parts[name].domain for name in settings.pop("attributes")}
+        return cls(domains, **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Every attribute of every person: one in truth, the others made up, nobody says which."""
@@ -160,7 +170,9 @@ class FakeData(Structure):
             p, q = (float(channel.exact(0, y)) for y in (0, 1))  # type: ignore[attr-defined]
             s = part.counts / part.n
             shares = (d * s - q - (d - 1) / k) / (p - q)
-            errors = d * np.sqrt(s * (1 - s) / part.n) / (p - q)
+            # What any population gives: a report that nobody sent is no report without chance.
+            seen = np.clip(s, (q + (d - 1) / k) / d, (p + (d - 1) / k) / d)
+            errors = d * np.sqrt(seen * (1 - seen) / part.n) / (p - q)
             found[name] = AttributeShares(channel.domain.values, shares, errors)
         return found
 

@@ -37,7 +37,7 @@ from dither.local.frequency.hadamard import Hadamard
 from dither.local.guarantee import Guarantee
 from dither.local.hashing import hash64_many
 from dither.local.structures.attributes import checked_counts, sampled_estimate
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, given, made_part
 from dither.numeric import Words, check_confidence
 
 __all__ = ["HeavyHitters", "Hitter"]
@@ -75,7 +75,7 @@ class HeavyHitters(Structure):
     length : int
         Symbols that count, at least 1; of longer texts the first ones.
     epsilon : number
-        Above 0, at most 40.
+        From 2**-32 to 40.
     first : int
         Length of the shortest prefix, from 1 to `length`.
     step : int
@@ -88,7 +88,8 @@ class HeavyHitters(Structure):
     Raises
     ------
     ArgumentError
-        An argument is out of range.
+        An argument is out of range, or `channel` makes what promises less than epsilon for some
+        two values.
 
     Notes
     -----
@@ -140,8 +141,10 @@ class HeavyHitters(Structure):
         ):
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise ArgumentError(f"{name} must be a whole number from {low} to {high}")
+        if isinstance(first, bool) or not isinstance(first, int) or first < 1:
+            raise ArgumentError("first must be a whole number from 1 to length")
         first = min(first, length) if first == 2 else first
-        if isinstance(first, bool) or not isinstance(first, int) or not 1 <= first <= length:
+        if first > length:
             raise ArgumentError("first must be a whole number from 1 to length")
         symbols = len(alphabet) + 1
         if max(first, step) * math.log2(symbols) > math.log2(_MAX_CANDIDATES):
@@ -155,7 +158,7 @@ class HeavyHitters(Structure):
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "step", step)
         object.__setattr__(self, "bits", bits)
-        parts = {f"{size}": channel(Domain(1 << bits), made) for size in self.levels}
+        parts = {f"{size}": made_part(channel, Domain(1 << bits), made) for size in self.levels}
         object.__setattr__(self, "channels", parts)
 
     @property
@@ -182,6 +185,14 @@ class HeavyHitters(Structure):
             "bits": self.bits,
             "epsilon": str(self.epsilon),
         }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        levels = settings.pop("levels")
+        step = levels[1] - levels[0] if len(levels) > 1 else 1
+        # A last step may be shorter than the others; where it is the only one, it is the step.
+        return cls(first=levels[0], step=step, channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by level, of a sequence of texts."""

@@ -30,7 +30,7 @@ from dither.local.domain import Domain
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, given, made_part
 from dither.numeric import Words
 
 __all__ = ["ItemSets", "ItemShares", "sampled_slots"]
@@ -76,7 +76,7 @@ class ItemSets(Structure):
     items : Domain, int or list
         All items there are.
     epsilon : number
-        For a person's whole set; above 0, at most 40.
+        For a person's whole set; from 2**-32 to 40.
     padding : int
         Slots, at least 1: about the size that nine sets in ten do not exceed.
     channel : callable
@@ -85,7 +85,8 @@ class ItemSets(Structure):
     Raises
     ------
     ArgumentError
-        An argument is out of range.
+        An argument is out of range, or `channel` makes what promises less than epsilon for some
+        two values.
 
     Notes
     -----
@@ -118,7 +119,7 @@ class ItemSets(Structure):
         object.__setattr__(self, "epsilon", made)
         object.__setattr__(self, "padding", checked_padding(padding))
         # Codes 0..k-1 are items, k is a dummy.
-        object.__setattr__(self, "channel", channel(Domain(len(domain) + 1), made))
+        object.__setattr__(self, "channel", made_part(channel, Domain(len(domain) + 1), made))
 
     @property
     def parts(self) -> dict[str, Channel]:
@@ -137,6 +138,12 @@ class ItemSets(Structure):
             "padding": self.padding,
             "epsilon": str(self.epsilon),
         }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        settings["items"] = Domain.from_dict(settings["items"])
+        return cls(channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """One report a set, of a sequence of sets of items."""

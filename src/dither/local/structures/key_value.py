@@ -32,7 +32,7 @@ from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts
 from dither.local.structures.item_sets import checked_padding, sampled_slots
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure
+from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, given, made_part
 from dither.numeric import Words
 
 __all__ = ["KeyMeans", "KeyValue"]
@@ -81,7 +81,7 @@ class KeyValue(Structure):
     bounds : tuple of two numbers
         Least and greatest value; values beyond are clamped.
     epsilon : number
-        For a person's whole set of pairs; above 0, at most 40.
+        For a person's whole set of pairs; from 2**-32 to 40.
     padding : int
         Slots, at least 1.
     channel : callable
@@ -90,7 +90,8 @@ class KeyValue(Structure):
     Raises
     ------
     ArgumentError
-        An argument is out of range.
+        An argument is out of range, or `channel` makes what promises less than epsilon for some
+        two values.
 
     Notes
     -----
@@ -138,7 +139,7 @@ class KeyValue(Structure):
         object.__setattr__(self, "epsilon", made)
         object.__setattr__(self, "padding", checked_padding(padding))
         # Codes 2i and 2i + 1 are key i with a low and a high sign; 2k is a dummy.
-        object.__setattr__(self, "channel", channel(Domain(2 * len(domain) + 1), made))
+        object.__setattr__(self, "channel", made_part(channel, Domain(2 * len(domain) + 1), made))
 
     @property
     def parts(self) -> dict[str, Channel]:
@@ -158,6 +159,12 @@ class KeyValue(Structure):
             "padding": self.padding,
             "epsilon": str(self.epsilon),
         }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        settings["keys"] = Domain.from_dict(settings["keys"])
+        return cls(channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """One report a person, of a sequence of mappings from key to value."""

@@ -28,7 +28,15 @@ from dither.local.domain import Domain
 from dither.local.frequency.grr import GRR
 from dither.local.guarantee import Guarantee
 from dither.local.structures.attributes import checked_counts, domains_of, sampled_estimate
-from dither.local.structures.parts import Maker, PartCounts, Reports, Structure, encoded
+from dither.local.structures.parts import (
+    Maker,
+    PartCounts,
+    Reports,
+    Structure,
+    encoded,
+    given,
+    made_part,
+)
 from dither.numeric import Words
 
 __all__ = ["Marginal", "Marginals"]
@@ -75,14 +83,15 @@ class Marginals(Structure):
     of : int or collection of tuples of names
         The groups; an integer w stands for all groups of w attributes.
     epsilon : number
-        For a person's whole row; above 0, at most 40.
+        For a person's whole row; from 2**-32 to 40.
     channel : callable
         Makes a marginal's channel from its cells and epsilon: GRR, OUE, OLH, ...
 
     Raises
     ------
     ArgumentError
-        A group names what is no attribute, or an argument is out of range.
+        A group names what is no attribute, an argument is out of range, or `channel` makes what
+        promises less than epsilon for some two values.
 
     Notes
     -----
@@ -127,7 +136,7 @@ class Marginals(Structure):
         object.__setattr__(self, "domains", known)
         object.__setattr__(self, "groups", groups)
         parts = {
-            " × ".join(group): channel(Domain(size), made)
+            " × ".join(group): made_part(channel, Domain(size), made)
             for group, size in zip(groups, sizes, strict=True)
         }
         object.__setattr__(self, "channels", parts)
@@ -149,6 +158,12 @@ class Marginals(Structure):
             "groups": [list(group) for group in self.groups],
             "epsilon": str(self.epsilon),
         }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        domains = {k: Domain.from_dict(d) for k, d in settings.pop("domains").items()}
+        return cls(domains, settings.pop("groups"), channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by marginal, of records given as a column for each attribute."""
@@ -194,7 +209,12 @@ def _groups(of: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
     if isinstance(of, str | bool) or not isinstance(of, Iterable):
         raise ArgumentError("of must be an integer or a collection of tuples of names")
     of = list(of)
-    if any(isinstance(group, str) for group in of):
+    if not all(
+        isinstance(group, Iterable)
+        and not isinstance(group, str | bytes)
+        and all(isinstance(name, str) for name in group)
+        for group in of
+    ):
         raise ArgumentError("of must be an integer or a collection of tuples of names")
     groups = tuple(tuple(group) for group in of)
     if not groups or not all(groups):

@@ -1,0 +1,250 @@
+"""Every constructor and every door, given what it cannot use: a clear error, and nothing else."""
+
+from __future__ import annotations
+
+import inspect
+import io
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dither import local
+from dither.errors import ArgumentError
+from dither.local import wire
+
+UNIT = local.Interval(0, 1, steps=8)
+BAD: list[Any] = [
+    None,
+    "x",
+    b"x",
+    "",
+    -1,
+    0,
+    2.5,
+    True,
+    float("nan"),
+    float("inf"),
+    10**400,
+    Fraction(1, 10**30),
+    "1e-18",
+    1e-300,
+    [],
+    [None],
+    ["x", "x"],
+    [[1]],
+    {},
+    {"a": None},
+    {1: 2},
+    object(),
+    np.array(["x"]),
+    np.zeros((2, 2)),
+    3 + 4j,
+    len,
+]
+
+MADE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+    (local.Domain, {"values": 5, "other": 1}),
+    (local.Interval, {"low": 0, "high": 1, "steps": 8, "clamp": True}),
+    *(
+        (make, {"domain": 5, "epsilon": 1, **more})
+        for make, more in (
+            (local.GRR, {}),
+            (local.SUE, {}),
+            (local.OUE, {}),
+            (local.THE, {"threshold": "0.6"}),
+            (local.SHE, {"clamp": 9}),
+            (local.OLH, {"buckets": 3}),
+            (local.BLH, {}),
+            (local.FLH, {"seeds": 8, "buckets": 3}),
+            (local.Hadamard, {"blocks": 1}),
+            (local.SubsetSelection, {"size": 2}),
+            (local.CMS, {"hashes": 4, "buckets": 8}),
+            (local.HCMS, {"hashes": 4, "buckets": 8}),
+            (local.SDGRR, {"high": {0}}),
+            (local.URR, {"high": {0}}),
+            (local.RAPPOR, {"once": "0.5", "question": "q"}),
+            (local.BloomRAPPOR, {"once": "0.5", "bits": 8, "hashes": 2, "cohorts": 2, "seed": 1}),
+            (local.LOLOHA, {"epsilon_inf": 2, "buckets": 2, "question": "q"}),
+        )
+    ),
+    (local.RAPPOR, {"domain": 5, "noise": ("0.5", "0.5", "0.75")}),
+    (local.TruncatedGeometric, {"domain": 5, "epsilon_per_step": 1}),
+    (local.GridPrivacy, {"rows": 2, "columns": 2, "cell": 1, "epsilon_per_unit": 1, "unit": "m"}),
+    (local.MinIDLDP, {"domain": 3, "epsilons": [1, 2, 2], "model": "best", "thresholds": None}),
+    *((make, {"interval": UNIT, "epsilon": 1}) for make in (local.PM, local.Duchi, local.SW)),
+    *((make, {"interval": UNIT, "epsilon": 1}) for make in (local.Hybrid, local.Laplace)),
+    (local.SDPM, {"interval": UNIT, "low_range": (0.25, 0.5), "epsilon": 1}),
+    (local.Personal, {"channels": (local.GRR(3, 1),)}),
+    (local.Personal.of, {"make": local.GRR, "domain": 3, "epsilons": [1, 2]}),
+    (local.Personalised, {"classes": {"a": local.GRR(3, 1)}}),
+    (
+        local.Attributes,
+        {"domains": {"a": 3}, "epsilon": 1, "method": "split", "channel": local.GRR},
+    ),
+    (local.FakeData, {"domains": {"a": 3, "b": 2}, "epsilon": 1, "protects": "row"}),
+    (local.ItemSets, {"items": 3, "epsilon": 1, "padding": 2, "channel": local.GRR}),
+    (
+        local.KeyValue,
+        {"keys": 3, "bounds": (0, 1), "epsilon": 1, "padding": 2, "channel": local.GRR},
+    ),
+    (local.Marginals, {"domains": {"a": 3, "b": 2}, "of": 2, "epsilon": 1, "channel": local.GRR}),
+    (
+        local.HeavyHitters,
+        {"alphabet": "ab", "length": 3, "epsilon": 1, "first": 1, "step": 1, "bits": 8},
+    ),
+    (local.Memory, {"key": bytes(32), "asked": {}}),
+    (local.Aggregate, {"channel": local.GRR(3, 1), "counts": [1, 0, 0], "n": 1, "rejected": 0}),
+]
+
+
+def tried(door: Callable[..., Any], arguments: dict[str, Any]) -> str:
+    """What became of a call: nothing, our error, or what must not be."""
+    try:
+        door(**arguments)
+    except ArgumentError:
+        return "refused"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "taken"
+
+
+def failures(door: Callable[..., Any], arguments: dict[str, Any]) -> Iterator[str]:
+    """Every argument replaced by everything bad, where that raises another error than ours."""
+    for name in arguments:
+        for bad in BAD:
+            found = tried(door, {**arguments, name: bad})
+            if found not in ("taken", "refused"):
+                yield f"{name}={bad!r}: {found}"
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"), MADE, ids=[f"{getattr(m, '__qualname__', m)}" for m, _ in MADE]
+)
+def test_constructors(make: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Whatever an argument is, what is made works or is refused by name."""
+    make(**arguments)
+    assert not list(failures(make, arguments))
+
+
+SMALL = local.GRR(3, 1)
+COUNTED = SMALL.aggregate([0, 1, 2, 1])
+NUMBERS = local.PM(UNIT, 1).aggregate([0, 1, 2, 3])
+SURVEY = local.Attributes({"a": 3}, epsilon=1)
+SURVEYED = SURVEY.aggregate({"a": [0, 1, 2]})
+SETS = local.ItemSets(3, 1, padding=2)
+PAIRS = local.KeyValue(3, (0, 1), 1, padding=2)
+WORDS = local.HeavyHitters("ab", 2, 1, bits=8)
+OFFER = local.Personal.of(local.GRR, 3, epsilons=[1, 2])
+CLASSES = local.Personalised({"a": SMALL, "b": local.GRR(3, 2)})
+RNG = np.random.default_rng(1)
+HELD = local.RAPPOR(3, 2, once=1, question="q")
+
+DOORS: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
+    ("privatize", SMALL.privatize, {"values": [0, 1]}),
+    ("privatize numbers", NUMBERS.channel.privatize, {"values": [0.5]}),
+    ("privatize texts", local.CMS(3, 1, hashes=4, buckets=8).privatize, {"values": ["x"]}),
+    ("privatize filters", local.BloomRAPPOR(3, 1, bits=8).privatize, {"values": ["x"]}),
+    ("privatize a row", SURVEY.privatize, {"records": {"a": [0]}}),
+    ("privatize sets", SETS.privatize, {"records": [{0}]}),
+    ("privatize pairs", PAIRS.privatize, {"records": [{0: 1}]}),
+    ("privatize words", WORDS.privatize, {"records": ["ab"]}),
+    ("privatize by choice", OFFER.privatize, {"values": [0], "choices": [1]}),
+    ("privatize by class", CLASSES.privatize, {"values": [0], "choices": ["a"]}),
+    (
+        "report",
+        lambda values, users, memory: HELD.report(values, users, memory),
+        {"values": [0], "users": ["u"], "memory": local.Memory(bytes(32))},
+    ),
+    ("aggregate", SMALL.aggregate, {"reports": [0], "strict": True}),
+    ("aggregate a row", SURVEY.aggregate, {"reports": {"a": [0]}, "strict": True}),
+    ("aggregate by choice", OFFER.aggregate, {"reports": {0: [0]}, "strict": True}),
+    *(
+        (f"aggregate {channel.kind}", channel.aggregate, {"reports": channel.privatize([0])})
+        for channel in (
+            local.OLH(3, 1),
+            local.OUE(3, 1),
+            local.SHE(3, 1),
+            local.SubsetSelection(3, 1),
+            local.CMS(3, 1, hashes=4, buckets=8),
+        )
+    ),
+    ("estimate", COUNTED.estimate, {"postprocess": "none", "confidence": 0.9}),
+    ("estimate a row", SURVEY.estimate, {"counts": SURVEYED, "postprocess": "none"}),
+    ("estimate sets", SETS.estimate, {"counts": SETS.aggregate({"item": [0, 1]})}),
+    ("estimate pairs", PAIRS.estimate, {"counts": PAIRS.aggregate({"pair": [0, 1]})}),
+    ("find", WORDS.find, {"counts": WORDS.aggregate({"2": [0]}), "k": 2, "confidence": 0.9}),
+    (
+        "estimate by choice",
+        OFFER.aggregate({0: [0, 1], 1: [1]}).estimate,
+        {"method": "weights", "postprocess": "none", "confidence": 0.9},
+    ),
+    ("mean", NUMBERS.mean, {"confidence": 0.9}),
+    ("distribution", NUMBERS.distribution, {"bins": 4, "tolerance": 0.1, "max_iterations": 5}),
+    ("attack", SMALL.attack, {"prior": [0.5, 0.25, 0.25], "high": [0]}),
+    ("attack numbers", NUMBERS.channel.attack, {"prior": None, "bins": 3}),
+    (
+        "simulate_attack",
+        local.simulate_attack,
+        {"channel": SMALL, "rng": RNG, "prior": None, "people": 10, "high": [0]},
+    ),
+    ("variance", SMALL.variance, {"frequencies": [0.5, 0.25, 0.25], "n": 10}),
+    ("mean_variance", NUMBERS.channel.mean_variance, {"shares": np.full(9, 1 / 9), "n": 10}),  # type: ignore[attr-defined]
+    ("shuffled", SMALL.shuffled, {"n": 1000}),
+    ("simulate", local.simulate, {"channel": SMALL, "histogram": [1, 2, 3], "rng": RNG}),
+    ("best", local.best, {"domain_size": 5, "epsilon": 1, "n": 100, "error": "mean"}),
+    ("em", local.em, {"aggregate": NUMBERS}),
+    ("mean of", local.mean, {"aggregate": NUMBERS, "confidence": 0.9}),
+    ("pooled_em", local.pooled_em, {"aggregates": [NUMBERS]}),
+    ("add", lambda other: COUNTED.estimate() and other, {"other": 1}),
+    ("index", lambda value: COUNTED.estimate()[value], {"value": 0}),
+    ("channel_from_dict", local.channel_from_dict, {"found": SMALL.to_dict()}),
+    ("Aggregate.from_dict", local.Aggregate.from_dict, {"found": COUNTED.to_dict()}),
+    ("PartCounts.from_dict", local.PartCounts.from_dict, {"found": SURVEYED.to_dict()}),
+    ("pack", wire.pack, {"channel": SMALL, "reports": [0]}),
+    ("unpack", wire.unpack, {"channel": SMALL, "records": b"\0"}),
+    (
+        "write_reports",
+        local.write_reports,
+        {"target": io.BytesIO(), "channel": SMALL, "reports": [0]},
+    ),
+    ("reports_table", local.reports_table, {"channel": SMALL, "reports": [0]}),
+    ("aggregate_stream", local.aggregate_stream, {"channel": SMALL, "chunks": [[0]]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("door", "arguments"), [(d, a) for _, d, a in DOORS], ids=[name for name, _, _ in DOORS]
+)
+def test_doors(
+    door: Callable[..., Any],
+    arguments: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is passed through a door, it answers or refuses by name."""
+    monkeypatch.chdir(tmp_path)
+    door(**arguments)
+    assert not list(failures(door, arguments))
+
+
+def test_every_public_class_is_tried() -> None:
+    """A channel or structure that is added is added here as well."""
+    tried_here = {make for make, _ in MADE}
+    for name in local.__all__:
+        found = getattr(local, name)
+        if inspect.isclass(found) and issubclass(found, local.Channel | local.Structure):
+            abstract = found in (local.Channel, local.Structure, local.FiniteChannel)
+            assert abstract or found in tried_here, name
+
+
+@pytest.mark.parametrize("exponent", [10, 12, 15, 18, 24, 300, 4000])
+@pytest.mark.parametrize(("make", "arguments"), MADE, ids=[str(m) for m, _ in MADE])
+def test_tiny_epsilon(make: Callable[..., Any], arguments: dict[str, Any], exponent: int) -> None:
+    """So small a budget that coins of 64 bits are fair is refused; nothing is drawn in vain."""
+    if "epsilon" in arguments:
+        found = tried(make, {**arguments, "epsilon": f"1e-{exponent}"})
+        assert found == "refused"
