@@ -50,11 +50,11 @@ def test_repeated_and_mixed():
 
 
 def test_unknown_pairs_are_refused():
-    """A class of mechanisms, or a density beside atoms, has no known product pair."""
+    """A class of mechanisms that is known by moments alone has no known product pair."""
     for loss in (
-        privacy.laplace(1.0) + privacy.gaussian(1.0),
+        privacy.zcdp(0.1) + privacy.gaussian(1.0),
         privacy.zcdp(0.1) + privacy.pure(0.1),
-        2 * privacy.laplace(1.0),
+        2 * privacy.renyi({2.0: 0.1}),
     ):
         with pytest.raises(ArgumentError, match="finitely many outcomes"):
             loss.poisson(0.1)
