@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dither.privacy.parts.at_most import AtMost
@@ -86,5 +87,5 @@ class DiscreteGaussianVector(Part):
         return self.rho_
 
     def describe(self) -> str:
-        """Its parameter and what it is compared with."""
-        return f"discrete_gaussian({self.sigma:g}) on vectors of rho {self.rho_:g}"
+        """What it is compared with."""
+        return f"gaussian({1 / math.sqrt(self.mu_squared):g}) rounded to integers"
