@@ -24,7 +24,7 @@ from dither.engines import sandbox
 from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.engines.rows import Seeds
 from dither.plan.expressions import Column
-from dither.plan.job import GroupKey, Job, Rows, Values
+from dither.plan.job import GroupKey, Histogram, Job, Rows, Values
 from dither.plan.kinds import Kind
 from dither.plan.lower import lower
 from dither.plan.relations import Scan
@@ -203,7 +203,7 @@ def schema() -> Schema:
 def by_group(found: Any) -> dict[Any, list[Any]]:
     """An answer as the reference gives it."""
     places = sorted(found.values)
-    return {key: [found.values[p][i].tolist() if found.values[p].ndim > 1 else
+    return {key: [found.values[p].dense()[i].tolist() if isinstance(found.values[p], Histogram) else
                   int(found.values[p][i]) for p in places]
             for i, key in enumerate(found.keys)}  # fmt: skip
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.frames import to_arrow
-from dither.plan.job import Answer, Job, Leaves, Units
+from dither.plan.job import Answer, Histogram, Job, Units
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Schema, Table
@@ -239,24 +240,22 @@ def moved(job: Job, first: Answer, second: Answer) -> list[tuple[int, int]]:
     A group that is absent counts as zero.
     """
     found = []
-    for place, measurement in enumerate(job.measurements):
-        ones, others = (_by_key(a, place) for a in (first, second))
-        zero = [0] * (measurement.bins if isinstance(measurement, Leaves) else 1)
-        gaps = [
-            a - b
-            for key in {*ones, *others}
-            for a, b in zip(ones.get(key, zero), others.get(key, zero), strict=True)
-        ]
+    for place in range(len(job.measurements)):
+        ones, others = (_cells(a, place) for a in (first, second))
+        gaps = [ones.get(cell, 0) - others.get(cell, 0) for cell in {*ones, *others}]
         found.append((sum(map(abs, gaps)), sum(gap * gap for gap in gaps)))
     return found
 
 
-def _by_key(answer: Answer, place: int) -> dict[Any, list[int]]:
-    values = answer.values[place].tolist()
-    listed = [v if isinstance(v, list) else [v] for v in values]
-    found = dict(zip(answer.keys, listed, strict=True))
-    assert len(found) == len(answer.keys), "a group is told twice"
-    return found
+def _cells(answer: Answer, place: int) -> dict[Any, int]:
+    """By group and leaf: the integers of one measurement, those that are not 0 among them."""
+    assert len(set(answer.keys)) == len(answer.keys), "a group is told twice"
+    values = answer.values[place]
+    if isinstance(values, Histogram):
+        groups, leaves = np.divmod(values.places, values.bins)
+        cells = zip(groups.tolist(), leaves.tolist(), values.counts.tolist(), strict=True)
+        return {(answer.keys[group], leaf): count for group, leaf, count in cells}
+    return {(key, 0): int(v) for key, v in zip(answer.keys, values.tolist(), strict=True)}
 
 
 def violations(plan: Plan, first: Answer, second: Answer) -> list[str]:
@@ -277,7 +276,7 @@ def violations(plan: Plan, first: Answer, second: Answer) -> list[str]:
             found.append(f"{len(fresh)} new groups > {plan.job.max_groups}")
         for place, measurement in enumerate(plan.job.measurements):
             if isinstance(measurement, Units) and plan.job.unit is not None:
-                counts = _by_key(here, place)
-                if any(counts[key] != [1] for key in fresh):
+                counts = _cells(here, place)
+                if any(counts[key, 0] != 1 for key in fresh):
                     found.append("a new group does not have one unit")
     return found
