@@ -30,7 +30,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, overload
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -255,18 +255,6 @@ def read_reports(source: Source, channel: Carrier | None = None) -> ReportFile:
     _bounded(announced, whole, rest)
     missing = _missing(announced, whole, rest)
     return ReportFile(found, reports, missing > 0, missing)
-
-
-@overload
-def aggregate_file(source: Source, channel: Structure) -> tuple[PartCounts, int]: ...
-
-
-@overload
-def aggregate_file(source: Source, channel: Personal) -> tuple[PersonalAggregate, int]: ...
-
-
-@overload
-def aggregate_file(source: Source, channel: Channel | None = None) -> tuple[Aggregate, int]: ...
 
 
 def aggregate_file(source: Source, channel: Carrier | None = None) -> tuple[Any, int]:

@@ -19,6 +19,7 @@ from dither.local.means.sdpm import SDPM
 from dither.local.reproduce.figures import Panel, PaperFigure
 from dither.local.reproduce.frequencies import histogram_of, variance_printed
 from dither.local.simulate import simulate
+from dither.numeric import SimulatedWords
 
 __all__ = [
     "AS_PRINTED",
@@ -216,7 +217,7 @@ def _gaps_of_em() -> tuple[float, float]:
     what is left to gain.
     """
     channel = SDPM(Interval(-1, 1, steps=8), ("-0.5", "0.5"), "0.5")
-    rng, n = np.random.default_rng(1), 25_000
+    rng, n = SimulatedWords(1).generator(), 25_000
     bell = np.exp(-0.5 * np.linspace(-4, 4, 9) ** 2)
     people = rng.multinomial(n, bell / bell.sum())
     drawn = simulate(channel, people, rng)

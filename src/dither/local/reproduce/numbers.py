@@ -143,12 +143,14 @@ def mean_figures(
             seven.append(Panel(title, label, curves))
             eight.append(Panel(title, label, (exact[0], *(found[n] for n in EIGHT), constant)))
     note = (
-        f"PM and Duchi: by formula. Marks: simulated, {told_runs(runs)}. Dashed: answering the "
-        "middle of the interval, without any report."
+        f"by formula. Marks: simulated, {told_runs(runs)}. Dashed: answering the middle of the "
+        "interval, without any report."
     )
     return [
-        PaperFigure(7, "Error of an estimated mean", tuple(seven), note),
-        PaperFigure(8, "Error of an estimated mean, by how much is high", tuple(eight), note),
+        PaperFigure(7, "Error of an estimated mean", tuple(seven), f"PM and Duchi: {note}"),
+        PaperFigure(
+            8, "Error of an estimated mean, by how much is high", tuple(eight), f"PM: {note}"
+        ),
     ]
 
 
