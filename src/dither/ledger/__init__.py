@@ -7,7 +7,8 @@ to the one before by its hash; the same request under the same token replays its
 
 from dither.ledger.budgets import Filter, Remaining
 from dither.ledger.entries import UNIT, Entry
-from dither.ledger.ledger import Balance, Charged, Ledger
+from dither.ledger.ledger import Ledger
+from dither.ledger.receipts import Balance, Charged
 from dither.ledger.verify import Verification
 
 __all__ = [

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 import secrets
-import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from dither._format import loss_text
 from dither.errors import (
     ArgumentError,
     BudgetError,
@@ -28,88 +25,36 @@ from dither.errors import (
     nearest,
 )
 from dither.ledger import chain
-from dither.ledger.budgets import Filter, Remaining, say_budget
+from dither.ledger.binding import (
+    bound_tables,
+    check_promise,
+    check_text,
+    checked_accounts,
+    checked_tables,
+    other_promise,
+    same_caps,
+)
+from dither.ledger.budgets import Filter
 from dither.ledger.entries import (
     FIRST,
     UNIT,
     Entry,
     Record,
-    Tables,
     canonical,
     digest,
     reading,
 )
+from dither.ledger.receipts import Balance, Charged
 from dither.ledger.schema import FORMAT, create, entries, head, touches
 from dither.ledger.store import Store, create_file
 from dither.ledger.verify import Verification, verify
 from dither.privacy.charge import Charge
 from dither.privacy.promise import Promise
 
-__all__ = ["Balance", "Charged", "Ledger"]
+__all__ = ["Ledger"]
 
 _BY_TOKEN = select(entries.c["number"]).where(entries.c["token"] == bindparam("token"))
 _ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
-
-
-@dataclass(frozen=True, slots=True)
-class Charged:
-    """The receipt of a charge.
-
-    Parameters
-    ----------
-    entry, hash : int, str
-        Number and hash of the charge's entry: what a certificate quotes.
-    replayed : bool
-        The same request was charged before under this token: ``answer`` is its answer, and
-        nothing was charged now.
-    answer : str or None
-        The stored answer of a replay.
-    """
-
-    entry: int
-    hash: str
-    replayed: bool
-    answer: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """The state of an account.
-
-    Parameters
-    ----------
-    name : str
-        The account.
-    promise : Promise
-        The unit that it protects and its neighbours: what all its charges are stated for.
-    caps : BudgetFilter
-        What it may spend in all.
-    spent : Charge
-        What it has spent, exact and rounded up to `UNIT` charge by charge.
-    remaining : object
-        What fits beside it; ``remaining.describe()`` says it.
-    """
-
-    name: str
-    promise: Promise
-    caps: Filter
-    spent: Charge
-    remaining: Remaining
-
-    def __str__(self) -> str:
-        spent = ", ".join(
-            f"{name} {loss_text(amount)}"
-            for name, amount in (
-                ("epsilon", self.spent.epsilon),
-                ("delta", self.spent.delta),
-                ("rho", self.spent.rho),
-            )
-            if amount
-        )
-        return f"{self.name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
-
-    def __repr__(self) -> str:
-        return f"<balance of {self}>"
 
 
 class Ledger:
@@ -225,15 +170,15 @@ class Ledger:
         LedgerError
             It has other caps.
         """
-        _text("name", name)
-        _promise(promise)
+        check_text("name", name)
+        check_promise(promise)
         text = canonical(budget.to_dict(), "budget")
         with self._store.read() as connection:
-            if _same(chain.read_account(connection, name), text, promise):
+            if same_caps(chain.read_account(connection, name), text, promise):
                 return
         with self._store.write() as connection:
             at = chain.read_head(connection)
-            if not _same(chain.read_account(connection, name), text, promise):
+            if not same_caps(chain.read_account(connection, name), text, promise):
                 _open(connection, at, name, text, promise)
 
     def amend(self, name: str, budget: Filter, reason: str) -> None:
@@ -244,7 +189,7 @@ class Ledger:
         LedgerError
             There is no such account.
         """
-        _text("reason", reason, limit=10_000)
+        check_text("reason", reason, limit=10_000)
         text = canonical(budget.to_dict(), "budget")
         with self._store.write() as connection:
             at = chain.read_head(connection)
@@ -306,10 +251,10 @@ class Ledger:
         LedgerLockedError, LedgerCorruptError, LedgerError
             Nothing was charged, unless the disk failed during the commit.
         """
-        names = _accounts(accounts)
+        names = checked_accounts(accounts)
         caps = accounts if isinstance(accounts, Mapping) else {}
         texts = {name: canonical(caps[name].to_dict(), "budget") for name in caps}
-        _text("token", token)
+        check_text("token", token)
         if not re.fullmatch(r"[0-9a-f]{16,128}", request):
             raise ArgumentError("request must be a digest in lower-case hexadecimal")
         if not isinstance(charge, Charge):
@@ -322,15 +267,15 @@ class Ledger:
             )
         charge = charge.rounded_up(UNIT)
         canonical(note)
-        read = _tables(tables or {})
+        read = checked_tables(tables or {})
         with self._store.write() as connection:
             at = chain.read_head(connection)
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
             if earlier is not None:
                 return _replay(connection, chain.read_record(connection, earlier), names, request)
-            bound = _bound(at.tables, read, promise)
+            bound = bound_tables(at.tables, read, promise)
             for name, text in texts.items():
-                if not _same(chain.read_account(connection, name), text, promise):
+                if not same_caps(chain.read_account(connection, name), text, promise):
                     _open(connection, at, name, text, promise)
                     at = chain.read_head(connection)
             totals = self._bear(connection, names, charge)
@@ -361,8 +306,8 @@ class Ledger:
         TokenError
             The token was used for something else, or its answer was never stored.
         """
-        names = _accounts(accounts)
-        _text("token", token)
+        names = checked_accounts(accounts)
+        check_text("token", token)
         with self._store.read() as connection:
             chain.read_head(connection)
             earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
@@ -424,10 +369,10 @@ class Ledger:
         PromiseError
             One of them was charged for another unit, other neighbours, or by another rule.
         """
-        _promise(promise)
-        read = _tables(tables)
+        check_promise(promise)
+        read = checked_tables(tables)
         with self._store.read() as connection:
-            _bound(chain.read_head(connection).tables, read, promise)
+            bound_tables(chain.read_head(connection).tables, read, promise)
 
     def tables(self) -> dict[str, tuple[Promise, str]]:
         """The tables that were charged so far: the promise of each, and how its units are told."""
@@ -502,7 +447,7 @@ class Ledger:
         for name in names:
             account = self._account(connection, name)
             if account.promise != charge.promise:
-                raise _other_promise(account, charge.promise)
+                raise other_promise(account, charge.promise)
             totals[name] = account.spent + charge
             if not account.budget.admits(totals[name]):
                 remains = account.budget.remaining(account.spent).describe()
@@ -524,50 +469,6 @@ def _open(connection: Connection, at: chain.Head, name: str, budget: str, promis
     chain.append(connection, at, "account", totals=totals, promise=promise, note={}, budget=budget)
 
 
-def _same(account: chain.Account | None, text: str, promise: Promise) -> bool:
-    if account is None:
-        return False
-    if account.promise != promise:
-        raise _other_promise(account, promise)
-    if account.budget_text == text:
-        return True
-    raise LedgerError(
-        f"account {account.name!r} has the caps {say_budget(account.budget_text)} in the ledger, "
-        f"and {say_budget(text)} was asked for. If the ledger is right, as after an amendment, "
-        "write its caps into the policy; if it is not, change them on the record with "
-        f"`dither ledger amend LEDGER --account {shlex.quote(account.name)} --epsilon ... "
-        "--reason ...`"
-    )
-
-
-def _other_promise(account: chain.Account, asked: Promise | None) -> PromiseError:
-    said = "nobody in particular" if asked is None else asked.describe()
-    return PromiseError(
-        f"account {account.name!r} protects {account.promise.describe()}, and this is stated for "
-        f"{said}: such losses cannot be added. Keep to the account's unit and neighbours, convert "
-        "the charge at its price (to_replace, to_group), or charge an account of its own"
-    )
-
-
-def _bound(known: Tables, read: Mapping[str, str], promise: Promise) -> Tables:
-    """The tables charged so far with those read now, none of them under two promises."""
-    for name, by in read.items():
-        first, first_by = known.get(name, (promise, by))
-        if first != promise:
-            raise PromiseError(
-                f"table {name!r} was charged for {first.describe()} before, and now for "
-                f"{promise.describe()}: one account would miss what the other spent. Declare its "
-                "unit and neighbours as they were, or begin a new ledger"
-            )
-        if first_by != by:
-            raise PromiseError(
-                f"table {name!r} told whose a row is by {first_by!r} before, and now by {by!r}: "
-                f"then one {promise.unit} is not what it was. Declare its unit as it was, or begin "
-                "a new ledger"
-            )
-    return {**known, **{name: (promise, by) for name, by in read.items()}}
-
-
 def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:
     if record.request != request or set(record.totals_after()) != set(names):
         raise TokenError(
@@ -586,34 +487,3 @@ def _replay(connection: Connection, record: Record, names: Sequence[str], reques
 def _names(connection: Connection) -> list[str]:
     query = select(func.distinct(touches.c["account"])).order_by(touches.c["account"])
     return [row[0] for row in connection.execute(query)]
-
-
-def _accounts(accounts: Sequence[str] | Mapping[str, Filter]) -> list[str]:
-    if isinstance(accounts, str) or not accounts:
-        raise ArgumentError("accounts must be a list of at least one account's name")
-    names = list(accounts)
-    if len(set(names)) != len(names):
-        raise ArgumentError("accounts must name each account once")
-    for name in names:
-        _text("accounts", name)
-    return names
-
-
-def _promise(promise: Promise) -> None:
-    if not isinstance(promise, Promise):
-        raise ArgumentError("promise must be a Promise, such as Promise('patient')")
-
-
-def _tables(tables: Mapping[str, str]) -> dict[str, str]:
-    texts = [*tables.keys(), *tables.values()]
-    if not all(isinstance(t, str) and t and len(t) <= 1000 for t in texts):
-        raise ArgumentError("tables must map names of tables to how their units are told, as text")
-    canonical(dict(tables), "tables")
-    return dict(tables)
-
-
-def _text(name: str, value: str, limit: int = 200) -> None:
-    if not isinstance(value, str) or not value.strip() or len(value) > limit:
-        raise ArgumentError(f"{name} must be text of 1 to {limit} characters")
-    if not all(c.isprintable() or (c == "\n" and limit > 200) for c in value):
-        raise ArgumentError(f"{name} must be of printable characters")
