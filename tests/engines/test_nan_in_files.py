@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction as F
 from functools import cache
 from pathlib import Path
@@ -46,7 +47,7 @@ SCHEMA = Schema(
         "rows": Table("rows", {f.name: f for f in FACTS}),
         "visits": Table(
             "visits", {f.name: f for f in FACTS}, unit="u", max_groups=9, max_rows=9999,
-            max_join_rows=9999,
+            max_join_rows=9999, unit_name="person",
         ),
         "codes": Table(
             "codes",
@@ -196,16 +197,18 @@ def sources(folder: Path, values: Any, writer: Any, real: pa.DataType, size: int
 def schema() -> Schema:
     """With ``more``, a second table of the units in ``visits``."""
     visits = SCHEMA.tables["visits"]
-    more = Table("more", visits.columns, True, "u", 9, 9999, max_join_rows=9999)
+    more = replace(visits, name="more")
     return Schema({**SCHEMA.tables, "more": more})
 
 
 def by_group(found: Any) -> dict[Any, list[Any]]:
     """An answer as the reference gives it."""
     places = sorted(found.values)
-    return {key: [found.values[p].dense()[i].tolist() if isinstance(found.values[p], Histogram) else
-                  int(found.values[p][i]) for p in places]
-            for i, key in enumerate(found.keys)}  # fmt: skip
+    columns = [
+        v.dense().tolist() if isinstance(v, Histogram) else [int(n) for n in v]
+        for v in (found.values[p] for p in places)
+    ]
+    return {key: [column[i] for column in columns] for i, key in enumerate(found.keys)}
 
 
 @cache
@@ -219,7 +222,9 @@ def wrong(given: dict[str, Any], values: list[float | None]) -> list[str]:
     known, rows = schema(), rows_of(values)
     told = {"rows": rows, "visits": rows, "more": rows, "codes": CODES}
     with DuckDBEngine(given, threads=1) as engine:
-        engine.check(known)
+        if not str(given["rows"]).endswith(".csv"):
+            # The units of a CSV file are text, which a policy may not have read as whole numbers.
+            engine.check(known)
         return [
             sql
             for sql in QUERIES
