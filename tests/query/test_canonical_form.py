@@ -106,7 +106,7 @@ def test_constants_keep_their_type(value, written):
 def test_every_node_and_every_field_has_its_place():
     """A class or a field that is added to plans must be added to the form, or nothing passes."""
     roots = {ex.Expression, rel.Relation, ag.Aggregate, jb.Measurement}
-    others = {jb.GroupKey, jb.Job, jb.Answer}
+    others = {jb.GroupKey, jb.Job, jb.Answer, jb.Histogram}
     found = {
         kind
         for module in (ex, rel, ag, jb)
@@ -222,7 +222,7 @@ def reworded(monkeypatch):
     monkeypatch.setattr(explain, "measurement_text", lambda *_: "a measurement")
     monkeypatch.setattr(explain, "aggregate_text", lambda *_: "an aggregate")
     monkeypatch.setattr(explain, "protected", lambda _: ("somebody", "in some way"))
-    monkeypatch.setattr(explain, "_percent", lambda _: "much")
+    monkeypatch.setattr(explain, "percent", lambda _: "much")
 
 
 def certified(session):

@@ -85,7 +85,10 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
             "parts",
         ),
     ),
-    jb.Leaves: ("leaves", ("operand", "step", "lower", "upper", "width", "bins")),
+    jb.Leaves: (
+        "leaves",
+        ("operand", "step", "lower", "upper", "width", "bins", "parts", "within"),
+    ),
 }
 """By class: the node's name in the form, and its fields, all of them."""
 
