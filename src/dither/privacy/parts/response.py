@@ -9,7 +9,7 @@ import numpy as np
 
 from dither._format import argument_text
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
-from dither.privacy.terms import AtomTerm, Term
+from dither.privacy.terms import AtomTerm, ResponseTerm, Term
 
 __all__ = ["RandomResponse"]
 
@@ -24,11 +24,10 @@ class RandomResponse(Part):
     def term(self, removal: bool, count: int) -> Term:
         """Losses ±epsilon, and 0 for the k - 2 answers that neither input favours."""
         e, k = self.epsilon, self.k
+        if k == 2:
+            return ResponseTerm(e, count)
         low = math.exp(-e)
         whole = 1 + (k - 1) * low
-        if k == 2:
-            losses, mass = np.array([-e, e]), np.array([low, 1.0]) / whole
-            return AtomTerm(losses, mass, count, 0.0, (-e, 2 * e))
         mass = np.array([low, (k - 2) * low, 1.0]) / whole
         return AtomTerm(np.array([-e, 0.0, e]), mass, count, 0.0, (-e, e))
 
