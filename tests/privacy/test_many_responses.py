@@ -69,6 +69,61 @@ def test_few_responses_by_the_same_sum(k, e):
         assert high - low <= 1e-9, (k, e, epsilon)
 
 
+def exact_answers(k, e, answers, epsilon):
+    """log(delta) of responses among several answers: the law by its recurrence, in 60 digits."""
+    with mpmath.workdps(60):
+        e, epsilon = mpmath.mpf(e), mpmath.mpf(epsilon)
+        a, b = mpmath.mpf(answers - 2), mpmath.exp(e)
+        # Coefficients of (1 + a·x + b·x²)^k: up to the middle nothing is subtracted, and the
+        # others are b^(j - k) times those that mirror them.
+        c = [mpmath.mpf(1), k * a]
+        for j in range(1, k):
+            c.append((a * (k - j) * c[j] + b * (2 * k - j + 1) * c[j - 1]) / (j + 1))
+        c += [b ** (j - k) * c[2 * k - j] for j in range(k + 1, 2 * k + 1)]
+        assert abs(sum(c) / (1 + a + b) ** k - 1) < mpmath.mpf(10) ** -50
+        over = ((j, x) for j, x in enumerate(c) if (j - k) * e > epsilon)
+        total = sum(x * -mpmath.expm1(epsilon - (j - k) * e) for j, x in over)
+        return mpmath.log(total) - k * mpmath.log(1 + a + b)
+
+
+@pytest.mark.parametrize(
+    ("k", "e", "answers"), [(1500, 0.3, 3), (2000, 1e-5, 3), (2500, 0.05, 40), (3000, 1.5, 4)]
+)
+def test_few_responses_among_several_answers(k, e, answers):
+    """The same, with losses of 0 between."""
+    low, top = math.exp(-e), (answers - 1) * math.exp(-e)
+    mean = k * e * (1 - low) / (1 + top)
+    deviation = e * math.sqrt(k * (1 + low) / (1 + top))
+    for z in (-5.0, -1.0, 0.0, 2.5, 6.0):
+        epsilon = max(0.0, mean + z * deviation)
+        term = ResponseTerm(e, k, answers=answers)
+        low, high = BinomialProfile(term, log_delta=None, epsilon=epsilon).bounds(epsilon)
+        assert low <= exact_answers(k, e, answers, epsilon) <= high <= low + 1e-9
+
+
+def test_a_trillion_among_several_answers():
+    """The normal law's, of the same variance; and the divergences."""
+    k, e, answers = 10**12, 1e-6, 5
+    loss = k * privacy.randomized_response(e, k=answers)
+    with mpmath.workdps(60):
+        t = mpmath.mpf(e)
+        whole = answers - 1 + mpmath.exp(t)
+        square = k * t**2 * 2 / answers
+        for c in (mpmath.mpf(1), mpmath.mpf(31)):
+            moment = mpmath.exp((c + 1) * t) + mpmath.exp(-c * t) + answers - 2
+            truth = k * mpmath.log(moment / whole) / c
+            found = loss.renyi(float(c) + 1)
+            assert found.lower <= truth <= found.upper <= found.lower * (1 + 1e-12)
+        mean = k * t * (mpmath.exp(t) - 1) / whole
+        assert loss.mean() == pytest.approx(float(mean), rel=1e-14)
+    normal = privacy.gaussian(1 / math.sqrt(square))
+    for target in (1e-6, 1e-20):
+        found = loss.epsilon(target)
+        assert found.upper <= found.lower * (1 + 1e-10)
+        # The third cumulant is of order e, and so is what it does to epsilon.
+        assert found == pytest.approx(normal.epsilon(target), rel=1e-5)
+
+
 def test_next_to_the_largest_loss():
     """Where too few losses are left for the sum, what is said is no less true."""
     for k, m in ((500, 420), (500, 499), (500, 500), (4000, 3995), (4000, 4000)):

@@ -1,14 +1,17 @@
-"""Very many randomised responses: a binomial sum in ball arithmetic, at a cost that knows no count.
+"""Very many randomised responses: their sum in ball arithmetic, at a cost that knows no count.
 
-The loss of k responses is L_j = (2j - k)·e, j binomial(k, p), p = e^e/(1 + e^e). With m the first j
-that has L_j >= epsilon, g = e^{epsilon - L_m} <= 1, and any s > 0 ::
+Each of k responses loses -e, 0 or e with odds a_0 : a_1 : a_2 = 1 : answers - 2 : e^e. Their total
+is L_j = h·j - k·e, h = e, with j a sum of k independent parts of 0, 1 or 2; of two answers h = 2e,
+and j is binomial, of parts 0 and 1. With A(x) = Σ a_i·x^i, m the first j that has L_j >= epsilon,
+g = e^{epsilon - L_m} <= 1, and any s > 0 ::
 
-    delta(epsilon) = Σ_{t >= 0} Pr[j = m + t]·(1 - g·e^{-2et})
-                   = M·e^{-sm}·Σ_{t >= 0} b(m + t)·w(t),   M = (1 - p + p·e^s)^k
-    w(t) = e^{-st} - g·e^{-(s + 2e)t},   0 <= w(t) <= e^{-st}
+    delta(epsilon) = Σ_{t >= 0} Pr[j = m + t]·(1 - g·e^{-ht})
+                   = M·e^{-sm}·Σ_{t >= 0} b(m + t)·w(t),   M = (A(e^s)/A(1))^k
+    w(t) = e^{-st} - g·e^{-(s + h)t},   0 <= w(t) <= e^{-st}
 
-with b the law binomial(k, p') of odds e^{e + s}, and phi(u) = (1 - p' + p'·e^{iu})^k. No two tails
-are subtracted: each summand is positive. The sum over N-th roots of unity, u_n = 2·pi·n/N ::
+with b the law of j where a part has the odds a_i·e^{si}, and phi(u) = (A(e^{s + iu})/A(e^s))^k its
+transform. No two tails are subtracted: each summand is positive. The sum over N-th roots of unity,
+u_n = 2·pi·n/N ::
 
     (1/N)·Σ_n phi(u_n)·e^{-i·u_n·m}·W(u_n),   W(u) = Σ_t w(t)·e^{-iut}, two geometric series
 
@@ -16,11 +19,13 @@ is Σ_t w(t)·Σ_l b(m + t + l·N). *Aliases* l != 0 only add, and at most ::
 
     (e^{-sN/2} + b{j < m - N/2} + b{j >= m + N})/(1 - e^{-sN})
 
-*Nodes left out.* |phi(u)| <= e^{-2v·sin²(u/2)}, v = k·p'·(1 - p'), which falls up to u = pi, and
-|W| <= 1/(1 - e^{-s}). For N = 64 deviations some two hundred nodes are left, whatever k.
+*Nodes left out.* With b_i the chances of a part, |phi(u)|^{2/k} = 1 - 4·Σ_{i<l} b_i·b_l·
+sin²((l - i)·u/2), so |phi(u)| <= e^{-2r·sin²(u/2)}, r = k·Σ b_i·b_{i+1}, which falls up to u = pi,
+and |W| <= 1/(1 - e^{-s}). For N = 64 deviations some hundreds of nodes are left, whatever k.
 
-*Below the mean.* Where m is far below k·p the sum begins at an m nearer by; what lies below that is
-at most its chance. All chances by Bernstein's inequality, e^{-d²/(2(v + d/3))}.
+*Below the mean.* Where m is far below the mean the sum begins at an m nearer by; what lies below
+that is at most its chance. All chances by Bernstein's inequality, e^{-d²/(2(v + c·d/3))} with v the
+variance of j and c the largest part.
 """
 
 from __future__ import annotations
@@ -28,20 +33,17 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import numpy as np
-
 from dither.privacy.ball.numbers import Ball, down, library, powers, precision, up
 from dither.privacy.profile.search import best_tilt
 from dither.privacy.terms import ResponseTerm
-from dither.privacy.terms.base import Array
 
 __all__ = ["BinomialProfile"]
 
 _FEWEST = 1_000_000
 """Repetitions from which roundings of masses and positions, which add up, show on a lattice."""
 
-_VARIANCE, _LEAST = 1e4, 100.0
-"""The least variance of j, and of j as tilted: below it delta leaves the doubles."""
+_SPREAD, _LEAST = 1e4, 100.0
+"""The least r under P, and as tilted: below that delta leaves the doubles."""
 
 _SPAN, _TILT, _START = 64, 2.0, 12.0
 """The period, the least tilt and the furthest start below the mean, in deviations."""
@@ -63,23 +65,18 @@ class BinomialProfile:
     ) -> None:
         self._term = term
         self._seen: tuple[float, tuple[float, float]] | None = None
+        self._parts = 1 if term.answers == 2 else 2
         if epsilon is None:
-            _, epsilon = best_tilt(self._log_moment, log_delta=log_delta, epsilon=None)
+            _, epsilon = best_tilt(
+                lambda c: term.count * term.log_grown(c), log_delta=log_delta, epsilon=None
+            )
         self.start = epsilon
 
     @staticmethod
     def fits(term: ResponseTerm) -> bool:
         """Whether a lattice would be wide, and the sum is one of many summands."""
-        share = math.exp(-term.epsilon)
-        return term.count >= _FEWEST and term.count * share / (1 + share) ** 2 >= _VARIANCE
-
-    def _log_moment(self, c: Array) -> Array:
-        """K(c), to find a place to start."""
-        e = self._term.epsilon
-        with np.errstate(over="ignore", invalid="ignore"):
-            grown = 2 * np.sinh((c + 1) * e / 2) * np.sinh(c * e / 2) / math.cosh(e / 2)
-            value: Array = self._term.count * np.log1p(grown)
-        return value
+        b = term.probabilities
+        return term.count >= _FEWEST and term.count * float((b[1:] * b[:-1]).sum()) >= _SPREAD
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of the finite part's delta(epsilon)."""
@@ -89,8 +86,8 @@ class BinomialProfile:
 
     def _bounds(self, epsilon: float) -> tuple[float, float]:
         k, e = self._term.count, Fraction(self._term.epsilon)
-        first = max(math.ceil((Fraction(epsilon) / e + k) / 2), 0)
-        if first > k:
+        first = max(math.ceil((Fraction(epsilon) / e + k) * self._parts / 2), 0)
+        if first > self._parts * k:
             return -math.inf, -math.inf
         with precision(_BITS + 2 * k.bit_length()) as flint:
             kept = k * (1 - flint.arb(self._term.infinite)).log()
@@ -100,60 +97,95 @@ class BinomialProfile:
         # Together they are a chance.
         return low, min(high, 0.0)
 
+    def _odds(self, s: float) -> list[Ball]:
+        """a_i·e^{si}."""
+        arb, t = library().arb, self._term
+        x, last = arb(s), arb(t.epsilon)
+        if self._parts == 1:
+            return [arb(1), (last + x).exp()]
+        return [arb(1), (t.answers - 2) * x.exp(), (last + 2 * x).exp()]
+
     def _sum(self, epsilon: float, first: int) -> tuple[Ball, Ball]:
         """(log of a scale, a ball): their product is delta(epsilon), infinite losses apart."""
         arb, k = library().arb, self._term.count
-        e = arb(self._term.epsilon)
-        p, below = 1 / (1 + (-e).exp()), arb(0)
-        deviation = math.sqrt(float(k * p * (1 - p)))
-        least = int(float(k * p) - _START * deviation)
-        m = max(first, least)
-        if m > first:
-            below = _chance(k * p - m, k * p * (1 - p))
-        # log of the odds at which m is the mean, without the difference of near equals.
-        s = math.log1p((2 * m - k - 1) / (k - m + 1)) - self._term.epsilon
-        s = max(s, _TILT / deviation)
-        odds = (e + s).exp()
-        share = odds / (1 + odds)
-        variance = k * share * (1 - share)
-        scale = k * (1 - p + p * arb(s).exp()).log() - m * arb(s)
-        if variance < _LEAST:
+        plain = _Parts(self._odds(0.0), k)
+        deviation = math.sqrt(float(plain.variance))
+        m = max(first, int(float(plain.mean) - _START * deviation))
+        below = plain.chance(plain.mean - m) if m > first else arb(0)
+        s = max(self._saddle(m / k), _TILT / deviation)
+        tilted = _Parts(self._odds(s), k)
+        scale = k * (tilted.whole / plain.whole).log() - m * arb(s)
+        rest = arb(0).union(below) * (-scale).exp()
+        if tilted.spread < _LEAST:
             # Weights are at most 1: Chernoff's bound, of a number that no double holds.
-            return scale, arb(0).union(arb(1)) + below * (-scale).exp()
-        tilted = self._tilted(m, s, share, variance, (arb(epsilon) - (2 * m - k) * e).exp())
-        return scale, tilted + arb(0).union(below) * (-scale).exp()
+            return scale, arb(0).union(arb(1)) + rest
+        e = arb(self._term.epsilon)
+        step = 2 * e / self._parts
+        g = (arb(epsilon) - (m * step - k * e)).exp()
+        return scale, _transformed(tilted, m, s, step, g) + rest
 
-    def _tilted(self, m: int, s: float, share: Ball, variance: Ball, g: Ball) -> Ball:
-        """Σ_t b(m + t)·w(t), both errors included."""
-        flint, k = library(), self._term.count
-        arb, acb = flint.arb, flint.acb
-        spread = math.sqrt(float(variance))
-        n = int(_SPAN * spread) | 1
-        last = min(n // 2, math.ceil(n / math.pi * math.asin(math.sqrt(_NATS / 2) / spread)))
-        turn = 2 * arb.pi() / n
-        roots = powers(acb(turn.cos(), turn.sin()), last + 1)
-        turn *= m % n
-        phases = powers(acb(turn.cos(), -turn.sin()), last + 1)
-        decay = (-arb(s)).exp()
-        faster = decay * (-2 * arb(self._term.epsilon)).exp()
-        total = arb(0)
-        for j, (root, phase) in enumerate(zip(roots, phases, strict=True)):
-            back = acb(root.real, -root.imag)
-            weight = 1 / (1 - decay * back) - g / (1 - faster * back)
-            value = ((1 - share + share * root) ** k * phase * weight).real
-            total += 2 * value if j else value
-        total /= n
-        if last < n // 2:
-            sine = (arb.pi() * (last + 1) / n).sin()
-            cut = (-2 * variance * sine**2).exp() / (1 - decay)
-            total += arb(0, cut.upper())
-        mean = k * share
-        aliases = (-arb(s) * n / 2).exp() + _chance(mean - (m - n // 2), variance)
-        aliases = (aliases + _chance(m + n - mean, variance)) / (1 - (-arb(s) * n).exp())
-        return total - arb(0).union(aliases)
+    def _saddle(self, mean: float) -> float:
+        """The s at which a part has this mean, by bisection; any other would be as sound."""
+        odds = [float(x) for x in self._odds(0.0)]
+        low, high = 0.0, 40.0
+        for _ in range(60):
+            s = (low + high) / 2
+            at = [x * math.exp(s * i) for i, x in enumerate(odds)]
+            if sum(i * x for i, x in enumerate(at)) < mean * sum(at):
+                low = s
+            else:
+                high = s
+        return low
 
 
-def _chance(far: Ball, variance: Ball) -> Ball:
-    """A bound of the chance that a binomial is ``far`` or more from its mean, on one side."""
-    arb = library().arb
-    return (-(far**2) / (2 * (variance + far / 3))).exp() if far > 0 else arb(1)
+class _Parts:
+    """k independent parts of 0, 1, ... with the odds given."""
+
+    def __init__(self, odds: list[Ball], k: int) -> None:
+        self.k = k
+        self.whole: Ball = sum(odds[1:], odds[0])
+        self.chances = [x / self.whole for x in odds]
+        mean = sum((i * b for i, b in enumerate(self.chances)), 0 * self.whole)
+        around = ((i - mean) ** 2 * b for i, b in enumerate(self.chances))
+        self.mean, self.variance = k * mean, k * sum(around, 0 * self.whole)
+        near = zip(self.chances, self.chances[1:], strict=False)
+        self.spread = k * sum((a * b for a, b in near), 0 * self.whole)
+
+    def chance(self, far: Ball) -> Ball:
+        """A bound of the chance to be ``far`` or more from the mean, on one side."""
+        if not far > 0:
+            return library().arb(1)
+        most = len(self.chances) - 1
+        return (-(far**2) / (2 * (self.variance + most * far / 3))).exp()
+
+
+def _transformed(law: _Parts, m: int, s: float, step: Ball, g: Ball) -> Ball:
+    """Σ_t b(m + t)·w(t), both errors included."""
+    flint = library()
+    arb, acb = flint.arb, flint.acb
+    n = int(_SPAN * math.sqrt(float(law.variance))) | 1
+    sine = math.sqrt(_NATS / 2 / float(law.spread))
+    last = min(n // 2, math.ceil(n / math.pi * math.asin(sine)))
+    turn = 2 * arb.pi() / n
+    roots = powers(acb(turn.cos(), turn.sin()), last + 1)
+    turn *= m % n
+    phases = powers(acb(turn.cos(), -turn.sin()), last + 1)
+    decay = (-arb(s)).exp()
+    faster = decay * (-step).exp()
+    total = arb(0)
+    for j, (root, phase) in enumerate(zip(roots, phases, strict=True)):
+        back = acb(root.real, -root.imag)
+        weight = 1 / (1 - decay * back) - g / (1 - faster * back)
+        one = acb(0)
+        for b in reversed(law.chances):
+            one = one * root + b
+        value = (one**law.k * phase * weight).real
+        total += 2 * value if j else value
+    total /= n
+    if last < n // 2:
+        high = (arb.pi() * (last + 1) / n).sin()
+        cut = (-2 * law.spread * high**2).exp() / (1 - decay)
+        total += arb(0, cut.upper())
+    aliases = (-arb(s) * n / 2).exp() + law.chance(law.mean - (m - n // 2))
+    aliases = (aliases + law.chance(m + n - law.mean)) / (1 - (-arb(s) * n).exp())
+    return total - arb(0).union(aliases)

@@ -1,4 +1,4 @@
-"""Randomised response between two answers, whose law one number gives exactly."""
+"""Randomised response, whose law one number and the count of answers give exactly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dither.privacy.terms.atoms import AtomTerm
-from dither.privacy.terms.base import EPS
+from dither.privacy.terms.base import EPS, Array
 
 __all__ = ["ResponseTerm"]
 
@@ -16,10 +16,10 @@ _LARGE = 300.0
 
 
 class ResponseTerm(AtomTerm):
-    """Losses -epsilon and epsilon with P's odds 1 : e^epsilon, but for a chance of infinite loss.
+    """Losses -epsilon, 0 and epsilon with P's odds 1 : answers - 2 : e^epsilon.
 
-    The number of losses of ``epsilon`` in ``count`` repetitions is binomial, and its chance is a
-    function of ``epsilon``: nothing that is derived here needs the rounded masses.
+    A total of ``count`` such losses is an epsilon times an integer, whose law is a function of
+    ``epsilon``: nothing that is derived here needs the rounded masses.
 
     Parameters
     ----------
@@ -28,30 +28,51 @@ class ResponseTerm(AtomTerm):
     count : int
         Repetitions.
     infinite : float
-        P's mass where Q has none.
+        P's mass where Q has none; the others share the rest.
+    answers : int
+        At least 2.
     """
 
-    def __init__(self, epsilon: float, count: int, infinite: float = 0.0) -> None:
+    def __init__(
+        self, epsilon: float, count: int, infinite: float = 0.0, *, answers: int = 2
+    ) -> None:
         e, low = epsilon, math.exp(-epsilon)
-        mass = (1 - infinite) * np.array([low, 1.0]) / (1 + low)
-        super().__init__(np.array([-e, e]), mass, count, infinite, (-e, 2 * e))
-        self.epsilon = epsilon
+        odds, losses, lattice = [low, 1.0], [-e, e], (-e, 2 * e)
+        if answers > 2:
+            odds, losses, lattice = [low, (answers - 2) * low, 1.0], [-e, 0.0, e], (-e, e)
+        mass = (1 - infinite) * np.array(odds) / (1 + (answers - 1) * low)
+        super().__init__(np.array(losses), mass, count, infinite, lattice)
+        self.epsilon, self.answers = epsilon, answers
+
+    def log_grown(self, c: Array) -> Array:
+        """log E[e^{cL}] of a finite loss, without a difference of near equals.
+
+        E[e^{cL}] - 1 is Pr[L != 0]·2·sinh((c+1)·e/2)·sinh(c·e/2)/cosh(e/2).
+        """
+        e = self.epsilon
+        low = math.exp(-e)
+        some = (1 + low) / (1 + (self.answers - 1) * low)
+        with np.errstate(over="ignore", invalid="ignore"):
+            grown = 2 * np.sinh((c + 1) * e / 2) * np.sinh(c * e / 2) / math.cosh(e / 2)
+            value: Array = np.log1p(some * grown)
+        return value
 
     def moment_ends(self, c: float) -> tuple[float, float]:
-        """log(1 + 2·sinh((c+1)·e/2)·sinh(c·e/2)/cosh(e/2)): no difference of near equals."""
-        e = self.epsilon
-        if (c + 1) * e > _LARGE:
+        """Ends of log E[e^{cL}; L < infinity] of all repetitions."""
+        far = (c + 1) * self.epsilon
+        if far > _LARGE:
             return super().moment_ends(c)
-        grown = 2 * math.sinh((c + 1) * e / 2) * math.sinh(c * e / 2) / math.cosh(e / 2)
-        value = self.count * math.log1p(grown)
+        value = self.count * float(self.log_grown(np.array([c]))[0])
         kept = self.count * math.log1p(-self.infinite)
-        # A sinh errs by its argument's rounding, times the argument where that is large.
-        # What underflows is below 1e-300.
-        slack = EPS * ((32 + 8 * (c + 1) * e) * value + 4 * abs(kept)) + 1e-300 * self.count
+        # A sinh errs by its argument's rounding, times the argument where that is large; what
+        # underflows is below 1e-300.
+        slack = EPS * ((48 + 8 * far) * value + 4 * abs(kept)) + 1e-300 * self.count
         return value + kept - slack, value + kept + slack
 
     def mean(self) -> float:
-        """epsilon·tanh(epsilon/2), each time."""
+        """epsilon·tanh(epsilon/2), each time that the loss is not 0."""
         if self.infinite > 0:
             return math.inf
-        return self.count * self.epsilon * math.tanh(self.epsilon / 2)
+        low = math.exp(-self.epsilon)
+        lost = self.epsilon * -math.expm1(-self.epsilon) / (1 + (self.answers - 1) * low)
+        return self.count * lost
