@@ -324,7 +324,7 @@ def sampled() -> None:
 
 
 def attackers() -> None:
-    """Attackers' rates, single samples and least rhos: widths, and seconds the first time."""
+    """Attackers' rates, single samples, huge counts, least rhos: widths, seconds at first."""
     asked: list[tuple[str, Callable[[], Any]]] = [
         ("laplace(10).poisson(.01) ε at 1e-6", lambda: _laplace().epsilon(1e-6)),
         ("laplace(10).poisson(.01) tpr at .01", lambda: _laplace().tpr(0.01)),
@@ -340,6 +340,12 @@ def attackers() -> None:
         ),
         ("randomized_response(3) rho", lambda: privacy.randomized_response(3.0).zcdp()),
         ("laplace(.1) rho", lambda: privacy.laplace(0.1).zcdp()),
+        ("10¹² pure(1e-6), δ=1e-6", lambda: (10**12 * privacy.pure(1e-6)).epsilon(1e-6)),
+        ("10¹² pure(1e-6), delta(4)", lambda: (10**12 * privacy.pure(1e-6)).delta(4.0)),
+        (
+            "10¹² randomized_response(1e-6, k=5), δ=1e-6",
+            lambda: (10**12 * privacy.randomized_response(1e-6, k=5)).epsilon(1e-6),
+        ),
         ("pure(70) tpr at 0", lambda: privacy.pure(70.0).tpr(0.0)),
         (
             "4 shuffled rounds of 10⁴, ε₀=1, δ=1e-6",
@@ -350,7 +356,7 @@ def attackers() -> None:
             lambda: (privacy.gaussian(1.0) + privacy.laplace(1.0)).poisson(0.1).epsilon(1e-6),
         ),
     ]
-    print("\nattackers, single samples, concentration (first call)")
+    print("\nattackers, single samples, huge counts, concentration (first call)")
     for name, ask in asked:
         started = time.perf_counter()
         bound = ask()

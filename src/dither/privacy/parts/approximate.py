@@ -12,7 +12,7 @@ from dither.errors import ArgumentError
 from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.groups import LARGEST_CHAIN, ApproximateGroup, everything_lost
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
-from dither.privacy.terms import AtomTerm, Term
+from dither.privacy.terms import AtomTerm, ResponseTerm, Term
 
 __all__ = ["Approximate"]
 
@@ -36,11 +36,9 @@ class Approximate(Part):
     def term(self, removal: bool, count: int) -> Term:
         """(1 - delta) of randomised response, and delta at infinity."""
         e = self.epsilon
-        low = math.exp(-e)
-        mass = (1 - self.delta) * np.array([low, 1.0]) / (1 + low)
         if e == 0:
             return AtomTerm(np.zeros(1), np.array([1 - self.delta]), count, self.delta)
-        return AtomTerm(np.array([-e, e]), mass, count, self.delta, (-e, 2 * e))
+        return ResponseTerm(e, count, self.delta)
 
     def grouped(self, size: int) -> Part:
         """The chain of `groups`; of very large groups (m·epsilon, delta·Σ e^{i·epsilon}) alone."""

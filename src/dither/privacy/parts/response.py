@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from dither._format import argument_text
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
-from dither.privacy.terms import AtomTerm, Term
+from dither.privacy.terms import ResponseTerm, Term
 
 __all__ = ["RandomResponse"]
 
@@ -23,14 +20,7 @@ class RandomResponse(Part):
 
     def term(self, removal: bool, count: int) -> Term:
         """Losses ±epsilon, and 0 for the k - 2 answers that neither input favours."""
-        e, k = self.epsilon, self.k
-        low = math.exp(-e)
-        whole = 1 + (k - 1) * low
-        if k == 2:
-            losses, mass = np.array([-e, e]), np.array([low, 1.0]) / whole
-            return AtomTerm(losses, mass, count, 0.0, (-e, 2 * e))
-        mass = np.array([low, (k - 2) * low, 1.0]) / whole
-        return AtomTerm(np.array([-e, 0.0, e]), mass, count, 0.0, (-e, e))
+        return ResponseTerm(self.epsilon, count, answers=self.k)
 
     def group(self, size: int) -> tuple[Part, int]:
         """Each member reports once, so that the group's reports are as many responses."""

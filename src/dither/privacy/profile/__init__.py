@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from dither.privacy.ball.laws import Law
+from dither.privacy.profile.ball_binomial import BinomialProfile
 from dither.privacy.profile.ball_closed import (
     GaussianProfile,
     SampledGaussianProfile,
@@ -36,6 +37,7 @@ from dither.privacy.terms import (
     FixedSizeTerm,
     GaussianTerm,
     LaplaceTerm,
+    ResponseTerm,
     SampledGaussianTerm,
     SampledLineTerm,
     Term,
@@ -138,6 +140,8 @@ def engine(
             return apart
     if len(terms) == 1 and isinstance(terms[0], SampledLineTerm) and terms[0].count == 1:
         return _once(terms[0], epsilon)
+    if len(terms) == 1 and isinstance(terms[0], ResponseTerm) and BinomialProfile.fits(terms[0]):
+        return BinomialProfile(terms[0], log_delta=log_delta, epsilon=epsilon)
     atoms = [t for t in terms if isinstance(t, AtomTerm)]
     if len(atoms) == len(terms):
         lattice = lattice_of(atoms, log_delta=log_delta, epsilon=epsilon)

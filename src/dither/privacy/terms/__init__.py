@@ -10,6 +10,7 @@ from dither.privacy.terms.base import Cells, Term
 from dither.privacy.terms.discrete_gaussian import DiscreteGaussianLaw
 from dither.privacy.terms.gaussian import GaussianTerm, WidenedGaussianTerm
 from dither.privacy.terms.laplace import LaplaceTerm
+from dither.privacy.terms.response import ResponseTerm
 from dither.privacy.terms.sampled import FixedSizeTerm, SampledTerm, mixed_loss
 from dither.privacy.terms.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.terms.sampled_line import SampledLineTerm
@@ -21,6 +22,7 @@ __all__ = [
     "FixedSizeTerm",
     "GaussianTerm",
     "LaplaceTerm",
+    "ResponseTerm",
     "SampledGaussianTerm",
     "SampledLineTerm",
     "SampledTerm",
