@@ -224,9 +224,9 @@ def test_after_an_amendment_old_caps_are_told_to_follow_the_ledger(book: Ledger)
     with pytest.raises(
         LedgerError, match=r"epsilon = 2 in the ledger.*write its caps into"
     ) as told:
-        book.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)))
+        book.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)), PATIENT)
     assert "old caps" not in str(told.value)
-    book.ensure_account("visits", BudgetFilter(Fraction(2), Fraction(0)))
+    book.ensure_account("visits", BudgetFilter(Fraction(2), Fraction(0)), PATIENT)
 
 
 def test_an_amendment_changes_caps_and_forgets_nothing(book: Ledger) -> None:

@@ -310,7 +310,7 @@ def test_dates_in_a_dictionary_may_be_text(tmp_path, first, last):
             "u": {"columns": {"day": {"values": ["2020-02-29", dt.date(2021, 1, 1)]}}},
         },
     }
-    with dither.open(made, sources={"t": frame, "u": frame}) as session:
+    with dither.open(made, sources={"t": frame, "u": frame.clone()}) as session:
         day, seen = (session.tables["t"].column(name) for name in ("day", "seen"))
         assert (day.lower, day.upper) == (dt.date(2020, 1, 1), dt.date(2020, 12, 31))
         assert (seen.lower, seen.upper) == (dt.datetime(2020, 1, 1), dt.datetime(2020, 12, 31))
