@@ -2,7 +2,8 @@
 
 An engine is built for a target (a delta or an epsilon) and answers ``bounds(epsilon)``: a certified
 interval of log(delta) of the finite part of the loss, sound at any epsilon and tight near the
-target. `engine` chooses: closed form, lattice, contour in doubles or in balls, enumeration, grid.
+target. `engine` chooses: closed form, binomial sum, lattice, contour in doubles or in balls,
+enumeration, grid.
 """
 
 from __future__ import annotations
