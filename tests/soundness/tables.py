@@ -71,10 +71,11 @@ def schema_of(
     max_rows: int = 3,
     max_join_rows: int = 2,
     replace_one: bool = False,
+    unit_kind: Kind = Kind.INTEGER,
 ) -> Schema:
     """``visits`` and ``labs`` of units ``u``, ``people`` of rows, ``doctors`` in public."""
     columns = {c.name: c for c in MEASURED}
-    unit = {"u": ColumnFacts("u", Kind.INTEGER)}
+    unit = {"u": ColumnFacts("u", unit_kind)}
     visits = Table(
         "visits",
         unit | columns,
