@@ -244,7 +244,7 @@ def advanced_heterogeneous(losses: Sequence[tuple[float, float]], delta_prime: f
     Examples
     --------
     >>> advanced_heterogeneous([(0.01, 0.0)] * 10_000, 1e-5)
-    5.298521745563...
+    at most 5.298521745563...
     """
     return advanced_of_groups([(e, d, 1) for e, d in _pairs(losses)], delta_prime)
 

@@ -42,7 +42,7 @@ class ShuffledReports:
     --------
     >>> from dither import local
     >>> print(local.GRR(9, epsilon=2).shuffled(20_000))
-    20,000 shuffled reports, between any two values: epsilon = 0.0569... at delta = 1e-06 ...
+    20,000 shuffled reports, between any two values: epsilon = 0.0569... at delta = 1e-6 ...
     """
 
     n: int

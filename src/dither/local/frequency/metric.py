@@ -211,7 +211,7 @@ class GridPrivacy(_Metric):
     --------
     >>> channel = GridPrivacy(5, 8, cell="0.5", epsilon_per_unit=2, unit="km")
     >>> print(channel.guarantee)
-    epsilon = 2 for each km between two values; 8.062 over all of them
+    epsilon = 2 for each km between two values; 8.063 over all of them
     >>> channel.locate([0.2, 3.9], [0.2, 2.4]).tolist()
     [0, 39]
     """

@@ -96,7 +96,7 @@ class MinIDLDP(UnaryChannel):
     epsilon of a value of the row against one of the column
                              epsilon 1 (1 value)  epsilon 3 (2 values)
     epsilon 1 (1 value)                        –                     1
-    epsilon 3 (2 values)                       1                  1.11
+    epsilon 3 (2 values)                       1                  1.12
     """
 
     kind: ClassVar[str] = "min-id-ldp"

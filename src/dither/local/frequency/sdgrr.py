@@ -75,8 +75,8 @@ class SDGRR(GradedResponse):
     >>> print(channel.guarantee)
     delta at epsilon = 0.5, of a value of the row against one of the column
                          high                low
-    high                    0     0.43 (pure: ∞)
-    low     0.43 (pure: 1.29)    0.785 (pure: ∞)
+    high                    0    0.431 (pure: ∞)
+    low     0.431 (pure: 1.3)    0.785 (pure: ∞)
     """
 
     kind: ClassVar[str] = "sdgrr"

@@ -203,8 +203,8 @@ class SDPM(NumericChannel):
     >>> print(channel.guarantee)
     delta at epsilon = 1, of a value of the row against one of the column
                           high                 low
-    high                     0     0.172 (pure: ∞)
-    low     0.467 (pure: 8.08)     0.468 (pure: ∞)
+    high                     0     0.173 (pure: ∞)
+    low     0.468 (pure: 8.08)     0.468 (pure: ∞)
     """
 
     kind: ClassVar[str] = "sdpm"
