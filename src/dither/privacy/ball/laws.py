@@ -26,6 +26,7 @@ Q(v) = Pr[N(0, 1) > v] (phi is monotone there, so each h·phi(h·k) is below an 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from dither.privacy.ball.numbers import Ball, library, powers, tail, within
@@ -35,7 +36,7 @@ from dither.privacy.terms.base import Array
 __all__ = ["GaussianLaw", "Law", "SampledGaussianLaw", "law_of"]
 
 
-class Law:
+class Law(ABC):
     """One term's generating function M(t) = E[e^{tL}], all repetitions included."""
 
     term: Term
@@ -44,13 +45,13 @@ class Law:
         """The law of the swapped pair."""
         return self
 
+    @abstractmethod
     def moment(self, c: float, bits: int) -> Ball:
         """M(c) for real c > 0, relative to about 2**-bits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def line(self, c: float, step: float, count: int, bits: int) -> list[Ball]:
         """M(c + i·step·j) for j < count, each to about 2**-bits of M(c)."""
-        raise NotImplementedError
 
     def work(self, c: float, bits: int) -> float:
         """Nodes of the inner quadrature."""
