@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dither.anonymize import generalize, hierarchy, intervals, measure, mondrian, suppression
+from dither.lab.anonymize import generalize, hierarchy, intervals, measure, mondrian, suppression
 
 QUASI = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass"]
 QUASI += ["occupation"]

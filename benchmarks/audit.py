@@ -11,9 +11,9 @@ import argparse
 import statistics
 import sys
 
-from dither.auditing import Verdict, audit
 from dither.cli.audit_catalogue import CATALOGUE
 from dither.cli.audit_planted import planted_bugs
+from dither.lab.audit import Verdict, audit
 from dither.numeric import SimulatedWords
 
 QUICK = (

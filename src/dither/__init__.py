@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dither.auditing.audit import audit
+    from dither.lab import anonymize as anonymize
+    from dither.lab import attack as attack
+    from dither.lab.audit import audit
     from dither.query.asking import (
         bins,
         count,
@@ -64,7 +66,7 @@ _HOMES = {
         ),
         ("query.asking", None),
     ),
-    "audit": ("auditing", None),
+    "audit": ("lab.audit", None),
     "Certificate": ("query.certificate", None),
     "verify": ("query.certificate", None),
     "draft_policy": ("query.drafting", None),
@@ -75,8 +77,8 @@ _HOMES = {
     "Session": ("query.session", None),
     "open": ("query.session", "open_session"),
     "errors": ("errors", ""),
-    "anonymize": ("anonymize", ""),
-    "attack": ("attack", ""),
+    "anonymize": ("lab.anonymize", ""),
+    "attack": ("lab.attack", ""),
     "local": ("local", ""),
 }
 

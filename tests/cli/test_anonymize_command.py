@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from dither.anonymize import measure
+from dither.lab.anonymize import measure
 
 ZIPS = "02139;0213*;*\n02138;0213*;*\n90210;9021*;*\n90211;9021*;*\n"
 PEOPLE = """age,zip,born,illness

@@ -31,7 +31,7 @@ def _promised(tree: ast.Module) -> list[str] | None:
     return None
 
 
-DOORS = {n: t for n, t in TREES.items() if n.endswith("__init__.py") and n.count("/") <= 1}
+DOORS = {n: t for n, t in TREES.items() if re.fullmatch(r"((lab/)?\w+/)?__init__\.py", n)}
 OFFERED = {name for tree in DOORS.values() for name in _promised(tree) or ()}
 
 

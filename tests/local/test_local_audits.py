@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dither import local
-from dither.auditing import Audit, Verdict, audit
 from dither.cli.audit_local import local_subjects
+from dither.lab.audit import Audit, Verdict, audit
 from dither.numeric import SimulatedWords
 
 CONFIDENCE = 1 - 1e-6

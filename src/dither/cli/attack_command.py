@@ -26,7 +26,7 @@ from dither.cli.options import FILE, Amount
 from dither.cli.waiting import PATIENCE, waiting
 
 if TYPE_CHECKING:
-    from dither.attack import Reconstruction, Release, Statistics, Verdict
+    from dither.lab.attack import Reconstruction, Release, Statistics, Verdict
 
 __all__ = ["attack"]
 
@@ -78,8 +78,8 @@ def census(
     TABLE is a TOML document of attributes, rules and statistics; without one it is the fictional
     census block that ships with dither. Ctrl-C stops a search and keeps what was found.
     """
-    from dither.attack import census as shipped
-    from dither.attack import read_statistics, reconstruct_table
+    from dither.lab.attack import census as shipped
+    from dither.lab.attack import read_statistics, reconstruct_table
 
     check_targets(picture=picture)
     if note and table is not None:
@@ -137,8 +137,8 @@ def _show_found(found: Reconstruction) -> None:
 
 
 def _show_rows(statistics: Statistics, limit: int) -> None:
-    from dither.attack import without_each
     from dither.cli.showing import console, new_table
+    from dither.lab.attack import without_each
 
     shown = new_table()
     shown.add_column("without")
@@ -155,8 +155,8 @@ def _show_rows(statistics: Statistics, limit: int) -> None:
 
 def _show_private(found: Reconstruction, epsilons: tuple[Fraction, ...]) -> None:
     """Release counts and sums of the first solution with discrete Laplace noise, and count."""
-    from dither.attack import blurred, reconstruct_table, remaining, true_answers
     from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.lab.attack import blurred, reconstruct_table, remaining, true_answers
     from dither.noise import discrete_laplace
 
     statistics = found.statistics
@@ -242,8 +242,8 @@ def subset_sums(
     picture: Path | None,
 ) -> None:
     """Ask how many people of a group have a 1, for many groups, and guess everybody's bit."""
-    from dither.attack import plot_verdicts
-    from dither.attack import subset_sums as game
+    from dither.lab.attack import plot_verdicts
+    from dither.lab.attack import subset_sums as game
 
     check_targets(picture=picture)
     if not noises and not epsilons:
@@ -269,8 +269,8 @@ def subset_sums(
 
 
 def _noise(text: str) -> Release:
-    from dither.attack import bounded, corrupted, exact, gaussian, laplace, midpoint, rounded
     from dither.errors import nearest
+    from dither.lab.attack import bounded, corrupted, exact, gaussian, laplace, midpoint, rounded
 
     kind, sign, size = text.partition(":")
     makers: dict[str, Callable[[float], Release]] = {
@@ -295,7 +295,7 @@ def _noise(text: str) -> Release:
 def _private(epsilon: Fraction, queries: int) -> Release:
     """All answers with discrete Laplace noise, each at its share of epsilon."""
     from dither import privacy
-    from dither.attack import private
+    from dither.lab.attack import private
     from dither.noise import discrete_laplace
 
     scale = Fraction(queries) / epsilon

@@ -89,9 +89,9 @@ def _one(
 def _survey(
     epsilons: tuple[Fraction, ...], many: int, repeats: int, seed: int, picture: Path | None
 ) -> None:
-    from dither.attack import differencing as attack
     from dither.cli.attack_survey import SECRET, asked, exact_counts, targets, women
     from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.lab.attack import differencing as attack
 
     with waiting("asking for exact counts"):
         rows = women()
@@ -129,7 +129,7 @@ def _survey(
         "subtracting, from the law of the noise.",
     )
     if picture is not None:
-        from dither.attack import plot_verdicts
+        from dither.lab.attack import plot_verdicts
 
         plot_verdicts(verdicts[1:], picture)
         click.echo(f"picture: {picture}")

@@ -118,7 +118,7 @@ def _covers(asked: tuple[str, ...]) -> dict[str, dict[str, list[Any]]] | None:
         if path.suffix == ".json":
             found[name] = _listed(path)
             continue
-        from dither.anonymize import hierarchy
+        from dither.lab.anonymize import hierarchy
 
         under = found.setdefault(name, {})
         for value, *labels in hierarchy(path).frame.iter_rows():

@@ -18,7 +18,7 @@ from dither.errors import DitherError
 if TYPE_CHECKING:
     import polars as pl
 
-    from dither.attack import Membership
+    from dither.lab.attack import Membership
 
 __all__ = ["membership", "noisy_years", "total_years"]
 
@@ -69,9 +69,9 @@ def membership(
     Exit code 1 if a release loses more than it says, 3 if a release that promises something could
     not be judged.
     """
-    from dither.attack import membership as attack
     from dither.cli.attack_survey import women
     from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.lab.attack import membership as attack
 
     check_targets(picture=picture)
     if not models and not mus:

@@ -27,7 +27,7 @@ from dither.cli.waiting import waiting
 if TYPE_CHECKING:
     import polars as pl
 
-    from dither.attack import Verdict
+    from dither.lab.attack import Verdict
 
 __all__ = ["told"]
 
@@ -84,7 +84,7 @@ def told(seed: int, tell: Tell) -> Page:
 def _masking(rows: pl.DataFrame, seed: int) -> Chapter:
     """Names replaced by pseudonyms; everything else as answered."""
     from dither import attack
-    from dither.anonymize import new_key, pseudonymize
+    from dither.lab.anonymize import new_key, pseudonymize
 
     step = Chapter("Masking: take the names away", "broken", broken=True)
     with waiting("masking"):
@@ -274,8 +274,8 @@ def _statistics(rows: pl.DataFrame, seed: int) -> Chapter:
 def _private(rows: pl.DataFrame, seed: int) -> Chapter:
     """The same attacks on private answers, and what those are still good for."""
     from dither import attack
-    from dither.attack import plot_verdicts
     from dither.cli.attack_membership import noisy_years, total_years
+    from dither.lab.attack import plot_verdicts
     from dither.plots.attack_members import draw_membership
 
     step = Chapter("dither: noise that is accounted for", "bounded", broken=False)

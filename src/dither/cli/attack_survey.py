@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dither import Session
-    from dither.anonymize import Anonymized
-    from dither.attack import Release
+    from dither.lab.anonymize import Anonymized
+    from dither.lab.attack import Release
 
 __all__ = [
     "COVERS",
@@ -89,7 +89,7 @@ def targets(rows: pl.DataFrame, many: int, seed: int = 0) -> tuple[list[str], li
     """Women whom nobody shares all traits with, half with the secret; and the truth of each."""
     import polars as pl
 
-    from dither.attack.worlds import SimulatedWorld
+    from dither.lab.attack.worlds import SimulatedWorld
 
     rng = SimulatedWorld.of(seed)
     alone = rows.filter(pl.struct(TRAITS).is_unique())
@@ -115,7 +115,7 @@ def exact_counts(rows: pl.DataFrame, least: int = 0) -> Callable[[str], float | 
 def private_sums(epsilon: Fraction, queries: int) -> Release:
     """Subset sums with discrete Laplace noise, each at its share of epsilon."""
     from dither import privacy
-    from dither.attack import private
+    from dither.lab.attack import private
     from dither.noise import discrete_laplace
 
     scale = Fraction(queries) / epsilon

@@ -19,8 +19,8 @@ from dither.cli.waiting import waiting
 from dither.errors import nearest
 
 if TYPE_CHECKING:
-    from dither.auditing import Audit
     from dither.cli.audit_planted import Subject
+    from dither.lab.audit import Audit
 
 __all__ = ["audit"]
 
@@ -99,8 +99,8 @@ def audit(
             raise click.UsageError("--d0, --d1, --mu, --plot and --single go with MODULE:FUNCTION")
         _table(_subjects(planted), samples or (_OF_ONE if planted else _OF_ALL), planted, options)
         return
-    from dither.auditing import Verdict
-    from dither.auditing import audit as run
+    from dither.lab.audit import Verdict
+    from dither.lab.audit import audit as run
 
     if d0 is None or d1 is None:
         raise click.UsageError("give both --d0 and --d1, as JSON or as MODULE:NAME")
@@ -147,9 +147,9 @@ def _table(
     options: dict[str, Any],
 ) -> None:
     """Audit one after the other, print them as a table, and leave with the exit code."""
-    from dither.auditing import Verdict
-    from dither.auditing import audit as run
     from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.lab.audit import Verdict
+    from dither.lab.audit import audit as run
 
     table = new_table()
     table.add_column("mechanism", no_wrap=True)

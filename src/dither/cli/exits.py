@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dither.attack import Verdict
+    from dither.lab.attack import Verdict
 
 __all__ = ["INCONCLUSIVE", "VIOLATED", "leave_by"]
 
@@ -17,7 +17,7 @@ VIOLATED, INCONCLUSIVE = 1, 3
 
 def leave_by(verdicts: Iterable[Verdict]) -> None:
     """Leave with 1 where a promise is broken, with 3 where one could not be judged."""
-    from dither.attack import Outcome
+    from dither.lab.attack import Outcome
 
     found = list(verdicts)
     if any(v.outcome is Outcome.VIOLATED for v in found):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dither.anonymize import Anonymized, Measures
+    from dither.lab.anonymize import Anonymized, Measures
 
 __all__ = ["draw_anonymized", "draw_measures"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dither.attack import Reconstruction, Verdict
+    from dither.lab.attack import Reconstruction, Verdict
 
 __all__ = ["draw_by_queries", "draw_reconstruction", "draw_verdicts"]
 

@@ -13,7 +13,7 @@ from dither.plots.canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.attack.membership import Membership
+    from dither.lab.attack.membership import Membership
 
 __all__ = ["draw_membership"]
 

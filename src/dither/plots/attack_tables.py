@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dither.attack.background import Background
-    from dither.attack.classes import Classes
-    from dither.attack.linkage import Linkage
-    from dither.attack.skewness import Skewness
-    from dither.attack.uniqueness import Uniqueness
-    from dither.attack.verdict import Verdict
+    from dither.lab.attack.background import Background
+    from dither.lab.attack.classes import Classes
+    from dither.lab.attack.linkage import Linkage
+    from dither.lab.attack.skewness import Skewness
+    from dither.lab.attack.uniqueness import Uniqueness
+    from dither.lab.attack.verdict import Verdict
 
 __all__ = ["draw_background", "draw_classes", "draw_linkage", "draw_skewness", "draw_uniqueness"]
 

@@ -15,7 +15,7 @@ from dither.plots.canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.auditing import Audit, Claim
+    from dither.lab.audit import Audit, Claim
 
 __all__ = ["draw_audit"]
 

@@ -1,0 +1,8 @@
+"""The lab: what people did before differential privacy, attacks, and audits of claims.
+
+- `dither.lab.anonymize`: masking, k-anonymity and its kin, measured.
+- `dither.lab.attack`: games, attacks and verdicts.
+- `dither.lab.audit`: empirical lower bounds on the epsilon of any mechanism.
+
+Every release is a black box to it.
+"""

@@ -1,0 +1,289 @@
+"""``generalize``: the full-domain generalisation of least loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dither.errors import ArgumentError, nearest
+from dither.lab.anonymize.asking import (
+    Require,
+    allowance,
+    check_k,
+    check_seconds,
+    demanded,
+    hierarchies_of,
+)
+from dither.lab.anonymize.frames import Coded, as_given, encode, read, secret_order
+from dither.lab.anonymize.hierarchy import Fitted
+from dither.lab.anonymize.lattice import Found, Progress, search
+from dither.lab.anonymize.measures import from_classes
+from dither.lab.anonymize.measuring import columns_apart
+from dither.lab.anonymize.pairs import Floats
+from dither.lab.anonymize.recoding import fitted, raised
+from dither.lab.anonymize.result import Anonymized, Covers
+from dither.lab.anonymize.sensitive import Column, chosen_distances
+from dither.lab.anonymize.table import Demand, Node, Rows, Table
+from dither.lab.anonymize.tally import combine, label
+from dither.lab.anonymize.wording import unprotected
+
+__all__ = ["generalize"]
+
+MOST_NODES = 10_000_000
+"""A search keeps a number and two marks for each node: 100 MB."""
+
+
+def generalize(
+    frame: object,
+    quasi: Sequence[str],
+    hierarchies: Mapping[str, object],
+    k: int = 10,
+    suppress: float | Fraction | str = 0.05,
+    *,
+    sensitive: str | Sequence[str] = (),
+    require: Require = (),
+    distance: str | Mapping[str, str] | None = None,
+    order: Mapping[str, Sequence[object]] | None = None,
+    weights: Mapping[str, float] | None = None,
+    limits: Mapping[str, int] | None = None,
+    seconds: float | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Anonymized:
+    """Generalise every value of a column to one level, with the least loss that meets k-anonymity.
+
+    Every combination of levels is considered, and the best is certain: the one of least `loss`
+    among those whose classes all have k rows and meet what is required, after leaving out the rows
+    of classes that do not, at most a share ``suppress`` of all. Columns that are not in ``quasi``
+    are released as they are: drop names and numbers of people first.
+
+    Parameters
+    ----------
+    frame : Polars or pandas DataFrame, or pyarrow Table
+        NULL and NaN are values of their own; where a hierarchy does not list them they stay as they
+        are up to ``*``.
+    quasi : list of str
+        The columns that an attacker may know.
+    hierarchies : mapping of str
+        For each of them a table (`hierarchy`), or `intervals`, `dates`, `prefixes`, `suppression`.
+    k : int
+        The least size of a class, from 1 to the rows of the frame.
+    suppress : number
+        The share of rows that may be left out.
+    sensitive : str or list of str
+        Columns that an attacker wants to know; they are measured, and ``require`` is about them.
+    require : requirement, list of them, or mapping of str to either
+        `l_diversity`, `t_closeness`, `alpha_k`, `delta_disclosure`, `beta_likeness`; for all
+        sensitive columns or for each. Those that compare with the release's own distribution are
+        held against what is left after leaving out; leaving out is repeated until that is stable.
+    distance, order
+        As in `measure`; a `t_closeness` that is required chooses its own.
+    weights : mapping of str to float, optional
+        What a column's loss counts, 1 where not given.
+    limits : mapping of str to int, optional
+        The coarsest level that a column may have.
+    seconds : float, optional
+        After this long the best so far is returned, with ``complete`` false. So does an interrupt
+        from the keyboard.
+    progress : callable, optional
+        Called with a `Progress` a few times a second.
+
+    Returns
+    -------
+    Anonymized
+        Rows are in a secret order. Its ``unprotected`` says in one line what it does not protect.
+
+    Raises
+    ------
+    ArgumentError
+        For unknown columns, an empty frame, k above the number of rows, a hierarchy that does not
+        cover a value, more than 10 million combinations of levels, or where nothing meets what is
+        asked.
+
+    Notes
+    -----
+    Samarati and Sweeney's k-anonymity (1998). Where nothing is required but k and distinct
+    diversity, or nothing may be left out, a failing node condemns all nodes below it; other
+    requirements cost a try for every node whose loss is below the optimum.
+
+    Examples
+    --------
+    >>> from dither.lab.anonymize import intervals
+    >>> people = pl.DataFrame({"age": [31, 34, 38, 52, 55, 57], "ill": list("abacab")})
+    >>> found = generalize(people, ["age"], {"age": intervals([5, 10])}, k=3, sensitive="ill")
+    >>> found.levels["age"], found.frame["age"].unique().sort().to_list()
+    (2, ['[30, 40)', '[50, 60)'])
+    >>> found.measures.k, found.measures.sensitive["ill"].distinct_l
+    (3, 2)
+    """
+    table = read(frame)
+    known, wanted = columns_apart(table, quasi, sensitive)
+    k = check_k(k, table.height)
+    allowed = allowance(suppress, table.height)
+    seconds = check_seconds(seconds)
+    sources = hierarchies_of(hierarchies, table, known, all_of=True)
+    share = _shares(weights, known)
+    demand, columns, chosen = demanded(
+        table, k, wanted, require, chosen_distances(distance, wanted), order, sources
+    )
+    coded = [encode(table[name]) for name in known]
+    whole = [fitted(name, sources[name], one) for name, one in zip(known, coded, strict=True)]
+    trees = tuple(_limited(one, name, limits) for name, one in zip(known, whole, strict=True))
+    _check_nodes(known, trees, limits)
+    base, of = _collapse(coded, demand, table.height)
+    work = Table(trees, base, demand, share, allowed)
+    found = search(work, seconds=seconds, progress=progress)
+    if found.node is None:
+        raise ArgumentError(_nothing_fits(found, demand, allowed, table.height))
+    heights = [one.height for one in whole]
+    return _released(frame, table, known, columns, chosen, work, coded, of, found, heights)
+
+
+def _shares(weights: Mapping[str, float] | None, quasi: Sequence[str]) -> Floats:
+    given = dict(weights or {})
+    for name, weight in given.items():
+        if name not in quasi:
+            raise ArgumentError(f"weights names {name!r}, which is not in quasi")
+        fine = isinstance(weight, int | float) and math.isfinite(weight) and weight >= 0
+        if isinstance(weight, bool) or not fine:
+            raise ArgumentError(f"weights[{name!r}] must be a number of at least 0")
+    found = np.array([float(given.get(name, 1.0)) for name in quasi])
+    if not found.sum() > 0:
+        raise ArgumentError("weights must leave at least one column a weight above 0")
+    scaled: Floats = found / found.sum()
+    return scaled
+
+
+def _limited(fitted: Fitted, name: str, limits: Mapping[str, int] | None) -> Fitted:
+    if limits is None or name not in limits:
+        return fitted
+    limit = limits[name]
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= fitted.height:
+        raise ArgumentError(f"limits[{name!r}] must be from 0 to {fitted.height}")
+    stop = limit + 1
+    return Fitted(fitted.maps[:stop], fitted.labels[:stop], fitted.spread[:stop])
+
+
+def _check_nodes(
+    quasi: Sequence[str], fitted: Sequence[Fitted], limits: Mapping[str, int] | None
+) -> None:
+    for name in limits or {}:
+        if name not in quasi:
+            raise ArgumentError(
+                f"limits names {name!r}, which is not in quasi{nearest(name, quasi)}"
+            )
+    nodes = math.prod(len(one.maps) for one in fitted)
+    if nodes > MOST_NODES:
+        tallest = max(zip(quasi, fitted, strict=True), key=lambda pair: len(pair[1].maps))
+        raise ArgumentError(
+            f"quasi spans {nodes:,} combinations of levels, above {MOST_NODES:,}: name fewer "
+            f"columns, give hierarchies fewer levels ({tallest[0]!r} has {len(tallest[1].maps)}), "
+            "or use dt.anonymize.mondrian, which needs none"
+        )
+
+
+def _collapse(coded: Sequence[Coded], demand: Demand, rows: int) -> tuple[Rows, Any]:
+    """Distinct rows, and which of them each row is."""
+    parts = [(c.codes, c.size) for c in coded] + [(c.codes, c.size) for c in demand.columns]
+    classes = label(*combine(parts, rows))
+    base = Rows(
+        (0,) * len(coded),
+        tuple(c.codes[classes.first] for c in coded),
+        tuple(c.codes[classes.first] for c in demand.columns),
+        classes.weight,
+    )
+    return base, classes.of
+
+
+def _nothing_fits(found: Found, demand: Demand, allowed: int, rows: int) -> str:
+    asked = ", ".join([f"{demand.k}-anonymity", *(str(r) for _, r in demand.requirements)])
+    if not found.complete:
+        return f"seconds ran out before any release with {asked} was found; allow more"
+    return (
+        f"no generalisation gives {asked}: the closest leaves out at least {found.least:,} of "
+        f"{rows:,} rows, and suppress allows {allowed:,}; raise suppress, lower k, or ask for less"
+    )
+
+
+def _released(
+    frame: object,
+    table: pl.DataFrame,
+    quasi: list[str],
+    columns: Sequence[Column],
+    chosen: Mapping[str, str],
+    work: Table,
+    coded: Sequence[Coded],
+    of: Any,
+    found: Found,
+    heights: Sequence[int],
+) -> Anonymized:
+    """The rows kept, generalised, and measured."""
+    assert found.node is not None
+    assert found.verdict is not None
+    node = found.node
+    own, kept = work.classes(node)
+    stay = kept[own.of][of]
+    rows = np.flatnonzero(stay)
+    # In the order of the data row i would be person i.
+    rows = rows[secret_order(len(rows))]
+    new = [
+        raised(table[name], one, level, codes)
+        for name, one, level, codes in zip(quasi, work.fitted, node, coded, strict=True)
+    ]
+    released = table.with_columns(new)[rows]
+    number = np.cumsum(kept) - 1
+    class_of = number[own.of][of][rows]
+    sizes = own.weight[kept]
+    first = np.empty(len(sizes), dtype=np.int64)
+    first[class_of] = np.arange(len(rows))
+    left = [Column(c.name, c.codes[rows], c.size, c.context) for c in columns]
+    requirements = [r for _, r in work.demand.requirements]
+    suppressed = table.height - len(rows)
+    measures = from_classes(
+        quasi,
+        type(own)(first, sizes, class_of),
+        left,
+        chosen,
+        suppressed=suppressed,
+        blind=unprotected(quasi, requirements, False) if requirements else None,
+    )
+    climbed = [level / height for level, height in zip(node, heights, strict=True) if height]
+    return Anonymized(
+        frame=as_given(released, frame),
+        quasi=tuple(quasi),
+        sensitive=tuple(c.name for c in columns),
+        k=work.demand.k,
+        required=tuple(dict.fromkeys(str(r) for r in requirements)),
+        method="lattice",
+        levels=MappingProxyType(dict(zip(quasi, node, strict=True))),
+        heights=MappingProxyType(dict(zip(quasi, heights, strict=True))),
+        suppressed=suppressed,
+        rows=rows,
+        measures=measures,
+        loss=found.verdict.loss,
+        precision=1 - sum(climbed) / len(climbed) if climbed else 1.0,
+        complete=found.complete,
+        tried=found.tried,
+        nodes=found.nodes,
+        meaning=partial(_covers, quasi, coded, work.fitted, node),
+    )
+
+
+def _covers(
+    quasi: Sequence[str], coded: Sequence[Coded], trees: Sequence[Fitted], node: Node
+) -> Covers:
+    """The values under each label of the columns that are generalised."""
+    found = {}
+    for name, one, tree, level in zip(quasi, coded, trees, node, strict=True):
+        if level:
+            under: list[list[Any]] = [[] for _ in range(tree.sizes[level])]
+            for value, place in zip(one.values.to_list(), tree.maps[level].tolist(), strict=True):
+                under[place].append(value)
+            found[name] = dict(zip(tree.labels[level].to_list(), map(tuple, under), strict=True))
+    return found

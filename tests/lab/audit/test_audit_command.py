@@ -1,0 +1,160 @@
+"""The command ``dither audit``: a user's function, all mechanisms, planted bugs, refusals."""
+
+import pytest
+from click.testing import CliRunner
+
+from dither.cli import audit_planted, main
+from dither.cli.audit_catalogue import CATALOGUE
+from dither.lab import audit as auditing
+
+MINE = """
+from dither.numeric import SimulatedWords
+from dither.noise import discrete_laplace
+from fractions import Fraction
+
+WORDS = SimulatedWords(1)
+ROWS = [1, 2, 3]
+
+def count(rows, size):
+    return len(rows) + discrete_laplace(Fraction(1), size, words=WORDS)
+
+def careless(rows):
+    return len(rows) + int(discrete_laplace(Fraction(1, 3), 1, words=WORDS)[0])
+
+def broken(rows):
+    raise KeyError("Ann")
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run ``dither audit`` in a folder that holds the user's module."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "audited_by_test.py").write_text(MINE)
+    return lambda *arguments: CliRunner().invoke(main, ["audit", *arguments])
+
+
+def test_own_function(run, tmp_path):
+    """A true claim leaves with 0 and a false one with 1; data are JSON or a name."""
+    right = run(
+        "audited_by_test:count", "--d0", "[1, 2]", "--d1", "audited_by_test:ROWS",
+        "--samples", "5000", "--confidence", "0.999999", "--plot", "audit.png",
+    )  # fmt: skip
+    assert right.exit_code == 0, right.output
+    assert "NOT REFUTED: claimed ε = 1" in right.output
+    assert (tmp_path / "audit.png").stat().st_size > 5_000
+    wrong = run(
+        "audited_by_test.py:careless", "--d0", "[]", "--d1", "[1]", "--samples", "2000",
+    )  # fmt: skip
+    assert wrong.exit_code == 1
+    assert "VIOLATED" in wrong.output
+
+
+def test_planted_bugs_in_a_table(run, monkeypatch):
+    """Every planted bug is a line, all are caught, and that is a success."""
+    bugs = audit_planted.planted_bugs
+    words = audit_planted.SimulatedWords(3)
+    monkeypatch.setattr(audit_planted, "planted_bugs", lambda: bugs(words))
+    result = run("--planted", "--samples", "30000")
+    assert result.exit_code == 0, result.output
+    assert "9 of 9 violated" in result.output
+    assert "violated, reuse" in result.output
+    missed = run("--planted", "--samples", "250")
+    assert missed.exit_code == 1
+
+
+def test_every_mechanism(run):
+    """A short audit of all: none is accused. At this confidence it errs once in 150,000 runs."""
+    result = run("--all", "--samples", "600", "--confidence", "0.9999999")
+    # A key near the threshold is shown once in 190 calls: among so few, perhaps never.
+    idle = [line for line in result.output.splitlines() if " inconclusive " in line]
+    assert all(line.startswith("key threshold") or line.startswith("confidence") for line in idle)
+    assert result.exit_code == (3 if idle else 0), result.output
+    assert f"0 of {len(CATALOGUE)} violated" in result.output
+    assert "quantile tree" in result.output
+    assert "Not refuted is not verified" in result.output
+
+
+def test_a_violation_among_all_is_told(run, monkeypatch):
+    """One mechanism that breaks its claim makes the exit code 1."""
+    from dither.cli import audit_catalogue
+
+    bug = audit_planted.planted_bugs(audit_planted.SimulatedWords(4))[0]
+    monkeypatch.setattr(audit_catalogue, "CATALOGUE", [lambda: bug])
+    result = run("--all", "--samples", "5000")
+    assert result.exit_code == 1
+    assert "1 of 1 violated" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "one of them"),
+        (("--all", "--planted"), "one of them"),
+        (("--all", "--d0", "1"), "go with MODULE:FUNCTION"),
+        (("--all", "--samples", "0"), "is not in the range x>=1"),
+        (("--all", "--time-limit", "-1"), "is not in the range x>=0"),
+        (("audited_by_test:count",), "give both --d0 and --d1"),
+        (("audited_by_test:cuont", "--d0", "1", "--d1", "2"), "did you mean 'count'"),
+        (("audited_by_test:ROWS", "--d0", "1", "--d1", "2"), "is not a function"),
+        (("nowhere:count", "--d0", "1", "--d1", "2"), "no module nowhere"),
+        (("count", "--d0", "1", "--d1", "2"), "must be MODULE:NAME"),
+        (("audited_by_test:count", "--d0", "[1", "--d1", "2"), "--d0 must be JSON"),
+        (("audited_by_test:count", "--d0", "1", "--d1", "2", "--epsilon", "-1"), "at least 0"),
+    ],
+)
+def test_wrong_lines(run, arguments, words):
+    """A wrong line says what is wrong and leaves with 2."""
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_refusals_hold_no_data(run):
+    """Too few samples is a refusal; a mechanism that always fails says its type alone."""
+    few = run("audited_by_test:count", "--d0", "[]", "--d1", "[1]", "--samples", "100")
+    assert few.exit_code == 1
+    assert "too few" in few.output
+    failed = run("audited_by_test:broken", "--d0", "[]", "--d1", "[1]", "--samples", "1000")
+    assert failed.exit_code == 3
+    assert "INCONCLUSIVE" in failed.output
+    assert "KeyError" in failed.output
+    assert "Ann" not in failed.output
+
+
+def test_equal_data_are_not_green(run):
+    """One dataset twice leaves with a code of its own, alone and among all."""
+    same = run("audited_by_test:count", "--d0", "[1, 2, 3]", "--d1", "audited_by_test:ROWS")
+    assert same.exit_code == 3
+    assert "d0 and d1 are the same" in same.output
+
+
+def test_a_catalogue_that_fails_is_not_green(run, monkeypatch):
+    """A mechanism of which every call fails is counted, and the exit code is not 0."""
+    from dither.cli import audit_catalogue
+
+    def broken(data):
+        raise RuntimeError
+
+    subject = audit_planted.Subject("broken", broken, 0, 1, audit_planted.Fraction(1))
+    monkeypatch.setattr(audit_catalogue, "CATALOGUE", [lambda: subject])
+    result = run("--all", "--samples", "1000")
+    assert result.exit_code == 3
+    assert "1 inconclusive" in result.output
+
+
+def test_stopping_keeps_the_table(run, monkeypatch):
+    """Ctrl-C prints what was found, and leaves with 1."""
+    audit = auditing.audit
+    turns = iter(range(9))
+
+    def twice(*arguments, **options):
+        if next(turns) == 2:
+            raise KeyboardInterrupt
+        return audit(*arguments, **options)
+
+    monkeypatch.setattr(auditing, "audit", twice)
+    result = run("--all", "--samples", "500", "--confidence", "0.9999999")
+    assert result.exit_code == 1
+    assert "0 of 2 violated" in result.output
+    assert "Stopped early" in result.output

@@ -1,0 +1,132 @@
+"""One-run audits: the theorem against the best mechanism there is, and its use."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.special import comb
+from scipy.stats import binom
+
+from dither.errors import ArgumentError
+from dither.lab.audit import audit_one_run, chance_of_guesses, guess_by_score
+
+
+def best_chance(m, r, v, epsilon, delta):
+    """The largest Pr[v or more of r guesses right] that any (epsilon, delta)-DP mechanism gives.
+
+    A linear program over w_k, the probability of each vector of guesses of which k are right, for
+    mechanisms averaged over flips and permutations (which changes neither side), and over the
+    positive parts of both comparisons with a neighbour.
+    """
+    factor, n = math.exp(epsilon), r + 1
+    k = np.arange(n)
+    rows = np.zeros((2 * r + 1, n + 2 * r))
+    for i in range(1, n):
+        rows[i - 1, [i, i - 1, n + i - 1]] = 1, -factor, -1
+        rows[r + i - 1, [i - 1, i, n + r + i - 1]] = 1, -factor, -1
+    each = np.concatenate([comb(r - 1, np.arange(r)), comb(r - 1, np.arange(r))])
+    rows[-1, n:] = r / m * each
+    goal = np.concatenate([np.where(k >= v, -comb(r, k), 0), np.zeros(2 * r)])
+    whole = np.concatenate([comb(r, k), np.zeros(2 * r)])[None]
+    limits = np.zeros(2 * r + 1)
+    limits[-1] = delta
+    found = linprog(goal, A_ub=rows, b_ub=limits, A_eq=whole, b_eq=[1], method="highs")
+    assert found.status == 0
+    return -found.fun
+
+
+@pytest.mark.parametrize(
+    ("m", "r", "v"),
+    [(1, 1, 1), (3, 3, 3), (3, 3, 1), (6, 6, 5), (12, 8, 7), (12, 12, 6), (20, 9, 8)],
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-4, 5e-3])
+def test_theorem_is_the_best_mechanism(m, r, v, epsilon, delta):
+    """No mechanism does better than the theorem allows, and one does as well."""
+    bound, best = chance_of_guesses(m, r, v, epsilon, delta), best_chance(m, r, v, epsilon, delta)
+    assert best <= bound + 1e-7
+    if bound < 1:
+        assert best == pytest.approx(bound, rel=2e-5, abs=1e-6)
+
+
+def test_without_delta_it_is_binomial():
+    """For delta = 0 the bound is the tail of the binomial law, abstaining or not."""
+    for v in (0, 3, 7, 10):
+        expected = binom.sf(v - 1, 10, 1 / (1 + math.exp(-0.7)))
+        assert chance_of_guesses(50, 10, v, 0.7) == pytest.approx(expected, rel=1e-9)
+
+
+def test_many_guesses_do_not_underflow():
+    """Where all terms are too small for doubles, delta's part is still there, m·delta/v or more."""
+    assert chance_of_guesses(5000, 4000, 4000, 0.0, 1e-6) >= 5000 * 1e-6 / 4000
+    assert chance_of_guesses(5000, 4000, 4000, 0.0, 1e-6) < 1e-5
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_randomised_response_is_bounded_and_met(delta):
+    """Coins reported at epsilon = 2: the exact probability of a too high bound is below 1 %.
+
+    Summed over all counts of right guesses, so this does not vary; and the typical count certifies
+    most of epsilon.
+    """
+    m, epsilon = 400, 2.0
+    right = 1 / (1 + math.exp(-epsilon))
+    coins = np.arange(m) % 2 == 0
+    failed = 0.0
+    for v in range(330, m + 1, 1):
+        guesses = np.where(np.arange(m) < v, 1, -1) * np.where(coins, 1, -1)
+        if audit_one_run(coins, guesses, epsilon, delta).lower > epsilon:
+            failed = float(binom.sf(v - 1, m, right))
+            break
+    assert 0 < failed <= 0.01
+    typical = np.where(np.arange(m) < round(m * right), 1, -1) * np.where(coins, 1, -1)
+    assert 1.5 < audit_one_run(coins, typical, 1.0, delta).lower < 2.0
+
+
+def test_abstaining_helps():
+    """The sure half of the guesses certifies more than all of them."""
+    rng = np.random.default_rng(3)
+    coins = rng.random(4000) < 0.5
+    scores = np.where(coins, 1.0, -1.0) + 1.2 * rng.normal(size=4000)
+    every = audit_one_run(coins, guess_by_score(scores, 2000, 2000), epsilon=1.0)
+    sure = audit_one_run(coins, guess_by_score(scores, 300, 300), epsilon=1.0)
+    assert sure.lower > every.lower > 1.0
+    assert sure.verdict == "violated"
+    assert "in one run" in sure.summary()
+    assert sure.guesses == 600
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c, g: audit_one_run(c.astype(int), g), "array of bool"),
+        (lambda c, g: audit_one_run(c, g[:-1]), "for each canary"),
+        (lambda c, g: audit_one_run(c, 2 * g), "1, -1 or 0"),
+        (lambda c, g: audit_one_run(c, g, epsilon=-1), "epsilon must be"),
+        (lambda c, g: audit_one_run(c, g, confidence=1), "confidence"),
+        (lambda c, g: audit_one_run(c, g * (np.arange(40) < 9), 2.0), "at least 37 are needed"),
+        (lambda c, g: guess_by_score(np.ones(3), 2, 2), "at most all canaries"),
+        (lambda c, g: guess_by_score([math.nan], 1, 0), "flat array of numbers"),
+    ],
+)
+def test_refusals(call, words):
+    """What cannot be judged is refused, with what would do."""
+    coins = np.arange(40) % 2 == 0
+    with pytest.raises(ArgumentError, match=words):
+        call(coins, np.where(coins, 1, -1))
+
+
+@pytest.mark.parametrize(
+    "asked", [(1, 2, 2, 1.0), (9, 2, 3, 1.0), (9, 2, -1, 1.0), (9, 2, 1, -1.0), (9, 2, 1, 1.0, 1.5)]
+)
+def test_impossible_counts_have_no_chance(asked: tuple[float, ...]) -> None:
+    """More right than guessed, more guessed than planted, or no budget: refused, not told as 0."""
+    with pytest.raises(ArgumentError):
+        chance_of_guesses(*asked)  # type: ignore[arg-type]
+
+
+def test_coins_that_are_not_fair_are_refused():
+    """Canaries that are all in would make every guess of "in" right, whatever the mechanism."""
+    with pytest.raises(ArgumentError, match="fair coins"):
+        audit_one_run(np.ones(200, dtype=bool), np.ones(200, dtype=int))

@@ -1,0 +1,69 @@
+"""The stated number of samples has the stated power, computed."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dither.errors import ArgumentError
+from dither.lab.audit import samples_needed
+from dither.lab.audit.audit import CERTIFYING
+from dither.lab.audit.bounds import epsilon_of, lower_bound, upper_bound
+from dither.lab.audit.events import EVENTS
+
+
+def power_of(samples, epsilon, true_epsilon, delta, mass):
+    """The probability that the worst event, found, refutes the claim: summed over both counts."""
+    n = samples - round((1 - CERTIFYING) * samples)
+    level = 0.01 / (2 * EVENTS)
+    rate = (mass - delta) * math.exp(-true_epsilon)
+    most = np.arange(int(binom.ppf(2e-3, n, rate)), int(binom.ppf(1 - 2e-3, n, rate)) + 1)
+    total, least = 0.0, n
+    for b in most[::-1]:
+        q = upper_bound(int(b), n, level)
+        low, high = 0, n  # the fewest hits that refute with this many false ones
+        while high - low > 1:
+            middle = (low + high) // 2
+            if epsilon_of(lower_bound(middle, n, level), q, delta) > epsilon:
+                high = middle
+            else:
+                low = middle
+        least = high
+        total += binom.pmf(b, n, rate) * binom.sf(least - 1, n, mass)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "true_epsilon", "delta", "mass"),
+    [(1, 2, 0.0, 0.5), (0.1, 0.6, 0.0, 0.5), (1, 3, 0.01, 0.1)],
+)
+def test_power_is_as_stated(epsilon, true_epsilon, delta, mass):
+    """At least 90 %; with two thirds of the samples, less."""
+    n = samples_needed(epsilon, true_epsilon, delta=delta, mass=mass)
+    assert power_of(n, epsilon, true_epsilon, delta, mass) >= 0.9
+    assert power_of(2 * n // 3, epsilon, true_epsilon, delta, mass) < 0.9
+
+
+def test_more_is_needed_for_less_excess():
+    """Small excess, rare events and high power cost samples."""
+    base = samples_needed(1, 2)
+    assert samples_needed(1, 1.5) > base
+    assert samples_needed(1, 2, mass=0.05) > base
+    assert samples_needed(1, 2, power=0.99) > base
+    assert samples_needed(1, 2, confidence=0.9999) > base
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"epsilon": 2, "true_epsilon": 1}, "above epsilon"),
+        ({"epsilon": 1, "true_epsilon": 2, "power": 1}, "power"),
+        ({"epsilon": 1, "true_epsilon": 2, "delta": 0.1, "mass": 0.05}, "mass"),
+        ({"epsilon": 1, "true_epsilon": 1 + 1e-9}, "too many samples"),
+    ],
+)
+def test_refusals(arguments, words):
+    """What cannot be reached is refused."""
+    with pytest.raises(ArgumentError, match=words):
+        samples_needed(**arguments)
