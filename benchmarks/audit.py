@@ -12,7 +12,7 @@ import statistics
 import sys
 
 from dither.cli.audit_catalogue import CATALOGUE
-from dither.cli.audit_planted import planted_bugs
+from dither.examples.planted import planted_bugs
 from dither.lab.audit import Verdict, audit
 from dither.numeric import SimulatedWords
 

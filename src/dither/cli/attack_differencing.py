@@ -89,8 +89,8 @@ def _one(
 def _survey(
     epsilons: tuple[Fraction, ...], many: int, repeats: int, seed: int, picture: Path | None
 ) -> None:
-    from dither.cli.attack_survey import SECRET, asked, exact_counts, targets, women
     from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.examples.survey import SECRET, asked, exact_counts, targets, women
     from dither.lab.attack import differencing as attack
 
     with waiting("asking for exact counts"):

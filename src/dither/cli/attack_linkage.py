@@ -169,8 +169,8 @@ def _typed(rows: pl.DataFrame, column: str, text: str) -> Any:
 
 def _survey(seed: int, picture: Path | None) -> None:
     from dither import attack
-    from dither.cli.attack_survey import COVERS, QUASI, TRAITS, anonymous, boxes, women
     from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.examples.survey import COVERS, QUASI, TRAITS, anonymous, boxes, women
 
     with waiting("attacking the survey"):
         rows = women()

@@ -69,8 +69,8 @@ def membership(
     Exit code 1 if a release loses more than it says, 3 if a release that promises something could
     not be judged.
     """
-    from dither.cli.attack_survey import women
     from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.examples.survey import women
     from dither.lab.attack import membership as attack
 
     check_targets(picture=picture)

@@ -35,7 +35,7 @@ def tour(out: Path, force: bool, seed: int) -> None:
 
     Writes one HTML page, which needs no network. Takes about two minutes.
     """
-    from dither.cli.attack_story import told
+    from dither.examples.tour import told
 
     if out.suffix not in (".html", ".htm"):
         raise click.UsageError("--out must end in .html")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dither import privacy
 from dither.cli.audit_local import local_subjects
-from dither.cli.audit_planted import Subject
+from dither.examples.planted import Subject
 from dither.mechanisms import (
     BinaryTree,
     DiscreteGaussian,

@@ -19,7 +19,7 @@ from dither.cli.waiting import waiting
 from dither.errors import nearest
 
 if TYPE_CHECKING:
-    from dither.cli.audit_planted import Subject
+    from dither.examples.planted import Subject
     from dither.lab.audit import Audit
 
 __all__ = ["audit"]
@@ -132,7 +132,7 @@ def audit(
 
 def _subjects(planted: bool) -> list[Callable[[], Subject]]:
     if planted:
-        from dither.cli.audit_planted import planted_bugs
+        from dither.examples.planted import planted_bugs
 
         return [lambda bug=bug: bug for bug in planted_bugs()]  # type: ignore[misc]
     from dither.cli.audit_catalogue import CATALOGUE

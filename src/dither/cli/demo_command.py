@@ -31,6 +31,6 @@ def demo(folder: Path) -> None:
     Writes the data, a policy, answers, pictures, a certificate and a ledger. Takes some seconds
     and needs no network.
     """
-    from dither.cli.demo import run
+    from dither.examples.demo import run
 
     run(folder)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import dither as dt
-from dither.cli.audit_planted import planted_bugs
 from dither.errors import ArgumentError
+from dither.examples.planted import planted_bugs
 from dither.lab.audit import Verdict, audit
 from dither.noise import below, bernoulli, discrete_gaussian, discrete_laplace
 from dither.numeric import SimulatedWords

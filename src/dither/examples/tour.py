@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dither._format import loss_text
-from dither.cli.attack_page import Attempt, Chapter, Page
-from dither.cli.attack_survey import (
+from dither.cli.waiting import waiting
+from dither.examples.page import Attempt, Chapter, Page
+from dither.examples.survey import (
     COVERS,
     QUASI,
     SECRET,
@@ -22,7 +23,6 @@ from dither.cli.attack_survey import (
     targets,
     women,
 )
-from dither.cli.waiting import waiting
 
 if TYPE_CHECKING:
     import polars as pl

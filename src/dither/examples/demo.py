@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither._format import half_width, interval, loss_text
-from dither.cli.demo_attack import Attack, attack, best_odds
-from dither.cli.demo_data import RATINGS, at, clear, fill, survey
 from dither.cli.ledger_command import show
 from dither.cli.showing import console, new_table
 from dither.cli.waiting import waiting
 from dither.errors import BudgetError, DitherError
+from dither.examples.demo_attack import Attack, attack, best_odds
+from dither.examples.demo_data import RATINGS, at, clear, fill, survey
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._format import loss_text
-from dither.cli.demo_data import survey
+from dither.examples.demo_data import survey
 
 if TYPE_CHECKING:
     import polars as pl

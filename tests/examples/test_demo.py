@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 
 import dither as dt
 from dither.cli import main
-from dither.cli.demo_attack import attack, best_odds
-from dither.cli.demo_data import FACTS, MARK, fill, survey
 from dither.errors import DitherError
+from dither.examples.demo_attack import attack, best_odds
+from dither.examples.demo_data import FACTS, MARK, fill, survey
 
 
 @pytest.fixture(scope="module")
