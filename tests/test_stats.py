@@ -1,0 +1,147 @@
+"""Tails and intervals against scipy, their coverage computed; searches against their definition."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, binom, binomtest, norm, t
+
+from dither import _stats as stats
+
+COUNTS = [(0, 10), (1, 10), (10, 10), (3, 50_000), (49_998, 50_000), (25_000, 50_000), (77, 10**6)]
+
+
+@pytest.mark.parametrize(("hits", "n"), COUNTS)
+@pytest.mark.parametrize("level", [0.05, 1e-3, 1e-9])
+def test_bounds_are_scipys(hits, n, level):
+    """Both bounds are the quantiles of the beta law, up to the slack, which is outwards."""
+    low = beta.ppf(level, hits, n - hits + 1) if hits else 0.0
+    high = beta.isf(level, hits + 1, n - hits) if hits < n else 1.0
+    assert stats.lower_bound(hits, n, level) <= low * (1 + 1e-12)
+    assert stats.lower_bound(hits, n, level) == pytest.approx(low, rel=1e-5)
+    assert stats.upper_bound(hits, n, level) >= high * (1 - 1e-12)
+    assert stats.upper_bound(hits, n, level) == pytest.approx(high, rel=1e-5)
+    both = stats.lower_bound(hits, n, level), stats.upper_bound(hits, n, level)
+    assert stats.clopper_pearson(hits, n, 1 - 2 * level) == pytest.approx(both, rel=1e-6)
+
+
+@given(n=st.integers(1, 3000), share=st.floats(0, 1), p=st.floats(1e-6, 1 - 1e-6))
+@settings(deadline=None)
+def test_tails_are_scipys(n, share, p):
+    """Tails agree with scipy's, wherever the count lies."""
+    k = round(share * n)
+    assert stats.binomial_tail(n, k, p) == pytest.approx(
+        binom.sf(k - 1, n, p), rel=1e-7, abs=1e-290
+    )
+
+
+@pytest.mark.parametrize("n", [10**6, 10**8, 10**9])
+@pytest.mark.parametrize("p", [0.5, 0.1, 1e-6])
+def test_tails_keep_their_digits(n, p):
+    """Six deviations out, tails of many trials are scipy's to nine digits."""
+    k = round(n * p + 6 * math.sqrt(n * p * (1 - p)))
+    assert stats.binomial_tail(n, k, p) == pytest.approx(binom.sf(k - 1, n, p), rel=1e-9)
+    low = round(n * p - 6 * math.sqrt(n * p * (1 - p)))
+    if low > 0:
+        found = 1 - stats.binomial_tail(n, low, p)
+        assert found == pytest.approx(binom.cdf(low - 1, n, p), abs=1e-15)
+
+
+@pytest.mark.parametrize("n", [1, 7, 60])
+@pytest.mark.parametrize("p", [0.0, 0.01, 0.3, 0.5, 0.97, 1.0])
+def test_coverage_is_computed(n, p):
+    """The probability that a bound fails, summed over all counts, is at most its level."""
+    level = 0.01
+    law = binom.pmf(np.arange(n + 1), n, p)
+    too_high = sum(w for k, w in enumerate(law) if stats.lower_bound(k, n, level) > p)
+    too_low = sum(w for k, w in enumerate(law) if stats.upper_bound(k, n, level) < p)
+    assert too_high <= level
+    assert too_low <= level
+
+
+def test_quantiles_are_scipys():
+    """Normal and Student, also where a confidence leaves very little outside."""
+    for confidence in (0.5, 0.95, 0.999, 1 - 1e-12):
+        assert stats.two_sided(confidence) == pytest.approx(
+            norm.isf((1 - confidence) / 2), rel=1e-9
+        )
+        for freedom in (1, 2, 3, 10, 99) if confidence < 0.9999 else ():
+            reach = t.isf((1 - confidence) / 2, freedom)
+            assert stats.student_reach(freedom, confidence) == pytest.approx(reach, rel=1e-9)
+    assert stats.normal_quantile(0.3) == pytest.approx(norm.ppf(0.3))
+
+
+def test_wilson_is_scipys_and_hoeffding_bounds_tails():
+    """Wilson's interval as published; Hoeffding's tail never below a binomial's."""
+    low, high = binomtest(30, 100).proportion_ci(0.95, method="wilson")
+    rate, z = np.array([0.3]), stats.two_sided(0.95)
+    assert stats.wilson(rate, 100, -z)[0] == pytest.approx(low)
+    assert stats.wilson(rate, 100, z)[0] == pytest.approx(high)
+    for hits in range(11):
+        tail = stats.binomial_tail(10, hits, 0.4)
+        assert stats.hoeffding_tail(hits / 10, 0.4, 10) >= tail * (1 - 1e-9)
+
+
+@given(st.floats(-1e6, 1e6), st.booleans())
+@settings(deadline=None)
+def test_doubles_are_bisected_to_neighbours(turn, closed):
+    """Both ends keep their side, and no double lies between them."""
+
+    def turned(x):
+        return x >= turn if closed else x > turn
+
+    low, high = stats.bisect(turned, -2e6, 2e6, steps=3000)
+    assert turned(high)
+    assert not turned(low)
+    assert high == math.nextafter(low, math.inf)
+
+
+def test_bisections_stop_where_they_are_told():
+    """After so many halvings or at a width; Fractions stay exact; arrays side by side."""
+    low, high = stats.bisect(lambda x: 3 * x >= 1, Fraction(0), Fraction(1), steps=50)
+    assert high - low == Fraction(1, 2**50)
+    assert low < Fraction(1, 3) <= high
+    low, high = stats.bisect(lambda x: 3 * x >= 1, 0.0, 1.0, 0.01)
+    assert 0.005 < high - low <= 0.01
+    roots = np.array([2.0, 3.0, 5.0])
+    low, high = stats.bisect_arrays(lambda x: x**2 >= roots, np.zeros(3), np.full(3, 9.0))
+    assert (low**2 <= roots).all()
+    assert high == pytest.approx(np.sqrt(roots), rel=1e-15)
+
+
+@given(st.integers(-50, 10**9), st.integers(-50, 50), st.integers(1, 1000))
+def test_the_least_integer_is_the_least(turn, least, step):
+    """From any start and stride; where a limit lies below, there is none."""
+    right = max(turn, least)
+    assert stats.least_integer(lambda n: n >= turn, least, step=step) == right
+    assert stats.least_integer(lambda n: n >= turn, least, step=step, most=right) == right
+    if right > least:
+        assert stats.least_integer(lambda n: n >= turn, least, step=step, most=right - 1) is None
+
+
+@given(st.fractions(Fraction(1, 10**6), 10**6))
+@settings(deadline=None)
+def test_decimals_have_three_digits_and_are_next_to_the_turn(turn):
+    """The least at or above and the greatest at or below are neighbours of the turning point."""
+    low, high = Fraction(1, 10**6), Fraction(10**6)
+    up = stats.least_decimal(lambda x: x >= turn, low, high)
+    down = stats.greatest_decimal(lambda x: x <= turn, low, high)
+    assert down <= turn <= up
+    for found in (up, down):
+        exponent = math.floor(math.log10(found) + 1e-12) - 2
+        assert (found / Fraction(10) ** exponent).denominator == 1
+    assert up == down or up - down <= Fraction(11, 1000) * turn
+
+
+def test_decimals_of_what_never_turns():
+    """None where nothing in the range will do; an end where all of it does."""
+    low, high = Fraction(1, 10), Fraction(10)
+    assert stats.least_decimal(lambda x: False, low, high) is None
+    assert stats.greatest_decimal(lambda x: False, low, high) is None
+    assert stats.least_decimal(lambda x: True, low, high) == low
+    assert stats.greatest_decimal(lambda x: True, low, high) == high
+    narrow = Fraction(10001, 10000), Fraction(10002, 10000)
+    assert stats.least_decimal(lambda x: True, *narrow) is None
