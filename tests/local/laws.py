@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from dither.local import Aggregate, Channel, channel_from_dict
-from dither.local.chances import exp_bounds
-from dither.local.finite import FiniteChannel
-from dither.local.frequency.unary import UnaryChannel
+from dither.local._coins import exp_bounds
+from dither.local._frequency.unary import UnaryChannel
+from dither.local._oracles import FiniteChannel
 from dither.numeric import SimulatedWords
 
 DRAWS = 1_000_000

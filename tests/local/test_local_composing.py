@@ -13,11 +13,11 @@ import pytest
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local.channel import Channel
-from dither.local.domain import Domain
-from dither.local.finite import worst_pair
-from dither.local.guarantee import Guarantee
-from dither.local.structures.parts import Maker
+from dither.local._channel import Channel
+from dither.local._domain import Domain
+from dither.local._guarantee import Guarantee
+from dither.local._oracles import worst_pair
+from dither.local._structures.parts import Maker
 
 STRUCTURES: dict[str, Callable[[Maker], local.Structure]] = {
     "attributes, sampled": lambda make: local.Attributes({"age": 10}, epsilon=1, channel=make),

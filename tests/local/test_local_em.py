@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local.means import formulas
-from dither.local.means.bins import Dense
-from dither.local.means.solve import Part, solve
+from dither.local._numbers import formulas
+from dither.local._numbers.bins import Dense
+from dither.local._numbers.solvers import Part, solve
 
 INTERVAL = local.Interval(-1, 1, steps=128)
 BELL = np.round(20_000 * np.exp(-((INTERVAL.points - 0.3) ** 2) / 0.08)).astype(int)

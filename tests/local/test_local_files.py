@@ -10,7 +10,7 @@ import pytest
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local.channel import Channel
+from dither.local._channel import Channel
 from dither.local.wire import Carrier, pack, unpack
 from local.test_local_hostile import CATALOGUE, KINDS, file_of
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.local import GRR, SDGRR, URR, Aggregate, FiniteChannel, simulate
-from dither.local.finite import hockey_stick
+from dither.local._oracles import hockey_stick
 from local import laws
 
 CHANNELS = [

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local.guessing import bit_guesses
-from dither.local.means.numeric import NumericChannel
+from dither.local._guessing import bit_guesses
+from dither.local._numbers.numeric import NumericChannel
 
 PRIOR = np.array([0.35, 0.25, 0.2, 0.1, 0.05, 0.05])
 

@@ -10,9 +10,8 @@ import pytest
 
 from dither.errors import ArgumentError
 from dither.local import Aggregate, Hadamard
-from dither.local.chances import exp_bounds
-from dither.local.frequency.hadamard import best_blocks
-from dither.local.transform import hadamard, parity
+from dither.local._coins import exp_bounds
+from dither.local._frequency.hadamard import best_blocks, hadamard, parity
 from dither.numeric import SimulatedWords
 from local.laws import check_estimator, check_pure, check_rows, check_sampler, check_wire
 

@@ -10,10 +10,10 @@ import pytest
 
 from dither.errors import ArgumentError
 from dither.local import BLH, FLH, OLH, simulate_attack
-from dither.local.chances import exp_bounds
-from dither.local.frequency.local_hash import best_buckets, bucket_table, support_counts
-from dither.local.hashing import bucket, words_of
-from dither.local.support import SupportChannel
+from dither.local._coins import exp_bounds
+from dither.local._frequency.local_hash import best_buckets, bucket_table, support_counts
+from dither.local._hashing import bucket, words_of
+from dither.local._oracles import PureChannel
 from dither.numeric import SimulatedWords
 from local.laws import (
     check_estimator,
@@ -166,7 +166,7 @@ def test_flh_estimates() -> None:
         counts = sum(rng.multinomial(int(n * f[x]), rows[x].ravel()) for x in range(k))
         table = np.asarray(counts).reshape(seeds, 4)
         supports = table[np.arange(seeds)[:, None], b].sum(axis=0)
-        errors.append(SupportChannel.decode(channel, supports, n) - f)
+        errors.append(PureChannel.decode(channel, supports, n) - f)
         if run == 0:
             np.testing.assert_allclose(errors[0], channel.decode(table.ravel(), n) - f)
     stated = channel.noise_variance(f) / n + channel.collision_error(f) ** 2

@@ -12,7 +12,7 @@ import pytest
 
 from dither.errors import ArgumentError
 from dither.local import OUE, SHE, THE
-from dither.local.frequency.histogram import best_threshold
+from dither.local._frequency.histogram import best_threshold
 from local.laws import (
     check_bit_pure,
     check_bit_rows,

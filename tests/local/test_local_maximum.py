@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from dither import local
-from dither.local.means.maximum import gap_of, maximum
+from dither.local._numbers.solvers import gap_of, maximum
 
 
 def classes(k: int, epsilon: Any) -> local.Personalised:
@@ -140,5 +140,5 @@ def test_rounds_where_a_stop_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> No
     assert near.gap is None
     assert near.log_likelihood == pytest.approx(top.log_likelihood, abs=1e-9)
     assert top.log_likelihood >= near.log_likelihood - 1e-12
-    monkeypatch.setattr("dither.local.means.em.LARGEST", 11)
+    monkeypatch.setattr("dither.local._numbers.em.LARGEST", 11)
     assert channel.pooled(aggregate).gap is None

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from dither import local
-from dither.local.means.limits import coin_limits, least_error
-from dither.local.means.numeric import NumericChannel
+from dither.local._numbers.limits import coin_limits, least_error
+from dither.local._numbers.numeric import NumericChannel
 
 UNIT = local.Interval(0, 1, steps=4)
 LEVEL = 0.95

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local.chances import ONE, exp_bounds
-from dither.local.means import formulas
-from dither.local.means.numeric import NumericChannel
-from dither.local.means.window import WindowLaw, toss
+from dither.local._coins import ONE, exp_bounds
+from dither.local._numbers import formulas
+from dither.local._numbers.numeric import NumericChannel
+from dither.local._numbers.window import WindowLaw, toss
 from dither.numeric import SimulatedWords
 from local.laws import check_pure, check_rows, check_sampler, check_wire, chi_square_passes
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.local import GridPrivacy, TruncatedGeometric, em, simulate
-from dither.local.chances import exp_bounds
-from dither.local.frequency.metric import _plane
+from dither.local._coins import exp_bounds
+from dither.local._frequency.metric import _plane
 from dither.numeric import sqrt_lower
 from local.laws import check_estimator, check_rows, check_sampler, check_wire
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from dither.errors import ArgumentError
 from dither.local import OUE, MinIDLDP, channel_from_dict
-from dither.local.chances import exp_bounds
+from dither.local._coins import exp_bounds
 from local.laws import (
     check_bit_rows,
     check_bit_sampler,

@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 
 from dither.errors import ArgumentError
 from dither.local import GRR, OUE, SDGRR, Personal, PersonalAggregate, simulate
-from dither.local.frequency.nonnegative import nonnegative
+from dither.local._postprocess import nonnegative
 
 SHARES = np.array([0.4, 0.3, 0.2, 0.1])
 

@@ -10,9 +10,9 @@ import pytest
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local.chances import exp_bounds
-from dither.local.finite import hockey_stick, log_ratio, worst_pair
-from dither.local.means import formulas
+from dither.local._coins import exp_bounds
+from dither.local._numbers import formulas
+from dither.local._oracles import hockey_stick, log_ratio, worst_pair
 from dither.numeric import SimulatedWords
 from local.laws import check_rows, check_sampler, check_wire
 

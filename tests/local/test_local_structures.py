@@ -14,12 +14,11 @@ import pytest
 
 from dither.errors import ArgumentError
 from dither.local import GRR
-from dither.local.structures.attributes import Attributes
-from dither.local.structures.fake_data import FakeData
-from dither.local.structures.item_sets import ItemSets, sampled_slots
-from dither.local.structures.key_value import KeyValue
-from dither.local.structures.marginals import Marginals
-from dither.local.structures.parts import PartCounts, Structure
+from dither.local._structures.attributes import Attributes
+from dither.local._structures.fake_data import FakeData
+from dither.local._structures.item_sets import ItemSets, KeyValue, sampled_slots
+from dither.local._structures.marginals import Marginals
+from dither.local._structures.parts import PartCounts, Structure
 from dither.numeric import SimulatedWords
 
 DOMAINS = {"smokes": ["no", "yes"], "region": 4, "sex": ["f", "m"]}

@@ -11,8 +11,8 @@ import pytest
 
 from dither.errors import ArgumentError
 from dither.local import SubsetSelection, simulate_attack
-from dither.local.chances import exp_bounds
-from dither.local.frequency.subset import best_size
+from dither.local._coins import exp_bounds
+from dither.local._frequency.subset import best_size
 from dither.numeric import SimulatedWords
 from local.laws import check_wire, chi_square_passes, realised
 

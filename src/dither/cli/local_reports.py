@@ -79,7 +79,7 @@ def aggregate(channel: Path, files: tuple[Path, ...], out: Path) -> None:
 def estimate(counts: Path, postprocess: str, confidence: float, out: Path | None) -> None:
     """Estimate from the COUNTS: the shares of the values, or the mean of numbers."""
     from dither.local import Aggregate
-    from dither.local.means.numeric import NumericChannel
+    from dither.local._numbers.numeric import NumericChannel
 
     counted = Aggregate.from_dict(_json(counts))
     found: Any = (
@@ -145,7 +145,7 @@ def _lines(source: str) -> list[str]:
 
 def _typed(channel: Channel, lines: list[str]) -> list[Any]:
     """Lines as the domain has its values: texts, whole numbers, true and false; or numbers."""
-    from dither.local.means.numeric import NumericChannel
+    from dither.local._numbers.numeric import NumericChannel
 
     if isinstance(channel, NumericChannel):
         return lines

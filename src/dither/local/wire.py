@@ -36,15 +36,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.local.aggregate import Aggregate
-from dither.local.arguments import checked_channel
-from dither.local.channel import PART_BYTES, Channel, canonical, channel_from_dict
-from dither.local.finite import FiniteChannel
-from dither.local.frequency.histogram import SHE
-from dither.local.frequency.local_hash import OLH
-from dither.local.frequency.personal import Personal, PersonalAggregate
-from dither.local.means.personalised import Personalised
-from dither.local.structures.parts import PartCounts, Structure, structure_from_dict
+from dither.local._aggregate import Aggregate
+from dither.local._arguments import checked_channel
+from dither.local._channel import PART_BYTES, Channel, canonical, channel_from_dict
+from dither.local._frequency.histogram import SHE
+from dither.local._frequency.local_hash import OLH
+from dither.local._numbers.personalised import Personalised
+from dither.local._oracles import FiniteChannel
+from dither.local._personal import Personal, PersonalAggregate
+from dither.local._structures.parts import PartCounts, Structure, structure_from_dict
 
 __all__ = ["ReportFile", "aggregate_file", "pack", "read_reports", "unpack", "write_reports"]
 

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.local.chances import exp_bounds
-from dither.local.finite import FiniteChannel
-from dither.local.frequency.sdgrr import SDGRR
-from dither.local.frequency.urr import URR
-from dither.local.means.em import em
-from dither.local.means.formulas import paper_tolerance, sdpm_truth
-from dither.local.means.interval import Interval
-from dither.local.means.sdpm import SDPM
+from dither.local._coins import exp_bounds
+from dither.local._frequency.graded import SDGRR, URR
+from dither.local._numbers.em import em
+from dither.local._numbers.formulas import paper_tolerance, sdpm_truth
+from dither.local._numbers.interval import Interval
+from dither.local._numbers.sdpm import SDPM
+from dither.local._oracles import FiniteChannel
+from dither.local._planning import simulate
 from dither.local.reproduce.figures import Panel, PaperFigure
 from dither.local.reproduce.frequencies import histogram_of, variance_printed
-from dither.local.simulate import simulate
 from dither.numeric import SimulatedWords
 
 __all__ = [

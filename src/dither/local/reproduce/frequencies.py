@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from dither.local.finite import FiniteChannel
-from dither.local.frequency.grr import GRR
-from dither.local.frequency.sdgrr import SDGRR
-from dither.local.frequency.urr import URR
-from dither.local.means.personalised import Personalised
+from dither.local._frequency.graded import SDGRR, URR
+from dither.local._frequency.grr import GRR
+from dither.local._numbers.personalised import Personalised
+from dither.local._oracles import FiniteChannel
+from dither.local._planning import simulate
 from dither.local.reproduce.figures import (
     EPSILONS,
     Curve,
@@ -27,7 +27,6 @@ from dither.local.reproduce.figures import (
     simulated,
     told_runs,
 )
-from dither.local.simulate import simulate
 
 __all__ = [
     "HIGH",

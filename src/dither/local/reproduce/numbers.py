@@ -20,21 +20,21 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.local.means.duchi import Duchi
-from dither.local.means.em import em
-from dither.local.means.formulas import (
+from dither.local._numbers.duchi import Duchi
+from dither.local._numbers.em import em
+from dither.local._numbers.formulas import (
     midpoint_error,
     paper_tolerance,
     pm_variance,
     sdpm_low_variance,
     sdpm_low_variance_printed,
 )
-from dither.local.means.interval import Interval
-from dither.local.means.mean import mean
-from dither.local.means.personalised import Personalised
-from dither.local.means.piecewise import PM
-from dither.local.means.sdpm import SDPM
-from dither.local.means.square_wave import SW
+from dither.local._numbers.interval import Interval
+from dither.local._numbers.mean import mean
+from dither.local._numbers.personalised import Personalised
+from dither.local._numbers.sdpm import SDPM
+from dither.local._numbers.window import PM, SW
+from dither.local._planning import simulate
 from dither.local.reproduce.figures import (
     EPSILONS,
     Curve,
@@ -45,7 +45,6 @@ from dither.local.reproduce.figures import (
     told_runs,
 )
 from dither.local.reproduce.frequencies import shared_out
-from dither.local.simulate import simulate
 
 __all__ = ["COLUMNS", "mean_figures", "read_survey", "scaled", "variance_figure"]
 

@@ -1,0 +1,212 @@
+"""Counts of reports: integers that add up, wherever and in whatever order they were counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local._channel import Channel, channel_from_dict
+
+if TYPE_CHECKING:
+    from dither.local._numbers.mean import MeanEstimate
+    from dither.local._results import Distribution, Estimate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate:
+    """What a server keeps of the reports of one channel.
+
+    Parameters
+    ----------
+    channel : Channel
+    counts : array of int64, shape (channel.features,)
+        How often each feature was reported.
+    n : int
+        Reports counted.
+    rejected : int
+        Reports dropped because the channel could not have produced them.
+
+    Raises
+    ------
+    ArgumentError
+        The counts cannot be those of n reports of the channel.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> channel = local.GRR(3, epsilon=1)
+    >>> a, b = channel.aggregate([0, 1, 1]), channel.aggregate([2, 7])
+    >>> (a + b).counts.tolist(), (a + b).n, (a + b).rejected
+    ([1, 2, 1], 4, 1)
+    """
+
+    channel: Channel
+    counts: npt.NDArray[np.int64]
+    n: int
+    rejected: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.channel, Channel):
+            raise ArgumentError("channel must be a Channel, such as GRR")
+        try:
+            given = np.asarray(self.counts)
+        except (ValueError, OverflowError):  # rows of several lengths
+            raise ArgumentError("counts must be a row of whole numbers") from None
+        if given.dtype.kind not in "iu" or not all(map(_whole, (self.n, self.rejected))):
+            raise ArgumentError("counts, n and rejected must be whole numbers")
+        counts = given.astype(np.int64)
+        if counts.shape != (self.channel.features,):
+            raise ArgumentError(
+                f"counts must be one-dimensional, of length {self.channel.features}"
+            )
+        if (counts.size and int(counts.min()) < 0) or self.n < 0 or self.rejected < 0:
+            raise ArgumentError("counts, n and rejected must be at least 0")
+        if not self.channel.possible(counts, int(self.n)):
+            raise ArgumentError("counts must be such as n reports of the channel can have")
+        counts.setflags(write=False)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "n", int(self.n))
+        object.__setattr__(self, "rejected", int(self.rejected))
+
+    def __add__(self, other: Aggregate) -> Aggregate:
+        """Merge two aggregates of the same channel; order and grouping make no difference."""
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        if not self._of_channel(other.channel):
+            raise ArgumentError(
+                "aggregates must be of the same channel to be added: "
+                f"{self.channel.kind} {self.channel.hash[:8]} and "
+                f"{other.channel.kind} {other.channel.hash[:8]} differ"
+            )
+        return Aggregate(
+            self.channel,
+            self.counts + other.counts,
+            self.n + other.n,
+            self.rejected + other.rejected,
+        )
+
+    def _of_channel(self, channel: Channel) -> bool:
+        """Whether these counts are of this channel, by its hash where it is another object."""
+        return self.channel is channel or self.channel.hash == channel.hash
+
+    def __radd__(self, other: object) -> Aggregate:
+        """Let ``sum`` begin from its 0."""
+        if isinstance(other, int) and other == 0:
+            return self
+        return NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        return (
+            self._of_channel(other.channel)
+            and (self.n, self.rejected) == (other.n, other.rejected)
+            and bool(np.array_equal(self.counts, other.counts))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def estimate(self, postprocess: str = "none", *, confidence: float = 0.95) -> Estimate:
+        """Estimate the shares of the domain's values.
+
+        Parameters
+        ----------
+        postprocess : str
+            none (unbiased), clip, norm_sub, base_cut, project, increasing or decreasing.
+        confidence : float
+            Of the intervals, strictly between 0 and 1.
+
+        Raises
+        ------
+        ArgumentError
+            There are no reports, or an argument is out of range.
+        """
+        from dither.local._results import estimate
+
+        return estimate(self, postprocess, confidence)
+
+    def mean(self, *, confidence: float = 0.95) -> MeanEstimate:
+        """Estimate the mean of numbers; see `dither.local.mean`."""
+        from dither.local._numbers.mean import mean
+
+        return mean(self, confidence=confidence)
+
+    def distribution(self, **options: Any) -> Distribution:
+        """Estimate the distribution by expectation maximisation; see `dither.local.em`."""
+        from dither.local._numbers.em import em
+
+        return em(self, **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The aggregate with its channel and the channel's hash, in a form that JSON holds."""
+        return {
+            "channel": self.channel.to_dict(),
+            "hash": self.channel.hash,
+            "counts": self.counts.tolist(),
+            "n": self.n,
+            "rejected": self.rejected,
+        }
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Aggregate:
+        """The aggregate that `to_dict` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            A part is missing, or the hash is not the channel's.
+        """
+        if not isinstance(found, Mapping):
+            raise ArgumentError("the aggregate must be a dictionary, as to_dict writes it")
+        try:
+            channel = channel_from_dict(found["channel"])
+            hashed, counts = found["hash"], np.array(found["counts"])
+            n, rejected = found["n"], found["rejected"]
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+            if isinstance(error, ArgumentError):
+                raise
+            raise ArgumentError(
+                "the aggregate is truncated or was not written by to_dict"
+            ) from None
+        if hashed != channel.hash:
+            raise ArgumentError("the aggregate's hash is not that of its channel")
+        return cls(channel, counts, n, rejected)
+
+    def to_arrow(self) -> Any:
+        """The counts as an Arrow table (feature, count), with the rest in its metadata."""
+        import pyarrow as pa
+
+        about = {k: v for k, v in self.to_dict().items() if k != "counts"}
+        table = pa.table({"feature": np.arange(self.counts.size), "count": self.counts})
+        return table.replace_schema_metadata({"dither.local": json.dumps(about)})
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Aggregate:
+        """The aggregate that `to_arrow` wrote; the table's rows may come in any order.
+
+        Raises
+        ------
+        ArgumentError
+            The metadata is missing, a feature is missing or twice, or the hash does not match.
+        """
+        try:
+            found = json.loads((table.schema.metadata or {})[b"dither.local"])
+            features, counts = table["feature"].to_numpy(), table["count"].to_numpy()
+        except (KeyError, ValueError, AttributeError, TypeError, RecursionError):
+            raise ArgumentError("table must be one that Aggregate.to_arrow wrote") from None
+        if not isinstance(found, dict):
+            raise ArgumentError("table must be one that Aggregate.to_arrow wrote")
+        order = np.argsort(features, kind="stable")
+        if not np.array_equal(features[order], np.arange(features.size)):
+            raise ArgumentError("table must hold each feature once")
+        return cls.from_dict({**found, "counts": counts[order].tolist()})
+
+
+def _whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)

@@ -1,0 +1,456 @@
+"""The interface that every channel has: a coin on the device, counts on the server.
+
+::
+
+    values --privatize--> reports --aggregate--> counts --estimate--> shares and their errors
+    (device, secret)      (sent)                 (server, mergeable)
+
+A channel is a public, frozen value. It is written as a dictionary that JSON holds (`to_dict`), and
+its `hash` is that of this dictionary, so two parties that have the same hash have the same channel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError, nearest
+from dither.local._arguments import checked_flag, checked_number
+from dither.local._domain import Domain, Value, column
+from dither.local._guarantee import Guarantee
+from dither.numeric import Words, positive, secure_words
+
+if TYPE_CHECKING:
+    from dither.local._aggregate import Aggregate
+    from dither.local._attack import Attack
+    from dither.local._shuffling import ShuffledReports
+
+
+DomainLike = int | Domain | list[Any] | tuple[Any, ...] | range | set[Any] | frozenset[Any]
+Codes = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
+Shares = npt.NDArray[np.float64]
+Tally = tuple[Counts, int, int]
+"""Counts of the features, reports counted, reports that no channel could have produced."""
+
+_KINDS: dict[str, type[Channel]] = {}
+PART_BYTES = 2
+"""On the wire, of the number of a part or choice before its report."""
+
+_MAX_EPSILON = 40
+_MIN_EPSILON = Fraction(1, 1 << 32)
+_MAX_CELLS = 1 << 26
+
+
+class Channel(ABC):
+    """A local randomiser with its estimator, bound to one exact law.
+
+    A subclass is a frozen value. It states what it is (`settings`), how one code is randomised
+    (`draw`), how reports are counted (`tally`), and how counts are read (`decode`,
+    `noise_covariance`, `noise_variance`).
+    """
+
+    kind: ClassVar[str]
+    """Name on the wire; its meaning never changes. A changed law is a new kind or version."""
+    version: ClassVar[int] = 1
+    unbiased: ClassVar[bool] = True
+
+    domain: Domain
+    epsilon: Fraction
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
+
+    # What it is
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this channel, in a form that JSON holds."""
+        return {"domain": self.domain.to_dict(), "epsilon": str(self.epsilon)}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Channel:
+        """The channel that `settings` describes."""
+        arguments = dict(settings)
+        arguments["domain"] = Domain.from_dict(arguments["domain"])
+        return cls(**arguments)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The channel as a dictionary that JSON holds; `channel_from_dict` reads it."""
+        return {"channel": self.kind, "version": self.version, **self.settings()}
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What one report promises, computed from the exact law."""
+
+    # On the device
+
+    def privatize(self, values: Any) -> Any:
+        """Randomise on the device, with the operating system's randomness.
+
+        Parameters
+        ----------
+        values : one value of the domain, or a column of them, shape (n,)
+
+        Returns
+        -------
+        The report of one value, or the reports of a column: an integer or row a person.
+
+        Raises
+        ------
+        ArgumentError
+            A value is missing or outside the domain. The message shows no value.
+        """
+        if _scalar(values):
+            return _one(self.draw(self.domain.encode([values]), secure_words()))
+        return self.draw(self.domain.encode(values), secure_words())
+
+    @abstractmethod
+    def draw(self, codes: Codes, words: Words) -> npt.NDArray[Any]:
+        """Reports of codes that are known to be valid, by the given source of randomness."""
+
+    @property
+    def report_bytes(self) -> int:
+        """The size of one report on the wire.
+
+        Raises
+        ------
+        ArgumentError
+            Reports of this channel have no fixed size.
+        """
+        raise ArgumentError(f"reports of channel {self.kind!r} have no fixed size")
+
+    # On the server
+
+    def aggregate(self, reports: Any, *, strict: bool = False) -> Aggregate:
+        """Count reports.
+
+        Parameters
+        ----------
+        reports : a column of reports, as `privatize` gives them
+        strict : bool
+            Refuse all of them if one is not a report of this channel, instead of dropping it.
+
+        Returns
+        -------
+        Aggregate
+            It adds to others of the same channel, and says how many reports were dropped.
+
+        Raises
+        ------
+        ArgumentError
+            With `strict`: some report could not have come from this channel.
+        """
+        from dither.local._aggregate import Aggregate
+
+        if isinstance(reports, str | bytes) or not hasattr(reports, "__iter__"):
+            raise ArgumentError("reports must be a column; give one report as a list of one")
+        checked_flag(strict, "strict")
+        counts, good, bad = self.tally(reports)
+        if strict and bad:
+            raise ArgumentError(
+                f"reports must come from this channel: {bad} of {good + bad} could not have; "
+                "drop strict=True to count the others"
+            )
+        return Aggregate(self, counts, good, bad)
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """The length of the counts."""
+
+    @abstractmethod
+    def tally(self, reports: Any) -> Tally:
+        """Counts of the features in reports, how many were counted, how many dropped."""
+
+    @property
+    def largest_step(self) -> Shares:
+        """How far one report can move n times each estimated share, shape (k,); 0 if not told.
+
+        A share whose n·(standard error) is a few times this is a sum of many small parts, and its
+        normal interval is valid; see `Estimate.trusted`.
+        """
+        return np.zeros(len(self.domain))
+
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Whether n reports can have these counts, which are at least 0; a cheap check.
+
+        A channel that leaves it out takes any counts, and gives shares beyond all reason from
+        those that a hostile server makes up.
+        """
+        return True
+
+    @abstractmethod
+    def decode(self, counts: Counts, n: int) -> Shares:
+        """Estimated shares of the domain's values, shape (k,), from counts of n reports."""
+
+    @abstractmethod
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """n times the covariance of the estimates given the users' values, shape (k, k)."""
+
+    def noise_variance(self, frequencies: Shares) -> Shares:
+        """The diagonal of `noise_covariance`, shape (k,)."""
+        return np.diag(self.noise_covariance(frequencies)).copy()
+
+    def variance_from(self, counts: Counts, n: int, plausible: Shares) -> Shares:
+        """`noise_variance` at plausible shares, or from the counts where these tell more.
+
+        Many noisy shares, moved to be at least 0, are plausible one by one and not in their sums;
+        a channel whose variance rests on sums reads these from the counts themselves.
+        """
+        return self.noise_variance(plausible)
+
+    def variance(self, frequencies: Any, n: int, *, population: bool = False) -> Shares:
+        """The variance of each value's estimated share.
+
+        Parameters
+        ----------
+        frequencies : array of float, shape (k,)
+            True shares, non-negative, summing to 1 (within 1e-6).
+        n : int
+            Reports, at least 1.
+        population : bool
+            Add the chance by which the n users were sampled from a population with these shares;
+            without, the users' values are given and only the protocol's own noise counts.
+
+        Returns
+        -------
+        array of float, shape (k,)
+        """
+        f = checked_shares(frequencies, len(self.domain))
+        people = checked_number(n, "n")
+        variance = self.noise_variance(f) + (f * (1 - f) if population else 0.0)
+        return np.asarray(variance / people)
+
+    # What a report gives away
+
+    def attack(
+        self, prior: Any = None, *, high: Iterable[Value] | None = None, bins: int | None = None
+    ) -> Attack:
+        """Success of the Bayesian adversary who sees one report, in closed form.
+
+        Parameters
+        ----------
+        prior : array of float, shape (k,), optional
+            What the adversary knows of the population's shares. Without, the guess is the value
+            that makes the report likeliest, and `success` is told for uniform shares.
+        high : collection of values, optional
+            Also tell success by class, and how well a report shows that a value is one of these;
+            a graded channel's own high values by default.
+        bins : int, optional
+            Of channels for numbers: the guess is one of so many even bins of the interval's
+            points, instead of a point.
+
+        Raises
+        ------
+        ArgumentError
+            The prior is no distribution, or the reports have too many forms for a closed form
+            (`simulate_attack` plays the game instead).
+        """
+        from dither.local._attack import attack
+
+        return attack(self, prior, high=high, bins=bins)
+
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """Pr[report | value] up to a factor of each report's own, shape (n, k)."""
+        raise ArgumentError(f"channel {self.kind!r} states no likelihoods")
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """Success of the best guess on the holders of each value, shape (k,), in closed form."""
+        raise ArgumentError(
+            f"a {self.kind} report has too many forms for a closed form; use simulate_attack"
+        )
+
+    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+        """Laws that decide which of two classes, of h and k - h values alike, a report is of.
+
+        Under a value of the first class, and of the second; None where no closed form is known.
+        """
+        return None
+
+    @property
+    def blanket(self) -> tuple[int, int] | None:
+        """For a randomised response: its answers, and how many of these everybody gives.
+
+        These hide one value among others once the reports are shuffled; None for other channels.
+        """
+        return None
+
+    def shuffled(self, n: int) -> ShuffledReports:
+        """The central guarantee of n reports whose order is forgotten.
+
+        Parameters
+        ----------
+        n : int
+            Reports, at least 1.
+
+        Raises
+        ------
+        ArgumentError
+            n is below 1, or no two values are amplified.
+        """
+        from dither.local._shuffling import shuffled
+
+        return shuffled(self, n)
+
+    # For planning
+
+    def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
+        """Counts as reports of these many holders of each code would give; see `simulate`."""
+        from dither.numeric import SimulatedWords
+
+        words = SimulatedWords(int(rng.integers(1 << 62)))
+        counts = np.zeros(self.features, dtype=np.int64)
+        codes = np.repeat(np.arange(len(self.domain)), histogram)
+        for start in range(0, codes.size, 1 << 20):
+            counts += self.tally(self.draw(codes[start : start + (1 << 20)], words))[0]
+        return counts
+
+
+def canonical(found: dict[str, Any]) -> bytes:
+    """The canonical JSON of a description: sorted keys, no spaces, ASCII only."""
+    return json.dumps(
+        found, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode()
+
+
+def channel_from_dict(found: dict[str, Any]) -> Channel:
+    """The channel that `Channel.to_dict` wrote.
+
+    Parameters
+    ----------
+    found : dict
+        What `to_dict` gave, or JSON of it; `dither.local.wire` tells the fields.
+
+    Returns
+    -------
+    Channel
+        Equal to the one that was written, with the same hash.
+
+    Raises
+    ------
+    ArgumentError
+        The kind is unknown, the version is newer, or a setting is missing or out of range.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> channel = local.GRR(["no", "yes"], epsilon="0.5")
+    >>> local.channel_from_dict(channel.to_dict()) == channel
+    True
+    """
+    if not isinstance(found, Mapping):
+        raise ArgumentError("a channel must be described by a dictionary, as to_dict writes it")
+    settings = dict(found)
+    kind, version = settings.pop("channel", None), settings.pop("version", None)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ArgumentError(f"unknown channel {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
+    made = _KINDS[kind]
+    if version != made.version:
+        raise ArgumentError(
+            f"channel {kind!r} must be of version {made.version}, which this dither knows"
+        )
+    try:
+        return made.from_settings(settings)
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as e:
+        if isinstance(e, ArgumentError):
+            raise
+        raise ArgumentError(f"the settings of channel {kind!r} are incomplete or unknown") from None
+
+
+def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
+    """Read an epsilon exactly: from 2**-32 to 40."""
+    found = positive(epsilon, name)
+    if found < _MIN_EPSILON:
+        raise ArgumentError(
+            f"{name} must be at least 2**-32: below it the coins of the largest domains cannot be "
+            "told from fair ones, and nothing can be estimated from any number of people"
+        )
+    if found > _MAX_EPSILON:
+        raise ArgumentError(
+            f"{name} must be at most {_MAX_EPSILON}: beyond it nothing is protected"
+        )
+    return found
+
+
+def checked_shares(frequencies: Any, k: int, name: str = "frequencies") -> Shares:
+    """Read a distribution over k values: finite, non-negative, summing to 1 within 1e-6."""
+    try:
+        f = np.asarray(frequencies, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name} must be numbers, one for each of the {k} values") from None
+    if f.shape != (k,):
+        raise ArgumentError(f"{name} must have one share for each of the {k} values")
+    if not np.all(np.isfinite(f)) or f.min() < 0 or abs(f.sum() - 1) > 1e-6:
+        raise ArgumentError(f"{name} must be at least 0 and sum to 1")
+    return f
+
+
+def sums_to(counts: Counts, total: int) -> bool:
+    """Whether counts that are at least 0 add up to a number, however large they are."""
+    if int(counts.max(initial=0)) > total:
+        return False
+    # Sixty-four bits hold the sum of so many numbers of at most 2**62 / their number.
+    if total < (1 << 62) // max(1, counts.size):
+        return int(counts.sum()) == total
+    return sum(counts.ravel().tolist()) == total
+
+
+def checked_cells(k: int, m: int) -> None:
+    """Refuse a matrix of k values and m reports that would fill the memory."""
+    if k * m > _MAX_CELLS:
+        raise ArgumentError(f"the matrix would have {k:,} × {m:,} cells; use a smaller domain")
+
+
+def checked_pairs(k: int) -> None:
+    """Refuse a covariance of so many values that its matrix would fill the memory."""
+    if k * k > _MAX_CELLS:
+        raise ArgumentError("the covariance of so many values is too large; use the variance")
+
+
+def codes_within(reports: Any, m: int) -> tuple[Codes, int]:
+    """The reports that are whole numbers from 0 to m - 1, and how many are not.
+
+    Parameters
+    ----------
+    reports : a column of anything
+    """
+    given = column(reports)
+    if given.dtype.kind == "b":
+        return np.zeros(0, dtype=np.int64), given.size
+    if given.dtype.kind not in "iuf":
+        given = np.fromiter((_whole(v, m) for v in given.tolist()), np.int64, given.size)
+    good = (given >= 0) & (given < m)
+    if given.dtype.kind == "f":
+        good &= given == np.floor(given)
+    bad = int(given.size - np.count_nonzero(good))
+    kept = given if bad == 0 else given[good]
+    return kept.astype(np.int64, copy=False), bad
+
+
+def _whole(value: Any, m: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return -1
+    return int(value) if 0 <= value < m else -1
+
+
+def _scalar(values: Any) -> bool:
+    return isinstance(values, str | int | float | bool | np.generic) or values is None
+
+
+def _one(reports: npt.NDArray[Any]) -> Any:
+    return reports[0].item() if reports.ndim == 1 else reports[0]

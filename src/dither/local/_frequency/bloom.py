@@ -1,0 +1,460 @@
+"""RAPPOR over an open list of texts: Bloom filters, cohorts, and a regression on candidates.
+
+Law. A person is in one of C public cohorts, at random. In cohort c the value sets the bits
+h_c1(value), ..., h_cH(value) of m, and both layers of noise go over the m bits (see
+`rappor`). The i-th hash of cohort c, i = 0, ..., H-1, is ``hash64`` of the
+value's bytes by the seed 2**32·seed + c·H + i, its high half mapped to m bits by `bucket` (see
+`hashing`). A report is two bytes of the cohort, the low one first, and packed bits.
+
+Guarantee, between two values of one person, whether on any list or not: their bits differ in at
+most 2H places, so one report is `once`-local DP and any number of reports of an unchanging value
+are epsilon-local DP, with the same caveats as basic RAPPOR. The cohort is independent of the value.
+
+Estimate. Let s_cj be the share of ones among the reports of cohort c, y_cj = (s_cj - p*)/(q* - p*)
+and d = 1 - (1 - 1/m)**H how full a filter is on average. Then E[y_c] = sum over v of f_v·X_cv, and
+
+    y - d = sum over candidates v of f_v·(X_v - d) + (what unlisted values add, 0 on average)
+
+is solved by least squares: unbiased where every value is a candidate; unlisted values add noise,
+not bias, on average over hashes. The covariance counts coins and cohorts. `BloomRAPPOR.find` says
+which candidates are there: by tests on this regression, or, where there are more candidates than
+the bits can tell apart, by choosing on half of the cohorts (non-negative least squares) and testing
+on the other half, so that having chosen does not make a test too easy.
+
+Source. Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014, sections 2 to 4 (where the lasso selects
+and the same data test).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local._aggregate import Aggregate
+from dither.local._bits import count_columns, packed_rows, row_bytes
+from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Tally, sums_to
+from dither.local._coins import pick
+from dither.local._domain import Domain, Value, column
+from dither.local._frequency.filters import Regression, set_bits
+from dither.local._frequency.rappor import LASTING, Layers, promises
+from dither.local._guarantee import Guarantee
+from dither.local._hashing import text_bytes
+from dither.local._memory import Memory, checked_memory, checked_question
+from dither.local._postprocess import nonnegative, project
+from dither.numeric import Words, secure_words
+
+_HEADER = 2
+_CHUNK = 1 << 14
+_MOST = 256
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class BloomRAPPOR(Channel):
+    """Full RAPPOR.
+
+    Parameters
+    ----------
+    domain : Domain, int or list
+        The candidates whose shares are estimated. Devices do not need them: any text, integer or
+        boolean is reported, and reports say the same whatever the candidates are.
+    epsilon : number
+        Of any number of reports of one value.
+    once : number, optional
+        Of one report; below epsilon. Left out, the permanent bits are reported as they are.
+    bits : int
+        m, from 2 to 4,096.
+    hashes : int
+        H, from 1 to 16.
+    cohorts : int
+        C, a power of two up to 65,536.
+    seed : int
+        Of the public hash functions, from 0 to 2**32 - 1.
+    question : str, optional
+        What is asked; reports from a device's memory need it.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or `once` is not below `epsilon`.
+
+    Notes
+    -----
+    Guarantee, between two values of one person, listed or not: `guarantee` for one report
+    (`once`), `lasting` for any number of reports of a value that does not change, made with one
+    device's `Memory` to one `question` (`epsilon`). When a value changed is not hidden.
+
+    References
+    ----------
+    Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014.
+
+    Examples
+    --------
+    >>> channel = BloomRAPPOR(["ham", "spam"], epsilon=4, bits=32, cohorts=8)
+    >>> reports = channel.privatize(["spam"] * 3000 + ["eggs"] * 1000)
+    >>> reports.shape
+    (4000, 6)
+    >>> channel.find(channel.aggregate(reports)).found
+    ('spam',)
+    """
+
+    kind: ClassVar[str] = "bloom-rappor"
+
+    domain: Domain
+    epsilon: Fraction
+    once: Fraction | None
+    bits: int
+    hashes: int
+    cohorts: int
+    seed: int
+    question: str | None
+    layers: Layers
+
+    def __init__(
+        self,
+        domain: DomainLike,
+        epsilon: Any,
+        *,
+        once: Any = None,
+        bits: int = 128,
+        hashes: int = 2,
+        cohorts: int = 32,
+        seed: int = 0,
+        question: str | None = None,
+    ) -> None:
+        limits = {"bits": (2, 1 << 12), "hashes": (1, 16), "cohorts": (1, 1 << 16)}
+        given = {"bits": bits, "hashes": hashes, "cohorts": cohorts, "seed": seed}
+        for name, value in given.items():
+            low, high = limits.get(name, (0, (1 << 32) - 1))
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise ArgumentError(f"{name} must be a whole number from {low} to {high}")
+            object.__setattr__(self, name, value)
+        if cohorts & (cohorts - 1):
+            raise ArgumentError("cohorts must be a power of two")
+        forever, single = promises(epsilon, once)
+        object.__setattr__(self, "domain", Domain(domain))
+        object.__setattr__(self, "epsilon", forever)
+        object.__setattr__(self, "once", single)
+        object.__setattr__(self, "question", checked_question(question))
+        object.__setattr__(self, "layers", Layers.of(forever, single, 2 * hashes))
+        # In floating point, in which shares are estimated.
+        high_star, low_star = (float(chance) for chance in self.layers.star)
+        if high_star <= low_star:
+            raise ArgumentError("epsilon must be larger: its coins cannot be told from fair ones")
+
+    def settings(self) -> dict[str, Any]:
+        """Candidates, epsilons and the filter."""
+        return {"domain": self.domain.to_dict(), **self._wire}
+
+    @property
+    def _wire(self) -> dict[str, Any]:
+        return {
+            "epsilon": str(self.epsilon),
+            "once": None if self.once is None else str(self.once),
+            "bits": self.bits,
+            "hashes": self.hashes,
+            "cohorts": self.cohorts,
+            "seed": self.seed,
+            **({} if self.question is None else {"question": self.question}),
+        }
+
+    @property
+    def device(self) -> str:
+        """SHA-256 of all that a device needs to know; the candidates make no difference to it."""
+        wire = json.dumps(
+            {"channel": self.kind, "version": self.version, **self._wire}, sort_keys=True
+        )
+        return hashlib.sha256(wire.encode()).hexdigest()
+
+    def of_candidates(self, candidates: DomainLike) -> BloomRAPPOR:
+        """The same reports, read for other candidates."""
+        return BloomRAPPOR(
+            candidates,
+            self.epsilon,
+            once=self.once,
+            bits=self.bits,
+            hashes=self.hashes,
+            cohorts=self.cohorts,
+            seed=self.seed,
+            question=self.question,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one report."""
+        return Guarantee.uniform(self.epsilon if self.once is None else self.once)
+
+    @property
+    def lasting(self) -> Guarantee:
+        """Of any number of reports of one value, to one question, with a device's memory."""
+        return Guarantee.uniform(self.epsilon, assumes=LASTING)
+
+    def exact(self, x: int, cohort: int, bits: tuple[int, ...]) -> Fraction:
+        """Pr[report of this cohort and these bits | code x], exactly as drawn."""
+        high, low = self.layers.star
+        found = Fraction(1, self.cohorts)
+        for true, bit in zip(self._filters[cohort, x].tolist(), bits, strict=True):
+            one = high if true else low
+            found *= one if bit else 1 - one
+        return found
+
+    # On the device
+
+    def privatize(self, values: Any) -> Any:
+        """Both layers afresh, for any texts, integers or booleans, candidates or not."""
+        one = isinstance(values, str | int | bool)
+        listed = _texts([values] if one else values)
+        words = secure_words()
+        cohorts = pick(self.cohorts, len(listed), words)
+        permanent = self.layers.permanent(self._true(listed, cohorts), self.bits, words)
+        rows = self._rows(cohorts, self.layers.report(permanent, self.bits, words))
+        return rows[0] if one else rows
+
+    def report(
+        self, values: Any, users: Sequence[Any], memory: Memory, *, words: Words | None = None
+    ) -> npt.NDArray[np.uint8]:
+        """Report again and again: cohort and permanent bits from memory, a fresh second layer.
+
+        Parameters
+        ----------
+        values : column of str, int or bool, shape (n,)
+        users : sequence of str or int, length n
+            Whose values they are.
+        memory : Memory
+        words : Words, optional
+            Another source of the second layer's randomness, for simulation only.
+
+        Raises
+        ------
+        ArgumentError
+            There are not as many users as values, or the channel has no question, or one that the
+            device has answered under other settings than these; candidates make no difference.
+        """
+        listed, named = _texts(values), column(users).tolist()
+        if len(named) != len(listed):
+            raise ArgumentError("users must name one user for each value")
+        none = [None] * len(named)
+        label = checked_memory(memory).label(self.question, {"device": self.device})
+        cohorts = memory.words(label, named, none, 1)[:, 0] % np.uint64(self.cohorts)
+        codes = cohorts.astype(np.int64)
+        permanent = self._true(listed, codes)
+        for start in range(0, len(listed), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            own = memory.words(label, named[part], listed[part], self.bits)
+            permanent[part] = self.layers.remembered(permanent[part], own)
+        sent = self.layers.report(permanent, self.bits, words or secure_words())
+        return self._rows(codes, sent)
+
+    def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.uint8]:
+        """A cohort, two bytes, and the noisy bits of the candidate's filter."""
+        cohorts = pick(self.cohorts, codes.size, words)
+        true = np.packbits(self._filters, axis=2)[cohorts, codes]
+        permanent = self.layers.permanent(true, self.bits, words)
+        return self._rows(cohorts, self.layers.report(permanent, self.bits, words))
+
+    # On the server
+
+    @property
+    def report_bytes(self) -> int:
+        """Two bytes of the cohort, and one bit for each bit of the filter."""
+        return _HEADER + row_bytes(self.bits)
+
+    @property
+    def features(self) -> int:
+        """For each cohort how often each bit was 1, and how many reports it sent."""
+        return self.cohorts * (self.bits + 1)
+
+    def tally(self, reports: Any) -> Tally:
+        """Ones by cohort and bit, and reports by cohort."""
+        rows, bad = packed_rows(reports, 8 * _HEADER + self.bits)
+        cohorts = rows[:, 0].astype(np.int64) + 256 * rows[:, 1].astype(np.int64)
+        good = cohorts < self.cohorts
+        rows, cohorts = rows[good], cohorts[good]
+        sizes = np.bincount(cohorts, minlength=self.cohorts)
+        ordered = rows[np.argsort(cohorts, kind="stable"), _HEADER:]
+        counts = np.zeros((self.cohorts, self.bits + 1), dtype=np.int64)
+        counts[:, -1] = sizes
+        ends = np.cumsum(sizes)
+        for c in np.flatnonzero(sizes).tolist():
+            counts[c, :-1] = count_columns(ordered[ends[c] - sizes[c] : ends[c]], self.bits)
+        return counts.ravel(), rows.shape[0], bad + int((~good).sum())
+
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report is of one cohort, and each of its bits is on at most once."""
+        table = counts.reshape(self.cohorts, self.bits + 1)
+        each = table[:, -1]
+        return sums_to(each, n) and bool((table.max(axis=1) <= each).all())
+
+    def decode(self, counts: Counts, n: int) -> Shares:
+        """Least squares of the bits on the candidates; cohorts without reports are left out."""
+        table = counts.reshape(self.cohorts, self.bits + 1)
+        return self._regression(table[:, -1] > 0).solve(table)
+
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """Of coins and of cohorts, when all cohorts are of about one size."""
+        return self._regression(np.ones(self.cohorts, dtype=np.bool_)).covariance(frequencies)
+
+    def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
+        """Cohorts of the holders of each candidate, then two binomial draws a bit and cohort."""
+        high, low = (float(c) for c in self.layers.star)
+        even = np.full(self.cohorts, 1 / self.cohorts)
+        people = rng.multinomial(histogram, even).T
+        true = np.einsum("cv,cvj->cj", people, self._filters.astype(np.int64))
+        sizes = people.sum(axis=1)
+        ones = rng.binomial(true, high) + rng.binomial(sizes[:, None] - true, low)
+        return np.concatenate([ones, sizes[:, None]], axis=1).ravel().astype(np.int64)
+
+    def likelihoods(self, reports: npt.NDArray[np.uint8]) -> Shares:
+        """The odds of each bit that the candidate sets in the report's cohort, multiplied."""
+        high, low = (float(c) for c in self.layers.star)
+        cohorts = reports[:, 0].astype(np.int64) + 256 * reports[:, 1].astype(np.int64)
+        bits = np.unpackbits(reports[:, _HEADER:], axis=1)[:, : self.bits]
+        logs = np.where(bits, np.log(high / low), np.log((1 - high) / (1 - low)))
+        found = np.empty((reports.shape[0], len(self.domain)))
+        for c in np.unique(cohorts).tolist():
+            mine = cohorts == c
+            found[mine] = logs[mine] @ self._filters[c].T
+        return np.asarray(np.exp(found - found.max(axis=1, keepdims=True)))
+
+    def find(self, counted: Aggregate, *, alpha: float = 0.05) -> BloomFindings:
+        """Which candidates are among the values, with their shares.
+
+        Parameters
+        ----------
+        counted : Aggregate
+            Of this channel.
+        alpha : float
+            Chance, at most, that any candidate is found that nobody holds (Bonferroni's bound,
+            of normal tests on one side).
+
+        Raises
+        ------
+        ArgumentError
+            The aggregate is of another channel or empty, or alpha is out of range.
+        """
+        if counted.channel.hash != self.hash or counted.n == 0:
+            raise ArgumentError("counted must hold reports of this channel")
+        if not (isinstance(alpha, float) and 0 < alpha < 1):
+            raise ArgumentError("alpha must be a number strictly between 0 and 1, such as 0.05")
+        table = counted.counts.reshape(self.cohorts, self.bits + 1)
+        present = table[:, -1] > 0
+        chosen = np.arange(len(self.domain))
+        whole = self._regression(present)
+        selected = not whole.determined
+        if selected:
+            half = present & (np.cumsum(present) % 2 == 1)
+            present = present & ~half
+            first = self._regression(half)
+            most = min(_MOST, max(1, int(present.sum()) * self.bits // 4))
+            likely = nonnegative(first.gram, first.moments(table), most)
+            chosen = np.flatnonzero(likely > 0)
+            whole = self._regression(present, chosen)
+        z = NormalDist().inv_cdf(1 - alpha / max(1, chosen.size))
+        shares, errors = np.zeros(len(self.domain)), np.full(len(self.domain), np.nan)
+        found: tuple[Value, ...] = ()
+        if chosen.size and present.any() and whole.determined:
+            raw = whole.solve(table)
+            at = raw.clip(0)
+            at = at if at.sum() <= 1 else project(raw)
+            n = int(table[present, -1].sum())
+            errors[chosen] = np.sqrt(np.diag(whole.covariance(at)).clip(0) / n)
+            shares[chosen] = nonnegative(whole.gram, whole.moments(table))
+            there = chosen[raw > z * errors[chosen]]
+            found = tuple(self.domain.values[i] for i in there.tolist())
+        return BloomFindings(self.domain.values, shares, errors, found, alpha, selected, counted.n)
+
+    @property
+    def _filters(self) -> npt.NDArray[np.bool_]:
+        return _filters(self.domain.values, self.bits, self.hashes, self.cohorts, self.seed)
+
+    def _regression(
+        self, present: npt.NDArray[np.bool_], chosen: npt.NDArray[np.int64] | None = None
+    ) -> Regression:
+        filters = self._filters[present]
+        high, low = (float(c) for c in self.layers.star)
+        filters = filters if chosen is None else filters[:, chosen]
+        return Regression(filters, present, 1 - (1 - 1 / self.bits) ** self.hashes, high, low)
+
+    def _true(self, listed: list[bytes], cohorts: Codes) -> npt.NDArray[np.uint8]:
+        """The packed filters of values, each in its cohort."""
+        rows = np.empty((len(listed), row_bytes(self.bits)), dtype=np.uint8)
+        for start in range(0, len(listed), _CHUNK):
+            part = listed[start : start + _CHUNK]
+            rows[start : start + _CHUNK] = set_bits(
+                part, cohorts[start : start + _CHUNK], self.bits, self.hashes, self.seed
+            )
+        return rows
+
+    def _rows(self, cohorts: Codes, bits: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        header = np.stack([cohorts & 255, cohorts >> 8], axis=1).astype(np.uint8)
+        return np.concatenate([header, bits], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BloomFindings:
+    """Which candidates were found.
+
+    Parameters
+    ----------
+    values : tuple
+        All candidates.
+    shares : array of float, shape (k,)
+        By non-negative least squares; 0 for candidates that were not regressed on. Biased
+        upwards near 0. What is missing to 1 is held by values that are no candidates, or noise.
+    standard_errors : array of float, shape (k,)
+        Of the plain regression; NaN for candidates that were not regressed on.
+    found : tuple
+        Candidates whose share is above 0 beyond chance.
+    alpha : float
+        The chance, at most, that any of them is held by nobody.
+    selected : bool
+        Whether half of the cohorts chose the candidates that the other half tested.
+    n : int
+        Reports.
+    """
+
+    values: tuple[Value, ...]
+    shares: Shares
+    standard_errors: Shares = field(repr=False)
+    found: tuple[Value, ...]
+    alpha: float
+    selected: bool
+    n: int
+
+    def __getitem__(self, value: Value) -> float:
+        """The estimated share of a candidate."""
+        if value not in self.values:
+            raise ArgumentError("value must be a candidate")
+        return float(self.shares[self.values.index(value)])
+
+
+def _texts(values: Any) -> list[bytes]:
+    listed = column(values).tolist()
+    if not all(isinstance(v, str | int) for v in listed):
+        raise ArgumentError("values must be texts, whole numbers or booleans, none missing")
+    return [text_bytes(v) for v in listed]
+
+
+@lru_cache(maxsize=8)
+def _filters(
+    values: tuple[Value, ...], bits: int, hashes: int, cohorts: int, seed: int
+) -> npt.NDArray[np.bool_]:
+    """Which bits each candidate sets in each cohort, shape (cohorts, k, bits)."""
+    if cohorts * len(values) * bits > 1 << 28:
+        raise ArgumentError("candidates times bits times cohorts must be at most 2**28")
+    listed = [text_bytes(v) for v in values]
+    found = np.empty((cohorts, len(values), bits), dtype=np.bool_)
+    for c in range(cohorts):
+        packed = set_bits(listed, np.full(len(listed), c), bits, hashes, seed)
+        found[c] = np.unpackbits(packed, axis=1)[:, :bits]
+    found.setflags(write=False)
+    return found

@@ -1,0 +1,468 @@
+"""Local hashing: a random public hash shrinks the domain, randomised response hides the bucket.
+
+Law, for g buckets and e = e^epsilon: a seed s, uniform over 2**32, and with b = h_s(x)::
+
+    Pr[y | s, x] = p = e/(e + g - 1) if y = b,   (1 - p)/(g - 1) for each other bucket y
+
+`BLH` has g = 2, `OLH` the g of least variance, about e + 1. `FLH` draws s from a short public list,
+so that a report is one small number and the server hashes the list once.
+
+Guarantee. epsilon-local DP, whatever the hash is: the seed says nothing of the value, and given the
+seed the report is generalised randomised response. The sampler's p is rounded down.
+
+Error. A report (s, y) supports every v with h_s(v) = y. With an ideal hash, of bucket sizes w_b
+(they sum to 1), a value is supported by p of its holders' reports and by q of the others',
+q = q0 + (p - q0)·sum of w_b², q0 = (1-p)/(g-1); so f̂ = (supports/n - q)/(p - q) is unbiased, with
+variance (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²) given the users' values. This rests on the hash; the
+privacy does not. `FLH` adds the collisions of its fixed list: see `FLH.collision_error`.
+
+Source. Bassily and Smith, STOC 2015 (BLH); Wang, Blocki, Li and Jha, USENIX Security 2017 (OLH);
+Cormode, Maddock and Maple, VLDB 2021 (FLH).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from os import cpu_count
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local._channel import (
+    Channel,
+    Codes,
+    Counts,
+    DomainLike,
+    Shares,
+    Tally,
+    checked_epsilon,
+    checked_pairs,
+)
+from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
+from dither.local._domain import Domain
+from dither.local._guarantee import Guarantee
+from dither.local._guessing import bit_guesses, bit_worlds
+from dither.local._hashing import bucket, bucket_edges, cells, words_of
+from dither.local._oracles import FiniteChannel, PureChannel
+from dither.local._reports import rows_within
+from dither.numeric import Words
+
+_BITS = 16
+_MAX_BUCKETS = 1 << 12
+_SEEDS = 1 << 32
+_USERS = 1 << 14
+_TILE = 64
+_TABLE = 1 << 22
+_MAX_CELLS = 1 << 26
+
+
+def best_buckets(epsilon: Fraction) -> int:
+    """The number of buckets, at most 4,096, with the least variance of a rare value.
+
+    With equal buckets that variance is (e + g - 1)²/((g - 1)(e - 1)²), least at g = e + 1.
+    """
+    e = float(exp_bounds(epsilon)[0])
+    near = {max(2, min(_MAX_BUCKETS, int(e) + step)) for step in (0, 1, 2)}
+    return min(sorted(near), key=lambda g: (e + g - 1) ** 2 / (g - 1))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class _Hashed(PureChannel):
+    """What BLH, OLH and FLH share: the law of a bucket, and what a support is worth."""
+
+    domain: Domain
+    epsilon: Fraction
+    buckets: int
+    truth: int
+    """Out of 2**64: how often the report is the bucket of the true value."""
+
+    def _settle(self, domain: DomainLike, epsilon: Any, buckets: int) -> None:
+        if isinstance(buckets, bool) or not isinstance(buckets, int):
+            raise ArgumentError("buckets must be a whole number")
+        if not 2 <= buckets <= _MAX_BUCKETS:
+            raise ArgumentError(f"buckets must be from 2 to {_MAX_BUCKETS}")
+        object.__setattr__(self, "domain", Domain(domain))
+        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        object.__setattr__(self, "buckets", buckets)
+        low, _ = exp_bounds(self.epsilon)
+        object.__setattr__(self, "truth", threshold(low / (low + buckets - 1)))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """epsilon-local DP."""
+        return Guarantee.uniform(self.epsilon)
+
+    @property
+    def _chances(self) -> tuple[Fraction, Fraction]:
+        """p of the true bucket and q0 of each other, exactly as drawn."""
+        p = Fraction(self.truth, ONE)
+        return p, (1 - p) / (self.buckets - 1)
+
+    @property
+    def _sizes(self) -> Shares:
+        """Shares of the hash's range that the buckets hold, shape (g,)."""
+        return np.asarray(np.diff(bucket_edges(self.buckets, _BITS)) / (1 << _BITS))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """How likely a report supports its holder's value (p), and another value (q)."""
+        p, q0 = (float(c) for c in self._chances)
+        return p, q0 + (p - q0) * float((self._sizes**2).sum())
+
+    def _answers(self, right: Codes, words: Words) -> Codes:
+        """Randomised response of buckets."""
+        others = right + 1 + pick(self.buckets - 1, right.size, words)
+        others -= self.buckets * (others >= self.buckets)
+        return np.where(coins(self.truth, right.size, words), right, others)
+
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """Supports of two values are all but uncorrelated: only unequal buckets tie them."""
+        f, k = frequencies, len(self.domain)
+        checked_pairs(k)
+        (p, q), w = self.support, self._sizes
+        q0 = float(self._chances[1])
+        neither = float(((q0 + (p - q0) * w) * w**2).sum()) - q**2
+        one = p * (float((w**2).sum()) - q)
+        pairs = f[:, None] + f[None, :]
+        found = (pairs * one + (1 - pairs) * neither) / (p - q) ** 2
+        np.fill_diagonal(found, self.noise_variance(f))
+        return np.asarray(found)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class OLH(_Hashed):
+    """Optimal local hashing; a report is a seed and a bucket.
+
+    Parameters
+    ----------
+    domain : Domain, int or list
+        The k values that people may hold.
+    epsilon : number
+        From 2**-32 to 40; read exactly.
+    buckets : int, optional
+        From 2 to 4,096; by default the best number.
+
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `buckets` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
+    is: the seed says nothing of the value.
+
+    References
+    ----------
+    Wang, Blocki, Li and Jha, USENIX Security 2017.
+
+    Examples
+    --------
+    >>> channel = OLH(10_000, epsilon=1)
+    >>> channel.buckets, channel.privatize(17).shape
+    (4, (2,))
+    >>> channel.aggregate([[7, 3], [7, 4]]).rejected
+    1
+    """
+
+    kind: ClassVar[str] = "olh"
+
+    def __init__(self, domain: DomainLike, epsilon: Any, *, buckets: int | None = None) -> None:
+        checked = checked_epsilon(epsilon)
+        self._settle(domain, checked, best_buckets(checked) if buckets is None else buckets)
+
+    def settings(self) -> dict[str, Any]:
+        """Domain, epsilon and the number of buckets."""
+        return {**Channel.settings(self), "buckets": self.buckets}
+
+    def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.uint32]:
+        """A seed and the noisy bucket of the code under it, shape (n, 2)."""
+        seeds = words.words(-(-codes.size // 2)).view(np.uint32)[: codes.size]
+        right = bucket(words_of(seeds, codes), self.buckets)
+        return np.stack([seeds, self._answers(right, words).astype(np.uint32)], axis=1)
+
+    def exact(self, x: int, seed: int, y: int) -> Fraction:
+        """Pr[report (seed, y) | code x], exactly as drawn."""
+        right = int(bucket(words_of([seed], [x]), self.buckets)[0])
+        p, q0 = self._chances
+        return (p if y == right else q0) / _SEEDS
+
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """p where the report supports the value, q0 elsewhere."""
+        k, g = len(self.domain), self.buckets
+        right = bucket_table(reports[:, 0], k, g) == reports[:, 1][None, :]
+        p, q0 = (float(c) for c in self._chances)
+        return np.where(right.T, p, q0)
+
+    @property
+    def report_bytes(self) -> int:
+        """4 bytes of seed, and one or two of bucket."""
+        return 5 if self.buckets <= 256 else 6
+
+    @property
+    def features(self) -> int:
+        """How many reports support each value."""
+        return len(self.domain)
+
+    def tally(self, reports: Any) -> Tally:
+        """How many reports support each value."""
+        rows, bad = rows_within(reports, (_SEEDS, self.buckets))
+        return support_counts(rows, self.buckets, len(self.domain)), rows.shape[0], bad
+
+    def possible(self, counts: Counts, n: int) -> bool:
+        """A report supports a value at most once."""
+        return int(counts.max()) <= n
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """Under an ideal hash; see `guessing`."""
+        p, q0 = (float(c) for c in self._chances)
+        k, (sizes, many) = len(self.domain), np.unique(self._sizes, return_counts=True)
+        found = np.zeros(k)
+        for w, times in zip(sizes.tolist(), many.tolist(), strict=True):
+            own = np.tile([(1 - w) * q0, w * p], (k, 1))
+            found += times * bit_guesses(own, np.full(k, w), prior)
+        return found
+
+    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+        """Under an ideal hash: how many values of each class the report supports."""
+        p, q0 = (float(c) for c in self._chances)
+        sizes, many = np.unique(self._sizes, return_counts=True)
+        parts = [
+            bit_worlds(np.array([(1 - w) * q0, w * p]) * times, w, h, len(self.domain))
+            for w, times in zip(sizes.tolist(), many.tolist(), strict=True)
+        ]
+        high, low = zip(*parts, strict=True)
+        return np.concatenate(high), np.concatenate(low)
+
+    def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
+        """Counts under an ideal hash: buckets of the reports first, then who else they support."""
+        p, q0 = (float(c) for c in self._chances)
+        w, g = self._sizes, self.buckets
+        # A holder's report says y and supports the value, or says y and does not.
+        law = np.concatenate([p * w, q0 * (1 - w)])
+        supports = np.zeros(len(self.domain), dtype=np.int64)
+        said = np.zeros(g, dtype=np.int64)
+        step = max(1, (1 << 20) // g)
+        parts = [slice(i, i + step) for i in range(0, supports.size, step)]
+        own = []
+        for part in parts:
+            drawn = rng.multinomial(histogram[part], law / law.sum())
+            supports[part] = drawn[:, :g].sum(axis=1)
+            own.append(drawn[:, :g] + drawn[:, g:])
+            said += own[-1].sum(axis=0)
+        for part, drawn in zip(parts, own, strict=True):
+            supports[part] += rng.binomial(said - drawn, w).sum(axis=1)
+        return supports
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class BLH(OLH):
+    """Binary local hashing: OLH with two buckets, so that a report is a seed and one bit.
+
+    Parameters
+    ----------
+    domain : Domain, int or list
+        The k values that people may hold.
+    epsilon : number
+        From 2**-32 to 40; read exactly.
+
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
+    is: the seed says nothing of the value.
+
+    References
+    ----------
+    Bassily and Smith, STOC 2015.
+
+    Examples
+    --------
+    >>> BLH(10_000, epsilon=1).buckets
+    2
+    """
+
+    kind: ClassVar[str] = "blh"
+
+    def __init__(self, domain: DomainLike, epsilon: Any) -> None:
+        self._settle(domain, epsilon, 2)
+
+    def settings(self) -> dict[str, Any]:
+        """Domain and epsilon."""
+        return Channel.settings(self)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class FLH(_Hashed, FiniteChannel):
+    """Fast local hashing: the seeds are 0, ..., seeds - 1; a report is seed·g + bucket.
+
+    Parameters
+    ----------
+    domain : Domain, int or list
+        The k values that people may hold.
+    epsilon : number
+        From 2**-32 to 40; read exactly.
+    seeds : int
+        How many hash functions the public list has, from 1 to 65,536. The server's work is
+        seeds × k whatever the number of reports.
+    buckets : int, optional
+        From 2 to 4,096; by default the best number.
+
+    Raises
+    ------
+    ArgumentError
+        `domain` has fewer than two values or repeats one, or `epsilon` is out of range, or
+        `seeds` or `buckets` is.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
+    is. The estimate carries the collisions of the fixed list of hash functions, so it has no
+    valid intervals.
+
+    References
+    ----------
+    Cormode, Maddock and Maple, VLDB 2021.
+
+    Examples
+    --------
+    >>> channel = FLH(10_000, epsilon=1, seeds=1000)
+    >>> channel.outputs
+    4000
+    >>> import numpy as np
+    >>> bool(channel.collision_error(np.full(10_000, 1e-4)) < 2e-4)
+    True
+    """
+
+    kind: ClassVar[str] = "flh"
+    unbiased: ClassVar[bool] = False
+
+    seeds: int
+
+    def __init__(
+        self, domain: DomainLike, epsilon: Any, *, seeds: int = 1024, buckets: int | None = None
+    ) -> None:
+        if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds <= 1 << 16:
+            raise ArgumentError("seeds must be a whole number from 1 to 65536")
+        checked = checked_epsilon(epsilon)
+        object.__setattr__(self, "seeds", seeds)
+        self._settle(domain, checked, best_buckets(checked) if buckets is None else buckets)
+
+    def settings(self) -> dict[str, Any]:
+        """Domain, epsilon, and the numbers of seeds and buckets."""
+        return {**Channel.settings(self), "seeds": self.seeds, "buckets": self.buckets}
+
+    @property
+    def outputs(self) -> int:
+        """A report is seed·g + bucket."""
+        return self.seeds * self.buckets
+
+    def exact(self, x: int, y: int) -> Fraction:
+        """Pr[report y | code x], exactly as drawn."""
+        seed, found = divmod(y, self.buckets)
+        right = int(bucket(words_of([seed], [x]), self.buckets)[0])
+        p, q0 = self._chances
+        return (p if found == right else q0) / self.seeds
+
+    @property
+    def matrix(self) -> Shares:
+        """The law in floating point, shape (k, seeds × g)."""
+        k, g = len(self.domain), self.buckets
+        if k * self.outputs > _MAX_CELLS:
+            raise ArgumentError(
+                "the matrix would be too large; use a smaller domain or fewer seeds"
+            )
+        p, q0 = (float(c) / self.seeds for c in self._chances)
+        right = bucket_table(np.arange(self.seeds), k, g)
+        found = np.where(right[:, :, None] == np.arange(g), p, q0)
+        return np.asarray(found.reshape(k, self.outputs))
+
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """p where the value's bucket is the reported one, q0 elsewhere."""
+        p, q0 = (float(c) for c in self._chances)
+        k, n = len(self.domain), reports.size
+        seeds, said = np.divmod(reports, self.buckets)
+        right = bucket(words_of(np.repeat(seeds, k), np.tile(np.arange(k), n)), self.buckets)
+        return np.where(right.reshape(n, k) == said[:, None], p, q0)
+
+    def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.int64]:
+        """A seed of the list and the noisy bucket of the code under it, as one number."""
+        seeds = pick(self.seeds, codes.size, words)
+        right = bucket(words_of(seeds, codes), self.buckets)
+        return np.asarray(seeds * self.buckets + self._answers(right, words))
+
+    def decode(self, counts: Counts, n: int) -> Shares:
+        """(supports/n - q)/(p - q), from the table of counts per seed and bucket."""
+        table = counts.reshape(self.seeds, self.buckets)
+        supports = np.zeros(len(self.domain), dtype=np.int64)
+        step = max(1, _TABLE // supports.size)
+        for first in range(0, self.seeds, step):
+            part = table[first : first + step]
+            right = bucket_table(first + np.arange(part.shape[0]), supports.size, self.buckets)
+            supports += np.take_along_axis(part, right.T, axis=1).sum(axis=0)
+        return PureChannel.decode(self, supports, n)
+
+    def collision_error(self, frequencies: Any) -> float:
+        """The standard error that the fixed list of hash functions adds, whatever n is.
+
+        Given the list, a value's estimate is off by other values' shares times how far their
+        collisions with it are from 1/g; over lists this has mean 0 and the standard deviation
+        told here.
+
+        Parameters
+        ----------
+        frequencies : array of float, shape (k,)
+            The shares.
+        """
+        f = np.asarray(frequencies, dtype=np.float64)
+        return float(np.sqrt((f**2).sum() / ((self.buckets - 1) * self.seeds)))
+
+
+def bucket_table(seeds: npt.NDArray[Any], k: int, g: int) -> npt.NDArray[np.int64]:
+    """The bucket of every code under every seed, shape (k, seeds)."""
+    codes = np.arange(k)
+    low = cells(seeds, codes[:256])
+    high = cells(seeds, 256 + np.arange(-(-k // 256)))
+    return bucket(low[codes & 255] + high[codes >> 8], g)
+
+
+def support_counts(rows: npt.NDArray[np.int64], g: int, k: int) -> Counts:
+    """How many of the reports (seed, bucket) support each code: n·k hashes, by their tables.
+
+    A code's hash is the sum of two cells of the seed's table, less the start of the bucket: it
+    supports the code where this is below the bucket's size. So one addition, one comparison and
+    one count are left for each user and code, over columns that stay in the cache.
+    """
+    edges = np.array(bucket_edges(g, _BITS))
+    starts, sizes = edges[:-1].astype(np.uint16), (edges[1:] - edges[:-1]).astype(np.uint16)
+    parts = [rows[i : i + _USERS] for i in range(0, rows.shape[0], _USERS)]
+
+    def counted(part: npt.NDArray[np.int64]) -> Counts:
+        found = np.zeros(k, dtype=np.int64)
+        low = cells(part[:, 0], np.arange(min(256, k)))
+        start, size = starts[part[:, 1]], sizes[part[:, 1]]
+        word = np.empty(part.shape[0], dtype=np.uint16)
+        hit = np.empty(part.shape[0], dtype=np.bool_)
+        tops = -(-k // 256)
+        for first in range(0, tops, _TILE):
+            high = cells(part[:, 0], 256 + np.arange(first, min(first + _TILE, tops))) - start
+            for i, row in enumerate(low):
+                for j, top in enumerate(high, start=first):
+                    code = 256 * j + i
+                    if code < k:
+                        np.add(row, top, out=word)
+                        np.less(word, size, out=hit)
+                        found[code] = np.count_nonzero(hit)
+        return found
+
+    with ThreadPoolExecutor(min(cpu_count() or 1, 4)) as pool:
+        return np.asarray(sum(pool.map(counted, parts), np.zeros(k, dtype=np.int64)))

@@ -1,0 +1,189 @@
+"""A channel's law between bins: of points on one side, of reports on the other.
+
+People in a bin of points are taken to be spread evenly over it, so a bin's row is the mean of its
+points' rows; a bin that straddles the end of SDPM's low range is thereby averaged over both laws.
+A bin of reports adds up its positions. Positions between two breaks, which no row tells apart, are
+always one bin: their sum is sufficient, so that costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from dither.local._numbers.numeric import NumericChannel
+
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+_BINS = 1024
+
+
+class Linear(Protocol):
+    """A matrix of chances, as the two products that EM needs."""
+
+    @property
+    def size(self) -> int:
+        """How many bins of inputs."""
+
+    def forward(self, f: Array) -> Array:
+        """Shares of the bins of reports: f @ matrix."""
+
+    def back(self, weights: Array) -> Array:
+        """matrix @ weights."""
+
+    def group(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Counts of reports, added up in bins."""
+
+
+class Products(Protocol):
+    """A law's two products, with reports in bins."""
+
+    def forward(self, f: Array) -> Array:
+        """Shares of the bins of reports, where shares of the points are f."""
+
+    def back(self, weights: Array) -> Array:
+        """E[weights[bin of the report] | point], for every point."""
+
+
+class Pieced(Protocol):
+    """A law whose rows are flat between few breaks."""
+
+    def breaks(self) -> Codes:
+        """Where some row changes, from 0."""
+
+    def compiled(self, edges: Codes) -> Products:
+        """The products with reports in bins that begin at `edges`, all breaks included."""
+
+
+class Dense:
+    """A matrix that is held as such.
+
+    Parameters
+    ----------
+    matrix : array of float, shape (bins, report bins)
+    edges : array of int, optional
+        Where the bins of reports begin; left out, each report is a bin.
+    reports : int, optional
+        How many different reports there are.
+    """
+
+    def __init__(
+        self, matrix: Array, edges: Codes | None = None, reports: int | None = None
+    ) -> None:
+        self.matrix = matrix
+        self.edges, self.reports = edges, reports
+
+    @property
+    def size(self) -> int:
+        """How many bins of inputs."""
+        return int(self.matrix.shape[0])
+
+    def forward(self, f: Array) -> Array:
+        """f @ matrix."""
+        return np.asarray(f @ self.matrix)
+
+    def back(self, weights: Array) -> Array:
+        """matrix @ weights."""
+        return np.asarray(self.matrix @ weights)
+
+    def group(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Counts in bins of reports."""
+        return counts if self.edges is None else np.add.reduceat(counts, self.edges)
+
+
+class Binned:
+    """A law that has fast products, between bins.
+
+    Parameters
+    ----------
+    products : Products
+        Of the law, with reports in fine bins.
+    starts : array of int, shape (bins,)
+        Where the bins of points begin.
+    points : int
+    fine : array of int
+        Where the fine bins of reports begin.
+    edges : array of int, shape (report bins,)
+        Where the bins of reports begin, among the fine ones.
+    """
+
+    def __init__(
+        self, products: Products, starts: Codes, points: int, fine: Codes, edges: Codes
+    ) -> None:
+        self.products, self.starts, self.fine = products, starts, fine
+        self.sizes = np.diff(np.append(starts, points))
+        self.single_points, self.single_reports = starts.size == points, edges.size == fine.size
+        self.edges = np.searchsorted(fine, edges)
+        self.widths = np.diff(np.append(self.edges, fine.size))
+
+    @property
+    def size(self) -> int:
+        """How many bins of points."""
+        return int(self.starts.size)
+
+    def forward(self, f: Array) -> Array:
+        """Shares of the bins of reports."""
+        each = f if self.single_points else np.repeat(f / self.sizes, self.sizes)
+        found = self.products.forward(each)
+        return found if self.single_reports else np.add.reduceat(found, self.edges)
+
+    def back(self, weights: Array) -> Array:
+        """E[weights[bin of the report] | bin of the point]."""
+        each = weights if self.single_reports else np.repeat(weights, self.widths)
+        found = self.products.back(each)
+        if self.single_points:
+            return found
+        return np.asarray(np.add.reduceat(found, self.starts) / self.sizes)
+
+    def group(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Counts in bins of reports."""
+        return np.add.reduceat(np.add.reduceat(counts, self.fine), self.edges)
+
+
+def binned(channel: NumericChannel, bins: int | None, outputs: int | str | None) -> Binned:
+    """The law of a channel between bins; see `dither.local.em` for the arguments."""
+    law = cast("Pieced", channel.law)
+    starts, breaks = point_bins(channel, bins), law.breaks()
+    edges = breaks if outputs is None else report_bins(channel, outputs, starts)
+    fine = np.union1d(breaks, edges)
+    return Binned(law.compiled(fine), starts, channel.interval.steps + 1, fine, edges)
+
+
+def point_bins(channel: NumericChannel, bins: int | None) -> Codes:
+    """Where the bins of points begin: as even as whole points allow."""
+    points = channel.interval.steps + 1
+    d = min(_BINS, points) if bins is None else bins
+    if isinstance(d, bool) or not isinstance(d, int) or not 2 <= d <= points:
+        raise ArgumentError(f"bins must be a whole number from 2 to {points:,}, the points")
+    return _even(d, points)
+
+
+def report_bins(channel: NumericChannel, outputs: int | str, starts: Codes) -> Codes:
+    """Where the bins of reports begin: so many even ones, or aligned with those of the points."""
+    m = channel.outputs
+    if outputs == "aligned":
+        offset = getattr(channel.law, "offset", None)
+        if offset is None:
+            raise ArgumentError(
+                "outputs='aligned' is for SDPM, whose reports are points of the interval; "
+                "give a number of bins, or None for every position"
+            )
+        # Bin b of points begins at ceil(b·points/bins); this goes on beyond both ends.
+        places = (np.arange(m) - offset) * starts.size // (channel.interval.steps + 1)
+        return np.concatenate(([0], np.flatnonzero(np.diff(places)) + 1))
+    if isinstance(outputs, bool) or not isinstance(outputs, int) or not 2 <= outputs <= m:
+        raise ArgumentError(
+            f"outputs must be None, 'aligned', or a whole number from 2 to {m:,}, the positions"
+        )
+    return _even(outputs, m)
+
+
+def _even(bins: int, places: int) -> Codes:
+    return -(-np.arange(bins, dtype=np.int64) * places // bins)

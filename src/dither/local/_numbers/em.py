@@ -1,0 +1,259 @@
+"""Expectation maximisation: the distribution that makes the reports likely, stopped early.
+
+With R the channel's matrix and t the shares of the reports, each round replaces f by
+f·(R @ (t/(f @ R))), which never lowers the log-likelihood per report, sum of t·log(f @ R). That is
+concave, so without a stop the rounds go to its maximum, a distribution of spikes that follows the
+noise: stopping early, or smoothing after every round (EMS), is what regularises. The stop rule, the
+rounds and the bins are therefore part of the result. It is always biased, towards the uniform
+distribution from which it starts.
+
+Source. Dempster, Laird and Rubin, JRSS B 1977; Li et al., SIGMOD 2020 (EM and EMS for local
+privacy), whose rule, a gain in total below e^epsilon/1000, is the default; it is told per report,
+as `log_likelihood` is.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.local._arguments import checked_aggregate
+from dither.local._numbers.bins import Dense, Linear, point_bins
+from dither.local._numbers.numeric import NumericChannel
+from dither.local._numbers.solvers import LARGEST, Part, Solved, maximum, solve
+from dither.local._oracles import FiniteChannel
+from dither.local._results import Distribution
+
+if TYPE_CHECKING:
+    from dither.local._aggregate import Aggregate
+
+
+_TO_THE_TOP = 1e-6
+_ROUNDING = 1e-13
+_STEPS = 500
+_MOST_CELLS = 1 << 21
+_NOTHING = 1e-2
+"""A gap of log-likelihood, over all reports, that is nothing beside what chance moves it by."""
+
+
+def em(
+    aggregate: Aggregate,
+    *,
+    bins: int | None = None,
+    outputs: int | str | None = None,
+    tolerance: float | None = None,
+    max_iterations: int | None = None,
+    smooth: bool | None = None,
+) -> Distribution:
+    """Estimate the distribution of values by expectation maximisation.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        Of any channel with a matrix: for numbers, or for values of a list (GRR, SDGRR, URR, ...).
+    bins : int, optional
+        Bins of numbers; left out, 1,024 or as many as there are points. Not for lists of values.
+    outputs : int or "aligned", optional
+        Bins of reports: left out, as fine as tells anything; or so many even ones; or, for SDPM,
+        bins as wide as those of the values and aligned with them.
+    tolerance : float, optional
+        Stop where a round gains less log-likelihood per report. Left out: e^epsilon/1000 in total
+        for numbers; for a list of values the maximum, to a gap of 1e-6 in total.
+    max_iterations : int, optional
+        The most rounds, at least 1; 10,000 if left out.
+    smooth : bool, optional
+        Average each share with its neighbours (1, 2, 1) after every round. Left out: for the
+        square wave only.
+
+    Returns
+    -------
+    Distribution
+        With its bins, tolerance, rounds and log-likelihood.
+
+    Raises
+    ------
+    ArgumentError
+        There are no reports, the channel has no matrix, or an argument is out of range.
+
+    Notes
+    -----
+    Post-processing of the reports: it costs no privacy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import local
+    >>> channel = local.SW(local.Interval(0, 1, steps=64), epsilon=2)
+    >>> histogram = np.bincount(np.arange(20, 30).repeat(1000), minlength=65)
+    >>> drawn = local.simulate(channel, histogram, np.random.default_rng(1))
+    >>> found = em(drawn, bins=32)
+    >>> abs(found.mean - 24.5 / 64) < 0.02
+    True
+    """
+    return pooled_em(
+        [aggregate],
+        bins=bins,
+        outputs=outputs,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        smooth=smooth,
+    )
+
+
+def pooled_em(
+    aggregates: Sequence[Aggregate],
+    *,
+    bins: int | None = None,
+    outputs: int | str | None = None,
+    tolerance: float | None = None,
+    max_iterations: int | None = None,
+    smooth: bool | None = None,
+    notes: tuple[str, ...] = (),
+) -> Distribution:
+    """`em` of several channels' reports under one distribution of values: one pooled likelihood.
+
+    The channels must have the same interval or the same list of values.
+
+    Parameters
+    ----------
+    aggregates : sequence of Aggregate
+        At least one, of channels with a matrix.
+    bins, outputs, tolerance, max_iterations, smooth
+        As for `em`.
+    notes : tuple of str
+        Told with the result.
+
+    Returns
+    -------
+    Distribution
+        Of all people together; always biased.
+
+    Raises
+    ------
+    ArgumentError
+        There are no reports, a channel has no matrix, or the channels' values differ.
+
+    Notes
+    -----
+    It takes the people of every channel to have the same shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import local
+    >>> rng = np.random.default_rng(1)
+    >>> drawn = [local.simulate(local.GRR(2, e), [9000, 1000], rng) for e in (1, 2)]
+    >>> bool(abs(pooled_em(drawn).shares[1] - 0.1) < 0.03)
+    True
+    """
+    if not isinstance(aggregates, Iterable):
+        raise ArgumentError("aggregates must be a list of aggregates")
+    aggregates = [checked_aggregate(aggregate) for aggregate in aggregates]
+    full = [aggregate for aggregate in aggregates if aggregate.n > 0]
+    if not full:
+        raise ArgumentError("there are no reports to estimate from")
+    channels = [_with_matrix(aggregate) for aggregate in full]
+    numeric = [c for c in channels if isinstance(c, NumericChannel)]
+    first = channels[0]
+    if numeric and any(
+        not isinstance(c, NumericChannel) or c.interval != numeric[0].interval for c in channels
+    ):
+        raise ArgumentError("pooled channels must have the same interval")
+    if any(c.domain != first.domain for c in channels):
+        raise ArgumentError("pooled channels must have the same domain")
+    if not numeric and not (bins is None and outputs is None):
+        raise ArgumentError("bins and outputs are for channels for numbers; leave them out")
+    smooth = all(c.kind == "sw" for c in channels) if smooth is None else bool(smooth)
+    n = sum(aggregate.n for aggregate in full)
+    epsilon = max(float(c.epsilon) for c in channels)
+    to_the_top = not numeric and not smooth and tolerance is None and max_iterations is None
+    if tolerance is None:
+        tolerance = default_tolerance(epsilon, n) if numeric else max(_TO_THE_TOP / n, _ROUNDING)
+    else:
+        tolerance = _checked(tolerance)
+    max_iterations = 10_000 if max_iterations is None else max_iterations
+    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int):
+        raise ArgumentError("max_iterations must be a whole number of at least 1")
+    if max_iterations < 1:
+        raise ArgumentError("max_iterations must be a whole number of at least 1")
+    parts = []
+    for aggregate, channel in zip(full, channels, strict=True):
+        linear = _linear(channel, bins, outputs)
+        parts.append(Part(linear, linear.group(aggregate.counts)))
+    solved = _maximised(parts, tolerance) if to_the_top else None
+    if solved is None:
+        fast = not numeric and not smooth
+        solved = solve(parts, tolerance, max_iterations, smooth, fast=fast)
+    starts = point_bins(numeric[0], bins) if numeric else None
+    return Distribution(
+        kinds=tuple(dict.fromkeys(c.kind for c in channels)),
+        interval=numeric[0].interval if numeric else None,
+        starts=starts,
+        values=() if numeric else first.domain.values,
+        shares=solved.shares,
+        n=n,
+        rejected=sum(aggregate.rejected for aggregate in aggregates),
+        outputs=tuple(int(part.counts.size) for part in parts),
+        tolerance=tolerance,
+        iterations=solved.iterations,
+        converged=solved.converged,
+        smooth=smooth,
+        log_likelihood=solved.log_likelihood,
+        gap=solved.gap,
+        notes=notes,
+    )
+
+
+def _maximised(parts: Sequence[Part], tolerance: float) -> Solved | None:
+    """The certified maximum of a list's likelihood; None where the list is too long for it."""
+    matrices = [part.linear.matrix for part in parts if isinstance(part.linear, Dense)]
+    cells = sum(matrix.size for matrix in matrices)
+    if len(matrices) < len(parts) or matrices[0].shape[0] > LARGEST or cells > _MOST_CELLS:
+        return None
+    n = sum(int(part.counts.sum()) for part in parts)
+    weights = [int(part.counts.sum()) / n for part in parts]
+    joined = np.concatenate([m * w for m, w in zip(matrices, weights, strict=True)], axis=1)
+    targets = np.concatenate([part.counts / n for part in parts])
+    shares, steps, gap = maximum(joined, targets, tolerance, _STEPS)
+    if gap * n > _NOTHING:
+        return None
+    # Of the reports given their channels: a channel's share is no part of its likelihood.
+    likelihood = sum(
+        float(part.counts[seen] / n @ np.log((shares @ matrix)[seen]))
+        for part, matrix in zip(parts, matrices, strict=True)
+        for seen in [part.counts > 0]
+    )
+    return Solved(shares, steps, likelihood, gap <= tolerance, gap)
+
+
+def default_tolerance(epsilon: float, n: int) -> float:
+    """The stop rule for numbers, per report: e^epsilon/1000 in total over the n reports."""
+    return 1e-3 * math.exp(min(epsilon, 40.0)) / n
+
+
+def _with_matrix(aggregate: Aggregate) -> FiniteChannel:
+    if not isinstance(aggregate.channel, FiniteChannel):
+        raise ArgumentError(
+            f"em needs a channel with a matrix, which {aggregate.channel.kind} has not; "
+            "use aggregate.estimate()"
+        )
+    return aggregate.channel
+
+
+def _linear(channel: FiniteChannel, bins: int | None, outputs: int | str | None) -> Linear:
+    if isinstance(channel, NumericChannel):
+        return channel.linear(bins, outputs)
+    return Dense(channel.matrix)
+
+
+def _checked(tolerance: float) -> float:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float):
+        raise ArgumentError("tolerance must be a number above 0, per report")
+    if not 0 < tolerance <= sys.float_info.max:
+        raise ArgumentError("tolerance must be a number above 0, per report")
+    return float(tolerance)

@@ -1,0 +1,188 @@
+"""The hybrid mechanism: PM by a public chance, else Duchi; better than either in the worst case.
+
+Law. With chance beta = 1 - e^{-epsilon/2} the report is one of PM's M positions, else one of two
+more, M for Duchi's lower end and M + 1 for the upper; for epsilon up to 0.61, always Duchi.
+
+Guarantee. epsilon-local DP. The arm is tossed without regard to the value and shows in the report;
+within each arm the likelihood ratio of two values is at most e^epsilon, and the arm's chance
+cancels from the ratio. So any beta keeps the promise; it is rounded down to a multiple of 2**-64.
+
+Error. Unbiased, exactly. Above 0.61 the variance of one report no longer depends on the value, in
+the continuous limit: x² enters PM's and Duchi's variance with chances that cancel.
+
+Source. Wang et al., ICDE 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.local._channel import Codes, checked_epsilon
+from dither.local._coins import ONE, coins, exp_bounds, threshold
+from dither.local._domain import Domain
+from dither.local._numbers.duchi import Duchi, EndsLaw
+from dither.local._numbers.interval import Interval
+from dither.local._numbers.numeric import NumericChannel
+from dither.local._numbers.window import PM, WindowLaw
+from dither.numeric import Words
+
+Array = npt.NDArray[np.float64]
+
+SWITCH = Fraction(61, 100)
+"""Up to this epsilon Duchi alone is best in the worst case."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmsLaw:
+    """A window law with chance arm/2**64, else two ends.
+
+    Parameters
+    ----------
+    window : WindowLaw
+    ends : EndsLaw
+    arm : int
+        Out of 2**64: how often the window is used.
+    """
+
+    window: WindowLaw
+    ends: EndsLaw
+    arm: int
+
+    @property
+    def chance(self) -> Fraction:
+        """Of the window."""
+        return Fraction(self.arm, ONE)
+
+    def exact(self, x: int, y: int) -> Fraction:
+        """Pr[y | x]."""
+        m = self.window.outputs
+        if y < m:
+            return self.chance * self.window.exact(x, y)
+        return (1 - self.chance) * self.ends.exact(x, y - m)
+
+    def draw(self, codes: Codes, words: Words) -> Codes:
+        """Both arms for everyone; the coin says which counts."""
+        window, ends = self.window.draw(codes, words), self.ends.draw(codes, words)
+        return np.where(
+            coins(self.arm, codes.size, words), window, self.window.outputs + ends
+        ).astype(np.int64)
+
+    def breaks(self) -> Codes:
+        """Positions at which some row changes."""
+        m = self.window.outputs
+        return np.concatenate((self.window.breaks(), [m, m + 1]))
+
+    def compiled(self, edges: Codes) -> ArmsProducts:
+        """The law's two products, with reports in bins that begin at `edges`, breaks included."""
+        return ArmsProducts(self, edges)
+
+    def forward(self, f: Array) -> Array:
+        """Shares of the reports."""
+        beta = float(self.chance)
+        return np.concatenate(
+            (beta * self.window.forward(f), float(1 - self.chance) * self.ends.forward(f))
+        )
+
+    def back(self, weights: Array) -> Array:
+        """E[weights[report] | point]."""
+        m = self.window.outputs
+        window, ends = self.window.back(weights[:m]), self.ends.back(weights[m:])
+        return float(self.chance) * window + float(1 - self.chance) * ends
+
+    def row(self, x: int) -> Array:
+        """Chances of the reports of a point."""
+        beta = float(self.chance)
+        return np.concatenate(
+            (beta * self.window.row(x), float(1 - self.chance) * self.ends.row(x))
+        )
+
+
+class ArmsProducts:
+    """f @ matrix and matrix @ w of both arms.
+
+    Parameters
+    ----------
+    law : ArmsLaw
+    edges : array of int
+        Where bins of reports begin: 0 and at least the law's breaks, ascending.
+    """
+
+    def __init__(self, law: ArmsLaw, edges: Codes) -> None:
+        self.window = law.window.compiled(edges[:-2])
+        self.ends = law.ends
+        self.chance, self.rest = float(law.chance), float(1 - law.chance)
+
+    def forward(self, f: Array) -> Array:
+        """Shares of the bins of reports."""
+        window, ends = self.window.forward(f), self.ends.forward(f)
+        return np.concatenate((self.chance * window, self.rest * ends))
+
+    def back(self, weights: Array) -> Array:
+        """E[weights[bin of the report] | point]."""
+        window, ends = self.window.back(weights[:-2]), self.ends.back(weights[-2:])
+        return np.asarray(self.chance * window + self.rest * ends)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Hybrid(NumericChannel):
+    """PM or Duchi, by a public coin.
+
+    Parameters
+    ----------
+    interval : Interval
+    epsilon : number
+        From 2**-32 to 40; read exactly.
+
+    Raises
+    ------
+    ArgumentError
+        `interval` is no `Interval`, or `epsilon` is out of range.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
+    interval. The mean of reports is unbiased.
+
+    References
+    ----------
+    Wang et al., ICDE 2019.
+
+    Examples
+    --------
+    >>> low, high = (Hybrid(Interval(), e).moments()[1] for e in (0.5, 2))
+    >>> bool(low.max() / low.min() > 1.03), round(float(high.max() / high.min()), 2)
+    (True, 1.0)
+    """
+
+    kind: ClassVar[str] = "hybrid"
+
+    domain: Domain = field(repr=False)
+    epsilon: Fraction
+    interval: Interval
+    law: ArmsLaw | EndsLaw = field(repr=False)
+
+    def __init__(self, interval: Interval, epsilon: Any) -> None:
+        self._begin(interval, checked_epsilon(epsilon))
+        half, _ = exp_bounds(self.epsilon / 2)
+        ends = Duchi(interval, self.epsilon).law
+        window = PM(interval, self.epsilon).law
+        law = ArmsLaw(window, ends, threshold(1 - 1 / half)) if self.epsilon > SWITCH else ends
+        object.__setattr__(self, "law", law)
+
+    @property
+    def outputs(self) -> int:
+        """PM's positions and two more; up to epsilon 0.61 the two alone."""
+        return self.law.window.outputs + 2 if isinstance(self.law, ArmsLaw) else 2
+
+    @property
+    def positions(self) -> Array:
+        """PM's values, if it has a part, then Duchi's two."""
+        ends = Duchi(self.interval, self.epsilon).positions
+        if not isinstance(self.law, ArmsLaw):
+            return ends
+        return np.concatenate((PM(self.interval, self.epsilon).positions, ends))

@@ -1,0 +1,175 @@
+"""Intervals of a mean that hold however few reports decide it.
+
+A normal interval trusts the spread that it sees. Where one report in hundreds is far from the
+others, as at a large epsilon, a survey may see none of these: no spread, and an interval of no
+width. So the normal interval is used only where its known error is small, and elsewhere one that
+holds for any values of the people:
+
+- *normal*. With z the quantile, K the largest kurtosis of a report over the points and alpha the
+  chance to miss, the chance that a studentised mean of n numbers is off by more than z differs from
+  alpha by at most, to the order 1/n,
+
+      (2z·phi(z)/n)·(K(z⁴ + 2z² - 3)/18 + (z² + 3)/4)        [skewness² <= K, by Pearson]
+
+  (Hall 1988). The interval is used where this is below alpha/8.
+
+- *exact*. The reports of two kinds are coins. Clopper and Pearson's interval of the chance is that
+  of the mean; for people with different values as well, as sums of unlike coins are less spread
+  than those of alike ones (Hoeffding 1956).
+
+- *bounded*. With psi(t) the largest over the points x of log E[exp(t(Y - x))], the mean of n
+  reports is u or more above that of the people with chance at most exp(n(psi(t) - tu)) for every
+  t > 0 (Chernoff). So u = (psi(t) + log(2/alpha)/n)/t, at the best t of a list, is exceeded with
+  chance alpha/2; likewise below.
+
+Source. Hall, "Theoretical comparison of bootstrap confidence intervals", Annals of Statistics 1988;
+Clopper and Pearson, Biometrika 1934; Hoeffding, Annals of Mathematical Statistics 1956; Chernoff,
+Annals of Mathematical Statistics 1952.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from dither.local._numbers.numeric import NumericChannel
+
+
+Array = npt.NDArray[np.float64]
+
+METHODS = ("normal", "exact", "bounded")
+
+_ALLOWED = 1 / 8
+_TILTS = np.geomspace(1 / 8, 8.0, 24)
+_MOST_TILT = 24.0
+_MARGIN = 1e-12
+_FLAT = 1e-9
+_STEPS = 60
+
+
+def limits(
+    channel: NumericChannel, positive: int, mean: float, error: float, n: int, confidence: float
+) -> tuple[float, float, str]:
+    """An interval of the mean of the people who reported, and how it was made.
+
+    Parameters
+    ----------
+    channel : NumericChannel
+        Whose reports have the value as their expectation.
+    positive : int
+        Of a channel with two reports, how many were the upper one.
+    mean, error : float
+        The mean of the reports' values, and its standard error.
+    n : int
+        Reports, at least 1.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    lower, upper : float
+        Within the public bounds, unless the interval is normal.
+    method : str
+        One of `METHODS`; see the module.
+    """
+    alpha = 1 - confidence
+    if n >= _enough(channel, alpha):
+        half = NormalDist().inv_cdf(1 - alpha / 2) * error
+        return mean - half, mean + half, "normal"
+    low, high = float(channel.interval.low), float(channel.interval.high)
+    if channel.outputs == 2:
+        first, last = channel.positions
+        chances = coin_limits(positive, n, alpha)
+        lower, upper = (first + (last - first) * chance for chance in chances)
+        method = "exact"
+    else:
+        below, above = _chernoff(channel, math.log(2 / alpha) / n)
+        lower, upper = mean - above, mean + below
+        method = "bounded"
+    if upper < low or lower > high:
+        # No people's reports are like these but by a chance that the interval may miss.
+        return low, high, method
+    return max(lower, low), min(upper, high), method
+
+
+def least_error(channel: NumericChannel, n: int) -> float:
+    """The least standard error that the mean of n reports can have, whatever the values are."""
+    return math.sqrt(max(0.0, float(channel.moments()[1].min())) / n)
+
+
+def coin_limits(heads: int, n: int, alpha: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval of a coin's chance."""
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, n + 1)))])
+    ways = logs[n] - logs - logs[::-1]
+
+    def most(heads: int) -> float:
+        """The least chance of a head at which `heads` or fewer are rarer than alpha/2."""
+        if heads >= n:
+            return 1.0
+        k, few, many = np.arange(heads + 1), heads / n, 1.0
+        for _ in range(_STEPS):
+            p = (few + many) / 2
+            terms = ways[: heads + 1] + k * math.log(p) + (n - k) * math.log1p(-p)
+            few, many = (few, p) if np.exp(terms).sum() <= alpha / 2 else (p, many)
+        return many
+
+    return 1 - most(n - heads), most(heads)
+
+
+@lru_cache(maxsize=64)
+def _enough(channel: NumericChannel, alpha: float) -> float:
+    """How many reports make the normal interval's error small; infinite where none do."""
+    z = NormalDist().inv_cdf(1 - alpha / 2)
+    positions = _scaled(channel)
+    powers = [channel.law.back(positions**k) for k in (1, 2, 3, 4)]
+    first, second, third, fourth = powers
+    variance = second - first**2
+    if float(variance.min()) < _FLAT:
+        return math.inf
+    central = fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4
+    kurtosis = float((central / variance**2).max())
+    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    terms = kurtosis * (z**4 + 2 * z**2 - 3) / 18 + (z**2 + 3) / 4
+    return 2 * z * density * max(terms, 1.0) / (alpha * _ALLOWED)
+
+
+@lru_cache(maxsize=64)
+def _chernoff(channel: NumericChannel, rate: float) -> tuple[float, float]:
+    """How far the mean of the reports may be below and above that of the people."""
+    values, size = _scaled(channel), _size(channel)
+    points = _points(channel)
+    widest = channel.law.back(values**2) - channel.law.back(values) ** 2
+    # Of a normal law the best tilt is known; that of a skew one is not far.
+    normal = math.sqrt(2 * rate / max(float(widest.max()), _FLAT))
+    tilts = np.minimum(_TILTS * normal, _MOST_TILT / np.ptp(values))
+    found = []
+    for sign in (-1.0, 1.0):
+        best = math.inf
+        for tilt in (sign * np.unique(tilts)).tolist():
+            top = float((tilt * values).max())
+            grown = channel.law.back(np.exp(tilt * values - top)) + _MARGIN
+            psi = float((np.log(grown) + top - tilt * points).max())
+            best = min(best, (psi + rate) / abs(tilt))
+        found.append(best * size)
+    return found[0], found[1]
+
+
+def _size(channel: NumericChannel) -> float:
+    return float(channel.interval.high - channel.interval.low) / 2
+
+
+def _scaled(channel: NumericChannel) -> Array:
+    """Values of the reports where the interval is [-1, 1]."""
+    middle = float(channel.interval.low + channel.interval.high) / 2
+    return np.asarray((channel.positions - middle) / _size(channel))
+
+
+def _points(channel: NumericChannel) -> Array:
+    """The points where the interval is [-1, 1]."""
+    return 2 * np.arange(channel.interval.steps + 1) / channel.interval.steps - 1

@@ -1,0 +1,195 @@
+"""What all channels for numbers share: an interval, a law on positions, and their values.
+
+A report is an integer position of a public lattice. Counts per position are all that a server
+keeps: the mean, its variance and the whole distribution are read from the same counts.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local._arguments import checked_number
+from dither.local._channel import Channel, Codes, Counts, Shares, checked_shares
+from dither.local._domain import Domain
+from dither.local._guarantee import Guarantee
+from dither.local._numbers.interval import Interval
+from dither.local._oracles import FiniteChannel
+from dither.numeric import Words, secure_words
+
+if TYPE_CHECKING:
+    from dither.local._numbers.bins import Linear
+
+
+Array = npt.NDArray[np.float64]
+
+MAX_OUTPUTS = 1 << 24
+
+
+class Law(Protocol):
+    """Chances of reports by points: exact to draw and to prove, in floating point to estimate."""
+
+    def exact(self, x: int, y: int) -> Fraction:
+        """Pr[report y | point x]."""
+
+    def draw(self, codes: Codes, words: Words) -> Codes:
+        """Reports of points."""
+
+    def forward(self, f: Array) -> Array:
+        """Shares of the reports, where shares of the points are f."""
+
+    def back(self, weights: Array) -> Array:
+        """E[weights[report] | point], for every point."""
+
+    def row(self, x: int) -> Array:
+        """Chances of the reports of a point."""
+
+
+class NumericChannel(FiniteChannel):
+    """A channel whose values are numbers of an `Interval`.
+
+    Its domain holds the codes of the interval's points, so histograms for `simulate` have one
+    count a point. `positions` gives each report a value; where the channel is `unbiased`, the
+    expectation of that value is the point itself, exactly.
+    """
+
+    interval: Interval
+    law: Law
+
+    apart: ClassVar[tuple[int, int] | None] = None
+    """Points of a class that rounding must not join to others."""
+
+    def _begin(self, interval: Any, epsilon: Fraction) -> Interval:
+        """Set what every such channel holds, and give the interval."""
+        if not isinstance(interval, Interval):
+            raise ArgumentError("interval must be an Interval, such as local.Interval(0, 100)")
+        object.__setattr__(self, "interval", interval)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "domain", Domain(interval.steps + 1))
+        return interval
+
+    def settings(self) -> dict[str, Any]:
+        """Interval and epsilon."""
+        return {"interval": self.interval.to_dict(), "epsilon": str(self.epsilon)}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Channel:
+        """The channel that `settings` describes."""
+        arguments = dict(settings)
+        arguments["interval"] = Interval.from_dict(arguments["interval"])
+        return cls(**arguments)
+
+    @property
+    @abstractmethod
+    def positions(self) -> Array:
+        """The value that stands for each report, shape (outputs,), in the interval's unit."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """epsilon-local DP: any two numbers of one person."""
+        return Guarantee.uniform(self.epsilon)
+
+    def exact(self, x: int, y: int) -> Fraction:
+        """Pr[report y | point x], exactly as drawn."""
+        return self.law.exact(x, y)
+
+    @property
+    def matrix(self) -> Shares:
+        """The law in floating point, shape (steps + 1, outputs)."""
+        k, m = len(self.domain), self.outputs
+        if k * m > 1 << 26:
+            raise ArgumentError(f"the matrix would have {k:,} × {m:,} cells; use fewer steps")
+        return np.array([self.law.row(x) for x in range(k)])
+
+    def privatize(self, values: Any) -> Any:
+        """Round to the lattice and randomise, with the operating system's randomness.
+
+        Parameters
+        ----------
+        values : one number of the interval, or a column of them, shape (n,)
+
+        Returns
+        -------
+        The report of one number, or the reports of a column: an integer a person.
+
+        Raises
+        ------
+        ArgumentError
+            A value is missing, no number, or outside the bounds. The message shows no value.
+        """
+        words = secure_words()
+        if not np.isscalar(values) and (hasattr(values, "__len__") or hasattr(values, "__iter__")):
+            return self.draw(self.interval.round(values, words, apart=self.apart), words)
+        return int(self.draw(self.interval.round([values], words, apart=self.apart), words)[0])
+
+    def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.int64]:
+        """Reports of points."""
+        return self.law.draw(codes, words)
+
+    def decode(self, counts: Counts, n: int) -> Shares:
+        """Refused: shares of points come from `local.em`, the mean from `local.mean`."""
+        _elsewhere()
+
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """Refused; see `decode`. The variance of the mean is `mean_variance`."""
+        _elsewhere()
+
+    def mean_variance(self, shares: Any, n: int, *, population: bool = False) -> float:
+        """The variance of the mean of n reports' values.
+
+        Parameters
+        ----------
+        shares : array of float, shape (steps + 1,)
+            True shares of the interval's points.
+        n : int
+            Reports, at least 1.
+        population : bool
+            Add the chance by which the n users were sampled; without, their values are given.
+        """
+        f = checked_shares(shares, len(self.domain), "shares")
+        people = checked_number(n, "n")
+        means, variances = self.moments()
+        between = float(f @ means**2 - (f @ means) ** 2) if population else 0.0
+        return (float(f @ variances) + between) / people
+
+    def moments(self) -> tuple[Array, Array]:
+        """Expectation and variance of a report's value for every point, each (steps + 1,)."""
+        # About the middle of the interval, so that a far-off origin costs no digits.
+        middle = float(self.interval.low + self.interval.high) / 2
+        values = self.positions - middle
+        means = self.law.back(values)
+        return means + middle, self.law.back(values**2) - means**2
+
+    def linear(self, bins: int | None, outputs: int | str | None) -> Linear:
+        """The law between bins of points and bins of reports, for `local.em`."""
+        from dither.local._numbers.bins import binned
+
+        return binned(self, bins, outputs)
+
+    def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
+        """By one multinomial draw a point, or by single reports where those are fewer."""
+        held = np.flatnonzero(histogram)
+        if int(histogram.sum()) < 4 * held.size * self.outputs:
+            return Channel.simulate(self, histogram, rng)
+        counts = np.zeros(self.outputs, dtype=np.int64)
+        for x in held.tolist():
+            row = self.law.row(x)
+            counts += rng.multinomial(int(histogram[x]), row / row.sum())
+        return counts
+
+
+def spread(interval: Interval, normal: Array) -> Array:
+    """Values in the interval's unit, of values on the scale where it is -1 to 1."""
+    return interval.at((normal + 1) / 2 * interval.steps)
+
+
+def _elsewhere() -> NoReturn:
+    raise ArgumentError(
+        "a channel for numbers has no unbiased share of each point: use aggregate.mean() for the "
+        "mean and aggregate.distribution() for the distribution"
+    )

@@ -1,0 +1,230 @@
+"""What is derived from a channel's law: from its matrix, or from two chances that say it all.
+
+`FiniteChannel` has a matrix of chances; decoding, errors and attacks follow from it. `PureChannel`
+counts how many reports support each value, p of its holders' and q of the others'; decoding and
+errors have closed forms. A channel may be both, and then takes the closed forms.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.local._channel import (
+    Channel,
+    Codes,
+    Counts,
+    Shares,
+    Tally,
+    checked_cells,
+    codes_within,
+    sums_to,
+)
+from dither.local._coins import exp_bounds
+from dither.local._domain import column
+from dither.local._guarantee import ClassPair
+from dither.numeric import directed
+
+Array = npt.NDArray[np.float64]
+
+_CHUNK = 1 << 22
+_DENSE = 1 << 24
+_TIE = 1e-12
+
+
+class FiniteChannel(Channel):
+    """A channel with a matrix: ``matrix[x, y] = Pr[report y | value x]``.
+
+    A subclass states `exact(x, y)`, the rational probability that its sampler realises, and may
+    state closed forms of what is derived here from the matrix.
+    """
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """How many different reports there are."""
+
+    @abstractmethod
+    def exact(self, x: int, y: int) -> Fraction:
+        """Pr[report y | code x], exactly as drawn."""
+
+    @property
+    def matrix(self) -> Array:
+        """Pr[report y | value x] in floating point, shape (k, outputs); rows sum to 1."""
+        k, m = len(self.domain), self.outputs
+        checked_cells(k, m)
+        return np.array([[float(self.exact(x, y)) for y in range(m)] for x in range(k)])
+
+    @property
+    def report_bytes(self) -> int:
+        """The fewest bytes that hold the code of any report."""
+        return max(1, -(-(self.outputs - 1).bit_length() // 8))
+
+    @property
+    def features(self) -> int:
+        """One count for each report."""
+        return self.outputs
+
+    def tally(self, reports: Any) -> Tally:
+        """How often each report occurred."""
+        given = column(reports)
+        counts = np.zeros(self.outputs, dtype=np.int64)
+        bad = 0
+        # In parts, so that narrow reports are never all widened at once.
+        step = max(_CHUNK, self.outputs)
+        for start in range(0, given.size, step):
+            codes, impossible = codes_within(given[start : start + step], self.outputs)
+            counts += np.bincount(codes, minlength=self.outputs)
+            bad += impossible
+        return counts, given.size - bad, bad
+
+    def possible(self, counts: Counts, n: int) -> bool:
+        """Every report counts once."""
+        return sums_to(counts, n)
+
+    @property
+    def decoder(self) -> Array:
+        """W of shape (k, outputs) with W @ matrix.T = identity: shares are W @ counts/n."""
+        return np.asarray(np.linalg.pinv(self.matrix).T)
+
+    def decode(self, counts: Counts, n: int) -> Shares:
+        """W @ counts/n: unbiased."""
+        return np.asarray(self.decoder @ (counts / n))
+
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """W diag(q) W' - diag(f), where q = f @ matrix are the reports' shares.
+
+        Given the users' values it is sum_x f_x·W (diag(R_x) - R_x R_x') W', and W R_x is the x-th
+        unit vector.
+        """
+        w, q = self.decoder, frequencies @ self.matrix
+        return np.asarray((w * q) @ w.T - np.diag(frequencies))
+
+    def likelihoods(self, reports: npt.NDArray[Any]) -> Shares:
+        """Columns of the matrix."""
+        return np.asarray(self.matrix.T[reports])
+
+    def forward(self, frequencies: Shares) -> Shares:
+        """Shares of the reports, where the values have these."""
+        return np.asarray(frequencies @ self.matrix)
+
+    def guessed(self, prior: Shares | None) -> Shares:
+        """Success of the best guess, by the matrix."""
+        matrix = self.matrix
+        best = best_guesses(matrix if prior is None else matrix * prior[:, None])
+        return np.asarray((matrix * (best / np.maximum(best.sum(axis=0), 1))).sum(axis=1))
+
+    def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
+        """One multinomial draw a value that somebody holds, or single reports where fewer."""
+        held, cells = int(np.count_nonzero(histogram)), len(self.domain) * self.outputs
+        if cells > _DENSE or int(histogram.sum()) < held * self.outputs:
+            return Channel.simulate(self, histogram, rng)
+        rows = self.matrix
+        counts = np.zeros(self.outputs, dtype=np.int64)
+        for x in np.flatnonzero(histogram):
+            row = rows[x] / rows[x].sum()
+            counts += rng.multinomial(int(histogram[x]), row)
+        return counts
+
+
+def best_guesses(weights: Array) -> npt.NDArray[np.bool_]:
+    """Which values are best guesses for each report, shape (k, reports); rounding makes no tie."""
+    top = weights.max(axis=0)
+    return np.asarray((weights >= top * (1 - _TIE)) & (top > 0))
+
+
+def guessed_from(reports: npt.NDArray[np.bool_], own: float, others: Array, prior: Array) -> Array:
+    """What reports that are values themselves add to the success of the best guess, shape (k,).
+
+    A report y is sent by the holders of y with chance `own`, and by those of another value x with
+    chance `others[x]`, whichever report it is; `own` is the largest. So besides y itself only the
+    values of largest weight can be best guesses, and no matrix is needed.
+
+    Parameters
+    ----------
+    reports : array of bool, shape (k,)
+        Which reports are counted.
+    own : float
+    others : array of float, shape (k,)
+    prior : array of float, shape (k,)
+        Weights of the values; ones without a prior.
+    """
+    mine, theirs = own * prior, others * prior
+    top = float(theirs.max())
+    rivals = (theirs >= top * (1 - _TIE)) & (top > 0)
+    itself = (mine >= top * (1 - _TIE)) & (mine > 0)
+    beaten = mine <= top * (1 + _TIE)
+    number = itself + np.where(beaten, rivals.sum() - rivals, 0)
+    shared = np.where(reports & (number > 0), 1 / np.maximum(number, 1), 0.0)
+    elsewhere = np.where(beaten, shared, 0.0)
+    return np.asarray(own * itself * shared + rivals * others * (elsewhere.sum() - elsewhere))
+
+
+def hockey_stick(channel: FiniteChannel, x: int, other: int, epsilon: Fraction) -> Fraction:
+    """An upper bound of delta(epsilon) of code x against another: sum over y of (p - e^eps q)+."""
+    return _divergence(_row(channel, x), _row(channel, other), epsilon)
+
+
+def worst_pair(channel: FiniteChannel, xs: Codes, others: Codes, epsilon: Fraction) -> ClassPair:
+    """The worst delta and log-ratio of any code of one class against any other of another."""
+    rows = {x: _row(channel, x) for x in {*xs.tolist(), *others.tolist()}}
+    delta, ratio = Fraction(0), 0.0
+    for x, other in product(xs.tolist(), others.tolist()):
+        if x != other:
+            delta = max(delta, _divergence(rows[x], rows[other], epsilon))
+            # Many reports have the same pair of chances, and one logarithm.
+            pairs = set(zip(rows[x], rows[other], strict=True))
+            ratio = max(ratio, *(log_ratio(p, q) for p, q in pairs if p > 0))
+    return ClassPair(directed.float_up(delta), ratio)
+
+
+def _row(channel: FiniteChannel, x: int) -> list[Fraction]:
+    return [channel.exact(x, y) for y in range(channel.outputs)]
+
+
+def _divergence(row: list[Fraction], other: list[Fraction], epsilon: Fraction) -> Fraction:
+    low, _ = exp_bounds(epsilon)
+    pairs = zip(row, other, strict=True)
+    return sum((max(Fraction(0), p - low * q) for p, q in pairs), Fraction(0))
+
+
+def log_ratio(p: Fraction, q: Fraction) -> float:
+    """log(p/q) rounded up; infinite where q is 0."""
+    return math.inf if q == 0 else directed.float_up(directed.log_upper(p / q))
+
+
+class PureChannel(Channel):
+    """A report supports its holder's value with chance p and any other with chance q.
+
+    With s the share of reports that support a value, f̂ = (s - q)/(p - q) is unbiased; given the
+    users' values its variance is (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²).
+
+    Source. Wang, Blocki, Li and Jha, USENIX Security 2017 ("pure" protocols).
+    """
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float] | tuple[Shares, Shares]:
+        """p and q: of every value alike, or of each value, shape (k,)."""
+
+    @property
+    def largest_step(self) -> Shares:
+        """1/(p - q)."""
+        p, q = self.support
+        return np.full(len(self.domain), 1 / (p - q))
+
+    def decode(self, counts: Counts, n: int) -> Shares:
+        """(share of supports - q)/(p - q)."""
+        p, q = self.support
+        return np.asarray((counts / n - q) / (p - q))
+
+    def noise_variance(self, frequencies: Shares) -> Shares:
+        """(f·p(1-p) + (1-f)·q(1-q))/(p-q)², for one report."""
+        (p, q), f = self.support, frequencies
+        return np.asarray((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (p - q) ** 2)

@@ -1,0 +1,273 @@
+"""The frequent texts of a domain too large to list: prefixes grow, the frequent ones go on.
+
+Each person picks a level at random, publicly, and reports the prefix of that level's length: the
+prefix is hashed by a public hash of the level into 2**bits buckets, and the bucket goes through a
+frequency channel (Hadamard response by default) with the whole epsilon. The server reads level by
+level: it extends the prefixes that were frequent so far by every symbol, looks their buckets up,
+and keeps those that stand out. Texts end by an end mark, so that prefixes of ended texts are whole.
+
+Guarantee. epsilon for any two texts: one prefix is reported, once, with epsilon.
+
+Error. A level's estimate is that of its channel over the people who picked it, plus the chance of
+the pick, f(1-f)/n_level. A bucket holds other texts too, 2**-bits of them on average, which is
+taken off. Of candidates that share a bucket, which cannot be told apart, the one with the more
+frequent prefix is kept; each candidate falls into a given bucket with chance 2**-bits.
+
+Source. Wang, Li and Jha, "Locally differentially private heavy hitter identification", IEEE TDSC
+2019 (prefix extending method).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local._channel import Channel, checked_epsilon
+from dither.local._coins import pick
+from dither.local._domain import Domain
+from dither.local._frequency.hadamard import Hadamard
+from dither.local._guarantee import Guarantee
+from dither.local._hashing import hash64_many
+from dither.local._structures.attributes import checked_counts, sampled_estimate
+from dither.local._structures.parts import Maker, PartCounts, Reports, Structure, given, made_part
+from dither.numeric import Words, check_confidence
+
+_END = "\0"
+_MAX_CANDIDATES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hitter:
+    """A frequent text.
+
+    Parameters
+    ----------
+    text : str
+        Whole, or its first `length` symbols.
+    share, standard_error : float
+        Of people who hold it, from the last level alone.
+    """
+
+    text: str
+    share: float
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class HeavyHitters(Structure):
+    """Frequent texts over a public alphabet.
+
+    Parameters
+    ----------
+    alphabet : str
+        The symbols that frequent texts are made of, all different. A text with others is reported
+        as well, and not found.
+    length : int
+        Symbols that count, at least 1; of longer texts the first ones.
+    epsilon : number
+        From 2**-32 to 40.
+    first : int
+        Length of the shortest prefix, from 1 to `length`.
+    step : int
+        Symbols that each level adds.
+    bits : int
+        Buckets are 2**bits, from 8 to 22.
+    channel : callable
+        Makes a level's channel from its buckets and epsilon.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or `channel` makes what promises less than epsilon for some
+        two values.
+
+    Notes
+    -----
+    Guarantee. epsilon-local DP: neighbours are any two texts of one person. One prefix is
+    reported, once; which length is public and says nothing of the text.
+
+    References
+    ----------
+    Wang, Li and Jha, IEEE TDSC 2019.
+
+    Examples
+    --------
+    >>> words = HeavyHitters("abc", length=3, epsilon=4)
+    >>> reports = words.privatize(["cab"] * 6000 + ["ab"] * 6000)
+    >>> sorted(found.text for found in words.find(words.aggregate(reports), k=2))
+    ['ab', 'cab']
+    """
+
+    kind: ClassVar[str] = "heavy-hitters"
+
+    alphabet: str
+    length: int
+    epsilon: Fraction
+    first: int
+    step: int
+    bits: int
+    channels: dict[str, Channel]
+
+    def __init__(
+        self,
+        alphabet: str,
+        length: int,
+        epsilon: Any,
+        *,
+        first: int = 2,
+        step: int = 1,
+        bits: int = 18,
+        channel: Maker = Hadamard,
+    ) -> None:
+        made = checked_epsilon(epsilon)
+        if not isinstance(alphabet, str) or not alphabet or len(set(alphabet)) < len(alphabet):
+            raise ArgumentError("alphabet must be a text of different symbols")
+        if _END in alphabet:
+            raise ArgumentError("alphabet must not hold the end mark, the character 0")
+        for name, value, low, high in (
+            ("length", length, 1, 255),
+            ("step", step, 1, 255),
+            ("bits", bits, 8, 22),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise ArgumentError(f"{name} must be a whole number from {low} to {high}")
+        if isinstance(first, bool) or not isinstance(first, int) or first < 1:
+            raise ArgumentError("first must be a whole number from 1 to length")
+        first = min(first, length) if first == 2 else first
+        if first > length:
+            raise ArgumentError("first must be a whole number from 1 to length")
+        symbols = len(alphabet) + 1
+        if max(first, step) * math.log2(symbols) > math.log2(_MAX_CANDIDATES):
+            raise ArgumentError(
+                f"first and step must leave at most {_MAX_CANDIDATES:,} prefixes to look up; "
+                f"{symbols} symbols allow {int(20 / math.log2(symbols))} at a time"
+            )
+        object.__setattr__(self, "alphabet", alphabet)
+        object.__setattr__(self, "length", length)
+        object.__setattr__(self, "epsilon", made)
+        object.__setattr__(self, "first", first)
+        object.__setattr__(self, "step", step)
+        object.__setattr__(self, "bits", bits)
+        parts = {f"{size}": made_part(channel, Domain(1 << bits), made) for size in self.levels}
+        object.__setattr__(self, "channels", parts)
+
+    @property
+    def levels(self) -> list[int]:
+        """Lengths of the prefixes, shortest first, the last being `length`."""
+        return [*range(self.first, self.length, self.step), self.length]
+
+    @property
+    def parts(self) -> dict[str, Channel]:
+        """One channel a level, over its buckets."""
+        return self.channels
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """epsilon for any two texts."""
+        return Guarantee.uniform(self.epsilon)
+
+    def settings(self) -> dict[str, Any]:
+        """Alphabet, length and levels."""
+        return {
+            "alphabet": self.alphabet,
+            "length": self.length,
+            "levels": self.levels,
+            "bits": self.bits,
+            "epsilon": str(self.epsilon),
+        }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure that `settings` and `parts` describe."""
+        levels = settings.pop("levels")
+        step = levels[1] - levels[0] if len(levels) > 1 else 1
+        # A last step may be shorter than the others; where it is the only one, it is the step.
+        return cls(first=levels[0], step=step, channel=given(parts), **settings)
+
+    def draw(self, records: Any, words: Words) -> Reports:
+        """Reports by level, of a sequence of texts."""
+        listed = not isinstance(records, str | bytes) and isinstance(records, Iterable)
+        texts: list[str] = list(records) if listed else []
+        if not listed or not all(isinstance(text, str) for text in texts):
+            raise ArgumentError("records must be a sequence of texts, one a person")
+        chosen = pick(len(self.levels), len(texts), words)
+        found: Reports = {}
+        for j, (size, channel) in enumerate(zip(self.levels, self.channels.values(), strict=True)):
+            mine = [texts[i][:size].ljust(size, _END) for i in np.flatnonzero(chosen == j)]
+            found[f"{size}"] = channel.draw(self._buckets(mine, size), words)
+        return found
+
+    def _buckets(self, prefixes: list[str], size: int) -> npt.NDArray[np.int64]:
+        """The bucket of each prefix under the public hash of its level."""
+        data = [p.encode("utf-8", "surrogatepass") for p in prefixes]
+        hashed = hash64_many(data, [size])[0]
+        return np.asarray(hashed >> np.uint64(64 - self.bits), dtype=np.int64)
+
+    def find(self, counts: PartCounts, k: int, *, confidence: float = 0.95) -> list[Hitter]:
+        """The at most k most frequent texts that stand out from the noise.
+
+        Parameters
+        ----------
+        counts : PartCounts
+        k : int
+            At least 1.
+        confidence : float
+            That no text of share 0 is kept at a level, by Bonferroni over the candidates.
+
+        Returns
+        -------
+        list of Hitter
+            Most frequent first; fewer than k where fewer stand out.
+
+        Raises
+        ------
+        ArgumentError
+            The counts are another structure's, k is below 1, or a level has no reports.
+        """
+        checked_counts(self, counts)
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ArgumentError("k must be a whole number of at least 1")
+        check_confidence(confidence)
+        kept: list[tuple[str, float, float]] = [("", 0.0, 0.0)]
+        reach = min(2 * k, max(k, _MAX_CANDIDATES // (len(self.alphabet) + 1) ** self.step))
+        for size in self.levels:
+            # The more frequent prefix comes first, so its texts win a bucket that others share.
+            candidates = [p for prefix, _, _ in kept for p in self._extended(prefix, size)]
+            if not candidates:
+                return []
+            part = counts[f"{size}"]
+            if part.n == 0:
+                raise ArgumentError(f"there are no reports of prefixes of {size} symbols")
+            found = sampled_estimate(part.estimate())
+            places = self._buckets(candidates, size)
+            even = 1 / (1 << self.bits)
+            shares = (found.shares[places] - even) / (1 - even)
+            errors = found.standard_errors[places] / (1 - even)
+            limit = NormalDist().inv_cdf(1 - (1 - confidence) / len(candidates))
+            first = np.unique(places, return_index=True)[1]
+            order = first[np.lexsort((first, -shares[first]))][:reach]
+            kept = [
+                (candidates[i], float(shares[i]), float(errors[i]))
+                for i in order.tolist()
+                if shares[i] > limit * errors[i]
+            ]
+        return [Hitter(text.rstrip(_END), share, error) for text, share, error in kept[:k]]
+
+    def _extended(self, prefix: str, size: int) -> list[str]:
+        """All prefixes of a length that begin with one: after an end mark only end marks."""
+        found = [prefix]
+        while len(found[0]) < size:
+            found = [
+                p + symbol
+                for p in found
+                for symbol in (_END if p.endswith(_END) else self.alphabet + _END)
+            ]
+        return found

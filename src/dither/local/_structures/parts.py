@@ -1,0 +1,378 @@
+"""Several channels side by side: reports and counts by part.
+
+A structure sends each report to a named part, publicly; each part is a channel of its own. Counts
+of a structure are the counts of its parts, so they merge as those do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dither.errors import ArgumentError, nearest
+from dither.local._aggregate import Aggregate
+from dither.local._arguments import checked_flag
+from dither.local._channel import PART_BYTES, Channel, Codes, canonical, channel_from_dict
+from dither.local._domain import Domain
+from dither.local._guarantee import Guarantee
+from dither.numeric import Words, directed, secure_words
+
+Maker = Callable[[Domain, Fraction], Channel]
+"""What makes a part: a channel class such as GRR, OUE or OLH."""
+
+Reports = dict[str, Any]
+"""Reports by the name of their part."""
+
+
+_KINDS: dict[str, type[Structure]] = {}
+
+
+class Structure(ABC):
+    """People's structured values, each reported through one or more named channels."""
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, Channel]:
+        """The channels by name, in public order."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What all that one person sends promises."""
+
+    @abstractmethod
+    def draw(self, records: Any, words: Words) -> Reports:
+        """Reports of records, by the given source of randomness."""
+
+    def settings(self) -> dict[str, Any]:
+        """What makes this structure besides its parts, in a form that JSON holds."""
+        return {}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], parts: dict[str, Channel]) -> Structure:
+        """The structure of these settings, whose channels are these."""
+        raise ArgumentError(f"a structure of kind {cls.kind!r} cannot be read")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The structure as a dictionary that JSON holds; `structure_from_dict` reads it."""
+        return {
+            "structure": self.kind,
+            "version": self.version,
+            "settings": self.settings(),
+            "parts": [[name, part.to_dict()] for name, part in self.parts.items()],
+        }
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+
+    @property
+    def report_bytes(self) -> int:
+        """Two bytes of the part's number, and the widest report of any part."""
+        return PART_BYTES + max(part.report_bytes for part in self.parts.values())
+
+    def privatize(self, records: Any) -> Reports:
+        """Randomise on the device, with the operating system's randomness.
+
+        Parameters
+        ----------
+        records : as the structure's docstring says
+
+        Returns
+        -------
+        dict from part name to a column of reports
+        """
+        return self.draw(records, secure_words())
+
+    def aggregate(self, reports: Mapping[str, Any], *, strict: bool = False) -> PartCounts:
+        """Count reports by part.
+
+        Raises
+        ------
+        ArgumentError
+            A part is unknown; with `strict`, some report could not have come from its channel.
+        """
+        checked_flag(strict, "strict")
+        if not isinstance(reports, Mapping):
+            raise ArgumentError("reports must be a dictionary from part to a column of reports")
+        unknown = set(reports) - set(self.parts)
+        if unknown:
+            raise ArgumentError(
+                f"reports must be by part: {len(unknown)} of their names are not parts of this "
+                f"{self.kind}"
+            )
+        return PartCounts(
+            self,
+            {
+                name: part.aggregate(reports.get(name, []), strict=strict)
+                if name in reports
+                else Aggregate(part, np.zeros(part.features, dtype=np.int64), 0)
+                for name, part in self.parts.items()
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartCounts:
+    """The counts of a structure: one aggregate a part.
+
+    Parameters
+    ----------
+    structure : Structure
+    parts : dict from name to Aggregate
+        Of every part of the structure, and of its channel.
+
+    Raises
+    ------
+    ArgumentError
+        A part is missing, is none of the structure's, or was counted by another channel.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> survey = local.Attributes({"smokes": 2, "region": 4}, epsilon=1)
+    >>> counts = survey.aggregate({"smokes": [0, 1], "region": [3]})
+    >>> PartCounts.from_dict(counts.to_dict()).n
+    3
+    """
+
+    structure: Structure
+    parts: dict[str, Aggregate]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.structure, Structure) or not isinstance(self.parts, Mapping):
+            raise ArgumentError("counts must be of a structure: an aggregate for each of its parts")
+        wanted = self.structure.parts
+        if set(self.parts) != set(wanted):
+            missing, other = set(wanted) - set(self.parts), set(self.parts) - set(wanted)
+            raise ArgumentError(
+                f"counts must hold every part of this {self.structure.kind} and no other: "
+                f"{len(missing)} of {len(wanted)} are missing, {len(other)} are not its parts"
+            )
+        for name, part in self.parts.items():
+            if not isinstance(part, Aggregate) or part.channel.hash != wanted[name].hash:
+                raise ArgumentError("counts must be of the structure's own channels")
+        # In the structure's order, whatever order they were written in.
+        object.__setattr__(self, "parts", {name: self.parts[name] for name in wanted})
+
+    @property
+    def hash(self) -> str:
+        """The structure's."""
+        return self.structure.hash
+
+    @property
+    def n(self) -> int:
+        """Reports counted, over all parts."""
+        return sum(part.n for part in self.parts.values())
+
+    @property
+    def rejected(self) -> int:
+        """Reports dropped as impossible, over all parts."""
+        return sum(part.rejected for part in self.parts.values())
+
+    def __getitem__(self, name: str) -> Aggregate:
+        """The aggregate of one part."""
+        return self.parts[name]
+
+    def __add__(self, other: PartCounts) -> PartCounts:
+        """Merge the counts of the same structure."""
+        if not isinstance(other, PartCounts):
+            return NotImplemented
+        if self.hash != other.hash:
+            raise ArgumentError("aggregates must be of the same structure to be added")
+        return PartCounts(self.structure, {k: a + other.parts[k] for k, a in self.parts.items()})
+
+    def __radd__(self, other: object) -> PartCounts:
+        """Let ``sum`` begin from its 0."""
+        if isinstance(other, int) and other == 0:
+            return self
+        return NotImplemented
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts with their structure and its hash, in a form that JSON holds."""
+        return {
+            "structure": self.structure.to_dict(),
+            "hash": self.hash,
+            "parts": {name: part.to_dict() for name, part in self.parts.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> PartCounts:
+        """The counts that `to_dict` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            A part is missing, or something is not of the structure that is described.
+        """
+        if not isinstance(found, Mapping):
+            raise ArgumentError("the counts must be a dictionary, as to_dict writes it")
+        try:
+            structure, hashed = structure_from_dict(found["structure"]), found["hash"]
+            parts = {name: Aggregate.from_dict(part) for name, part in found["parts"].items()}
+        except (KeyError, TypeError, AttributeError):
+            raise ArgumentError("the counts are truncated or were not written by to_dict") from None
+        if hashed != structure.hash:
+            raise ArgumentError("the counts' hash is not that of their structure")
+        return cls(structure, parts)
+
+
+def structure_from_dict(found: dict[str, Any]) -> Structure:
+    """The structure that `Structure.to_dict` wrote.
+
+    Every part is checked as if it had just been made: a description cannot promise more than its
+    channels do.
+
+    Parameters
+    ----------
+    found : dict
+        What `to_dict` gave, or JSON of it.
+
+    Returns
+    -------
+    Structure
+        With the same hash as the one that was written.
+
+    Raises
+    ------
+    ArgumentError
+        The kind is unknown, the version is newer, a setting is missing or out of range, or a part
+        is not what the settings ask for.
+
+    Examples
+    --------
+    >>> from dither import local
+    >>> sets = local.ItemSets(["bread", "milk"], epsilon=1, padding=2)
+    >>> local.structure_from_dict(sets.to_dict()).hash == sets.hash
+    True
+    """
+    if not isinstance(found, Mapping):
+        raise ArgumentError("a structure must be described by a dictionary, as to_dict writes it")
+    kind = found.get("structure")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ArgumentError(f"unknown structure {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
+    made = _KINDS[kind]
+    if found.get("version") != made.version:
+        raise ArgumentError(
+            f"structure {kind!r} must be of version {made.version}, which this dither knows"
+        )
+    try:
+        settings = dict(found["settings"])
+        parts = {name: channel_from_dict(part) for name, part in found["parts"]}
+        structure = made.from_settings(settings, parts)
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as e:
+        if isinstance(e, ArgumentError):
+            raise
+        raise ArgumentError(
+            f"the settings of structure {kind!r} are incomplete or unknown"
+        ) from None
+    if structure.to_dict() != dict(found):
+        raise ArgumentError(f"the parts of structure {kind!r} are not those of its settings")
+    return structure
+
+
+def given(parts: Mapping[str, Channel]) -> Maker:
+    """A maker that gives channels that were read, in order; `made_part` checks each."""
+    left = iter(parts.values())
+
+    def make(domain: Domain, epsilon: Fraction) -> Channel:
+        for part in left:
+            return part
+        raise ArgumentError("a structure must have all of its parts")
+
+    return make
+
+
+def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
+    """A structure's part, which promises no less than it was handed.
+
+    A structure states one epsilon for all that a person sends, and it rests on its parts. What
+    `make` gives may be anything: a channel that protects some pairs of values less than others, one
+    whose epsilon is for a unit of distance, or one that somebody wrote.
+
+    Parameters
+    ----------
+    make : callable
+    domain : Domain
+        Of the values that the part is to report.
+    epsilon : Fraction
+        That any two of them may cost.
+
+    Raises
+    ------
+    ArgumentError
+        What was made is no channel, is of another domain, or does not promise plain local DP at
+        this epsilon or less for every two values.
+    """
+    if not callable(make):
+        raise ArgumentError("channel must be a channel's class, such as GRR, or make a channel")
+    try:
+        part = make(domain, epsilon)
+    except TypeError:
+        raise ArgumentError(
+            "channel must make a channel from a domain and an epsilon, as GRR does"
+        ) from None
+    if not isinstance(part, Channel):
+        raise ArgumentError("channel must make a Channel, such as GRR, OUE or OLH")
+    if part.domain != domain:
+        raise ArgumentError("channel must make a channel of the domain that it is given")
+    promise = part.guarantee
+    most: Fraction | None = promise.epsilon
+    # Where delta is 0 the epsilon is exact; a ratio beyond it, by more than the two roundings up
+    # that a ratio may have had, shows that the matrix says something else.
+    limit = directed.float_up(epsilon) * (1 + 2.0**-51)
+    if promise.graded or any(not pair.ratio <= limit for pair in promise.pairs.values()):
+        worst = max(pair.ratio for pair in promise.pairs.values())
+        most = Fraction(worst) if worst < float("inf") and not promise.graded else None
+    if most is None or most > epsilon:
+        told = (
+            "some pairs of values have no epsilon at all"
+            if most is None
+            else f"its worst pair of values has {float(most):.6g}"
+        )
+        raise ArgumentError(
+            f"channel must promise epsilon = {float(epsilon):.6g} or less between any two values: "
+            f"{told}; use a channel such as GRR, OUE or OLH, or make this one with a smaller "
+            "epsilon"
+        )
+    return part
+
+
+def encoded(records: Any, domains: Mapping[str, Domain]) -> tuple[dict[str, Codes], int]:
+    """Codes of each named column of a mapping or a data frame, and how many people there are.
+
+    Every value is read, whichever of them is then reported, so that a bad one is always refused.
+
+    Raises
+    ------
+    ArgumentError
+        A column is missing, the lengths differ, or a value is outside its domain.
+    """
+    names = list(domains)
+    try:
+        columns = {name: records[name] for name in names}
+    except Exception:  # a data frame's own error for a missing column, whatever its class
+        raise ArgumentError(
+            "records must hold a column for each of: " + ", ".join(map(repr, names))
+        ) from None
+    if not all(hasattr(c, "__len__") and not isinstance(c, str) for c in columns.values()):
+        raise ArgumentError("records must hold columns; give one person's values as lists of one")
+    if len({len(column) for column in columns.values()}) > 1:
+        raise ArgumentError("records must have columns of one length")
+    codes = {name: domains[name].encode(columns[name]) for name in names}
+    return codes, len(codes[names[0]])
