@@ -22,7 +22,20 @@ from typing import Any, Literal
 
 from dither.errors import ArgumentError, nearest
 
-__all__ = ["choice", "confidence", "exact", "flag", "integers", "number", "positive", "whole"]
+__all__ = [
+    "Number",
+    "choice",
+    "confidence",
+    "exact",
+    "flag",
+    "integers",
+    "number",
+    "positive",
+    "whole",
+]
+
+Number = int | float | str | Fraction | Decimal
+"""How a number may be written; each is read exactly."""
 
 Limit = int | float | Fraction
 Rounding = Literal["nearest", "down", "up"]
@@ -276,8 +289,8 @@ _Range = tuple[Limit | None, Limit | None, Limit | None, Limit | None]
 
 def _read(name: str, value: Any, limits: _Range) -> Fraction:
     # numpy's float64 is a float whose repr is not a number, hence float.__repr__.
-    if isinstance(value, Fraction):
-        return Fraction(value)
+    if type(value) is Fraction:
+        return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ArgumentError(f"{name} must be finite{_and(limits)}")

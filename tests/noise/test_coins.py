@@ -170,10 +170,10 @@ def test_a_tie_draws_all_words_again(scripted):
     ("call", "name"),
     [
         (lambda: bernoulli(Fraction(3, 2), 1), "p"),
-        (lambda: bernoulli(0.5, 1), "p"),
+        (lambda: bernoulli(True, 1), "p"),
         (lambda: bernoulli(Fraction(1, 2), -1), "size"),
         (lambda: bernoulli_exp(Fraction(-1)), "gamma"),
-        (lambda: bernoulli_exp(0.5), "gamma"),
+        (lambda: bernoulli_exp(float("nan")), "gamma"),
         (lambda: below(0, 1), "n"),
         (lambda: below(2**63 + 1, 1), "n"),
         (lambda: below(2.0, 1), "n"),

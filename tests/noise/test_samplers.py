@@ -161,11 +161,19 @@ def test_tiny_parameters_draw_zeros():
 
 
 @pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])
-@pytest.mark.parametrize("parameter", [0, -1, 0.5, "1", True, None, Fraction(-1, 2), 2**105])
+@pytest.mark.parametrize("parameter", [0, -1, -0.5, "a", True, None, Fraction(-1, 2), 2**105])
 def test_parameters_out_of_range(draw, parameter):
-    """Zero, negative, inexact or enormous parameters are refused by name."""
+    """Zero, negative or enormous parameters and what is not a number are refused by name."""
     with pytest.raises(ArgumentError, match=r"^(scale|sigma2) must be"):
         draw(parameter, 3)
+
+
+def test_a_parameter_is_read_as_it_prints():
+    """Floats and texts name the same sampler as the fraction that they stand for."""
+    for written in (0.1, "0.1", "1/10", Fraction(1, 10)):
+        for draw in (discrete_laplace, discrete_gaussian):
+            seen = draw(written, 20, words=SimulatedWords(3))
+            assert (seen == draw(Fraction(1, 10), 20, words=SimulatedWords(3))).all()
 
 
 @pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])

@@ -143,4 +143,4 @@ def test_single_draws_have_the_law(draw):
 def test_single_draws_check_their_parameter(draw):
     """Single draws refuse what the vectors refuse."""
     with pytest.raises(ArgumentError, match=r"^(scale|sigma2) must be"):
-        draw(0.5)
+        draw(-0.5)

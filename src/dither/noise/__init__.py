@@ -6,10 +6,9 @@ knows no privacy: what a draw is worth is said in `dither.mechanisms`.
 """
 
 from dither.noise.bernoulli import bernoulli, bernoulli_exp
-from dither.noise.choice import choose, permutation
+from dither.noise.choice import below, choose, permutation
 from dither.noise.gaussian import MAX_SIGMA2, discrete_gaussian, discrete_gaussian_one
 from dither.noise.laplace import MAX_SCALE, discrete_laplace, discrete_laplace_one
-from dither.noise.uniform import below
 
 __all__ = [
     "MAX_SCALE",

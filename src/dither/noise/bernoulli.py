@@ -7,20 +7,19 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dither.errors import ArgumentError
-from dither.noise.check import rational, source, whole
-from dither.numeric import Words
+from dither._checks import Number, exact, whole
+from dither.numeric import Words, secure_words
 
 __all__ = ["bernoulli", "bernoulli_exp"]
 
 
-def bernoulli(p: Fraction, size: int, *, words: Words | None = None) -> npt.NDArray[np.bool_]:
+def bernoulli(p: Number, size: int, *, words: Words | None = None) -> npt.NDArray[np.bool_]:
     """Draw coins that are true with probability p, exactly.
 
     Parameters
     ----------
-    p : Fraction or int
-        In [0, 1].
+    p : Fraction, int, float or str
+        In [0, 1]; a float is read as it prints.
     size : int
         How many coins, at least 0.
     words : Words, optional
@@ -33,7 +32,7 @@ def bernoulli(p: Fraction, size: int, *, words: Words | None = None) -> npt.NDAr
     Raises
     ------
     ArgumentError
-        If p is outside [0, 1] or a float, or size is below 0.
+        If p is outside [0, 1] or not a number, or size is below 0.
 
     Notes
     -----
@@ -46,10 +45,9 @@ def bernoulli(p: Fraction, size: int, *, words: Words | None = None) -> npt.NDAr
     >>> bernoulli(Fraction(1), 3).tolist()
     [True, True, True]
     """
-    p = _probability(p)
-    words = source(words)
-    size = whole(size, "size")
-    whole_part, rest = divmod(p * 2**64, 1)
+    words = words or secure_words()
+    size = whole("size", size)
+    whole_part, rest = divmod(exact("p", p, least=0, most=1) * 2**64, 1)
     if whole_part == 1 << 64:
         return np.ones(size, dtype=np.bool_)
     u = words.words(size)
@@ -60,13 +58,13 @@ def bernoulli(p: Fraction, size: int, *, words: Words | None = None) -> npt.NDAr
     return coins
 
 
-def bernoulli_exp(gamma: Fraction, *, words: Words | None = None) -> bool:
+def bernoulli_exp(gamma: Number, *, words: Words | None = None) -> bool:
     """Draw one coin that is true with probability exp(−gamma), exactly.
 
     Parameters
     ----------
-    gamma : Fraction or int
-        At least 0.
+    gamma : Fraction, int, float or str
+        At least 0; a float is read as it prints.
     words : Words, optional
         Another source of randomness, for simulation only.
 
@@ -77,7 +75,7 @@ def bernoulli_exp(gamma: Fraction, *, words: Words | None = None) -> bool:
     Raises
     ------
     ArgumentError
-        If gamma is below 0 or a float.
+        If gamma is below 0 or not a number.
 
     Notes
     -----
@@ -95,16 +93,14 @@ def bernoulli_exp(gamma: Fraction, *, words: Words | None = None) -> bool:
     >>> bernoulli_exp(Fraction(0))
     True
     """
-    gamma = rational(gamma, "gamma")
-    if gamma < 0:
-        raise ArgumentError("gamma must be at least 0")
-    words = source(words)
+    left = exact("gamma", gamma, least=0)
+    words = words or secure_words()
     one = Fraction(1)
-    while gamma > 1:
+    while left > 1:
         if not _series(one, words):
             return False
-        gamma -= 1
-    return _series(gamma, words)
+        left -= 1
+    return _series(left, words)
 
 
 def _series(gamma: Fraction, words: Words) -> bool:
@@ -116,10 +112,3 @@ def _series(gamma: Fraction, words: Words) -> bool:
 
 def _coin(p: Fraction, words: Words) -> bool:
     return words.below(p.denominator) < p.numerator
-
-
-def _probability(p: Fraction) -> Fraction:
-    p = rational(p, "p")
-    if not 0 <= p <= 1:
-        raise ArgumentError("p must be between 0 and 1")
-    return p

@@ -1,4 +1,4 @@
-"""Exact weighted choice and exact random order."""
+"""Exact uniform integers, exact weighted choice and exact random order."""
 
 from __future__ import annotations
 
@@ -7,11 +7,59 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dither._checks import whole
 from dither.noise.cells import Cells
-from dither.noise.check import source, whole
-from dither.numeric import Words
+from dither.numeric import Words, secure_words
 
-__all__ = ["choose", "permutation"]
+__all__ = ["below", "choose", "permutation"]
+
+
+def below(n: int, size: int, *, words: Words | None = None) -> npt.NDArray[np.int64]:
+    """Draw uniform integers in [0, n), exactly.
+
+    Parameters
+    ----------
+    n : int
+        From 1 to 2**63.
+    size : int
+        How many, at least 0.
+    words : Words, optional
+        Another source of randomness, for simulation only.
+
+    Returns
+    -------
+    array of int64, shape (size,)
+
+    Raises
+    ------
+    ArgumentError
+        If n or size is out of range.
+
+    Notes
+    -----
+    The fewest bits that hold n − 1 are drawn, again until they are below n: each value has
+    probability 1/n, exactly.
+
+    Examples
+    --------
+    >>> below(1, 3).tolist()
+    [0, 0, 0]
+    """
+    n = whole("n", n, 1, 1 << 63)
+    words = words or secure_words()
+    out = np.zeros(whole("size", size), dtype=np.int64)
+    bits = (n - 1).bit_length()
+    if bits == 0:
+        return out
+    unit = next(u for u in (8, 16, 32, 64) if bits <= u)
+    dtype = np.dtype(f"u{unit // 8}")
+    mask = dtype.type((1 << bits) - 1)
+    pending = np.arange(out.size)
+    while pending.size:
+        drawn = words.words(-(-pending.size * unit // 64)).view(dtype)[: pending.size] & mask
+        out[pending] = drawn
+        pending = pending[drawn > dtype.type(n - 1)]
+    return out
 
 
 def choose(
@@ -48,7 +96,8 @@ def choose(
     >>> choose([0, 7, 0], 3).tolist()
     [1, 1, 1]
     """
-    return Cells([whole(w, "weights") for w in weights]).draw(whole(size, "size"), source(words))
+    cells = Cells([whole("weights", weight) for weight in weights])
+    return cells.draw(whole("size", size), words or secure_words())
 
 
 def permutation(n: int, *, words: Words | None = None) -> npt.NDArray[np.int64]:
@@ -81,8 +130,8 @@ def permutation(n: int, *, words: Words | None = None) -> npt.NDArray[np.int64]:
     >>> sorted(permutation(4).tolist())
     [0, 1, 2, 3]
     """
-    n = whole(n, "n")
-    words = source(words)
+    n = whole("n", n)
+    words = words or secure_words()
     while True:
         keys = words.words(n)
         order = np.argsort(keys)

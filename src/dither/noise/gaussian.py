@@ -10,11 +10,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from dither._checks import Number, exact, whole
 from dither.errors import ArgumentError
 from dither.noise.block import one
-from dither.noise.check import ratio, source, whole
 from dither.noise.staircase import Staircase
-from dither.numeric import Words
+from dither.numeric import Words, secure_words
 
 __all__ = ["MAX_SIGMA2", "discrete_gaussian", "discrete_gaussian_one", "gaussian_sampler"]
 
@@ -39,15 +39,15 @@ class _Gaussian:
 
 
 def discrete_gaussian(
-    sigma2: Fraction, size: int, *, words: Words | None = None
+    sigma2: Number, size: int, *, words: Words | None = None
 ) -> npt.NDArray[np.int64]:
     """Draw discrete Gaussian noise: Pr[X = x] proportional to exp(−x²/(2σ²)) on the integers.
 
     Parameters
     ----------
-    sigma2 : Fraction or int
-        σ², above 0 and at most 2**104 (σ ≤ 2**52). Its variance is at most σ². An integer query
-        of L2 sensitivity Δ is made (Δ²/(2σ²))-zCDP by adding it [1]_.
+    sigma2 : Fraction, int, float or str
+        σ², above 0 and at most 2**104 (σ ≤ 2**52); a float is read as it prints. The variance is
+        at most σ². An integer query of L2 sensitivity Δ is made (Δ²/(2σ²))-zCDP by adding it [1]_.
     size : int
         How many draws, at least 0.
     words : Words, optional
@@ -61,7 +61,7 @@ def discrete_gaussian(
     Raises
     ------
     ArgumentError
-        If sigma2 is out of range or not exact (a float), or size is below 0.
+        If sigma2 is out of range or not a number, or size is below 0.
 
     Notes
     -----
@@ -79,15 +79,15 @@ def discrete_gaussian(
     >>> draws.shape, draws.dtype
     ((5,), dtype('int64'))
     """
-    return gaussian_sampler(_sigma2(sigma2)).draw(whole(size, "size"), source(words))
+    return gaussian_sampler(_sigma2(sigma2)).draw(whole("size", size), words or secure_words())
 
 
-def discrete_gaussian_one(sigma2: Fraction) -> int:
+def discrete_gaussian_one(sigma2: Number) -> int:
     """Draw one value of `discrete_gaussian`, from a small stock that the thread keeps a sigma2.
 
     Parameters
     ----------
-    sigma2 : Fraction or int
+    sigma2 : Fraction, int, float or str
         As in `discrete_gaussian`.
 
     Returns
@@ -98,7 +98,7 @@ def discrete_gaussian_one(sigma2: Fraction) -> int:
     Raises
     ------
     ArgumentError
-        If sigma2 is out of range or not exact.
+        If sigma2 is out of range or not a number.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def discrete_gaussian_one(sigma2: Fraction) -> int:
     return one(gaussian_sampler(_sigma2(sigma2)))
 
 
-def _sigma2(sigma2: Fraction) -> Fraction:
-    checked = ratio(sigma2, "sigma2")
+def _sigma2(sigma2: Number) -> Fraction:
+    checked = exact("sigma2", sigma2, above=0)
     if checked > MAX_SIGMA2:
         raise ArgumentError("sigma2 must be at most 2**104; a coarser lattice makes it smaller")
     return checked

@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from dither._checks import Number, exact, whole
 from dither.errors import ArgumentError
 from dither.noise.block import one
-from dither.noise.check import ratio, source, whole
 from dither.noise.staircase import Staircase
-from dither.numeric import Words
+from dither.numeric import Words, secure_words
 
 __all__ = ["MAX_SCALE", "discrete_laplace", "discrete_laplace_one", "laplace_sampler"]
 
@@ -37,15 +37,15 @@ class _Laplace:
 
 
 def discrete_laplace(
-    scale: Fraction, size: int, *, words: Words | None = None
+    scale: Number, size: int, *, words: Words | None = None
 ) -> npt.NDArray[np.int64]:
     """Draw discrete Laplace noise: Pr[X = x] proportional to exp(−|x|/scale) on the integers.
 
     Parameters
     ----------
-    scale : Fraction or int
-        Above 0 and at most 2**52. An integer query of sensitivity Δ is made
-        (Δ/scale)-differentially private by adding it [1]_.
+    scale : Fraction, int, float or str
+        Above 0 and at most 2**52; a float is read as it prints. An integer query of sensitivity Δ
+        is made (Δ/scale)-differentially private by adding it [1]_.
     size : int
         How many draws, at least 0.
     words : Words, optional
@@ -59,7 +59,7 @@ def discrete_laplace(
     Raises
     ------
     ArgumentError
-        If the scale is out of range or not exact (a float), or size is below 0.
+        If the scale is out of range or not a number, or size is below 0.
 
     Notes
     -----
@@ -79,15 +79,15 @@ def discrete_laplace(
     >>> draws.shape, draws.dtype
     ((5,), dtype('int64'))
     """
-    return laplace_sampler(_scale(scale)).draw(whole(size, "size"), source(words))
+    return laplace_sampler(_scale(scale)).draw(whole("size", size), words or secure_words())
 
 
-def discrete_laplace_one(scale: Fraction) -> int:
+def discrete_laplace_one(scale: Number) -> int:
     """Draw one value of `discrete_laplace`, from a small stock that the thread keeps a scale.
 
     Parameters
     ----------
-    scale : Fraction or int
+    scale : Fraction, int, float or str
         As in `discrete_laplace`.
 
     Returns
@@ -98,7 +98,7 @@ def discrete_laplace_one(scale: Fraction) -> int:
     Raises
     ------
     ArgumentError
-        If the scale is out of range or not exact.
+        If the scale is out of range or not a number.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def discrete_laplace_one(scale: Fraction) -> int:
     return one(laplace_sampler(_scale(scale)))
 
 
-def _scale(scale: Fraction) -> Fraction:
-    checked = ratio(scale, "scale")
+def _scale(scale: Number) -> Fraction:
+    checked = exact("scale", scale, above=0)
     if checked > MAX_SCALE:
         raise ArgumentError("scale must be at most 2**52; a coarser lattice makes it smaller")
     return checked

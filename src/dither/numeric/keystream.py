@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
+from dither._checks import whole
 from dither.errors import ArgumentError
 
 __all__ = ["SecureWords", "SimulatedWords", "Words", "secure_words"]
@@ -198,9 +199,7 @@ class SimulatedWords(_Integers):
     """
 
     def __init__(self, seed: int) -> None:
-        if seed < 0:
-            raise ArgumentError("seed must be at least 0")
-        self._generator = np.random.Generator(np.random.PCG64DXSM(seed))
+        self._generator = np.random.Generator(np.random.PCG64DXSM(whole("seed", seed)))
 
     def words(self, n: int) -> npt.NDArray[np.uint64]:
         """Return the next n words of the simulation.

@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from dither._checks import exact, positive
 from dither.errors import ArgumentError
-from dither.numeric.rational import exact, positive
 
 __all__ = ["Lattice", "common"]
 
@@ -26,8 +26,8 @@ class Lattice:
     Parameters
     ----------
     step : Fraction
-        The distance between neighbouring points, above 0. Anything that `positive` reads is
-        accepted and held as a Fraction.
+        The distance between neighbouring points, above 0. A float is read as it
+        prints; held as a Fraction.
 
     Raises
     ------
@@ -46,7 +46,7 @@ class Lattice:
     step: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "step", positive(self.step, "step"))
+        object.__setattr__(self, "step", positive("step", self.step))
 
     def to_integer(self, value: Any) -> int:
         """Return the index of the point nearest to a value; a tie goes to the even index.
@@ -54,26 +54,26 @@ class Lattice:
         Parameters
         ----------
         value : int, Fraction, Decimal, float or str
-            Read by `dither.numeric.exact`.
+            A float is read as it prints.
 
         Returns
         -------
         int
             The index: the point is index × step.
         """
-        return round(exact(value, "value") / self.step)
+        return round(exact("value", value) / self.step)
 
     def floor(self, value: Any) -> int:
         """Return the index of the last point at or below a value."""
-        return math.floor(exact(value, "value") / self.step)
+        return math.floor(exact("value", value) / self.step)
 
     def ceil(self, value: Any) -> int:
         """Return the index of the first point at or above a value."""
-        return math.ceil(exact(value, "value") / self.step)
+        return math.ceil(exact("value", value) / self.step)
 
     def contains(self, value: Fraction) -> bool:
         """Return whether a value is a point of the lattice."""
-        return (exact(value, "value") / self.step).denominator == 1
+        return (exact("value", value) / self.step).denominator == 1
 
     @overload
     def to_float(self, integers: int) -> float: ...
@@ -99,7 +99,7 @@ class Lattice:
         """
         above, below = self.step.numerator, self.step.denominator
         if not isinstance(integers, np.ndarray):
-            return _divide(int(exact(integers, "integers")) * above, below)
+            return _divide(int(exact("integers", integers)) * above, below)
         if integers.dtype.kind not in "iu":
             raise ArgumentError("integers must be an array of an integer type")
         largest = max(abs(int(integers.max())), abs(int(integers.min()))) if integers.size else 0
@@ -135,7 +135,7 @@ def common(steps: Iterable[Any]) -> Lattice:
     >>> common([Fraction(1, 4), Fraction(1, 6)]).step
     Fraction(1, 12)
     """
-    fractions = [positive(step, "steps") for step in steps]
+    fractions = [positive("steps", step) for step in steps]
     if not fractions:
         raise ArgumentError("steps must hold at least one step")
     return Lattice(
