@@ -207,7 +207,7 @@ def _number(text: str) -> Fraction:
 
 def _of_texts(tree: object) -> bool:
     """Whether values are to be read as they are written: 02139 is no number."""
-    from dither.lab.anonymize.rules import of_numbers_or_dates
+    from dither.lab.anonymize._rules import of_numbers_or_dates
 
     return not of_numbers_or_dates(tree)
 

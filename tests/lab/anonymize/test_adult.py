@@ -11,7 +11,7 @@ import pytest
 
 from dither.lab.anonymize import generalize, hierarchy, measure, mondrian
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(__file__).parents[4] / "shared" / "data"
 QUASI = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass"]
 QUASI += ["occupation"]
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize import by_definition as law
 from dither.lab.anonymize import measure
+from lab.anonymize import by_definition as law
 
 theirs = pytest.importorskip("pycanon.anonymity")
 metrics = pytest.importorskip("pycanon.metrics")

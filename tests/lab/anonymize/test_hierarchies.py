@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
+from dither.lab._frames import Coded
 from dither.lab.anonymize import dates, hierarchy, intervals, prefixes, recode, suppression
-from dither.lab.anonymize.hierarchy import fit
+from dither.lab.anonymize._hierarchy import fit
 
 TREE = {"ann": ["short", "*"], "bob": ["short", "*"], "clara": ["long", "*"]}
 
@@ -21,7 +22,7 @@ TREE = {"ann": ["short", "*"], "bob": ["short", "*"], "clara": ["long", "*"]}
 def fitted(source, values):
     """Laid over distinct values, each with one row."""
     series = pl.Series("v", values)
-    return fit("v", source, series, np.ones(len(series), dtype=np.int64))
+    return fit("v", source, Coded(np.arange(len(series), dtype=np.int32), series))
 
 
 def test_tables_in_three_forms(tmp_path) -> None:
@@ -66,7 +67,7 @@ def test_uncovered_values_are_counted() -> None:
     """How many values and rows, and whether spaces are to blame; never which."""
     values = pl.Series("v", ["ann", "secretive"])
     with pytest.raises(ArgumentError, match=r"1 of 2 values \(7 of 10 rows\); add a row") as told:
-        fit("v", TREE, values, np.array([3, 7]))
+        fit("v", TREE, Coded(np.repeat(np.arange(2, dtype=np.int32), [3, 7]), values))
     assert "secretive" not in str(told.value)
     with pytest.raises(ArgumentError, match="spaces around"):
         fitted(TREE, [" ann", "bob "])

@@ -19,7 +19,7 @@ from dither.lab.anonymize import (
     substitute,
     truncate,
 )
-from dither.lab.anonymize.format_preserving import ff1
+from dither.lab.anonymize._format_preserving import ff1
 
 KEY = bytes(range(32))
 AES128 = "2B7E151628AED2A6ABF7158809CF4F3C"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize import by_definition as law
 from dither.lab.anonymize import measure
+from lab.anonymize import by_definition as law
 
 TREE = {
     "a": ["ab", "abc", "*"],

@@ -12,20 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dither as dt
-from anonymize import by_definition as law
 from dither.errors import ArgumentError
 from dither.lab.anonymize import (
+    _demands,
+    _generalize,
+    _lattice,
     alpha_k,
     beta_likeness,
     delta_disclosure,
     generalize,
-    generalizing,
     l_diversity,
-    lattice,
     measure,
     t_closeness,
-    table,
 )
+from lab.anonymize import by_definition as law
 
 ABOVE = {
     "a": {0: ["0-1", "0-3", "*"], 1: ["0-1", "0-3", "*"], 2: ["2-3", "0-3", "*"],
@@ -189,7 +189,7 @@ def _patched(target, name, new):
 
 def _pruning_too_much(search, node):
     """A failing node taken to condemn what stands above it too."""
-    verdict = search.table.verdict(node, float(search.loss[node]))
+    verdict = search.table.trial(node, float(search.loss[node]))
     search.done[node] = True
     if not verdict.safe:
         search.bad[tuple(slice(0, level + 2) for level in node)] = True
@@ -200,16 +200,16 @@ def _pruning_too_much(search, node):
 
 MUTANTS = {
     "k - 1": _patched(
-        table.Demand, "met", lambda self, sizes, *_: ((ok := sizes >= self.k - 1), ok)
+        _demands.Demand, "met", lambda self, sizes, *_: ((ok := sizes >= self.k - 1), ok)
     ),
     "losses of the last column forgotten": _patched(
-        table.Table,
+        _lattice.Table,
         "losses",
-        lambda self, true=table.Table.losses: (*true(self)[:-1], 0 * true(self)[-1]),
+        lambda self, true=_lattice.Table.losses: (*true(self)[:-1], 0 * true(self)[-1]),
     ),
-    "pruned upwards": _patched(lattice._Search, "check", _pruning_too_much),
+    "pruned upwards": _patched(_lattice._Search, "check", _pruning_too_much),
     "a class more is left out": _patched(
-        generalizing, "allowance", lambda share, rows: math.floor(share * rows) + 1
+        _generalize, "allowance", lambda share, rows: math.floor(share * rows) + 1
     ),
 }
 

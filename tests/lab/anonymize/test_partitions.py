@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize import by_definition as law
 from dither.errors import ArgumentError
 from dither.lab.anonymize import generalize, intervals, l_diversity, measure, mondrian, t_closeness
+from lab.anonymize import by_definition as law
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 9), st.sampled_from("pqrst"), st.sampled_from("uv")),
@@ -154,7 +154,7 @@ def test_sets_are_written_so_that_they_can_be_read() -> None:
 @pytest.mark.parametrize("late", [1, 3])
 def test_an_interrupt_leaves_whole_boxes(step, late, monkeypatch) -> None:
     """Wherever it comes, in the midst of a depth too, what is released has classes of k."""
-    module = importlib.import_module("dither.lab.anonymize.mondrian")
+    module = importlib.import_module("dither.lab.anonymize._mondrian")
     inner, calls = getattr(module, step), iter(range(99))
 
     def interrupted(state, *rest):

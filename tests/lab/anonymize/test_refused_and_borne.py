@@ -26,7 +26,7 @@ from dither.lab.anonymize import (
     suppression,
     t_closeness,
 )
-from dither.lab.anonymize.generalizing import MOST_NODES
+from dither.lab.anonymize._generalize import MOST_NODES
 
 FRAME = pl.DataFrame({"age": [31, 34, 38, 52, 55, 57], "ill": ["secretive"] * 3 + ["b", "c", "d"]})
 AGE = {"age": intervals([5, 10, 20])}

@@ -9,29 +9,26 @@
 - `substitute`, `shuffle`, `truncate`, `pseudonymize`, `format_preserving`: masking.
 
 No result carries a guarantee against an attacker who knows more than the quasi-identifiers; each
-says so in a line of its own. The lab in `dither.lab.attack` breaks them.
+says so in a line of its own. `dither.lab.attack` breaks them.
 """
 
-from dither.lab.anonymize.format_preserving import format_preserving
-from dither.lab.anonymize.generalizing import generalize
-from dither.lab.anonymize.hierarchy import Hierarchy, hierarchy
-from dither.lab.anonymize.lattice import Progress
-from dither.lab.anonymize.masking import shuffle, substitute, truncate
-from dither.lab.anonymize.measures import Measures, Sensitive
-from dither.lab.anonymize.measuring import measure
-from dither.lab.anonymize.partitioning import mondrian
-from dither.lab.anonymize.pseudonyms import new_key, pseudonymize
-from dither.lab.anonymize.recoding import recode
-from dither.lab.anonymize.requirements import (
+from dither.lab.anonymize._format_preserving import format_preserving
+from dither.lab.anonymize._generalize import generalize, recode
+from dither.lab.anonymize._hierarchy import Hierarchy, hierarchy
+from dither.lab.anonymize._lattice import Progress
+from dither.lab.anonymize._masking import new_key, pseudonymize, shuffle, substitute, truncate
+from dither.lab.anonymize._measures import Measures, Sensitive, measure
+from dither.lab.anonymize._mondrian import mondrian
+from dither.lab.anonymize._requirements import (
     alpha_k,
     beta_likeness,
     delta_disclosure,
     l_diversity,
     t_closeness,
 )
-from dither.lab.anonymize.result import Anonymized
-from dither.lab.anonymize.risk import Attacker, Risk
-from dither.lab.anonymize.rules import dates, intervals, prefixes, suppression
+from dither.lab.anonymize._result import Anonymized
+from dither.lab.anonymize._risk import Attacker, Risk
+from dither.lab.anonymize._rules import dates, intervals, prefixes, suppression
 
 __all__ = [
     "Anonymized",

@@ -16,11 +16,17 @@ Source: El Emam, *Guide to the De-Identification of Personal Health Information*
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dither.lab.anonymize.tally import Ints
+import numpy as np
+import polars as pl
 
-__all__ = ["Attacker", "Risk", "against_population", "of_classes"]
+from dither.errors import ArgumentError
+from dither.lab._frames import encode
+from dither.lab._grouping import Classes, Ints, combine, label
+
+__all__ = ["Attacker", "Risk", "classify", "of_classes", "population_risk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,6 @@ def of_classes(sizes: Ints, threshold: float) -> Risk:
 
     Examples
     --------
-    >>> import numpy as np
     >>> of_classes(np.array([1, 4, 5]), 0.2).prosecutor
     Attacker(highest=1.0, average=0.3, exposed=0.5)
     """
@@ -82,15 +87,50 @@ def of_classes(sizes: Ints, threshold: float) -> Risk:
     return Risk(prosecutor, None, average, int((sizes == 1).sum()), threshold)
 
 
-def against_population(sizes: Ints, people: Ints, threshold: float) -> Risk:
-    """Risk where the attacker has a population table.
+def classify(table: pl.DataFrame, quasi: Sequence[str]) -> Classes:
+    """The classes of rows that agree on all quasi-identifiers."""
+    coded = [encode(table[name]) for name in quasi]
+    return label(*combine([(c.codes, c.size) for c in coded], table.height))
 
-    Parameters
-    ----------
-    sizes, people : array of int, shape (classes,)
-        Rows of each class in the release and in the population; no class has fewer people.
-    threshold : float
+
+def population_risk(
+    table: pl.DataFrame,
+    classes: Classes,
+    population: pl.DataFrame,
+    quasi: Sequence[str],
+    threshold: float,
+) -> Risk:
+    """Risk against a population table, whose classes are those of the release.
+
+    Raises
+    ------
+    ArgumentError
+        Where the population lacks a column, or has fewer people of a class than the release.
     """
+    missing = [name for name in quasi if name not in population.columns]
+    if missing:
+        raise ArgumentError(f"population lacks the column {missing[0]!r}")
+    first = table.select(quasi)[classes.first]
+    try:
+        both = pl.concat([first, population.select(quasi)], how="vertical_relaxed")
+    except pl.exceptions.PolarsError:
+        raise ArgumentError(
+            "population must have quasi columns of the same types as frame"
+        ) from None
+    together = classify(both, quasi)
+    people = np.bincount(together.of, minlength=len(together.first))
+    people = people[together.of[: len(classes.first)]] - 1
+    short = int((people < classes.weight).sum())
+    if short:
+        raise ArgumentError(
+            f"population must hold everybody in frame: it has fewer people in {short:,} of "
+            f"{len(people):,} classes. Are its columns generalised alike?"
+        )
+    return _against(classes.weight, people, threshold)
+
+
+def _against(sizes: Ints, people: Ints, threshold: float) -> Risk:
+    """Risk from the rows of each class in the release and in the population, which has no fewer."""
     rows = int(sizes.sum())
     alone = of_classes(sizes, threshold)
     linked = float((sizes / people).sum()) / rows

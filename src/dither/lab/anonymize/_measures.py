@@ -1,4 +1,4 @@
-"""Which definitions a table meets, and how far: the result of ``measure``."""
+"""``measure``: which definitions a table meets as it stands, and how far."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dither.lab.anonymize import diversity, likeness
-from dither.lab.anonymize.pairs import Pairs, pair
-from dither.lab.anonymize.requirements import closeness
-from dither.lab.anonymize.risk import Risk, of_classes
-from dither.lab.anonymize.sensitive import Column
-from dither.lab.anonymize.tally import Classes, Ints
-from dither.lab.anonymize.wording import unprotected
+from dither.errors import ArgumentError
+from dither.lab._frames import read
+from dither.lab._grouping import Classes, Ints
+from dither.lab.anonymize import _definitions as of
+from dither.lab.anonymize._definitions import Pairs, pair
+from dither.lab.anonymize._demands import (
+    Column,
+    chosen_distances,
+    columns_apart,
+    prepare,
+    unprotected,
+)
+from dither.lab.anonymize._risk import Risk, classify, of_classes, population_risk
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Measures", "Sensitive", "from_classes", "of_column"]
+__all__ = ["Measures", "Sensitive", "from_classes", "measure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +145,76 @@ class Measures:
         return draw_measures(self, path)
 
 
+def measure(
+    frame: object,
+    quasi: Sequence[str],
+    sensitive: str | Sequence[str] = (),
+    *,
+    distance: str | Mapping[str, str] | None = None,
+    order: Mapping[str, Sequence[object]] | None = None,
+    hierarchies: Mapping[str, object] | None = None,
+    population: object | None = None,
+    threshold: float = 0.2,
+) -> Measures:
+    """Measure a table by every definition: k-anonymity and its kin, risk, utility.
+
+    Parameters
+    ----------
+    frame : Polars or pandas DataFrame, or pyarrow Table
+        As it would be released. NULL and NaN are values of their own.
+    quasi : list of str
+        The columns that an attacker may know.
+    sensitive : str or list of str
+        The columns that an attacker wants to know.
+    distance : str or mapping of str to str, optional
+        The ground distance of t-closeness, for all sensitive columns or for each: ``"equal"``,
+        ``"ordered"`` or ``"hierarchical"``. Without a choice no t is given.
+    order : mapping of str to list, optional
+        Values of a column of texts from first to last, for ``"ordered"``.
+    hierarchies : mapping of str, optional
+        The sensitive column's hierarchy, for ``"hierarchical"``.
+    population : frame, optional
+        People with the same quasi columns, written as in ``frame``, for the journalist and the
+        marketer. Everybody in ``frame`` must be in it.
+    threshold : float
+        In (0, 1]: a row whose risk is above it counts as exposed.
+
+    Returns
+    -------
+    Measures
+        Its ``unprotected`` says what the figures do not cover.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown column, one that is both quasi and sensitive, an empty frame, a missing order
+        or hierarchy, or a population that lacks somebody.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"zip": ["02*", "02*", "03*", "03*"], "ill": ["a", "b", "a", "a"]})
+    >>> found = measure(people, ["zip"], "ill", distance="equal")
+    >>> found.k, found.sensitive["ill"].distinct_l, found.sensitive["ill"].t
+    (2, 1, 0.25)
+    """
+    table = read(frame)
+    known, wanted = columns_apart(table, quasi, sensitive)
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if not number or not 0 < threshold <= 1:
+        raise ArgumentError("threshold must be above 0 and at most 1")
+    chosen = chosen_distances(distance, wanted)
+    columns = [
+        prepare(table, name, {chosen[name]} if name in chosen else (), order, hierarchies)
+        for name in wanted
+    ]
+    classes = classify(table, known)
+    risk = None
+    if population is not None:
+        risk = population_risk(table, classes, read(population, "population"), known, threshold)
+    return from_classes(known, classes, columns, chosen, risk=risk, threshold=threshold)
+
+
 def _lines(found: Sensitive) -> list[str]:
     recursive = ", ".join(f"l = {v}: c > {c:.4g}" for v, c in found.recursive_c.items())
     t = (
@@ -156,34 +232,26 @@ def _lines(found: Sensitive) -> list[str]:
     ]
 
 
-def of_column(pairs: Pairs, column: Column, distance: str | None) -> Sensitive:
-    """Measure one sensitive column.
-
-    Parameters
-    ----------
-    pairs : Pairs
-        With the table's own distribution as the whole.
-    column : Column
-    distance : str, optional
-    """
-    distinct = diversity.distinct(pairs)
+def _of_column(pairs: Pairs, column: Column, distance: str | None) -> Sensitive:
+    """Measure one sensitive column, held against the table's own distribution."""
+    distinct = of.distinct(pairs)
     fewest = int(distinct.min())
     t = None
     if distance is not None:
-        t = float(closeness(pairs, distance, column.context).max())
+        t = float(of.closeness(pairs, distance, column.context).max())
     return Sensitive(
         distinct_l=fewest,
-        entropy_l=float(diversity.effective(pairs).min()),
+        entropy_l=float(of.effective(pairs).min()),
         recursive_c=MappingProxyType(
-            {n: float(diversity.recursive(pairs, n).max()) for n in range(2, min(fewest, 8) + 1)}
+            {n: float(of.recursive(pairs, n).max()) for n in range(2, min(fewest, 8) + 1)}
         ),
-        alpha=float(diversity.alpha(pairs).max()),
+        alpha=float(of.alpha(pairs).max()),
         distance=distance,
         t=t,
-        delta=float(likeness.delta(pairs).max()),
-        delta_present=float(likeness.delta_of_present(pairs).max()),
-        beta=float(likeness.beta(pairs).max()),
-        enhanced_beta=float(likeness.enhanced_beta(pairs).max()),
+        delta=float(of.delta(pairs).max()),
+        delta_present=float(of.delta_of_present(pairs).max()),
+        beta=float(of.beta(pairs).max()),
+        enhanced_beta=float(of.enhanced_beta(pairs).max()),
         disclosed=int(pairs.sizes[distinct == 1].sum()),
     )
 
@@ -204,7 +272,7 @@ def from_classes(
     rows = int(sizes.sum())
     k = int(sizes.min())
     found = {
-        c.name: of_column(pair(classes.of, sizes, c.codes, c.size), c, distances.get(c.name))
+        c.name: _of_column(pair(classes.of, sizes, c.codes, c.size), c, distances.get(c.name))
         for c in columns
     }
     diverse = bool(found) and all(one.distinct_l > 1 for one in found.values())
@@ -220,5 +288,5 @@ def from_classes(
         # Squares of fewer than 2**31 rows stay within 64 bits.
         discernibility=int((sizes**2).sum()) + suppressed * (rows + suppressed),
         average_class=rows / (len(sizes) * k),
-        unprotected=unprotected(quasi, (), diverse) if blind is None else blind,
+        unprotected=unprotected((), diverse=diverse) if blind is None else blind,
     )

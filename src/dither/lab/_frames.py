@@ -16,10 +16,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, nearest
-from dither.lab.anonymize.tally import Ints
+from dither.lab._grouping import Ints
 from dither.numeric import secure_words
 
-__all__ = ["Coded", "as_given", "encode", "names", "one_column", "read", "secret_order", "texts"]
+__all__ = [
+    "Coded",
+    "as_given",
+    "as_it_is",
+    "encode",
+    "names",
+    "one_column",
+    "read",
+    "secret_order",
+    "texts",
+]
 
 
 _FARTHEST = 90_000_000
@@ -116,6 +126,13 @@ def as_given(frame: pl.DataFrame, given: object) -> Any:
     if arrow is not None and isinstance(given, arrow.Table):
         return frame.to_arrow()
     return frame.to_pandas()
+
+
+def as_it_is(column: pl.Series, coded: Coded) -> pl.Series:
+    """The column, with one way to write equal values: a sign would tell 0.0 from -0.0."""
+    if column.dtype.is_float() or column.dtype.is_nested():
+        return coded.values.gather(coded.codes).alias(column.name)
+    return column
 
 
 def names(argument: str, asked: object, frame: pl.DataFrame, *, some: bool = True) -> list[str]:

@@ -1,30 +1,88 @@
-"""Masking by substitution, shuffling and truncation.
+"""Masking by pseudonyms, substitution, shuffling and truncation.
 
-A mask hides the value that it replaces. It does not hide the person: the other columns stay.
+A mask hides the value that it replaces. It does not hide the person: the other columns stay. A
+plain hash of a name hides nothing, since anybody can hash all names; HMAC-SHA-256 under a secret
+key cannot be tried without it.
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 
 from dither.errors import ArgumentError
-from dither.lab.anonymize.frames import (
-    as_given,
-    encode,
-    names,
-    one_column,
-    read,
-    secret_order,
-    texts,
-)
-from dither.lab.anonymize.masks import check_key, coded_back
-from dither.lab.anonymize.pseudonyms import new_key
+from dither.lab._frames import as_given, encode, names, one_column, read, secret_order, texts
 
-__all__ = ["shuffle", "substitute", "truncate"]
+__all__ = ["mapped", "new_key", "pseudonymize", "shuffle", "substitute", "truncate"]
+
+_LEAST_KEY = 16
+
+
+def new_key() -> bytes:
+    """A key of 256 bits from the operating system. Keep it apart from the data.
+
+    Returns
+    -------
+    bytes
+        32 bytes, for `pseudonymize` and its kin. Who has it can undo or repeat them.
+
+    Examples
+    --------
+    >>> len(new_key())
+    32
+    """
+    return os.urandom(32)
+
+
+def pseudonymize(
+    column: object, key: bytes | None = None, *, purpose: str = "", digits: int = 32
+) -> pl.Series:
+    """Replace every value by a pseudonym: HMAC-SHA-256 of its text under a key, in hex.
+
+    Parameters
+    ----------
+    column : Polars or pandas Series, or list
+        NULL stays NULL, so that it is seen who has none.
+    key : bytes, optional
+        At least 16. The same key joins tables. Without one a fresh key is used and forgotten: then
+        nobody, not even its maker, can link or undo the pseudonyms, unless by other columns.
+    purpose : str
+        Another purpose gives other pseudonyms under the same key.
+    digits : int
+        From 16 to 64, four bits each. Two of n values collide with probability below
+        ``n**2 / 2**(4 digits + 1)``.
+
+    Returns
+    -------
+    polars.Series
+        Texts.
+
+    Raises
+    ------
+    ArgumentError
+        For a short key or digits out of range.
+
+    Notes
+    -----
+    Not protected: how often a value occurs, and all other columns of its rows.
+
+    Examples
+    --------
+    >>> found = pseudonymize(["ann", "bob", "ann", None], b"sixteen bytes or more")
+    >>> found[0] == found[2] != found[1], found[3]
+    (True, None)
+    """
+    if isinstance(digits, bool) or not isinstance(digits, int) or not 16 <= digits <= 64:
+        raise ArgumentError("digits must be a whole number from 16 to 64")
+    digest = _digests(key)
+    about = str(purpose).encode("utf-8", "surrogatepass")
+    # The length keeps purpose and value apart, whatever either holds.
+    head = len(about).to_bytes(8, "big") + about
+    return mapped(column, lambda text: digest(head, text).hex()[:digits])
 
 
 def substitute(column: object, choices: Sequence[str], key: bytes | None = None) -> pl.Series:
@@ -64,16 +122,8 @@ def substitute(column: object, choices: Sequence[str], key: bytes | None = None)
     pool = list(choices)
     if not pool or not all(isinstance(one, str) for one in pool):
         raise ArgumentError("choices must be a list of texts, at least one")
-    secret = new_key() if key is None else check_key(key)
-    coded = encode(one_column(column))
-    new: list[str | None] = []
-    for text in texts(coded.values).to_list():
-        if text is None:
-            new.append(None)
-            continue
-        digest = hmac.digest(secret, text.encode("utf-8", "surrogatepass"), "sha256")
-        new.append(pool[int.from_bytes(digest, "big") % len(pool)])
-    return coded_back(coded, new)
+    digest = _digests(key)
+    return mapped(column, lambda text: pool[int.from_bytes(digest(b"", text), "big") % len(pool)])
 
 
 def shuffle(frame: object, columns: str | Sequence[str]) -> Any:
@@ -151,13 +201,30 @@ def truncate(column: object, keep: int, *, side: str = "start", fill: str = "*")
         raise ArgumentError("keep must be a whole number of at least 0")
     if side not in ("start", "end"):
         raise ArgumentError("side must be 'start' or 'end'")
+
+    def cut(text: str) -> str:
+        if len(text) <= keep:
+            return text
+        return f"{text[:keep]}{fill}" if side == "start" else f"{fill}{text[len(text) - keep :]}"
+
+    return mapped(column, cut)
+
+
+def mapped(column: object, change: Callable[[str], str]) -> pl.Series:
+    """The column as texts, each distinct one changed once; NULL stays NULL."""
     coded = encode(one_column(column))
-    new = []
-    for text in texts(coded.values).to_list():
-        if text is None or len(text) <= keep:
-            new.append(text)
-        elif side == "start":
-            new.append(f"{text[:keep]}{fill}")
-        else:
-            new.append(f"{fill}{text[len(text) - keep :]}")
-    return coded_back(coded, new)
+    new = [None if text is None else change(text) for text in texts(coded.values).to_list()]
+    return pl.Series(coded.values.name, new, dtype=pl.String).gather(coded.codes)
+
+
+def _digests(key: object) -> Callable[[bytes, str], bytes]:
+    """HMAC-SHA-256 of a head and a text, under a key that is long enough to be secret."""
+    if key is None:
+        key = new_key()
+    if not isinstance(key, bytes) or len(key) < _LEAST_KEY:
+        raise ArgumentError(
+            f"key must be at least {_LEAST_KEY} bytes: dt.anonymize.new_key() makes one"
+        )
+    return lambda head, text: hmac.digest(
+        key, head + text.encode("utf-8", "surrogatepass"), "sha256"
+    )

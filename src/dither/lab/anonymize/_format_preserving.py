@@ -17,8 +17,8 @@ import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dither.errors import ArgumentError
-from dither.lab.anonymize.frames import encode, one_column, texts
-from dither.lab.anonymize.masks import coded_back
+from dither.lab._frames import encode, one_column, texts
+from dither.lab.anonymize._masking import mapped
 
 __all__ = ["format_preserving"]
 
@@ -72,23 +72,19 @@ def format_preserving(
         raise ArgumentError("key must be 16, 24 or 32 bytes: dt.anonymize.new_key() makes one")
     if not isinstance(tweak, bytes):
         raise ArgumentError("tweak must be bytes")
-    coded = encode(one_column(column))
-    said = texts(coded.values).to_list()
-    digits = [None if text is None else _digits(text) for text in said]
-    short = sum(d is not None and 10 ** len(d) < _LEAST for d in digits)
+    given = one_column(column)
+    said = texts(encode(given).values).to_list()
+    lengths = [len(_digits(text)) for text in said if text is not None]
+    short = sum(10**n < _LEAST for n in lengths)
     if short:
         raise ArgumentError(
             f"column has {short:,} of {len(said):,} values with fewer than 6 digits, which could "
             "be found by trying; use pseudonymize for them"
         )
-    if any(d is not None and len(d) > _LONGEST for d in digits):
+    if max(lengths, default=0) > _LONGEST:
         raise ArgumentError(f"column has values of more than {_LONGEST:,} digits")
     turn = ff1(key, tweak, 10)
-    new = [
-        None if text is None or d is None else _put_back(text, turn(d, undo))
-        for text, d in zip(said, digits, strict=True)
-    ]
-    return coded_back(coded, new)
+    return mapped(given, lambda text: _put_back(text, turn(_digits(text), undo)))
 
 
 def _digits(text: str) -> str:

@@ -1,19 +1,25 @@
-"""What an anonymisation gives back."""
+"""What an anonymisation gives back: a release in a secret order, measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dither.lab.anonymize.measures import Measures
-from dither.lab.anonymize.tally import Ints
+import numpy as np
+import polars as pl
+
+from dither.lab._frames import as_given, secret_order
+from dither.lab._grouping import Classes, Ints
+from dither.lab.anonymize._demands import Column, Request, unprotected
+from dither.lab.anonymize._measures import Measures, from_classes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Anonymized", "Covers"]
+__all__ = ["Anonymized", "Covers", "released"]
 
 Covers = Mapping[str, Mapping[str | None, tuple[Any, ...]]]
 """By column and label, the values that the label stands for."""
@@ -89,7 +95,7 @@ class Anonymized:
     def covers(self) -> Covers:
         """By generalised column, the data's values under each label: what labels stand for.
 
-        With it `dither.lab.attack.linkage` reads labels whose texts do not say it. It tells which
+        With it `dt.attack.linkage` reads labels whose texts do not say it. It tells which
         values the data have, so it is no part of the release.
         """
         return self.meaning()
@@ -145,3 +151,65 @@ class Anonymized:
         from dither.plots.anonymize import draw_anonymized
 
         return draw_anonymized(self, path)
+
+
+def released(
+    request: Request,
+    columns: list[pl.Series],
+    class_of: Ints,
+    *,
+    method: str,
+    loss: float,
+    complete: bool,
+    tried: int,
+    meaning: Callable[[], Covers],
+    levels: Mapping[str, int] = MappingProxyType({}),
+    heights: Mapping[str, int] = MappingProxyType({}),
+    precision: float | None = None,
+    nodes: int = 0,
+) -> Anonymized:
+    """Put generalised columns into the table, deal its rows in a secret order, and measure.
+
+    Parameters
+    ----------
+    columns : list of polars.Series
+        That take the place of the table's.
+    class_of : array of int64, shape (rows,)
+        The class of each row, -1 where it is left out; every class has a row.
+    """
+    kept = np.flatnonzero(class_of >= 0)
+    # In the order of the data row i would be person i.
+    rows = kept[secret_order(len(kept))]
+    classes = class_of[rows]
+    sizes = np.bincount(classes)
+    first = np.empty(len(sizes), dtype=np.int64)
+    first[classes] = np.arange(len(rows))
+    required = [r for _, r in request.demand.requirements]
+    suppressed = request.table.height - len(rows)
+    measures = from_classes(
+        request.quasi,
+        Classes(first, sizes, classes),
+        [Column(c.name, c.codes[rows], c.size, c.context) for c in request.columns],
+        request.distances,
+        suppressed=suppressed,
+        blind=unprotected(required, diverse=False) if required else None,
+    )
+    return Anonymized(
+        frame=as_given(request.table.with_columns(columns)[rows], request.given),
+        quasi=tuple(request.quasi),
+        sensitive=tuple(c.name for c in request.columns),
+        k=request.demand.k,
+        required=tuple(dict.fromkeys(map(str, required))),
+        method=method,
+        levels=MappingProxyType(dict(levels)),
+        heights=MappingProxyType(dict(heights)),
+        suppressed=suppressed,
+        rows=rows,
+        measures=measures,
+        loss=loss,
+        precision=precision,
+        complete=complete,
+        tried=tried,
+        nodes=nodes,
+        meaning=meaning,
+    )

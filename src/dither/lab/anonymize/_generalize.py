@@ -1,4 +1,5 @@
-"""``generalize``: the full-domain generalisation of least loss."""
+"""``generalize``: the full-domain generalisation of least loss; ``recode``: levels of your
+choice."""
 
 from __future__ import annotations
 
@@ -6,35 +7,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dither.errors import ArgumentError, nearest
-from dither.lab.anonymize.asking import (
+from dither.lab._frames import Coded, as_given, as_it_is, encode, names, read
+from dither.lab.anonymize._definitions import Floats
+from dither.lab.anonymize._demands import (
+    Demand,
+    Request,
     Require,
     allowance,
-    check_k,
     check_seconds,
-    demanded,
     hierarchies_of,
 )
-from dither.lab.anonymize.frames import Coded, as_given, encode, read, secret_order
-from dither.lab.anonymize.hierarchy import Fitted
-from dither.lab.anonymize.lattice import Found, Progress, search
-from dither.lab.anonymize.measures import from_classes
-from dither.lab.anonymize.measuring import columns_apart
-from dither.lab.anonymize.pairs import Floats
-from dither.lab.anonymize.recoding import fitted, raised
-from dither.lab.anonymize.result import Anonymized, Covers
-from dither.lab.anonymize.sensitive import Column, chosen_distances
-from dither.lab.anonymize.table import Demand, Node, Rows, Table
-from dither.lab.anonymize.tally import combine, label
-from dither.lab.anonymize.wording import unprotected
+from dither.lab.anonymize._hierarchy import Fitted, fit
+from dither.lab.anonymize._lattice import Found, Progress, Table, WeightedRows, search
+from dither.lab.anonymize._result import Anonymized, Covers, released
 
-__all__ = ["generalize"]
+__all__ = ["generalize", "recode"]
 
 MOST_NODES = 10_000_000
 """A search keeps a number and two marks for each node: 100 MB."""
@@ -122,27 +115,83 @@ def generalize(
     >>> found.measures.k, found.measures.sensitive["ill"].distinct_l
     (3, 2)
     """
-    table = read(frame)
-    known, wanted = columns_apart(table, quasi, sensitive)
-    k = check_k(k, table.height)
-    allowed = allowance(suppress, table.height)
-    seconds = check_seconds(seconds)
-    sources = hierarchies_of(hierarchies, table, known, all_of=True)
-    share = _shares(weights, known)
-    demand, columns, chosen = demanded(
-        table, k, wanted, require, chosen_distances(distance, wanted), order, sources
+    asked = Request.of(
+        frame, quasi, k, hierarchies, sensitive, require, distance, order, all_of=True
     )
-    coded = [encode(table[name]) for name in known]
-    whole = [fitted(name, sources[name], one) for name, one in zip(known, coded, strict=True)]
+    known, rows = asked.quasi, asked.table.height
+    allowed = allowance(suppress, rows)
+    seconds = check_seconds(seconds)
+    share = _shares(weights, known)
+    both = list(zip(known, asked.coded, strict=True))
+    whole = [fit(name, asked.hierarchies[name], one) for name, one in both]
     trees = tuple(_limited(one, name, limits) for name, one in zip(known, whole, strict=True))
     _check_nodes(known, trees, limits)
-    base, of = _collapse(coded, demand, table.height)
-    work = Table(trees, base, demand, share, allowed)
+    base = WeightedRows(
+        (0,) * len(known), asked.quasi_codes, asked.sensitive_codes, asked.base.weight
+    )
+    work = Table(trees, base, asked.demand, share, allowed)
     found = search(work, seconds=seconds, progress=progress)
-    if found.node is None:
-        raise ArgumentError(_nothing_fits(found, demand, allowed, table.height))
+    if found.node is None or found.trial is None:
+        raise ArgumentError(_nothing_fits(found, asked.demand, allowed, rows))
+    own, kept = work.classes(found.node)
     heights = [one.height for one in whole]
-    return _released(frame, table, known, columns, chosen, work, coded, of, found, heights)
+    climbed = [level / height for level, height in zip(found.node, heights, strict=True) if height]
+    parts = list(zip(known, asked.coded, trees, found.node, strict=True))
+    return released(
+        asked,
+        [_raised(asked.table[name], one, tree, level) for name, one, tree, level in parts],
+        np.where(kept, np.cumsum(kept) - 1, -1)[own.of][asked.base.of],
+        method="lattice",
+        levels=dict(zip(known, found.node, strict=True)),
+        heights=dict(zip(known, heights, strict=True)),
+        loss=found.trial.loss,
+        precision=1 - sum(climbed) / len(climbed) if climbed else 1.0,
+        complete=found.complete,
+        tried=found.tried,
+        nodes=found.nodes,
+        meaning=partial(_covers, parts),
+    )
+
+
+def recode(frame: object, hierarchies: Mapping[str, object], levels: Mapping[str, int]) -> Any:
+    """Generalise columns to levels of your choice.
+
+    Parameters
+    ----------
+    frame : Polars or pandas DataFrame, or pyarrow Table
+    hierarchies : mapping of str
+        As in `generalize`.
+    levels : mapping of str to int
+        0 leaves the values as they are.
+
+    Returns
+    -------
+    frame of the same kind
+        To bring a population table to the levels of a release, for `measure`.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown column or a level that its hierarchy does not have.
+
+    Examples
+    --------
+    >>> from dither.lab.anonymize import intervals
+    >>> recode(pl.DataFrame({"age": [31]}), {"age": intervals([5, 10])}, {"age": 2}).item()
+    '[30, 40)'
+    """
+    table = read(frame)
+    asked = names("levels", list(levels), table)
+    sources = hierarchies_of(hierarchies, table, asked, all_of=True)
+    new = []
+    for name in asked:
+        one = encode(table[name])
+        tree = fit(name, sources[name], one)
+        level = levels[name]
+        if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= tree.height:
+            raise ArgumentError(f"levels[{name!r}] must be from 0 to {tree.height}")
+        new.append(_raised(table[name], one, tree, level))
+    return as_given(table.with_columns(new), frame)
 
 
 def _shares(weights: Mapping[str, float] | None, quasi: Sequence[str]) -> Floats:
@@ -188,19 +237,6 @@ def _check_nodes(
         )
 
 
-def _collapse(coded: Sequence[Coded], demand: Demand, rows: int) -> tuple[Rows, Any]:
-    """Distinct rows, and which of them each row is."""
-    parts = [(c.codes, c.size) for c in coded] + [(c.codes, c.size) for c in demand.columns]
-    classes = label(*combine(parts, rows))
-    base = Rows(
-        (0,) * len(coded),
-        tuple(c.codes[classes.first] for c in coded),
-        tuple(c.codes[classes.first] for c in demand.columns),
-        classes.weight,
-    )
-    return base, classes.of
-
-
 def _nothing_fits(found: Found, demand: Demand, allowed: int, rows: int) -> str:
     asked = ", ".join([f"{demand.k}-anonymity", *(str(r) for _, r in demand.requirements)])
     if not found.complete:
@@ -211,76 +247,17 @@ def _nothing_fits(found: Found, demand: Demand, allowed: int, rows: int) -> str:
     )
 
 
-def _released(
-    frame: object,
-    table: pl.DataFrame,
-    quasi: list[str],
-    columns: Sequence[Column],
-    chosen: Mapping[str, str],
-    work: Table,
-    coded: Sequence[Coded],
-    of: Any,
-    found: Found,
-    heights: Sequence[int],
-) -> Anonymized:
-    """The rows kept, generalised, and measured."""
-    assert found.node is not None
-    assert found.verdict is not None
-    node = found.node
-    own, kept = work.classes(node)
-    stay = kept[own.of][of]
-    rows = np.flatnonzero(stay)
-    # In the order of the data row i would be person i.
-    rows = rows[secret_order(len(rows))]
-    new = [
-        raised(table[name], one, level, codes)
-        for name, one, level, codes in zip(quasi, work.fitted, node, coded, strict=True)
-    ]
-    released = table.with_columns(new)[rows]
-    number = np.cumsum(kept) - 1
-    class_of = number[own.of][of][rows]
-    sizes = own.weight[kept]
-    first = np.empty(len(sizes), dtype=np.int64)
-    first[class_of] = np.arange(len(rows))
-    left = [Column(c.name, c.codes[rows], c.size, c.context) for c in columns]
-    requirements = [r for _, r in work.demand.requirements]
-    suppressed = table.height - len(rows)
-    measures = from_classes(
-        quasi,
-        type(own)(first, sizes, class_of),
-        left,
-        chosen,
-        suppressed=suppressed,
-        blind=unprotected(quasi, requirements, False) if requirements else None,
-    )
-    climbed = [level / height for level, height in zip(node, heights, strict=True) if height]
-    return Anonymized(
-        frame=as_given(released, frame),
-        quasi=tuple(quasi),
-        sensitive=tuple(c.name for c in columns),
-        k=work.demand.k,
-        required=tuple(dict.fromkeys(str(r) for r in requirements)),
-        method="lattice",
-        levels=MappingProxyType(dict(zip(quasi, node, strict=True))),
-        heights=MappingProxyType(dict(zip(quasi, heights, strict=True))),
-        suppressed=suppressed,
-        rows=rows,
-        measures=measures,
-        loss=found.verdict.loss,
-        precision=1 - sum(climbed) / len(climbed) if climbed else 1.0,
-        complete=found.complete,
-        tried=found.tried,
-        nodes=found.nodes,
-        meaning=partial(_covers, quasi, coded, work.fitted, node),
-    )
+def _raised(column: pl.Series, coded: Coded, tree: Fitted, level: int) -> pl.Series:
+    """The column at a level."""
+    if level == 0:
+        return as_it_is(column, coded)
+    return tree.labels[level].gather(tree.maps[level][coded.codes]).alias(column.name)
 
 
-def _covers(
-    quasi: Sequence[str], coded: Sequence[Coded], trees: Sequence[Fitted], node: Node
-) -> Covers:
+def _covers(parts: Sequence[tuple[str, Coded, Fitted, int]]) -> Covers:
     """The values under each label of the columns that are generalised."""
     found = {}
-    for name, one, tree, level in zip(quasi, coded, trees, node, strict=True):
+    for name, one, tree, level in parts:
         if level:
             under: list[list[Any]] = [[] for _ in range(tree.sizes[level])]
             for value, place in zip(one.values.to_list(), tree.maps[level].tolist(), strict=True):

@@ -13,8 +13,8 @@ from fractions import Fraction
 import polars as pl
 
 from dither.errors import ArgumentError, nearest
-from dither.lab.anonymize.frames import texts
-from dither.lab.anonymize.hierarchy import ANY, Rule
+from dither.lab._frames import texts
+from dither.lab.anonymize._hierarchy import ANY, Rule
 from dither.numeric import exact
 
 __all__ = ["dates", "intervals", "of_numbers_or_dates", "prefixes", "suppression"]

@@ -1,7 +1,7 @@
 """Generalisation hierarchies: what a value may be replaced by, from fine to coarse.
 
 A hierarchy is a table (one row a value, one column a level) or a rule that makes one for the values
-at hand (`lab.anonymize.rules`). Every level is a function of the level below, and the last one
+at hand (`_rules`). Every level is a function of the level below, and the last one
 tells nothing apart; where a table stops short of that, a level ``*`` is added.
 """
 
@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
-from dither.lab.anonymize.frames import encode, read, texts
+from dither.lab._frames import Coded, encode, read, texts
 
 __all__ = ["ANY", "Fitted", "Hierarchy", "Rule", "fit", "hierarchy"]
 
@@ -228,29 +228,21 @@ def _checked(table: pl.DataFrame) -> pl.DataFrame:
     return found
 
 
-def fit(name: str, source: object, values: pl.Series, weight: NDArray[np.int64]) -> Fitted:
-    """Lay a hierarchy over the distinct values of a column.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    source : Hierarchy, Rule, path, mapping or frame
-    values : polars.Series
-        Distinct.
-    weight : array of int
-        Rows of each value, for messages.
+def fit(name: str, source: object, column: Coded) -> Fitted:
+    """Lay a hierarchy (or what makes one: a rule, a path, a mapping, a frame) over a column.
 
     Raises
     ------
     ArgumentError
         Where a value is not covered: says how many, never which.
     """
+    values = column.values
     if isinstance(source, Rule):
         table = _checked(source.levels_of(name, values))
         leaf = np.arange(len(values))
     else:
         table = hierarchy(source).frame
+        weight = np.bincount(column.codes, minlength=column.size)
         table, leaf = _covered(name, table, values, weight)
     maps, labels, spread = [], [], []
     for level in range(table.width):
