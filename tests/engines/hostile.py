@@ -10,7 +10,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine, FileSource
-from dither.engines.frames import to_arrow
+from dither.engines.duckdb.frames import to_arrow
 from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer

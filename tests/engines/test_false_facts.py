@@ -14,11 +14,11 @@ import pytest
 from sqlglot import exp
 
 from dither.engines.duckdb import DuckDBEngine
+from dither.engines.writer.expressions import Emitter
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Schema, Table
 from dither.sql import parse_query
-from dither.sql.emit import Emitter
 from soundness.tables import moved, violations
 
 KEY = b"the same key for two neighbours!"
@@ -210,7 +210,7 @@ def test_a_clamp_that_trusts_the_facts_is_caught(tmp_path, monkeypatch):
 def test_a_list_that_is_trusted_is_caught(tmp_path, monkeypatch):
     """The planted fault: values are summed without being held against their list."""
     monkeypatch.setattr(Emitter, "lattice", _trusting)
-    monkeypatch.setattr("dither.sql.leaves.cleaned", lambda value, facts: _plain(value))
+    monkeypatch.setattr("dither.engines.duckdb.types.cleaned", lambda value, facts: _plain(value))
     assert broken(tmp_path, "far above", False, ["SELECT SUM(v) AS s FROM {t}"])
 
 

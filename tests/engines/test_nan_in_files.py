@@ -21,16 +21,17 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp
 
-from dither.engines import sandbox
 from dither.engines.duckdb import DuckDBEngine, FileSource
-from dither.engines.rows import Seeds
+from dither.engines.duckdb import connection as sandbox
+from dither.engines.writer import forms
+from dither.engines.writer.rows import Seeds
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Histogram, Job, Rows, Values
 from dither.plan.kinds import Kind
 from dither.plan.lower import lower
 from dither.plan.relations import Scan
 from dither.plan.schema import ColumnFacts, Schema, Table
-from dither.sql import forms, parse_query
+from dither.sql import parse_query
 from engines.reference import answer
 
 KEY = b"sixteen bytes..."

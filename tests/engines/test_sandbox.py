@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_spilled(tmp_path):
 
 def test_progress_is_reported_and_nothing_is_printed(monkeypatch, capfd):
     """While a job runs, whoever asked is told the share done."""
-    monkeypatch.setattr("dither.engines.duckdb.TICK", 0.001)
+    monkeypatch.setattr("dither.engines.duckdb.engine.TICK", 0.001)
     seen, table = [], pl.DataFrame({"u": np.arange(10**6), "x": np.ones(10**6)})
     with DuckDBEngine({"t": table}, progress=seen.append, threads=1) as engine:
         while not seen:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from dither.engines.duckdb import DuckDBEngine
-from dither.engines.frames import to_arrow
+from dither.engines.duckdb.frames import to_arrow
 from dither.plan.job import Answer, Histogram, Job, Units
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower

@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
-from dither.engines.rows import Seeds
+from dither.engines.writer import forms
+from dither.engines.writer.rows import Seeds
 from dither.errors import DitherError
 from dither.plan.job import Answer, Histogram, Total
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan
 from dither.plan.schema import Schema, Table
-from dither.sql import forms
 from soundness.queries import queries
 from soundness.tables import (
     DOCTOR_ROWS,

@@ -1,9 +1,8 @@
 """Engines run the exact part of a plan and hand over integers; only ``dither.query`` calls them.
 
 - ``base``: what every engine offers.
-- ``duckdb``: the embedded one; ``sources`` and ``frames`` are what it reads, ``sandbox`` how it is
-  locked in.
-- ``rows``, ``bounding``: a job as SQL.
+- ``writer``: a job as SQL.
+- ``duckdb``: the embedded engine, what it reads, and how it is locked in.
 """
 
 from dither.engines.base import Engine

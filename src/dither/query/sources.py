@@ -66,7 +66,7 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
 
 def source_format(path: Path, declared: str | None, where: str) -> str:
     """The format of a file: as declared, else by its ending."""
-    from dither.engines.sources import ENDINGS
+    from dither.engines.duckdb.sources import ENDINGS
 
     if declared is not None:
         options = sorted(set(ENDINGS.values()))

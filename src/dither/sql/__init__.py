@@ -1,4 +1,4 @@
-"""SQL text to plan, and plan to SQL.
+"""SQL text to plan, and plan to SQL that people read.
 
 What is read is an allow-list: every part of a query that is not understood is refused by name, and
 nothing is ever passed through to an engine.
@@ -8,7 +8,6 @@ nothing is ever passed through to an engine.
 - ``reading``, ``refusal``: text to that tree, and how the rest of SQL is refused.
 - ``names``, ``joins``, ``keys``, ``dates``: what SQL and the Python builder share; free of sqlglot.
 - ``write``: a plan as SQL that people read.
-- ``emit``: a job as SQL that an engine runs.
 
 The names below load sqlglot when they are first used, so that importing this room stays light.
 """

@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from dither.engines.writer import forms
 from dither.errors import PolicyError
-from dither.sql import forms
 
 __all__ = ["Columns", "Expressions"]
 

@@ -21,13 +21,13 @@ from math import ceil, floor
 
 from sqlglot import exp
 
+from dither.engines.writer import forms
+from dither.engines.writer.forms import binary, call, case, cast
+from dither.engines.writer.sizes import Sizes
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer
 from dither.plan.kinds import Kind
-from dither.sql import forms
-from dither.sql.forms import binary, call, case, cast
-from dither.sql.sizes import Sizes
 
 __all__ = ["Emitter"]
 
@@ -46,10 +46,10 @@ class Emitter:
     scope : Scope
         The tables that the expressions may name.
     resolve : callable
-        From a plan's column to the SQL that holds its value, read as ``dither.sql.leaves`` does.
+        From a plan's column to the SQL that holds its value, read as its kind.
     largest : callable, optional
         From a column of numbers to the largest size that its values can have whatever the source
-        holds, as ``dither.sql.leaves.largest`` gives it; by default that of its kind.
+        holds; by default that of its kind.
     """
 
     def __init__(

@@ -17,9 +17,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from dither.engines.writer import forms
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts
-from dither.sql import forms
 
 __all__ = [
     "cleaned",

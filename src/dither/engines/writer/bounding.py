@@ -16,9 +16,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.engines.public_lists import looked_up
-from dither.engines.rows import RowSource, Seeds, without_negative_zero
-from dither.engines.totals import (
+from dither.engines.writer import forms
+from dither.engines.writer.forms import binary, call, identifier
+from dither.engines.writer.public_lists import looked_up
+from dither.engines.writer.rows import RowSource, Seeds, without_negative_zero
+from dither.engines.writer.totals import (
     centred,
     check_overflow,
     count_of,
@@ -29,8 +31,6 @@ from dither.engines.totals import (
 from dither.plan import expressions as ex
 from dither.plan.job import GroupKey, Job, Leaves, Measurement, Rows, Total, Units, Values
 from dither.plan.kinds import Kind, Value
-from dither.sql import forms
-from dither.sql.forms import binary, call, identifier
 
 __all__ = ["JobQuery"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from dither.engines.writer.forms import LARGEST
 from dither.plan import expressions as ex
 from dither.plan.facts import Facts
 from dither.plan.kinds import Kind
-from dither.sql.forms import LARGEST
 
 __all__ = ["Sizes"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dither.engines.writer import forms
+from dither.engines.writer.forms import binary, call, identifier
 from dither.errors import BoundsError
 from dither.plan.job import Leaves, Measurement, Total
-from dither.sql import forms
-from dither.sql.forms import binary, call, identifier
 
 __all__ = ["MOST_ROWS", "centred", "check_overflow", "count_of", "sum_name", "sum_of", "times"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dither.engines.writer import forms
+from dither.engines.writer.forms import call, identifier
 from dither.plan.kinds import Kind
-from dither.sql import forms
-from dither.sql.forms import call, identifier
 
 __all__ = ["looked_up"]
 

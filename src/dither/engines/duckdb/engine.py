@@ -1,7 +1,7 @@
 """The embedded engine: DuckDB, locked in, over files and frames.
 
-The answer to a job is exact and its SQL cannot fail on any value; what each column's values are
-read as is said in ``dither.sql.leaves``, what CSV lines are in ``dither.engines.sources``.
+The answer to a job is exact and its SQL cannot fail on any value. ``types`` says what each column's
+values are read as, ``sources`` what the lines of a CSV file are.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.engines.base import FAILED
-from dither.engines.bounding import JobQuery
-from dither.engines.frames import NO_COLUMN
-from dither.engines.rows import RowSource, Seeds, Stored
-from dither.engines.sandbox import lock, open_unlocked
-from dither.engines.sources import (
+from dither.engines.duckdb import types as leaves
+from dither.engines.duckdb.connection import lock, open_unlocked
+from dither.engines.duckdb.frames import NO_COLUMN
+from dither.engines.duckdb.sources import (
     Attached,
     FileSource,
     FrameSource,
@@ -35,13 +34,15 @@ from dither.engines.sources import (
     layout,
     quoted,
 )
-from dither.engines.totals import MOST_ROWS
+from dither.engines.writer import forms
+from dither.engines.writer.bounding import JobQuery
+from dither.engines.writer.rows import RowSource, Seeds, Stored
+from dither.engines.writer.totals import MOST_ROWS
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
 from dither.plan.job import Answer, Histogram, Job, Leaves, Measurement, Total, Units
 from dither.plan.kinds import Kind, Value
 from dither.plan.relations import scans
 from dither.plan.schema import ColumnFacts, Schema
-from dither.sql import forms, leaves
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import exp
 
-from dither.engines.view_expressions import Columns, Expressions
+from dither.engines.duckdb.view_expressions import Columns, Expressions
+from dither.engines.writer import forms
 from dither.errors import PolicyError
-from dither.sql import forms
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

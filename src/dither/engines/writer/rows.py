@@ -8,6 +8,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from dither.engines.duckdb import types as leaves
+from dither.engines.writer import forms
+from dither.engines.writer.expressions import Emitter
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope
@@ -15,8 +18,6 @@ from dither.plan.job import Job, Leaves, Total, Values
 from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import ColumnFacts, Schema
-from dither.sql import forms, leaves
-from dither.sql.emit import Emitter
 
 __all__ = ["RowSource", "Seeds", "Stored", "read_columns", "without_negative_zero"]
 

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dither.engines.duckdb import types as leaves
+from dither.engines.writer import forms
+from dither.engines.writer.expressions import Emitter
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.facts import infer
 from dither.plan.kinds import Kind
-from dither.sql import forms, leaves
-from dither.sql.emit import Emitter
 from engines.hostile import SCOPE, admitted, days, numbers, texts, truths
 
 VALUES = {

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dither.engines.frames import NO_COLUMN, to_arrow
-from dither.engines.views import Rowwise, rowwise
+from dither.engines.duckdb.frames import NO_COLUMN, to_arrow
+from dither.engines.duckdb.views import Rowwise, rowwise
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.text import unwritable
 

@@ -1,0 +1,1 @@
+"""A job as SQL: its rows, each unit's bounded contribution, and the sums."""
