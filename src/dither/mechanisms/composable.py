@@ -47,7 +47,7 @@ def pure_class(epsilon: Fraction, neighbours: Neighbours) -> Loss:
     """Any epsilon-DP mechanism."""
     if epsilon == 0:
         return Loss((), neighbours)
-    return privacy.pure(directed.float_up(epsilon), neighbours=neighbours)
+    return privacy.pure(epsilon, neighbours=neighbours)
 
 
 def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours) -> Loss:
@@ -57,9 +57,7 @@ def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours
     10**-6 is what 1e-6 says, although that double lies a little below it. Else the loss would
     refuse its own delta.
     """
-    near = float(delta)
-    written = near if Fraction(repr(near)) >= delta else directed.float_up(delta)
-    return privacy.approximate(directed.float_up(epsilon), written, neighbours=neighbours)
+    return privacy.approximate(epsilon, delta, neighbours=neighbours)
 
 
 def laplace_pair(scale: Fraction, l1: int, neighbours: Neighbours) -> Loss:
@@ -72,7 +70,7 @@ def laplace_pair(scale: Fraction, l1: int, neighbours: Neighbours) -> Loss:
         first = -(-l1 // _ATOMS)
         group = min(range(first, first + 500), key=lambda g: -(-l1 // g) * g)
     return privacy.discrete_laplace(
-        directed.float_down(scale / group), sensitivity=-(-l1 // group), neighbours=neighbours
+        scale / group, sensitivity=-(-l1 // group), neighbours=neighbours
     )
 
 

@@ -7,9 +7,12 @@ that dominates dominates the sample. Nothing is told of how near that is, so onl
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from dither.errors import ArgumentError
+from dither.numeric import float_up
 from dither.privacy.parts import GaussianNoise, LaplaceNoise, ListedLaw
 from dither.privacy.profile.grid import pessimistic_law
 from dither.privacy.side import Counted
@@ -30,11 +33,12 @@ _WIDEST = 1200.0
 
 def blended(parts: Counted, words: str) -> ListedLaw:
     """One law that dominates the sum of Gaussians and Laplaces."""
-    square = sum(k * part.gdp() ** 2 for part, k in parts if isinstance(part, GaussianNoise))
+    tails = [k * part.tail() for part, k in parts if isinstance(part, GaussianNoise)]
+    square = float_up(sum(tails, Fraction(0)))
     laws: list[tuple[Term, int]] = [(GaussianTerm(square), 1)] if square > 0 else []
     for part, count in parts:
         if isinstance(part, LaplaceNoise):
-            laws.append((LaplaceTerm(np.array([1 / part.noise_multiplier]), np.ones(1)), count))
+            laws.append((LaplaceTerm(np.array([float_up(part.epsilon)]), np.ones(1)), count))
     if sum(count for _, count in laws) > _REPEATS:
         raise ArgumentError(
             f"at most {_REPEATS} Laplace mechanisms share one sample with others; sample each by "

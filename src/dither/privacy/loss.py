@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dither.errors import ArgumentError
-from dither.numeric import float_down, float_up
+from dither.numeric import float_down, float_up, sqrt_lower
 from dither.privacy.bound import Bound
 from dither.privacy.neighbours import Neighbours, as_neighbours
 from dither.privacy.parts import (
@@ -276,7 +276,9 @@ class Loss:
         part = self._single("without_replacement")
         if self.neighbours is Neighbours.ADD_REMOVE:
             double = Loss(((part, 1),)).group(2)._single("without_replacement")
-            return Loss(((Poisson(double, m / (n + 1)), 1),), self.neighbours, self.slack)
+            return Loss(
+                ((Poisson(double, float_up(Fraction(m, n + 1))), 1),), self.neighbours, self.slack
+            )
         taken = part if m == n else FixedSize(part, m, n)
         return Loss(((taken, 1),), self.neighbours, self.slack)
 
@@ -285,8 +287,10 @@ class Loss:
         if any(isinstance(part, Poisson | FixedSize) for part, _ in parts):
             raise ArgumentError(f"{what} of what is already a sample: sample once, with one rate")
         if parts and all(isinstance(part, GaussianNoise) for part, _ in parts):
-            mu = math.sqrt(sum(count * part.gdp() ** 2 for part, count in parts))
-            return GaussianNoise(1 / mu) if len(parts) > 1 or parts[0][1] > 1 else parts[0][0]
+            if len(parts) == 1 and parts[0][1] == 1:
+                return parts[0][0]
+            square = sum((count * part.tail() for part, count in parts), Fraction(0))
+            return GaussianNoise.of(sqrt_lower(1 / square))
         if len(parts) != 1 or parts[0][1] != 1:
             return self._together(what)
         part = parts[0][0].for_sampling()

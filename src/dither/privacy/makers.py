@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
 from typing import Any
 
 from dither.errors import ArgumentError
@@ -22,6 +25,7 @@ from dither.privacy.parts import (
     RandomResponse,
     RenyiProfile,
 )
+from dither.privacy.parts.ends import printed, told_down, told_up
 
 __all__ = [
     "approximate",
@@ -40,6 +44,9 @@ __all__ = [
 
 Relation = Neighbours | str
 
+Number = float | Fraction
+"""Read as it prints, or exactly; what no double says is rounded to the larger loss."""
+
 _FINEST = 1_000_000
 """Losses that a discrete Laplace may take: one a unit of its sensitivity."""
 
@@ -48,7 +55,17 @@ def _loss(part: Part, neighbours: Relation) -> Loss:
     return Loss(((part, 1),), as_neighbours(neighbours))
 
 
-def gaussian(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+def _read(value: Any, x: float) -> Fraction:
+    """The rational that an argument means, given the double next to it."""
+    return Fraction(value) if isinstance(value, Rational | Decimal) else printed(x)
+
+
+def _most(name: str, value: Any, *, high: float, closed: str = "neither") -> float:
+    """A loss as a double; a rational between two is rounded up, to a guarantee that it implies."""
+    return told_up(_read(value, number(name, value, low=0, high=high, closed=closed)))
+
+
+def gaussian(noise_multiplier: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     """Gaussian noise of deviation noise_multiplier·(L2 sensitivity under these neighbours).
 
     Examples
@@ -58,10 +75,10 @@ def gaussian(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_R
     (4.8865541175, 'closed form (Gaussian)')
     """
     sigma = number("noise_multiplier", noise_multiplier, low=1e-100, high=1e100)
-    return _loss(GaussianNoise(sigma), neighbours)
+    return _loss(GaussianNoise.of(_read(noise_multiplier, sigma)), neighbours)
 
 
-def laplace(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+def laplace(noise_multiplier: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     """Laplace noise of scale noise_multiplier·(L1 sensitivity), the change on one coordinate.
 
     The one-dimensional pair dominates all changes of the same L1 norm: convexity in the shifts.
@@ -72,11 +89,11 @@ def laplace(noise_multiplier: float, *, neighbours: Relation = Neighbours.ADD_RE
     0.5...
     """
     b = number("noise_multiplier", noise_multiplier, low=1e-100, high=1e100)
-    return _loss(LaplaceNoise(b), neighbours)
+    return _loss(LaplaceNoise.of(_read(noise_multiplier, b)), neighbours)
 
 
 def discrete_gaussian(
-    sigma: float, *, sensitivity: int = 1, neighbours: Relation = Neighbours.ADD_REMOVE
+    sigma: Number, *, sensitivity: int = 1, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Loss:
     """Discrete Gaussian noise of parameter sigma on the integers, one coordinate.
 
@@ -85,12 +102,12 @@ def discrete_gaussian(
     >>> discrete_gaussian(10.0).epsilon(delta=1e-6) < 0.5
     True
     """
-    s = number("sigma", sigma, low=1e-100, high=1e5)
+    s = told_down(_read(sigma, number("sigma", sigma, low=1e-100, high=1e5)))
     return _loss(DiscreteGaussianNoise(s, whole("sensitivity", sensitivity, 1)), neighbours)
 
 
 def discrete_laplace(
-    scale: float, *, sensitivity: int = 1, neighbours: Relation = Neighbours.ADD_REMOVE
+    scale: Number, *, sensitivity: int = 1, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Loss:
     """Discrete Laplace (geometric) noise of a scale on the integers, one coordinate.
 
@@ -99,14 +116,14 @@ def discrete_laplace(
     >>> discrete_laplace(2.0).epsilon(delta=0)
     0.5...
     """
-    s = number("scale", scale, low=1e-100, high=1e100)
+    s = _read(scale, number("scale", scale, low=1e-100, high=1e100))
     most = "; pure(sensitivity / scale) covers any"
     d = whole("sensitivity", sensitivity, 1, most=_FINEST, instead=most)
-    return _loss(DiscreteLaplaceNoise(s, d), neighbours)
+    return _loss(DiscreteLaplaceNoise.of(s, d), neighbours)
 
 
 def randomized_response(
-    epsilon: float, k: int = 2, *, neighbours: Relation = Neighbours.ADD_REMOVE
+    epsilon: Number, k: int = 2, *, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Loss:
     """The truth with probability e^epsilon/(e^epsilon + k - 1), else another of k answers.
 
@@ -115,11 +132,11 @@ def randomized_response(
     >>> randomized_response(1.0, k=4).epsilon(delta=0)
     1.0...
     """
-    e = number("epsilon", epsilon, low=0, high=500)
+    e = _most("epsilon", epsilon, high=500)
     return _loss(RandomResponse(e, whole("k", k, 2)), neighbours)
 
 
-def exponential(epsilon: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+def exponential(epsilon: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     """An exponential mechanism that is epsilon-DP: any mechanism of bounded range epsilon.
 
     Examples
@@ -128,10 +145,10 @@ def exponential(epsilon: float, *, neighbours: Relation = Neighbours.ADD_REMOVE)
     >>> many.epsilon(delta=1e-6) < (1000 * pure(0.1)).epsilon(delta=1e-6)
     True
     """
-    return _loss(BoundedRange(number("epsilon", epsilon, low=0, high=500)), neighbours)
+    return _loss(BoundedRange(_most("epsilon", epsilon, high=500)), neighbours)
 
 
-def pure(epsilon: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+def pure(epsilon: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     """Any epsilon-DP mechanism.
 
     Examples
@@ -143,21 +160,21 @@ def pure(epsilon: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Los
 
 
 def approximate(
-    epsilon: float, delta: float, *, neighbours: Relation = Neighbours.ADD_REMOVE
+    epsilon: Number, delta: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Loss:
     """Any (epsilon, delta)-DP mechanism.
 
     Examples
     --------
     >>> approximate(1.0, 1e-6).delta(1.0)
-    1.0...e-06
+    1e-06
     """
-    e = number("epsilon", epsilon, low=0, high=500, closed="low")
-    d = number("delta", delta, low=0, high=1, closed="low")
+    e = _most("epsilon", epsilon, high=500, closed="low")
+    d = _most("delta", delta, high=1, closed="low")
     return _loss(Approximate(e, d), neighbours)
 
 
-def zcdp(rho: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+def zcdp(rho: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     """Any rho-zCDP mechanism.
 
     Examples
@@ -165,7 +182,7 @@ def zcdp(rho: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     >>> round(zcdp(0.5).epsilon(delta=1e-6), 9)
     5.221534445
     """
-    return _loss(Concentrated(number("rho", rho, low=0, high=1e150)), neighbours)
+    return _loss(Concentrated(_most("rho", rho, high=1e150)), neighbours)
 
 
 def renyi(orders: Mapping[float, float], *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -181,14 +198,14 @@ def renyi(orders: Mapping[float, float], *, neighbours: Relation = Neighbours.AD
     pairs = sorted(
         (
             number("order", a, low=1, high=1e6),
-            number("value", v, low=0, high=math.inf, closed="low"),
+            _most("value", v, high=math.inf, closed="low"),
         )
         for a, v in orders.items()
     )
     return _loss(RenyiProfile(tuple(a for a, _ in pairs), tuple(v for _, v in pairs)), neighbours)
 
 
-def gdp(mu: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
+def gdp(mu: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     """Any mu-GDP mechanism: no easier to attack than N(0, 1) against N(mu, 1).
 
     Examples
@@ -196,7 +213,8 @@ def gdp(mu: float, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     >>> round(gdp(1.0).advantage(), 6)
     0.382925
     """
-    return _loss(GaussianNoise(1 / number("mu", mu, low=1e-100, high=1e100)), neighbours)
+    m = number("mu", mu, low=1e-100, high=1e100)
+    return _loss(GaussianNoise.of(1 / _read(mu, m)), neighbours)
 
 
 def pair(

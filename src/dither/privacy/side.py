@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from dither.privacy.parts import BoundedRange, Concentrated, MomentTerm, Part
+from dither.privacy.parts.ends import Amount, told_down, told_up, total
 from dither.privacy.profile import Chernoff, Engine, engine
-from dither.privacy.terms import GaussianTerm, LaplaceTerm, Term
+from dither.privacy.terms import AtomTerm, GaussianTerm, LaplaceTerm, Term
+from dither.privacy.terms.base import EPS
 
 __all__ = ["Counted", "Side", "side"]
 
@@ -83,16 +86,21 @@ class Side:
             complete = len(known) == len(stronger)
             self.upper_terms = terms_of(known, removal) if complete else None
         self.moments = self._moments()
+        self.rho: Amount = sum(count * part.rho() for part, count in self.parts)
         everything = self.upper_terms if self.upper_terms is not None else self.moments or []
         self.fails = any(t.infinite > 0 for t in everything)
         self.infinite = _infinite(everything, lost=True)
         lift = sum(t.lift for t in everything)
         if lift > 0:
             self.infinite = min(1.0, self.infinite * math.exp(lift) * (1 + 4e-16))
-        self.infinite_lower = _infinite(self.lower_terms) * (1 - 1e-12)
-        self.top = (
-            sum(t.top() for t in self.upper_terms) if self.upper_terms is not None else math.inf
-        )
+        self.infinite_lower = _infinite(self.lower_terms, up=False)
+        self.tops = total((part.top(removal), count) for part, count in self.parts)
+        least, most = _largest(self.lower_terms)[0], math.inf
+        if self.tops is not None:
+            least, most = told_down(self.tops[0]), told_up(self.tops[1])
+        elif self.upper_terms is not None:
+            most = _largest(self.upper_terms)[1]
+        self.top_lower, self.top = least, most
 
     def _moments(self) -> list[Term] | None:
         found = []
@@ -115,9 +123,9 @@ class Side:
         wide = not self.exact or low.name.startswith("tilted")
         if wide and self.moments:
             uppers.append(Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon))
-        rho = sum(count * part.rho() for part, count in self.parts) * (1 + 1e-12)
+        rho = self.rho
         if math.isfinite(rho) and sum(count for _, count in self.parts) > _MANY:
-            whole: list[Term] = [MomentTerm(Concentrated(rho), 1)]
+            whole: list[Term] = [MomentTerm(Concentrated(told_up(Fraction(rho))), 1)]
             uppers.append(Chernoff(whole, log_delta=log_delta, epsilon=epsilon))
         starts = [u.start for u in uppers if math.isfinite(u.start)]
         names = list(dict.fromkeys(u.name for u in uppers))
@@ -139,14 +147,23 @@ class Side:
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
 
 
+def _largest(terms: list[Term]) -> tuple[float, float]:
+    """Ends of the largest finite loss, as far as the terms' doubles know it."""
+    top = sum(t.top() for t in terms)
+    # A product and a sum a term, and what the losses themselves may be off by.
+    off = sum(t.count * t.position for t in terms if isinstance(t, AtomTerm))
+    off += abs(top) * EPS * (4 + len(terms))
+    return top - off, top + off
+
+
 def _plus(log_value: float, extra: float) -> float:
     if extra <= 0:
         return log_value
     return float(np.logaddexp(log_value, math.log(extra)))
 
 
-def _infinite(terms: list[Term], *, lost: bool = False) -> float:
-    """1 - Π(1 - infinite)^count: as it is where there is one, else at least its true value.
+def _infinite(terms: list[Term], *, lost: bool = False, up: bool = True) -> float:
+    """1 - Π(1 - infinite)^count: as it is where there is one, else an upper or a lower end.
 
     With ``lost``, what the laws leave out counts too.
     """
@@ -156,8 +173,12 @@ def _infinite(terms: list[Term], *, lost: bool = False) -> float:
         return 0.0
     if len(some) == 1 and some[0][1] == 1:
         return min(1.0, some[0][0])
-    kept = sum(count * math.log1p(-min(mass, 1 - 1e-16)) for mass, count in some)
-    return -math.expm1(kept) * (1 + 1e-13)
+    if any(mass >= 1 for mass, _ in some):
+        return 1.0
+    kept = sum(count * math.log1p(-mass) for mass, count in some)
+    # A logarithm, a product and a sum a term; 1 - e^-x errs by no more of itself than x does.
+    off = EPS * (4 + len(some))
+    return min(1.0, -math.expm1(kept) * (1 + (off if up else -off)))
 
 
 def _instances(parts: Counted) -> Counted:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.parts import Approximate, AtMost, Part
+from dither.privacy.parts.ends import Amount, Ends, root, told_up, total
 from dither.privacy.parts.sampled import pure
 from dither.privacy.terms import AtomTerm, Term
 from dither.privacy.terms.base import EPS
@@ -110,6 +112,10 @@ class Together(Part):
             unbounded=unbounded,
         )
 
+    def top(self, removal: bool) -> Ends | None:
+        """The sum."""
+        return total(((part.top(removal), count) for part, count in self.parts))
+
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the whole, where there is one."""
         known = self.dominating()
@@ -117,20 +123,22 @@ class Together(Part):
         ends = [known.term(removal, 1) for removal in (True, False)]
         if not all(pure(end) for end in ends):
             raise ArgumentError("group of mechanisms on one sample needs pure mechanisms")
-        bound = Approximate(max(end.top() for end in ends) * (1 + 1e-12), 0.0).grouped(size)
+        tops = [known.top(removal) for removal in (True, False)]
+        most = max((top[1] for top in tops if top is not None), default=Fraction(0))
+        bound = Approximate(told_up(most), 0.0).grouped(size)
         return AtMost(bound, f"{self.describe()}.group({size})")
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """Squares add up."""
-        return math.sqrt(sum(count * part.gdp() ** 2 for part, count in self.parts))
+        return root(sum(count * part.gdp() ** 2 for part, count in self.parts))
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """Adds up."""
         return sum(count * part.rho() for part, count in self.parts)
 
-    def tail(self) -> float:
+    def tail(self) -> Fraction:
         """Adds up."""
-        return sum(count * part.tail() for part, count in self.parts)
+        return sum((count * part.tail() for part, count in self.parts), Fraction(0))
 
     def describe(self) -> str:
         """As written."""

@@ -7,14 +7,18 @@ the identity delta_PQ(-e) = 1 - e^{-e} + e^{-e}·delta_QP(e) leads to the swappe
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dither.errors import ArgumentError
+from dither.numeric import sqrt_lower
 from dither.privacy.bound import Bound
 from dither.privacy.concentration import concentration, quick
 from dither.privacy.dual import dual, section, smallest
+from dither.privacy.parts import GaussianNoise
+from dither.privacy.parts.ends import Amount, root, told_down, told_up
 from dither.privacy.profile.grid import moment_ends
 from dither.privacy.profile.search import invert
 from dither.privacy.side import Side, side
@@ -65,7 +69,7 @@ def one_delta(
     low, high = min(found.lower(at), 0.0), min(found.upper(at), 0.0)
     extra = _slacked(loss, at)
     lower = math.exp(low) * (1 - EPS * (4 + abs(low))) - extra if low > -745 else -extra
-    if at >= this.top * (1 + 1e-12):
+    if at >= this.top:
         # Only what is infinite is left; it is as stated, not a logarithm's exponential.
         upper, lower = this.infinite, max(lower, this.infinite_lower - extra)
     elif high > -745:
@@ -100,10 +104,9 @@ def epsilon(loss: Loss, target: float) -> Bound:
 
 
 def _one_epsilon(loss: Loss, this: Side, target: float) -> tuple[float, float, str]:
-    ceiling = this.top * (1 + 1e-12)
-    if target == 0 and math.isfinite(this.top) and not this.infinite and not loss.slack:
-        below = sum(t.top() for t in this.lower_terms)
-        return below * (1 - 1e-12), ceiling, "largest loss"
+    ceiling = this.top
+    if target == 0 and math.isfinite(ceiling) and not this.infinite and not loss.slack:
+        return max(0.0, this.top_lower), max(0.0, ceiling), "largest loss"
     if target == 0 or target < this.infinite + 2 * loss.slack:
         raise ArgumentError(_too_small(loss, this))
     log_target = math.log(target)
@@ -262,17 +265,18 @@ def zcdp(loss: Loss) -> Bound:
     Gaussian is at least a·mu²/2 + a·log(g)/(a - 1): its ratio to a tends to mu²/2 as a grows.
     """
     _no_failure(loss, "a zCDP bound")
-    high = sum(count * part.rho() for part, count in loss.parts) * (1 + 1e-12)
+    parts = loss.parts
+    high = _told(sum(count * part.rho() for part, count in parts))
     # Gaussians have the same ratio at every order, so what is left adds to it.
-    bounded = tuple((part, count) for part, count in loss.parts if part.tail() < part.rho())
+    bounded = tuple((part, count) for part, count in parts if part.tail() < part.rho())
     found = [concentration(side(bounded, s.removal)) for s in sides(loss)] if bounded else []
     known = [value for value in found if value is not None]
     if known and len(known) == len(found):
-        others = sum(k * part.rho() for part, k in loss.parts if part.tail() >= part.rho())
-        high = min(high, max(known) + others * (1 + 1e-12))
+        others = sum(k * part.rho() for part, k in parts if part.tail() >= part.rho())
+        high = min(high, _told(Fraction(max(known)) + others))
     if not math.isfinite(high):
         raise ArgumentError("no finite rho is known for this loss; ask for epsilon(delta) instead")
-    low = _tail(loss) / 2 * (1 - 1e-12)
+    low = told_down(_tail(loss) / 2)
     if low >= high * (1 - 1e-11):
         return Bound(min(low, high), high, "exact: the sum over parts, reached at large orders")
     for s in sides(loss):
@@ -291,8 +295,12 @@ def zcdp(loss: Loss) -> Bound:
     )
 
 
-def _tail(loss: Loss) -> float:
-    return sum(count * part.tail() for part, count in loss.parts)
+def _tail(loss: Loss) -> Fraction:
+    return sum((count * part.tail() for part, count in loss.parts), Fraction(0))
+
+
+def _told(amount: Amount) -> float:
+    return told_up(Fraction(amount)) if math.isfinite(amount) else math.inf
 
 
 def gdp(loss: Loss) -> Bound:
@@ -307,14 +315,13 @@ def gdp(loss: Loss) -> Bound:
     square = sum(count * part.gdp() ** 2 for part, count in loss.parts)
     if not math.isfinite(square):
         raise ArgumentError("no finite mu is known for this loss; ask for tradeoff(fpr) instead")
-    from statistics import NormalDist
-
-    high = math.sqrt(square) * (1 + 1e-12)
-    if all(type(part).__name__ == "GaussianNoise" for part, _ in loss.parts):
-        return Bound(high * (1 - 4e-12), high, "closed form (Gaussian)")
-    low = math.sqrt(_tail(loss)) * (1 - 1e-12)
+    high, low = _told(root(square)), told_down(sqrt_lower(_tail(loss)))
+    if all(isinstance(part, GaussianNoise) for part, _ in loss.parts):
+        return Bound(min(low, high), high, "closed form (Gaussian)")
     if low >= high * (1 - 1e-11):
         return Bound(min(low, high), high, "exact: the unsampled total, whose tail a sample keeps")
+    from statistics import NormalDist
+
     seen = min(delta(loss, 0.0).lower, 1 - 1e-15)
     low = max(low, 2 * NormalDist().inv_cdf((1 + seen) / 2) * (1 - 1e-7))
     method = "upper bound: sum over parts; lower: the tail and the total variation"

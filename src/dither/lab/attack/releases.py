@@ -259,7 +259,7 @@ def private(
     --------
     >>> from dither import privacy
     >>> private(lambda answers: answers, privacy.pure(1.0)).name
-    'private, ε = 1.001'
+    'private, ε = 1'
     """
     if not isinstance(loss, Loss):
         raise ArgumentError("loss must be a Loss, such as m * privacy.discrete_laplace(scale)")

@@ -10,6 +10,7 @@ import numpy as np
 from dither._format import argument_text
 from dither.errors import ArgumentError
 from dither.privacy.parts.at_most import AtMost
+from dither.privacy.parts.ends import Amount, Ends, printed
 from dither.privacy.parts.groups import LARGEST_CHAIN, ApproximateGroup, everything_lost
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, ResponseTerm, Term
@@ -40,6 +41,10 @@ class Approximate(Part):
             return AtomTerm(np.zeros(1), np.array([1 - self.delta]), count, self.delta)
         return ResponseTerm(e, count, self.delta)
 
+    def top(self, removal: bool) -> Ends:
+        """epsilon."""
+        return printed(self.epsilon), printed(self.epsilon)
+
     def grouped(self, size: int) -> Part:
         """The chain of `groups`; of very large groups (m·epsilon, delta·Σ e^{i·epsilon}) alone."""
         e, m = self.epsilon, size
@@ -63,13 +68,13 @@ class Approximate(Part):
         # At epsilon 0 a chain moves m times delta, and one that does is easily written down.
         return whole if e == 0 else AtMost(whole, words)
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """Finite where delta is 0."""
-        return gdp_of_pure(self.epsilon) if self.delta == 0 else math.inf
+        return gdp_of_pure(printed(self.epsilon)) if self.delta == 0 else math.inf
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """That of any pure mechanism, where delta is 0."""
-        return rho_of_pure(self.epsilon) if self.delta == 0 else math.inf
+        return rho_of_pure(printed(self.epsilon)) if self.delta == 0 else math.inf
 
     def describe(self) -> str:
         """As written."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
+from dither.privacy.parts.ends import Amount, Ends
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import Term
 
@@ -52,15 +54,20 @@ class AtMost(Part):
         """The bound's."""
         return self.bound.moment(removal, count)
 
+    def top(self, removal: bool) -> Ends | None:
+        """The bound's, from above."""
+        found = self.bound.top(removal)
+        return None if found is None else (Fraction(0), found[1])
+
     def grouped(self, size: int) -> Part:
         """The bound's, as a bound."""
         return AtMost(self.bound.grouped(size), f"{self.words}.group({size})")
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """The bound's."""
         return self.bound.gdp()
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """The bound's."""
         return self.bound.rho()
 

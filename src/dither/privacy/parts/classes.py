@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from dither._format import argument_text
 from dither.errors import ArgumentError
+from dither.numeric import sqrt_upper
 from dither.privacy.parts.approximate import Approximate
+from dither.privacy.parts.ends import Amount, Ends, printed
 from dither.privacy.parts.gaussian import GaussianNoise
 from dither.privacy.parts.laplace import DiscreteLaplaceNoise
 from dither.privacy.parts.part import Part, gdp_of_pure
@@ -58,7 +61,8 @@ class Concentrated(Part):
 
     def instance(self) -> Part:
         """The Gaussian of that rho."""
-        return GaussianNoise(1 / math.sqrt(2 * self.amount))
+        # Rounded upwards, so that the instance stays in the class.
+        return GaussianNoise.of(sqrt_upper(1 / (2 * printed(self.amount))))
 
     def dominating(self) -> Part | None:
         """No pair is known to dominate."""
@@ -72,9 +76,13 @@ class Concentrated(Part):
         """size²·rho: Bun and Steinke (2016), proposition 1.9."""
         return Concentrated(self.amount * size**2)
 
-    def rho(self) -> float:
+    def rho(self) -> Fraction:
         """As stated."""
-        return self.amount
+        return printed(self.amount)
+
+    def tail(self) -> Fraction:
+        """The Gaussian's of that rho."""
+        return 2 * self.rho()
 
     def describe(self) -> str:
         """As written."""
@@ -176,7 +184,7 @@ class BoundedRange(Part):
         Of a group of m, a chain of such steps: discrete Laplace noise moved by m of them.
         """
         if self.size > 1:
-            return DiscreteLaplaceNoise(2 * self.size / self.epsilon, self.size)
+            return DiscreteLaplaceNoise.of(2 * self.size / printed(self.epsilon), self.size)
         return RandomResponse(self.epsilon / 2, 2)
 
     def dominating(self) -> Part | None:
@@ -187,19 +195,23 @@ class BoundedRange(Part):
         """The profile."""
         return MomentTerm(self, count)
 
+    def top(self, removal: bool) -> Ends:
+        """epsilon: t may be as near to it as one likes."""
+        return printed(self.epsilon), printed(self.epsilon)
+
     def grouped(self, size: int) -> Part:
         """Ranges add up along the chain of neighbours."""
         if self.size * size > _LONGEST:
             raise ArgumentError(f"size must be at most {_LONGEST:,} for this mechanism")
         return BoundedRange(self.epsilon * size, self.size * size)
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """As any pure mechanism."""
-        return gdp_of_pure(self.epsilon)
+        return gdp_of_pure(printed(self.epsilon))
 
-    def rho(self) -> float:
+    def rho(self) -> Fraction:
         """epsilon²/8."""
-        return self.epsilon**2 / 8
+        return printed(self.epsilon) ** 2 / 8
 
     def describe(self) -> str:
         """As written."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
+from dither.privacy.parts.ends import printed, rounded, written
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import DiscreteGaussianLaw, GaussianTerm, Term
 
@@ -12,9 +14,23 @@ __all__ = ["DiscreteGaussianNoise", "GaussianNoise"]
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise(Part):
-    """N(0, sigma²) at sensitivity 1; also any mu-GDP mechanism, mu = 1/sigma."""
+    """N(0, sigma²) at sensitivity 1; also any mu-GDP mechanism, mu = 1/sigma.
+
+    ``rational`` is sigma where the double is a rounding of it, downwards: `of` makes both.
+    """
 
     noise_multiplier: float
+    rational: Fraction | None = None
+
+    @classmethod
+    def of(cls, sigma: Fraction) -> GaussianNoise:
+        """The noise of a rational deviation."""
+        return cls(*rounded(sigma))
+
+    @property
+    def sigma(self) -> Fraction:
+        """The deviation as it was written."""
+        return written(self.noise_multiplier, self.rational)
 
     def term(self, removal: bool, count: int) -> Term:
         """mu² = count/sigma²."""
@@ -22,19 +38,19 @@ class GaussianNoise(Part):
 
     def grouped(self, size: int) -> Part:
         """The mean moves ``size`` times as far."""
-        return GaussianNoise(self.noise_multiplier / size)
+        return GaussianNoise.of(self.sigma / size)
 
-    def gdp(self) -> float:
+    def gdp(self) -> Fraction:
         """1/sigma."""
-        return 1 / self.noise_multiplier
+        return 1 / self.sigma
 
-    def rho(self) -> float:
+    def rho(self) -> Fraction:
         """1/(2·sigma²)."""
-        return 0.5 / self.noise_multiplier**2
+        return 1 / (2 * self.sigma**2)
 
-    def tail(self) -> float:
+    def tail(self) -> Fraction:
         """1/sigma²."""
-        return 1 / self.noise_multiplier**2
+        return 1 / self.sigma**2
 
     def describe(self) -> str:
         """As written."""
@@ -60,13 +76,13 @@ class DiscreteGaussianNoise(Part):
         """The shift grows."""
         return replace(self, sensitivity=self.sensitivity * size)
 
-    def rho(self) -> float:
+    def rho(self) -> Fraction:
         """s²/(2·sigma²), by Canonne, Kamath and Steinke (2020), theorem 4."""
-        return self.sensitivity**2 / (2 * self.sigma**2)
+        return self.tail() / 2
 
-    def tail(self) -> float:
+    def tail(self) -> Fraction:
         """s²/sigma²: the losses are s·x/sigma², and x falls as exp(-x²/(2·sigma²))."""
-        return self.sensitivity**2 / self.sigma**2
+        return self.sensitivity**2 / printed(self.sigma) ** 2
 
     def describe(self) -> str:
         """As written."""

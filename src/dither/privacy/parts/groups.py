@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from dither.privacy.parts.ends import Amount, Ends, printed
 from dither.privacy.parts.laplace import DiscreteLaplaceNoise
-from dither.privacy.parts.part import Part, gdp_of_pure
+from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 from dither.privacy.terms.base import EPS, Array
 
@@ -52,7 +53,14 @@ class ApproximateGroup(Part):
         return AtomTerm(losses, masses, count, infinite, lattice, relative=32 * EPS)
 
     def _laplace(self) -> DiscreteLaplaceNoise:
-        return DiscreteLaplaceNoise(1 / self.epsilon, self.size)
+        return DiscreteLaplaceNoise.of(1 / printed(self.epsilon), self.size)
+
+    def top(self, removal: bool) -> Ends:
+        """So many epsilons as the longest step of the chain."""
+        steps = self.size
+        if self.delta > 0:
+            steps = int(_chain(self.epsilon, self.delta, self.size)[0][-1])
+        return steps * printed(self.epsilon), steps * printed(self.epsilon)
 
     def grouped(self, size: int) -> Part:
         """The chain grows."""
@@ -60,13 +68,13 @@ class ApproximateGroup(Part):
 
         return Approximate(self.epsilon, self.delta).grouped(self.size * size)
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """As any pure mechanism, where delta is 0."""
-        return gdp_of_pure(self.epsilon * self.size) if self.delta == 0 else math.inf
+        return gdp_of_pure(printed(self.epsilon) * self.size) if self.delta == 0 else math.inf
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """Of discrete Laplace noise, where delta is 0."""
-        return self._laplace().rho() if self.delta == 0 else math.inf
+        return rho_of_pure(printed(self.epsilon) * self.size) if self.delta == 0 else math.inf
 
     def describe(self) -> str:
         """As written."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
 from dither.privacy.parts.at_most import AtMost
+from dither.privacy.parts.ends import Amount, Ends, printed, ratio, told_up
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, Term
 from dither.privacy.terms.base import EPS
@@ -41,30 +43,39 @@ class PmfPair(Part):
         logs = float(np.abs(np.log(np.concatenate([p[both], q[both]]))).max())
         return AtomTerm(losses, mass, count, infinite, position=2 * EPS * (1 + logs))
 
-    def _pure(self) -> float:
-        pairs = [(a, b) for a, b in zip(self.p, self.q, strict=True) if a > 0 or b > 0]
-        if any(a == 0 or b == 0 for a, b in pairs):
-            return math.inf
-        return max(abs(math.log(a) - math.log(b)) for a, b in pairs) * (1 + 1e-13)
+    def top(self, removal: bool) -> Ends | None:
+        """The largest log(p/q)."""
+        rows = [(printed(a), printed(b)) for a, b in zip(self.p, self.q, strict=True)]
+        both = [(a, b) if removal else (b, a) for a, b in rows if a > 0 and b > 0]
+        return ratio(*max(both, key=lambda row: row[0] / row[1])) if both else None
+
+    def _pure(self) -> Fraction | None:
+        """The larger of both directions' largest losses, where both are finite."""
+        if any((a == 0) != (b == 0) for a, b in zip(self.p, self.q, strict=True)):
+            return None
+        ends = [self.top(removal) for removal in (True, False)]
+        return max((e[1] for e in ends if e is not None), default=None)
 
     def grouped(self, size: int) -> Part:
         """By its pure epsilon, where that is finite."""
         epsilon = self._pure()
-        if not math.isfinite(epsilon):
+        if epsilon is None:
             raise ArgumentError(
                 "group needs p and q to be above 0 at the same points; state the pair of the "
                 "whole group, or approximate(epsilon, delta)"
             )
-        bound = Approximate(epsilon, 0.0).grouped(size)
+        bound = Approximate(told_up(epsilon), 0.0).grouped(size)
         return AtMost(bound, f"{self.describe()}.group({size})")
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """As any pure mechanism."""
-        return gdp_of_pure(self._pure()) if math.isfinite(self._pure()) else math.inf
+        epsilon = self._pure()
+        return math.inf if epsilon is None else gdp_of_pure(epsilon)
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """As any mechanism of its pure epsilon."""
-        return rho_of_pure(self._pure())
+        epsilon = self._pure()
+        return math.inf if epsilon is None else rho_of_pure(epsilon)
 
     def describe(self) -> str:
         """As written."""

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
 
+from dither.numeric import exp_upper
+from dither.privacy.ball.numbers import precision, tail
+from dither.privacy.parts.ends import Amount, Ends
 from dither.privacy.terms import Term
 
 __all__ = ["Part", "gdp_of_pure", "rho_of_pure"]
@@ -53,6 +59,13 @@ class Part:
         """What bounds E[e^{cL}]; None where nothing does."""
         return self.term(removal, count)
 
+    def top(self, removal: bool) -> Ends | None:
+        """Ends of the largest finite loss; None where there is none, or only a term's doubles.
+
+        Of a class, of the least number that no member's largest loss exceeds.
+        """
+        return None
+
     def grouped(self, size: int) -> Part:
         """The loss against groups of ``size`` units."""
         raise NotImplementedError
@@ -61,37 +74,61 @@ class Part:
         """The same as a part and how often it runs."""
         return self.grouped(size), 1
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """A mu such that the part is mu-GDP; infinity where there is none."""
         return math.inf
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """A rho such that the part is rho-zCDP; infinity where there is none."""
         return math.inf
 
-    def tail(self) -> float:
+    def tail(self) -> Fraction:
         """A mu² such that Pr[L > s] falls no faster than exp(-s²/(2·mu²)); 0 where none is known.
 
         What sampling scales by a rate to a fixed power falls as fast as before, so a sample has the
         tail of its base.
         """
-        return 0.0
+        return Fraction(0)
 
     def describe(self) -> str:
         """The part as it is written."""
         raise NotImplementedError
 
 
-def rho_of_pure(epsilon: float) -> float:
-    """The least rho of every epsilon-DP mechanism: see `concentration`."""
-    return epsilon * math.tanh(epsilon / 2) * (1 + 1e-14)
+_SURE = 64
+"""Losses from which (e^epsilon - 1)/(e^epsilon + 1) is taken for 1: it is, but for 1e-27."""
+
+_FARTHEST = 650
+"""Losses from which no mu is told: it would be above 50."""
 
 
-def gdp_of_pure(epsilon: float) -> float:
-    """The least mu such that every epsilon-DP mechanism is mu-GDP: Phi(mu/2) = e^ε/(1 + e^ε)."""
-    from statistics import NormalDist
+def rho_of_pure(epsilon: Fraction) -> Fraction:
+    """The least rho of every epsilon-DP mechanism, rounded up: see `concentration`."""
+    if epsilon >= _SURE:
+        return epsilon
+    # tanh(epsilon/2) rises with e^epsilon.
+    y = exp_upper(epsilon)
+    return epsilon * (y - 1) / (y + 1)
 
-    q = 1 / (1 + math.exp(epsilon)) if epsilon < 700 else 0.0
-    if q < 1e-300:
+
+@lru_cache(maxsize=256)
+def gdp_of_pure(epsilon: Fraction) -> Amount:
+    """The least mu such that every epsilon-DP mechanism is mu-GDP, rounded up.
+
+    Phi(-mu/2) = 1/(1 + e^epsilon); a guess in doubles is raised until balls prove it enough.
+    """
+    if epsilon == 0:
+        return Fraction(0)
+    if epsilon > _FARTHEST:
         return math.inf
-    return -2 * NormalDist().inv_cdf(q) * (1 + 1e-8)
+    with precision(192) as flint:
+        e = flint.arb(flint.fmpq(epsilon.numerator, epsilon.denominator))
+        chance = 1 / (1 + e.exp())
+        x = float(epsilon)
+        mu = x * math.sqrt(math.pi / 2) * (1 - 0.01789 * x * x)
+        if x > 1e-3:
+            mu = -2 * NormalDist().inv_cdf(float(chance))
+        step = 2.0**-50
+        while not tail(flint.arb(mu) / 2) <= chance:
+            mu, step = mu * (1 + step), 2 * step
+    return Fraction(mu)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dither._format import argument_text
+from dither.privacy.parts.ends import Amount, Ends, printed
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import ResponseTerm, Term
 
@@ -22,17 +23,21 @@ class RandomResponse(Part):
         """Losses ±epsilon, and 0 for the k - 2 answers that neither input favours."""
         return ResponseTerm(self.epsilon, count, answers=self.k)
 
+    def top(self, removal: bool) -> Ends:
+        """epsilon."""
+        return printed(self.epsilon), printed(self.epsilon)
+
     def group(self, size: int) -> tuple[Part, int]:
         """Each member reports once, so that the group's reports are as many responses."""
         return self, size
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """As any pure mechanism."""
-        return gdp_of_pure(self.epsilon)
+        return gdp_of_pure(printed(self.epsilon))
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """As any pure mechanism."""
-        return rho_of_pure(self.epsilon)
+        return rho_of_pure(printed(self.epsilon))
 
     def describe(self) -> str:
         """As written."""

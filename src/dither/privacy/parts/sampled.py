@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from dither.errors import ArgumentError
 from dither.privacy.parts.approximate import Approximate
 from dither.privacy.parts.at_most import AtMost
+from dither.privacy.parts.ends import Amount, Ends, mixed, mixed_away, printed
 from dither.privacy.parts.gaussian import DiscreteGaussianNoise, GaussianNoise
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import (
@@ -85,6 +87,20 @@ class Poisson(Part):
         sampled = SampledTerm(base, self.rate, removal, count)
         return SampledLineTerm(sampled) if isinstance(base, LaplaceTerm) else sampled
 
+    def top(self, removal: bool) -> Ends | None:
+        """That of the base, mixed; without the unit, one of an infinite loss too."""
+        found = self.base.top(removal)
+        if removal:
+            return None if found is None else mixed(found, printed(self.rate))
+        if isinstance(self.base, GaussianNoise | DiscreteGaussianNoise):
+            away = mixed_away(None, printed(self.rate))
+            return None if away is None else (self.size * away[0], self.size * away[1])
+        if found is None:
+            return None
+        known = self.base.dominating()
+        missed = known is None or known.term(removal, 1).infinite > 0
+        return mixed_away(None if missed else found, printed(self.rate))
+
     def grouped(self, size: int) -> Part:
         """A binomial number of the group is sampled: Ganesh, "Tight group-level DP guarantees
         for DP-SGD with sampling via mixture of Gaussians mechanisms", 2024."""
@@ -101,15 +117,15 @@ class Poisson(Part):
             return AtMost(Approximate(e, 0.0).grouped(size), words)
         raise ArgumentError("group of a sampled mechanism needs Gaussian or pure mechanisms")
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """Sampling is post-processing of the pair: not worse than the base."""
         return self.base.grouped(self.size).gdp() if self.size > 1 else self.base.gdp()
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """Not worse than the base."""
         return self.base.grouped(self.size).rho() if self.size > 1 else self.base.rho()
 
-    def tail(self) -> float:
+    def tail(self) -> Fraction:
         """The base's, when the whole group is sampled."""
         return self.base.grouped(self.size).tail() if self.size > 1 else self.base.tail()
 
@@ -145,6 +161,14 @@ class FixedSize(Part):
             return found
         joined = FixedSizeTerm(base, rate, count)
         return SampledLineTerm(joined) if isinstance(base, GaussianTerm | LaplaceTerm) else joined
+
+    def top(self, removal: bool) -> Ends | None:
+        """That of the base, mixed."""
+        found = self.base.top(removal)
+        if found is None:
+            return None
+        low, high = mixed(found, printed(self.sample) / self.population)
+        return (Fraction(0), high) if self.poisson else (low, high)
 
     @property
     def exact(self) -> bool:
@@ -187,15 +211,15 @@ class FixedSize(Part):
         bound = Approximate(term.top() * (1 + 1e-13), 0.0).grouped(size)
         return AtMost(bound, f"{self.describe()}.group({size})")
 
-    def gdp(self) -> float:
+    def gdp(self) -> Amount:
         """Not worse than the base."""
         return self.base.gdp()
 
-    def rho(self) -> float:
+    def rho(self) -> Amount:
         """Not worse than the base."""
         return self.base.rho()
 
-    def tail(self) -> float:
+    def tail(self) -> Fraction:
         """The base's, when the unit is sampled."""
         return self.base.tail()
 

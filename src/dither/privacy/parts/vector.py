@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.classes import Concentrated, MomentTerm
+from dither.privacy.parts.ends import printed
 from dither.privacy.parts.gaussian import DiscreteGaussianNoise, GaussianNoise
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import Term, WidenedGaussianTerm
@@ -82,9 +84,9 @@ class DiscreteGaussianVector(Part):
         """As any mechanism of its rho."""
         return Concentrated(self.rho_ * size**2)
 
-    def rho(self) -> float:
+    def rho(self) -> Fraction:
         """As stated."""
-        return self.rho_
+        return printed(self.rho_)
 
     def describe(self) -> str:
         """What it is compared with."""
