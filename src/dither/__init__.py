@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dither.lab import anonymize as anonymize
     from dither.lab import attack as attack
     from dither.lab.audit import audit
-    from dither.query.asking import (
+    from dither.query.builder import (
         bins,
         count,
         count_units,
@@ -64,7 +64,7 @@ _HOMES = {
             "sum",
             "var",
         ),
-        ("query.asking", None),
+        ("query.builder", None),
     ),
     "audit": ("lab.audit", None),
     "Certificate": ("query.certificate", None),

@@ -18,7 +18,7 @@ from dither.cli.ledger_command import ledger as command
 from dither.errors import CertificateError, DitherError, LedgerError
 from dither.ledger import Ledger, store
 from dither.ledger.entries import Record
-from dither.ledger.schema import TRIGGERS
+from dither.ledger.store import TRIGGERS
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

@@ -18,7 +18,7 @@ from dither.errors import (
     LedgerVersionError,
 )
 from dither.ledger import Ledger, store
-from dither.ledger.schema import APPLICATION, FORMAT
+from dither.ledger.store import APPLICATION, FORMAT
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

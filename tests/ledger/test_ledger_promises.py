@@ -15,7 +15,7 @@ from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, LedgerError, PromiseError
 from dither.ledger import Ledger
 from dither.ledger.entries import Record
-from dither.ledger.schema import TRIGGERS
+from dither.ledger.store import TRIGGERS
 from dither.privacy import Charge, Neighbours, Promise
 
 PATIENT = Promise("patient")

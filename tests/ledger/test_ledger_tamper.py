@@ -17,7 +17,7 @@ from dither.accounting import BudgetFilter
 from dither.errors import LedgerCorruptError
 from dither.ledger import Ledger
 from dither.ledger.entries import Record
-from dither.ledger.schema import TRIGGERS
+from dither.ledger.store import TRIGGERS
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

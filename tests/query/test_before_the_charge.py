@@ -14,7 +14,7 @@ import pytest
 
 import dither as dt
 from dither.errors import ArgumentError, DitherError, PolicyError, QueryError
-from dither.sql.reading import MOST_TOKENS
+from dither.sql.parse import MOST_TOKENS
 
 LONE = "caf\udce9"
 ROWS = pl.DataFrame({"u": [1, 2, 3], "w": ["a", "b", "a"], "i": [1, 2, 3]})

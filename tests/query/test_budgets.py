@@ -9,7 +9,7 @@ import pytest
 
 import dither as dt
 from dither.errors import BudgetError, LedgerError
-from dither.query.pricing import price
+from dither.query.noise import price
 from query.query_data import policy
 
 COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"

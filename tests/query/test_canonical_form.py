@@ -17,7 +17,7 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan import job as jb
 from dither.plan import relations as rel
-from dither.query import certificate, explain, wording
+from dither.query import certificate, explain
 from dither.query.canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
 from dither.query.certificate import Request, _digest, certificate_of
 from query.query_data import policy
@@ -217,7 +217,7 @@ def test_the_same_question_has_one_digest(session):
 def reworded(monkeypatch):
     """Every sentence that a plan is explained in, said otherwise."""
     monkeypatch.setattr(certificate, "UNACCOUNTED", "something else")
-    monkeypatch.setattr(wording, "UNACCOUNTED", "something else")
+    monkeypatch.setattr(explain, "UNACCOUNTED", "something else")
     monkeypatch.setattr(certificate, "protects", lambda plan: "somebody")
     monkeypatch.setattr(explain, "measurement_text", lambda *_: "a measurement")
     monkeypatch.setattr(explain, "aggregate_text", lambda *_: "an aggregate")

@@ -19,8 +19,7 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteLaplace
 from dither.plan.job import Answer, Leaves
-from dither.query.noising import _on_grid, add_noise
-from dither.query.pricing import Priced
+from dither.query.noise import Priced, _on_grid, add_noise
 
 LEVEL = 1e-7
 Samples = npt.NDArray[np.float64]

@@ -19,8 +19,7 @@ from scipy.stats import binom
 from dither.plan.job import Answer
 from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
 from dither.query.estimates import Measured, estimate
-from dither.query.noising import _on_grid, add_noise
-from dither.query.pricing import Priced, price
+from dither.query.noise import Priced, _on_grid, add_noise, price
 from soundness.sessions import opened
 from soundness.tables import MEASURED, Bench, Row, frame, planned, schema_of
 

@@ -16,8 +16,7 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
 from dither.plan.job import Answer
-from dither.query.noising import add_noise
-from dither.query.pricing import Priced, price
+from dither.query.noise import Priced, add_noise, price
 from soundness.auditing import audit, narrower, with_noise
 from soundness.tables import DOCTOR_ROWS, MEASURED, TARGET, Bench, Row, planned, schema_of
 

@@ -10,7 +10,7 @@ from dither.plan.relations import Scan
 from dither.sql import Names
 from dither.sql.aggregates import aggregate
 from dither.sql.expressions import RULES, at
-from dither.sql.reading import read_statement
+from dither.sql.parse import read_statement
 from dither.sql.select import query
 from sql.sql_tables import ACCEPTED, SCHEMA
 

@@ -18,8 +18,7 @@ from dither.plan.schema import ColumnFacts, Schema, Table
 from dither.sql import Names
 from dither.sql.dates import date_part, read_dates, read_timestamp, truncation
 from dither.sql.joins import join, join_public, join_unit, start
-from dither.sql.keys import free_name, key_expression
-from dither.sql.names import find_table
+from dither.sql.names import find_table, free_name, key_expression
 from sql.sql_tables import SCHEMA
 
 VISITS = Scan("visits", "v")
@@ -194,7 +193,7 @@ def test_dates_are_read_deep_inside() -> None:
 def test_this_room_does_not_load_sqlglot_until_it_reads() -> None:
     """What the builder shares is light."""
     code = (
-        "import sys, dither.sql, dither.sql.joins, dither.sql.keys, dither.sql.dates\n"
+        "import sys, dither.sql.joins, dither.sql.names, dither.sql.dates\n"
         "assert 'sqlglot' not in sys.modules\n"
         "dither.sql.parse_query\n"
         "assert 'sqlglot' in sys.modules"

@@ -11,7 +11,7 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.sql import Names, parse_expression, parse_query
-from dither.sql.refusal import AGGREGATE_NAMES, FUNCTION_NAMES
+from dither.sql.allow_list import AGGREGATE_NAMES, FUNCTION_NAMES
 from sql.sql_tables import ACCEPTED, SCHEMA
 
 VISITS = Scan("visits", "visits")

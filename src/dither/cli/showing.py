@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from dither.query.display import Explanation, Node
     from dither.query.preview import Preview
     from dither.query.release import Release
-    from dither.query.tree import Explanation, Node
 
 __all__ = [
     "console",
@@ -63,8 +63,8 @@ def new_table() -> Table:
 
 def print_release(release: Release) -> None:
     """The answers, each with its interval, then what they cost and what the intervals leave out."""
-    from dither.query.tables import key_text
-    from dither.query.wording import limits_text
+    from dither.query.display import key_text
+    from dither.query.explain import limits_text
 
     out = console()
     table, frame = new_table(), release.frame
@@ -99,7 +99,7 @@ def print_release(release: Release) -> None:
 
 def print_preview(preview: Preview) -> None:
     """Half-widths by group size, and what they leave out."""
-    from dither.query.wording import UNACCOUNTED
+    from dither.query.explain import UNACCOUNTED
 
     out = console()
     table = new_table()

@@ -5,10 +5,9 @@ transaction that is on the disk before an engine may run; entries are only ever 
 to the one before by its hash; the same request under the same token replays its stored answer.
 """
 
-from dither.ledger.budgets import Filter, Remaining
+from dither.ledger.accounts import Balance, Charged, Filter, Remaining
 from dither.ledger.entries import UNIT, Entry
 from dither.ledger.ledger import Ledger
-from dither.ledger.receipts import Balance, Charged
 from dither.ledger.verify import Verification
 
 __all__ = [

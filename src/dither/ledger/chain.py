@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from dither.errors import LedgerCorruptError
-from dither.ledger.budgets import Filter, read_budget
+from dither.ledger.accounts import Account
 from dither.ledger.entries import (
     Amounts,
     Record,
@@ -22,12 +22,11 @@ from dither.ledger.entries import (
     tables_json,
     tables_of,
 )
-from dither.ledger.schema import entries, head, touches
+from dither.ledger.store import entries, head, touches
 from dither.privacy.charge import Charge
 from dither.privacy.promise import Promise
 
 __all__ = [
-    "Account",
     "Head",
     "append",
     "checked",
@@ -51,22 +50,6 @@ class Head:
         """All tables charged so far, each with its promise."""
         with reading("the newest entry"):
             return tables_of(self.tables_text)
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The state of an account, as its last entries say it."""
-
-    name: str
-    budget_text: str
-    promise: Promise
-    spent: Charge
-
-    @property
-    def budget(self) -> Filter:
-        """The caps in force."""
-        with reading(f"account {self.name!r}"):
-            return read_budget(self.budget_text)
 
 
 _HEAD = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)

@@ -25,7 +25,11 @@ from dither.errors import (
     nearest,
 )
 from dither.ledger import chain
-from dither.ledger.binding import (
+from dither.ledger.accounts import (
+    Account,
+    Balance,
+    Charged,
+    Filter,
     bound_tables,
     check_promise,
     check_text,
@@ -34,7 +38,6 @@ from dither.ledger.binding import (
     other_promise,
     same_caps,
 )
-from dither.ledger.budgets import Filter
 from dither.ledger.entries import (
     FIRST,
     UNIT,
@@ -44,9 +47,7 @@ from dither.ledger.entries import (
     digest,
     reading,
 )
-from dither.ledger.receipts import Balance, Charged
-from dither.ledger.schema import FORMAT, create, entries, head, touches
-from dither.ledger.store import Store, create_file
+from dither.ledger.store import FORMAT, Store, create, create_file, entries, head, touches
 from dither.ledger.verify import Verification, verify
 from dither.privacy.charge import Charge
 from dither.privacy.promise import Promise
@@ -433,7 +434,7 @@ class Ledger:
         """
         return verify(self._store, progress)
 
-    def _account(self, connection: Connection, name: str) -> chain.Account:
+    def _account(self, connection: Connection, name: str) -> Account:
         account = chain.read_account(connection, name)
         if account is None:
             raise LedgerError(f"no account {name!r}{nearest(name, _names(connection))}")

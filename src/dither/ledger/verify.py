@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from dither.errors import DitherError, LedgerCorruptError
-from dither.ledger.budgets import read_budget
+from dither.ledger.accounts import read_budget
 from dither.ledger.chain import Head, record_of
 from dither.ledger.entries import FIRST, UNREADABLE, Amounts, Record, promise_of, tables_of
-from dither.ledger.schema import FORMAT, TRIGGERS, entries, head, touches
-from dither.ledger.store import Store
+from dither.ledger.store import FORMAT, TRIGGERS, Store, entries, head, touches
 from dither.privacy.charge import Charge
 from dither.privacy.promise import Promise
 

@@ -1,11 +1,34 @@
-"""How released values follow from noisy measurements: all of it post-processing."""
+"""From aggregates to measurements, and from noisy measurements back to values.
+
+Equal measurements are made once: all means of columns without NULL share one count, a sum beside a
+mean of the same expression uses the mean's two measurements, a variance's total serves its mean,
+and all quantiles of an expression read one histogram. A recipe says how a released value follows
+from the noisy measurements; all of that is post-processing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-__all__ = ["Linear", "MeanRecipe", "QuantileRecipe", "RatioRecipe", "Recipe", "VarianceRecipe"]
+from dither.errors import BoundsError, QueryError, UnsupportedError
+from dither.plan import aggregates as ag
+from dither.plan.expressions import Expression
+from dither.plan.facts import Facts, Scope, infer
+from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
+from dither.plan.kinds import Kind
+from dither.plan.text import number, show
+
+__all__ = [
+    "Build",
+    "Linear",
+    "MeanRecipe",
+    "QuantileRecipe",
+    "RatioRecipe",
+    "Recipe",
+    "VarianceRecipe",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +102,240 @@ class RatioRecipe(Recipe):
     denominator: Linear
     lower: Fraction | None = None
     upper: Fraction | None = None
+
+
+SUM_CELLS = 2**28
+"""A sum's lattice has at most so many points between its bounds; its rounding is far below any
+noise that protects it."""
+
+SQUARE_CELLS = 2**16
+PARTS = 2**15
+"""What a unit's rows add up to is cut to about one part in so many of the largest row."""
+
+ONE_TREE = 4096
+"""Up to so many leaves, a quantile is read from one tree."""
+
+QUANTILE_BINS = 2**20
+"""A quantile's range is cut into at most so many leaves ..."""
+
+STRETCHES = 512
+"""... above ``ONE_TREE`` in two steps: so many stretches, then the leaves of a few of them."""
+
+BELOW = Fraction(1, 5)
+"""The second step's share. Its counts matter where one stretch holds many rows, and there a good
+deal of noise does no harm."""
+
+DEFAULT_CELLS = 2**20
+"""A real expression without a declared step is rounded to about a millionth of its range."""
+
+
+class Build:
+    """Collects measurements, each once, with the weight of all outputs that use it."""
+
+    def __init__(
+        self, scope: Scope, has_unit: bool, notes: list[str], outputs: tuple[ag.Output, ...]
+    ) -> None:
+        self.scope = scope
+        self.has_unit = has_unit
+        self.notes = notes
+        self.squared = _operands(outputs, ag.Variance)
+        self.centred = _operands(outputs, ag.Mean) | self.squared
+        self.weights: dict[Measurement, Fraction] = {}
+
+    def measure(self, measurement: Measurement, weight: Fraction) -> int:
+        if isinstance(measurement, Units) and not self.has_unit:
+            measurement = Rows()
+        self.weights[measurement] = self.weights.get(measurement, Fraction(0)) + weight
+        return list(self.weights).index(measurement)
+
+    def recipe(self, aggregate: ag.Aggregate, weight: Fraction) -> Recipe:
+        match aggregate:
+            case ag.Mean(operand=operand):
+                return self._mean(operand, weight)
+            case ag.Variance():
+                return self._variance(aggregate, weight)
+            case ag.Quantile():
+                return self._quantile(aggregate, weight)
+            case ag.Ratio(numerator=ag.Sum(operand=operand), denominator=bottom) if self._counts(
+                operand, bottom
+            ):
+                return self._mean(operand, weight)
+            case ag.Ratio(numerator=top, denominator=bottom):
+                over = self._linear(top, weight / 2, alone=True)
+                under = self._linear(bottom, weight / 2, alone=True)
+                # Rows with a value are some of the rows, and a unit has one at least.
+                part = isinstance(bottom, ag.Count) and not isinstance(top, ag.Sum)
+                positive = over.lower == 0 and under.lower == 0
+                return RatioRecipe(
+                    over, under, Fraction(0) if positive else None, Fraction(1) if part else None
+                )
+        return self._linear(aggregate, weight)
+
+    def _counts(self, operand: Expression, bottom: ag.Aggregate) -> bool:
+        """Whether a sum of the operand over this is its mean, which needs less noise."""
+        if isinstance(bottom, ag.Count):
+            return not infer(operand, self.scope).nullable
+        return bottom == ag.CountValues(operand)
+
+    def _linear(self, aggregate: ag.Aggregate, weight: Fraction, *, alone: bool = False) -> Linear:
+        """A count or sum; ``alone``: of one measurement, as the interval of a ratio needs."""
+        one = Fraction(1)
+        match aggregate:
+            case ag.Count():
+                return Linear(((self.measure(Rows(), weight), one),), Fraction(0))
+            case ag.CountUnits():
+                return Linear(((self.measure(Units(), weight), one),), Fraction(0))
+            case ag.CountValues(operand=operand):
+                count = self._count(operand, infer(operand, self.scope), weight)
+                return Linear(((count, one),), Fraction(0))
+            case ag.Sum(operand=operand):
+                return self._sum(operand, weight, alone)
+        raise UnsupportedError(
+            f"{type(aggregate).__name__} cannot stand in a ratio; use counts and sums"
+        )
+
+    def _count(self, operand: Expression, facts: Facts, weight: Fraction) -> int:
+        return self.measure(Values(operand) if facts.nullable else Rows(), weight)
+
+    def _sum(self, operand: Expression, weight: Fraction, alone: bool) -> Linear:
+        facts, step, low, high = self._lattice(operand, "SUM", self._cells(operand))
+        floor_ = Fraction(0) if low >= 0 else None
+        if alone or operand not in self.centred:
+            total = self._in_parts(Total(operand, step, low, high))
+            return Linear(((self.measure(total, weight), step / total.parts),), floor_)
+        centred = self._centred(operand, facts, step, low, high)
+        total_at = self.measure(centred, weight / 2)
+        count_at = self._count(operand, facts, weight / 2)
+        return Linear(((total_at, step / centred.parts), (count_at, centred.centre * step)), floor_)
+
+    def _mean(self, operand: Expression, weight: Fraction) -> MeanRecipe:
+        facts, step, low, high = self._lattice(operand, "AVG", self._cells(operand))
+        centred = self._centred(operand, facts, step, low, high)
+        # Means mostly lie nearer the centre than the bounds, where the total's noise matters more.
+        total = self.measure(centred, weight * 2 / 3)
+        count = self._count(operand, facts, weight / 3)
+        return MeanRecipe(
+            total, count, step / centred.parts, centred.centre * step, low * step, high * step
+        )
+
+    def _variance(self, aggregate: ag.Variance, weight: Fraction) -> VarianceRecipe:
+        facts, step, low, high = self._lattice(aggregate.operand, "VARIANCE", SQUARE_CELLS)
+        plain = self._centred(aggregate.operand, facts, step, low, high)
+        half, parts = plain.magnitude // plain.parts, plain.parts
+        square = replace(plain, square=True, square_centre=half * half // 2, parts=parts * parts)
+        return VarianceRecipe(
+            total=self.measure(plain, weight / 4),
+            square=self.measure(square, weight / 2),
+            count=self._count(aggregate.operand, facts, weight / 4),
+            step=step / parts,
+            square_centre=square.square_centre * square.parts,
+            half_width=half * step,
+            sample=aggregate.sample,
+            root=aggregate.root,
+        )
+
+    def _cells(self, operand: Expression) -> int:
+        """A sum beside a variance is taken on the variance's lattice, so that they share it."""
+        return SQUARE_CELLS if operand in self.squared else SUM_CELLS
+
+    def _quantile(self, aggregate: ag.Quantile, weight: Fraction) -> QuantileRecipe:
+        if not 0 <= aggregate.q <= 1:
+            raise QueryError(f"a quantile must lie in [0, 1], got {number(aggregate.q)}")
+        if aggregate.label in ("min", "max"):
+            self.notes.append(
+                f"{aggregate.label.upper()} of {show(aggregate.operand)} is its "
+                f"{number(100 * aggregate.q)} % quantile: the true extreme is one person's value"
+            )
+        facts, step, low, high = self._lattice(aggregate.operand, "a quantile", SUM_CELLS)
+        cells = high - low + 1
+        width = -(-cells // QUANTILE_BINS)
+        bins = -(-cells // width)
+        if width > 1:
+            self.notes.append(
+                f"quantiles of {show(aggregate.operand)} are told apart by {number(width * step)}, "
+                "and no finer"
+            )
+        leaves = Leaves(
+            aggregate.operand, step, low, high, width, bins, PARTS if self.has_unit else 1
+        )
+        if bins <= ONE_TREE:
+            first, below = self.measure(leaves, weight), None
+        else:
+            fine = replace(leaves, within=-(-bins // STRETCHES))
+            first = self.measure(fine.above, weight * (1 - BELOW))
+            below = self.measure(fine, weight * BELOW)
+        return QuantileRecipe(
+            leaves=first,
+            below=below,
+            q=aggregate.q,
+            lower=low * step,
+            upper=high * step,
+            width=width * step,
+            step=step,
+            parts=leaves.parts,
+            exact=facts.kind is Kind.INTEGER and step == 1,
+        )
+
+    def _centred(
+        self, operand: Expression, facts: Facts, step: Fraction, low: int, high: int
+    ) -> Total:
+        centre = (low + high) // 2
+        return self._in_parts(
+            Total(operand, step, low, high, centre, null_as_centre=not facts.nullable)
+        )
+
+    def _in_parts(self, total: Total) -> Total:
+        """Where a unit's sum may be scaled down, on a lattice fine enough for it."""
+        if not self.has_unit or not total.lower < total.upper or total.magnitude >= PARTS:
+            return total
+        return replace(total, parts=int(_power_of_two(Fraction(PARTS, total.magnitude))))
+
+    def _lattice(
+        self, operand: Expression, what: str, cells: int
+    ) -> tuple[Facts, Fraction, int, int]:
+        facts = infer(operand, self.scope)
+        if facts.kind is None or not facts.kind.numeric:
+            raise QueryError(f"{what} of {show(operand)}: not a number{_as_number(operand, facts)}")
+        if facts.range is None:
+            raise BoundsError(
+                f"{what} of {show(operand)} needs bounds: declare bounds = [lower, upper] in the "
+                f"policy, or write CLAMP({show(operand)}, lower, upper)"
+            )
+        low, high = facts.range
+        declared = facts.step
+        step = declared or _power_of_two((high - low) / DEFAULT_CELLS)
+        if (high - low) / step >= cells:
+            step *= _power_of_two_above((high - low) / step / (cells - 1))
+        if step != declared and low < high:
+            self.notes.append(f"{show(operand)} is rounded to multiples of {number(step)}")
+        return facts, step, int(low // step), int(-(-high // step))
+
+
+def _as_number(operand: Expression, facts: Facts) -> str:
+    """How it can become a number, for the error."""
+    match facts.kind:
+        case Kind.BOOLEAN:
+            return f"; write CASE WHEN {show(operand)} THEN 1 ELSE 0 END"
+        case Kind.DATE | Kind.TIMESTAMP:
+            return f"; take a part of it, such as YEAR({show(operand)}), or group by it"
+        case Kind.TEXT:
+            return '; if it holds numbers, declare type = "integer" or "real" in the policy'
+    return ""
+
+
+def _power_of_two(size: Fraction) -> Fraction:
+    """The largest power of two that is at most ``size``; 1 where that is 0."""
+    if size <= 0:
+        return Fraction(1)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    power = Fraction(2) ** exponent
+    return power if power <= size else power / 2
+
+
+def _power_of_two_above(size: Fraction) -> Fraction:
+    power = _power_of_two(size)
+    return power if power == size else power * 2
+
+
+def _operands(outputs: Iterable[ag.Output], kind: type[ag.Mean | ag.Variance]) -> set[Expression]:
+    return {o.aggregate.operand for o in outputs if isinstance(o.aggregate, kind)}

@@ -1,6 +1,9 @@
+# ruff: noqa: A001 - the names are SQL's, and are used as dt.sum, dt.min and dt.max
 """Asking in Python: a table, filtered, joined and grouped, until ``agg`` makes it a question.
 
-The builder makes the same plan nodes as SQL does; it holds no data and spends nothing.
+The builder makes the same plan nodes as SQL does; it holds no data and spends nothing. Aggregates
+and keys (``dt.count()``, ``dt.mean("cost")``) are small values that wait for a table: the operand
+is text in SQL's expression language, read when ``agg`` or ``group_by`` meets the table's columns.
 """
 
 from __future__ import annotations
@@ -8,22 +11,145 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dither.errors import ArgumentError, QueryError
+from dither.numeric.rational import exact, positive
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Bin, Expression
 from dither.plan.relations import Filter, Relation, scans
 from dither.plan.schema import Schema
-from dither.query import asking
 from dither.sql import Names, parse_expression
 from dither.sql.joins import join, start
-from dither.sql.keys import default_key_name, key_expression
+from dither.sql.names import default_key_name, key_expression
 
 if TYPE_CHECKING:
     from dither.query.question import Question
 
-__all__ = ["Rows", "rows"]
+__all__ = [
+    "Asked",
+    "Bins",
+    "Rows",
+    "bins",
+    "count",
+    "count_units",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "quantile",
+    "ratio",
+    "rows",
+    "std",
+    "sum",
+    "var",
+]
+
+EXTREME = Fraction(1, 200)
+"""How far from the end the quantiles lie that stand for MIN and MAX."""
+
+Read = Callable[[str], Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An aggregate that waits for its table. ``weight`` is its share of the budget."""
+
+    make: Callable[[Read], ag.Aggregate]
+    weight: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """A grouping key that cuts a number at ``edges``."""
+
+    operand: str
+    edges: tuple[Fraction, ...]
+
+
+def bins(x: str, edges: Sequence[float | int | str | Fraction]) -> Bins:
+    """A grouping key: the number cut into ranges ``[edges[i], edges[i+1])``, the last one closed.
+
+    Parameters
+    ----------
+    x : str
+        A numeric column or expression.
+    edges : sequence of numbers
+        At least two, rising; values outside count in the first or last range.
+
+    Examples
+    --------
+    >>> bins("age", [0, 18, 65, 110]).edges[1]
+    Fraction(18, 1)
+    """
+    if len(edges) < 2:
+        raise ArgumentError("edges must be at least two numbers")
+    return Bins(x, tuple(exact(e, "edges") for e in edges))
+
+
+def count(x: str | None = None, *, weight: Any = 1) -> Asked:
+    """Rows, or rows in which ``x`` is not NULL: ``COUNT(*)`` and ``COUNT(x)``."""
+    if x is None:
+        return _asked(lambda _: ag.Count(), weight)
+    return _asked(lambda read: ag.CountValues(read(x)), weight)
+
+
+def count_units(*, weight: Any = 1) -> Asked:
+    """Distinct protected units: ``COUNT(DISTINCT unit)``; rows where a row is a person."""
+    return _asked(lambda _: ag.CountUnits(), weight)
+
+
+def sum(x: str, *, weight: Any = 1) -> Asked:
+    """The sum of a number with known bounds."""
+    return _asked(lambda read: ag.Sum(read(x)), weight)
+
+
+def mean(x: str, *, weight: Any = 1) -> Asked:
+    """The mean of a number with known bounds."""
+    return _asked(lambda read: ag.Mean(read(x)), weight)
+
+
+def var(x: str, *, sample: bool = True, weight: Any = 1) -> Asked:
+    """The variance of a number with known bounds (n - 1 in the denominator where ``sample``)."""
+    return _asked(lambda read: ag.Variance(read(x), sample), weight)
+
+
+def std(x: str, *, sample: bool = True, weight: Any = 1) -> Asked:
+    """The standard deviation of a number with known bounds."""
+    return _asked(lambda read: ag.Variance(read(x), sample, root=True), weight)
+
+
+def median(x: str, *, weight: Any = 1) -> Asked:
+    """The median of a number with known bounds."""
+    return _asked(lambda read: ag.Quantile(read(x), Fraction(1, 2), "median"), weight)
+
+
+def quantile(x: str, q: Any, *, weight: Any = 1) -> Asked:
+    """The value below which the share ``q`` (0 to 1) of the rows lies."""
+    share = exact(q, "q")
+    if not 0 <= share <= 1:
+        raise ArgumentError("q must lie in [0, 1]")
+    return _asked(lambda read: ag.Quantile(read(x), share), weight)
+
+
+def min(x: str, *, weight: Any = 1) -> Asked:
+    """The 0.5 % quantile: the true minimum is one person's value and cannot be answered."""
+    return _asked(lambda read: ag.Quantile(read(x), EXTREME, "min"), weight)
+
+
+def max(x: str, *, weight: Any = 1) -> Asked:
+    """The 99.5 % quantile: the true maximum is one person's value and cannot be answered."""
+    return _asked(lambda read: ag.Quantile(read(x), 1 - EXTREME, "max"), weight)
+
+
+def ratio(top: Asked, bottom: Asked, *, weight: Any = 1) -> Asked:
+    """One count or sum over another, with an interval for the ratio."""
+    return _asked(lambda read: ag.Ratio(top.make(read), bottom.make(read)), weight)
+
+
+def _asked(make: Callable[[Read], ag.Aggregate], weight: Any) -> Asked:
+    return Asked(make, positive(weight, "weight"))
+
 
 Ask = Callable[[ag.Query], "Question"]
 
@@ -108,9 +234,7 @@ class Rows:
         joined = join(self.relation, table, None, pairs, how == "left", self.schema)
         return replace(self, relation=joined)
 
-    def group_by(
-        self, *keys: str | asking.Bins, discover: bool = False, **named: str | asking.Bins
-    ) -> Rows:
+    def group_by(self, *keys: str | Bins, discover: bool = False, **named: str | Bins) -> Rows:
         """Group by columns or expressions.
 
         Parameters
@@ -133,7 +257,7 @@ class Rows:
         made += [self._key(name, key, names) for name, key in named.items()]
         return replace(self, keys=tuple(made), discover=discover)
 
-    def agg(self, **outputs: asking.Asked) -> Question:
+    def agg(self, **outputs: Asked) -> Question:
         """Ask for aggregates, each under its keyword's name.
 
         Parameters
@@ -147,18 +271,18 @@ class Rows:
         """
         made = []
         for name, asked in outputs.items():
-            if not isinstance(asked, asking.Asked):
+            if not isinstance(asked, Asked):
                 raise ArgumentError(f"{name} must be an aggregate such as dt.count()")
             made.append(ag.Output(name, asked.make(self._read), asked.weight))
         return self.ask(ag.Query(self.relation, self.keys, tuple(made), discover=self.discover))
 
     def histogram(self, x: str, edges: Sequence[float | int | str | Fraction]) -> Question:
         """Count rows per range of a number: ``group_by(dt.bins(x, edges)).agg(count=...)``."""
-        return self.group_by(asking.bins(x, edges)).agg(count=asking.count())
+        return self.group_by(bins(x, edges)).agg(count=count())
 
-    def _key(self, name: str | None, key: str | asking.Bins, names: Names) -> ag.Key:
+    def _key(self, name: str | None, key: str | Bins, names: Names) -> ag.Key:
         expression: Expression
-        if isinstance(key, asking.Bins):
+        if isinstance(key, Bins):
             expression = Bin(self._read(key.operand), key.edges)
         elif isinstance(key, str):
             expression = key_expression(self._read(key), names)

@@ -14,9 +14,8 @@ from dither.ledger import Ledger
 from dither.numeric.rational import exact
 from dither.privacy import Charge
 from dither.query.canonical import form, hashed, request_digest
-from dither.query.explain import explain
-from dither.query.pricing import Priced
-from dither.query.wording import UNACCOUNTED, protects
+from dither.query.explain import UNACCOUNTED, explain, protects
+from dither.query.noise import Priced
 
 __all__ = ["Certificate", "Request", "Verified", "certificate_of", "verify"]
 

@@ -22,8 +22,7 @@ from dither.plan.schema import ColumnFacts, Schema, Table
 from dither.plan.text import unwritable
 from dither.privacy import Neighbours, Promise
 from dither.query.canonical import policy_digest
-from dither.query.declared import LARGEST_EPSILON, DeclaredColumn, read_column, resolve
-from dither.query.reading import Reader
+from dither.query.fields import LARGEST_EPSILON, DeclaredColumn, Reader, read_column, resolve
 from dither.query.units import DeclaredUnit, TableUnit, check_units, read_units, unit_of
 
 __all__ = ["DeclaredTable", "Policy", "check_sources", "read_policy", "schema_of"]

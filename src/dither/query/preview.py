@@ -24,11 +24,11 @@ from dither.mechanisms.refined_quantiles import FIRST
 from dither.numeric import check_confidence
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
+from dither.query.display import html_table, paragraph, table
 from dither.query.estimates import Measured, estimate
-from dither.query.pricing import Priced
-from dither.query.tables import html_table, paragraph, table
-from dither.query.wording import UNACCOUNTED
-from dither.sql.keys import free_name
+from dither.query.explain import UNACCOUNTED
+from dither.query.noise import Priced
+from dither.sql.names import free_name
 
 if TYPE_CHECKING:
     import polars as pl

@@ -26,15 +26,13 @@ from dither.mechanisms import largest_epsilon
 from dither.numeric import check_confidence, secure_words
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
-from dither.query.answers import answer_of
 from dither.query.certificate import Certificate, Request, certificate_of
-from dither.query.declared import LARGEST_EPSILON
 from dither.query.desk import Desk
 from dither.query.explain import Explanation, explain
-from dither.query.noising import add_noise, no_groups
+from dither.query.fields import LARGEST_EPSILON
+from dither.query.noise import Priced, add_noise, no_groups, price
 from dither.query.preview import Preview, budget_for, check_sizes, preview
-from dither.query.pricing import Priced, price
-from dither.query.release import Release
+from dither.query.release import Release, answer_of
 from dither.sql import to_sql
 
 __all__ = ["Question"]

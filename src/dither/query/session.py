@@ -21,9 +21,8 @@ from dither.plan.schema import Schema, Table
 from dither.query.builder import Rows, rows
 from dither.query.desk import Desk
 from dither.query.policy import Policy, check_sources, read_policy, schema_of
-from dither.query.public_keys import PublicKeys
 from dither.query.question import Question
-from dither.query.sources import connect
+from dither.query.sources import PublicKeys, connect
 
 if TYPE_CHECKING:
     from dither.engines.base import Engine

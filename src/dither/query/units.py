@@ -13,7 +13,7 @@ from typing import Any
 
 from dither.errors import PolicyError, nearest
 from dither.privacy.promise import LONGEST
-from dither.query.reading import Reader
+from dither.query.fields import Reader
 
 __all__ = ["DeclaredUnit", "TableUnit", "read_units", "unit_of"]
 

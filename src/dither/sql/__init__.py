@@ -3,10 +3,10 @@
 What is read is an allow-list: every part of a query that is not understood is refused by name, and
 nothing is ever passed through to an engine.
 
-- ``select``, ``expressions``, ``aggregates``, ``sources``: one clause each, from sqlglot's tree.
-- ``places``, ``functions``, ``references``: the pieces they share.
-- ``reading``, ``refusal``: text to that tree, and how the rest of SQL is refused.
-- ``names``, ``joins``, ``keys``, ``dates``: what SQL and the Python builder share; free of sqlglot.
+- ``parse``: text to sqlglot's tree.
+- ``select``, ``expressions``, ``aggregates``, ``sources``: one clause each, from that tree.
+- ``allow_list``: what may stand where, and how the rest of SQL is refused.
+- ``names``, ``joins``, ``dates``: what SQL and the Python builder share; free of sqlglot.
 - ``write``: a plan as SQL that people read.
 
 The names below load sqlglot when they are first used, so that importing this room stays light.

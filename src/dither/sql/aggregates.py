@@ -12,9 +12,8 @@ from dither.errors import QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.relations import scans
+from dither.sql.allow_list import AGGREGATE_NAMES, Place, called, plain, refuse, take, title
 from dither.sql.expressions import expression
-from dither.sql.places import Place, plain
-from dither.sql.refusal import AGGREGATE_NAMES, called, refuse, take, title
 
 __all__ = ["aggregate", "aggregates_in"]
 

@@ -10,11 +10,10 @@ from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.relations import Relation
 from dither.plan.schema import Schema
+from dither.sql.allow_list import Place, identifier, plain, refuse, take, title
 from dither.sql.expressions import at, operands
 from dither.sql.joins import beside, join, start
 from dither.sql.names import Names
-from dither.sql.places import Place, identifier, plain
-from dither.sql.refusal import refuse, take, title
 
 __all__ = ["relation"]
 

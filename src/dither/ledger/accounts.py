@@ -1,28 +1,167 @@
-"""What accounts and tables are bound to, and the checks of what is charged to them."""
+"""Accounts: their caps, what they and tables are bound to, and the checks of a charge to them."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
 
+from dither._format import loss_text
 from dither.errors import ArgumentError, LedgerError, PromiseError
-from dither.ledger import chain
-from dither.ledger.budgets import Filter, say_budget
-from dither.ledger.entries import Tables, canonical
+from dither.ledger.entries import Tables, canonical, reading
+from dither.privacy.charge import Charge
 from dither.privacy.promise import Promise
 
 __all__ = [
+    "Account",
+    "Balance",
+    "Charged",
+    "Filter",
+    "Remaining",
     "bound_tables",
     "check_promise",
     "check_text",
     "checked_accounts",
     "checked_tables",
     "other_promise",
+    "read_budget",
     "same_caps",
+    "say_budget",
 ]
 
 
-def same_caps(account: chain.Account | None, text: str, promise: Promise) -> bool:
+class Remaining(Protocol):
+    """What an account can still bear, by either rule; ``None`` where a rule is closed."""
+
+    @property
+    def epsilon(self) -> Fraction | None: ...
+    @property
+    def delta(self) -> Fraction | None: ...
+    @property
+    def rho(self) -> Fraction | None: ...
+    @property
+    def rho_delta(self) -> Fraction | None: ...
+
+    def describe(self) -> str:
+        """The same in words."""
+        ...
+
+
+class Filter(Protocol):
+    """A privacy filter: `dither.accounting.filters.BudgetFilter` is one.
+
+    ``admits`` must be monotone: what is admitted is admitted with any smaller total too.
+    """
+
+    def admits(self, total: Charge) -> bool:
+        """Whether everything spent so far, with the new charge, stays within the caps."""
+        ...
+
+    def remaining(self, total: Charge) -> Remaining:
+        """What fits beside what is spent."""
+        ...
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """The caps as JSON without floats, exact."""
+        ...
+
+
+@lru_cache(maxsize=1024)
+def read_budget(text: str) -> Filter:
+    """The filter of the caps that an entry holds as JSON."""
+    from dither.accounting.filters import BudgetFilter
+
+    budget: Filter = BudgetFilter.from_dict(json.loads(text))
+    return budget
+
+
+def say_budget(text: str) -> str:
+    """Caps in a message: ``epsilon = 2, delta = 1/1000000``."""
+    return ", ".join(f"{name} = {value}" for name, value in json.loads(text).items())
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """The receipt of a charge.
+
+    Parameters
+    ----------
+    entry, hash : int, str
+        Number and hash of the charge's entry: what a certificate quotes.
+    replayed : bool
+        The same request was charged before under this token: ``answer`` is its answer, and
+        nothing was charged now.
+    answer : str or None
+        The stored answer of a replay.
+    """
+
+    entry: int
+    hash: str
+    replayed: bool
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The state of an account.
+
+    Parameters
+    ----------
+    name : str
+        The account.
+    promise : Promise
+        The unit that it protects and its neighbours: what all its charges are stated for.
+    caps : BudgetFilter
+        What it may spend in all.
+    spent : Charge
+        What it has spent, exact and rounded up to `UNIT` charge by charge.
+    remaining : object
+        What fits beside it; ``remaining.describe()`` says it.
+    """
+
+    name: str
+    promise: Promise
+    caps: Filter
+    spent: Charge
+    remaining: Remaining
+
+    def __str__(self) -> str:
+        spent = ", ".join(
+            f"{name} {loss_text(amount)}"
+            for name, amount in (
+                ("epsilon", self.spent.epsilon),
+                ("delta", self.spent.delta),
+                ("rho", self.spent.rho),
+            )
+            if amount
+        )
+        return f"{self.name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
+
+    def __repr__(self) -> str:
+        return f"<balance of {self}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The state of an account, as its last entries say it."""
+
+    name: str
+    budget_text: str
+    promise: Promise
+    spent: Charge
+
+    @property
+    def budget(self) -> Filter:
+        """The caps in force."""
+        with reading(f"account {self.name!r}"):
+            return read_budget(self.budget_text)
+
+
+def same_caps(account: Account | None, text: str, promise: Promise) -> bool:
     """Whether an account is there, with these caps and this promise; refuse it with others."""
     if account is None:
         return False
@@ -39,7 +178,7 @@ def same_caps(account: chain.Account | None, text: str, promise: Promise) -> boo
     )
 
 
-def other_promise(account: chain.Account, asked: Promise | None) -> PromiseError:
+def other_promise(account: Account, asked: Promise | None) -> PromiseError:
     """The refusal of a charge that an account's charges cannot be added to."""
     said = "nobody in particular" if asked is None else asked.describe()
     return PromiseError(

@@ -13,9 +13,13 @@ from sqlglot.errors import ParseError
 
 from dither.errors import ArgumentError, QueryError, UnsupportedError
 from dither.plan.text import unwritable
-from dither.sql.refusal import WRITTEN
+from dither.sql.allow_list import WRITTEN
 
-__all__ = ["Reading", "read_condition", "read_statement"]
+__all__ = [
+    "Reading",
+    "read_condition",
+    "read_statement",
+]
 
 LONGEST_TEXT = 100_000
 """Characters of a query."""
