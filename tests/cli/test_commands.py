@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 import dither as dt
-from dither.cli import main
-from dither.cli.failing import TRACE
+from dither.cli import TRACE, main
 
 BY_REGION = "SELECT region, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY region"
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -232,7 +231,7 @@ def test_a_picture_without_matplotlib_is_refused_before_spending(
     run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The extra is named."""
-    monkeypatch.setattr("dither.cli.files.find_spec", lambda name: None)
+    monkeypatch.setattr("dither.cli._files.find_spec", lambda name: None)
     found = run("release", COUNT, *ANA, "--epsilon", "0.1", "--plot", "a.png")
     assert found.exit_code == 2
     assert "pip install 'dither[plots]'" in found.stderr

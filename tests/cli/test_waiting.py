@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dither.cli import waiting
+from dither.cli import _terminal
 
 
 class Terminal(io.StringIO):
@@ -22,8 +22,8 @@ def test_long_work_shows_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the patience is over, the work's name appears."""
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(waiting, "PATIENCE", 0.0)
-    with waiting.waiting("counting sheep"):
+    monkeypatch.setattr(_terminal, "PATIENCE", 0.0)
+    with _terminal.waiting("counting sheep"):
         deadline = time.monotonic() + 30
         while "counting sheep" not in screen.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -34,13 +34,13 @@ def test_short_work_and_pipes_stay_silent(monkeypatch: pytest.MonkeyPatch) -> No
     """Work within the patience prints nothing, and a pipe never gets a spinner."""
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(waiting, "PATIENCE", 60.0)
-    with waiting.waiting("counting sheep"):
+    monkeypatch.setattr(_terminal, "PATIENCE", 60.0)
+    with _terminal.waiting("counting sheep"):
         pass
     assert screen.getvalue() == ""
     pipe = io.StringIO()
     monkeypatch.setattr("sys.stderr", pipe)
-    monkeypatch.setattr(waiting, "PATIENCE", 0.0)
-    with waiting.waiting("counting sheep"):
+    monkeypatch.setattr(_terminal, "PATIENCE", 0.0)
+    with _terminal.waiting("counting sheep"):
         pass
     assert pipe.getvalue() == ""

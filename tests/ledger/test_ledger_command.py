@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from dither._format import loss_text, remaining
 from dither.accounting import BudgetFilter
-from dither.cli.ledger_command import ledger
+from dither.cli.ledger_commands import ledger
 from dither.ledger import Ledger
 from dither.privacy import Charge, Promise
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import dither as dt
 from dither.accounting import BudgetFilter
-from dither.cli.ledger_command import ledger as command
+from dither.cli.ledger_commands import ledger as command
 from dither.errors import CertificateError, DitherError, LedgerError
 from dither.ledger import Ledger, store
 from dither.ledger.entries import Record

@@ -1,10 +1,13 @@
 """The command ``dither``: draft a policy, ask, release, verify, see what was spent.
 
-Every subcommand has a module of its own. They import what is heavy only when they run, so that
-``dither --help`` is instant.
+Commands import what is heavy only when they run, so that ``dither --help`` is instant. They fail
+with one paragraph on standard error and an exit code, and never show a data value.
 """
 
 from __future__ import annotations
+
+import os
+from typing import Any
 
 import click
 
@@ -14,20 +17,49 @@ from dither.cli.anonymize_command import anonymize
 from dither.cli.attack_command import attack
 from dither.cli.audit_command import audit
 from dither.cli.demo_command import demo
-from dither.cli.explain_command import explain
-from dither.cli.failing import Careful
 from dither.cli.init_command import init
-from dither.cli.ledger_command import ledger
+from dither.cli.ledger_commands import ledger, verify
 from dither.cli.local_command import local
-from dither.cli.preview_command import preview
-from dither.cli.release_command import release
-from dither.cli.verify_command import verify
+from dither.cli.query_commands import explain, preview, release
+from dither.errors import DitherError
 
-__all__ = ["main"]
+__all__ = ["TRACE", "main"]
+
+TRACE = "DITHER_TRACE"
+"""Set to anything, unexpected errors come with their trace, which may show data."""
+
+
+class Commands(click.Group):
+    """A group whose commands end in a message instead of a trace.
+
+    Exit codes: 1 where dither refuses or fails, 2 where the command line is wrong.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of use, not of the alphabet."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn what it raises into a message."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except DitherError as error:
+            raise click.ClickException(" ".join(str(error).split())) from error
+        except Exception as error:
+            if os.environ.get(TRACE):
+                raise
+            # The text of a foreign error may quote the data, so only its kind is told.
+            raise click.ClickException(
+                f"unexpected {type(error).__name__}. Its text is withheld, as it may hold data; "
+                f"to see it on your own screen, set {TRACE}=1. What was charged stays charged: "
+                "see `dither ledger show`."
+            ) from error
 
 
 @click.group(
-    cls=Careful,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dither.cli.options import FILE
+from dither.cli._files import check_targets
+from dither.cli._options import plot
+from dither.cli._terminal import say_saved
 
 if TYPE_CHECKING:
     from dither.privacy import Loss
@@ -68,12 +70,7 @@ Mechanisms: gaussian(noise_multiplier), laplace(noise_multiplier), pure(epsilon)
 @click.argument("what", metavar="EXPRESSION|FILE.toml|-")
 @click.option("--delta", type=float, help="Print epsilon at this delta; 1e-6 unless told.")
 @click.option("--epsilon", type=float, help="Print delta at this epsilon.")
-@click.option(
-    "--plot",
-    "picture",
-    help="Draw every method, the profile, the trade-off and the loss: .png, .svg, .pdf.",
-    type=FILE,
-)
+@plot("every method, the profile, the trade-off and the loss")
 def compose(what: str, delta: float | None, epsilon: float | None, picture: Path | None) -> None:
     """Compose mechanisms that are fixed in advance, and say what they cost together.
 
@@ -81,6 +78,7 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
     """
     from dither.accounting import by_every_theorem
 
+    check_targets(picture=picture)
     loss = _read(what)
     table = None
     if epsilon is not None:
@@ -99,7 +97,7 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
         from dither.plots.loss import draw_loss
 
         draw_loss(loss, picture, table=table)
-        click.echo(f"picture: {picture}")
+        say_saved(picture)
 
 
 @account.command(
@@ -113,7 +111,7 @@ Examples:
 @click.argument("mix", metavar="MIX|-")
 @click.option("--epsilon", type=float, required=True, help="Of everything together.")
 @click.option("--delta", type=float, default=0.0, help="Of everything together; 0 unless told.")
-@click.option("--plot", "picture", help="Draw errors and noise: .png, .svg, .pdf.", type=FILE)
+@plot("errors and noise")
 def divide(mix: str, epsilon: float, delta: float, picture: Path | None) -> None:
     """Divide a promise among mechanisms so that their variances add up to the least.
 
@@ -123,12 +121,13 @@ def divide(mix: str, epsilon: float, delta: float, picture: Path | None) -> None
     """
     from dither.accounting import divide_by_every_theorem, mix_from_expression
 
+    check_targets(picture=picture)
     parts = mix_from_expression(sys.stdin.read() if mix == "-" else mix)
     table = divide_by_every_theorem(parts, epsilon=epsilon, delta=delta)
     click.echo(str(table))
     if picture is not None:
         table.plot(picture)
-        click.echo(f"picture: {picture}")
+        say_saved(picture)
 
 
 @account.command(
@@ -142,7 +141,7 @@ Example:
 @click.option("--epsilon", type=float, required=True, help="Of all K together.")
 @click.option("--delta", type=float, required=True, help="Of all K together.")
 @click.option("--each-delta", type=float, default=0.0, help="Of each; 0 unless told.")
-@click.option("--plot", "picture", help="Draw the shares: .png, .svg, .pdf.", type=FILE)
+@plot("the shares")
 def shares(k: int, epsilon: float, delta: float, each_delta: float, picture: Path | None) -> None:
     """Say how much epsilon each of K mechanisms may have, by every theorem.
 
@@ -150,11 +149,12 @@ def shares(k: int, epsilon: float, delta: float, each_delta: float, picture: Pat
     """
     from dither.accounting import shares_by_every_theorem
 
+    check_targets(picture=picture)
     table = shares_by_every_theorem(epsilon, k, delta, each_delta=each_delta)
     click.echo(str(table))
     if picture is not None:
         table.plot(picture)
-        click.echo(f"picture: {picture}")
+        say_saved(picture)
 
 
 def _read(what: str) -> Loss:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli.files import check_targets, read_table
-from dither.cli.options import FILE
-from dither.cli.waiting import PATIENCE, waiting
+from dither.cli._files import check_targets, read_table
+from dither.cli._options import FILE
+from dither.cli._terminal import PATIENCE, waiting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,7 +89,7 @@ def anonymize(
     import polars as pl
 
     from dither import anonymize as room
-    from dither.cli.showing import print_paragraphs
+    from dither.cli._terminal import print_paragraphs
 
     piped = str(out) == "-"
     for path, option in ((out, "--out"), (plot, "--plot"), (secret, "--rows")):

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dither._format import level, loss_text
+from dither.cli._files import check_targets
+from dither.cli._options import FILE, Amount
+from dither.cli._terminal import PATIENCE, leave_by, waiting
 from dither.cli.attack_differencing import differencing
 from dither.cli.attack_linkage import linkage
 from dither.cli.attack_membership import membership
 from dither.cli.attack_tour import tour
-from dither.cli.exits import leave_by
-from dither.cli.files import check_targets
-from dither.cli.options import FILE, Amount
-from dither.cli.waiting import PATIENCE, waiting
 
 if TYPE_CHECKING:
     from dither.lab.attack import Reconstruction, Release, Statistics, Verdict
@@ -111,7 +110,7 @@ def _progress() -> Callable[[int, float], None] | None:
 
 def _show_found(found: Reconstruction) -> None:
     """The summary, the people of up to three solutions, and what would settle it."""
-    from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.cli._terminal import console, new_table, print_paragraphs
 
     click.echo(found.summary())
     certain = set(found.certain)
@@ -137,7 +136,7 @@ def _show_found(found: Reconstruction) -> None:
 
 
 def _show_rows(statistics: Statistics, limit: int) -> None:
-    from dither.cli.showing import console, new_table
+    from dither.cli._terminal import console, new_table
     from dither.lab.attack import without_each
 
     shown = new_table()
@@ -155,7 +154,7 @@ def _show_rows(statistics: Statistics, limit: int) -> None:
 
 def _show_private(found: Reconstruction, epsilons: tuple[Fraction, ...]) -> None:
     """Release counts and sums of the first solution with discrete Laplace noise, and count."""
-    from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.cli._terminal import console, new_table, print_paragraphs
     from dither.lab.attack import blurred, reconstruct_table, remaining, true_answers
     from dither.noise import discrete_laplace
 
@@ -309,7 +308,7 @@ def _private(epsilon: Fraction, queries: int) -> Release:
 
 
 def _show_verdicts(verdicts: list[Verdict]) -> None:
-    from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.cli._terminal import console, new_table, print_paragraphs
 
     shown = new_table()
     theory = any(v.predicted is not None or v.promised is not None for v in verdicts)

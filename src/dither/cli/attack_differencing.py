@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from dither._format import loss_text
-from dither.cli.exits import leave_by
-from dither.cli.files import check_targets
-from dither.cli.options import FILE, Amount
-from dither.cli.waiting import waiting
+from dither.cli._files import check_targets
+from dither.cli._options import FILE, Amount
+from dither.cli._terminal import leave_by, waiting
 
 __all__ = ["differencing"]
 
@@ -89,7 +88,7 @@ def _one(
 def _survey(
     epsilons: tuple[Fraction, ...], many: int, repeats: int, seed: int, picture: Path | None
 ) -> None:
-    from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.cli._terminal import console, new_table, print_paragraphs
     from dither.examples.survey import SECRET, asked, exact_counts, targets, women
     from dither.lab.attack import differencing as attack
 

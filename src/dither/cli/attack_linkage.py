@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli.files import check_targets, read_table
-from dither.cli.options import FILE
-from dither.cli.waiting import waiting
+from dither.cli._files import check_targets, read_table
+from dither.cli._options import FILE
+from dither.cli._terminal import waiting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -169,7 +169,7 @@ def _typed(rows: pl.DataFrame, column: str, text: str) -> Any:
 
 def _survey(seed: int, picture: Path | None) -> None:
     from dither import attack
-    from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.cli._terminal import console, new_table, print_paragraphs
     from dither.examples.survey import COVERS, QUASI, TRAITS, anonymous, boxes, women
 
     with waiting("attacking the survey"):

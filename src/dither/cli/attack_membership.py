@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import level
-from dither.cli.exits import leave_by
-from dither.cli.files import check_targets
-from dither.cli.options import FILE
-from dither.cli.waiting import waiting
+from dither.cli._files import check_targets
+from dither.cli._options import FILE
+from dither.cli._terminal import leave_by, waiting
 from dither.errors import DitherError
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def membership(
     Exit code 1 if a release loses more than it says, 3 if a release that promises something could
     not be judged.
     """
-    from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.cli._terminal import console, new_table, print_paragraphs
     from dither.examples.survey import women
     from dither.lab.attack import membership as attack
 

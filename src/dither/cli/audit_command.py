@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import at_least, level
-from dither.cli.exits import INCONCLUSIVE, VIOLATED
-from dither.cli.options import FILE, Amount
-from dither.cli.waiting import waiting
+from dither.cli._options import FILE, Amount
+from dither.cli._terminal import INCONCLUSIVE, VIOLATED, waiting
 from dither.errors import nearest
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def _table(
     options: dict[str, Any],
 ) -> None:
     """Audit one after the other, print them as a table, and leave with the exit code."""
-    from dither.cli.showing import console, new_table, print_paragraphs
+    from dither.cli._terminal import console, new_table, print_paragraphs
     from dither.lab.audit import Verdict
     from dither.lab.audit import audit as run
 

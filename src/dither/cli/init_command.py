@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from dither.cli.options import FILE
-from dither.cli.waiting import waiting
+from dither.cli._options import FILE
+from dither.cli._terminal import waiting
 
 __all__ = ["init"]
 
@@ -57,7 +57,7 @@ def init(source: Path, table: str | None, unit: str | None, out: Path, force: bo
 
 def _say_next(text: str, source: Path, out: Path) -> None:
     """What was drafted, what is to be filled in, and the first question to ask."""
-    from dither.cli.showing import print_paragraphs
+    from dither.cli._terminal import print_paragraphs
 
     name, body = next(iter(tomllib.loads(text)["tables"].items()))
     empty = [column for column, facts in body["columns"].items() if not facts]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither.cli._options import FILE
+from dither.cli._terminal import waiting
 from dither.cli.local_reports import COMMANDS
-from dither.cli.options import FILE
-from dither.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from dither.local.reproduce import Claim, PaperFigure
@@ -68,7 +68,7 @@ def best(
     Nothing is asked of anybody: errors are computed from each channel's law. The mean error is of
     even shares; the worst is of any value, whatever the shares.
     """
-    from dither.cli.showing import print_paragraphs
+    from dither.cli._terminal import print_paragraphs
     from dither.local import best as choose
 
     choice = choose(size, epsilon, people, bytes=most, seconds=seconds, error=error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli.options import FILE
+from dither.cli._options import FILE
 
 if TYPE_CHECKING:
     from dither.local import Aggregate, Channel

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither._format import half_width, interval, loss_text
-from dither.cli.ledger_command import show
-from dither.cli.showing import console, new_table
-from dither.cli.waiting import waiting
+from dither.cli._terminal import console, new_table, waiting
+from dither.cli.ledger_commands import show
 from dither.errors import BudgetError, DitherError
 from dither.examples.demo_attack import Attack, attack, best_odds
 from dither.examples.demo_data import RATINGS, at, clear, fill, survey

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dither._format import loss_text
-from dither.cli.waiting import waiting
+from dither.cli._terminal import waiting
 from dither.examples.page import Attempt, Chapter, Page
 from dither.examples.survey import (
     COVERS,

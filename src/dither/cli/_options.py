@@ -10,10 +10,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dither._checks import exact
+from dither.errors import ArgumentError
+
 if TYPE_CHECKING:
     from dither import Question, Session
 
-__all__ = ["FILE", "Amount", "Sizes", "ask", "asking", "confidence", "delta", "epsilon", "policy"]
+__all__ = [
+    "FILE",
+    "Amount",
+    "Sizes",
+    "ask",
+    "asking",
+    "confidence",
+    "delta",
+    "epsilon",
+    "plot",
+    "policy",
+]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -32,8 +46,8 @@ class Amount(click.ParamType[Fraction]):
     ) -> Fraction:
         """Read the text exactly, as 0.1 is one tenth."""
         try:
-            amount = Fraction(value)
-        except (ValueError, ZeroDivisionError):
+            amount = exact("it", value)
+        except ArgumentError:
             self.fail("give a number such as 0.5, 1/2 or 1e-6", param, ctx)
         if amount < 0 or (amount == 0 and not self.zero):
             self.fail("must be " + ("at least 0" if self.zero else "above 0"), param, ctx)
@@ -136,3 +150,8 @@ def epsilon(*, required: bool) -> Callable[[Function], Function]:
     return click.option(
         "--epsilon", type=Amount(), required=required, help="What it may cost, such as 0.5 or 1/2."
     )
+
+
+def plot(what: str) -> Callable[[Function], Function]:
+    """The option ``--plot``: where to draw what is said here."""
+    return click.option("--plot", "picture", type=FILE, help=f"Draw {what}: .png, .svg or .pdf.")

@@ -1,15 +1,21 @@
-"""What commands print: tables with intervals, plans as trees, paragraphs that fit the window.
+"""What commands print, how they show that they work, and how they leave.
 
-On a terminal there is colour and the window's width; in a pipe plain text, whose tables are as
-wide as they need.
+On a terminal there is colour and the window's width, and a spinner for what takes longer than two
+seconds; in a pipe plain text, whose tables are as wide as they need.
 """
 
 from __future__ import annotations
 
+import sys
 import textwrap
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from dither._format import cost_text, half_width, interval, level, odds
 
@@ -17,33 +23,48 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from dither.lab.attack import Verdict
     from dither.query.display import Explanation, Node
     from dither.query.preview import Preview
     from dither.query.release import Release
 
 __all__ = [
+    "INCONCLUSIVE",
+    "PATIENCE",
+    "READABLE",
+    "VIOLATED",
     "console",
     "interval",
+    "leave_by",
     "new_table",
     "print_paragraphs",
     "print_plan",
     "print_preview",
     "print_release",
+    "say_saved",
+    "waiting",
 ]
+
+VIOLATED, INCONCLUSIVE = 1, 3
+"""Exit codes of audits and attacks; 2 is a wrong command line."""
+
+PATIENCE = 2.0
+"""Seconds of silence before a spinner."""
 
 PIPE = 200
 """Width of tables in a pipe, where no window limits them."""
 
 READABLE = 80
+"""Width of a paragraph at the most."""
 
 
-def console() -> Console:
-    """Standard output, as a terminal or as a pipe."""
+def console(pipe: int = PIPE) -> Console:
+    """Standard output, as a terminal or as a pipe of so many columns."""
     from rich.console import Console
 
     out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
-        out = Console(highlight=False, markup=False, emoji=False, width=PIPE, no_color=True)
+        out = Console(highlight=False, markup=False, emoji=False, width=pipe, no_color=True)
     return out
 
 
@@ -130,6 +151,11 @@ def print_paragraphs(*texts: str) -> None:
             out.print(line, soft_wrap=True)
 
 
+def say_saved(path: Path) -> None:
+    """Name a file that was written, on standard error, so that a pipe holds answers alone."""
+    click.echo(f"wrote {path}", err=True)
+
+
 def print_plan(explanation: Explanation) -> None:
     """A plan as a tree; on a terminal its facts are wrapped to the window."""
     from rich.tree import Tree
@@ -178,3 +204,45 @@ def _label(node: Node, *, top: bool = False) -> Any:
 def _grow(tree: Any, node: Node) -> None:
     for child in node.children:
         _grow(tree.add(_label(child)), child)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show a spinner and the time elapsed on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+    thread = threading.Thread(target=_spin, args=(what, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _spin(what: str, over: threading.Event) -> None:
+    if over.wait(PATIENCE):
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(what, total=None)
+        (task,) = progress.tasks
+        # The clock has run since before the spinner showed.
+        task.start_time = (task.start_time or 0.0) - PATIENCE
+        over.wait()
+
+
+def leave_by(verdicts: Iterable[Verdict]) -> None:
+    """Leave with 1 where a promise is broken, with 3 where one could not be judged."""
+    from dither.lab.attack import Outcome
+
+    found = list(verdicts)
+    if any(v.outcome is Outcome.VIOLATED for v in found):
+        sys.exit(VIOLATED)
+    if any(v.bounded and v.outcome is not Outcome.CONSISTENT for v in found):
+        sys.exit(INCONCLUSIVE)

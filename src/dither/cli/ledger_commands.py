@@ -1,4 +1,5 @@
-"""The command ``dither ledger``: what was spent, by whom, on what; is the chain whole."""
+"""``dither ledger``: what was spent, by whom, on what; is the chain whole. And ``dither verify``:
+does a certificate agree with it."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import loss_text, remaining
+from dither.cli._options import FILE, Amount, policy
+from dither.cli._terminal import READABLE, console, new_table, waiting
 from dither.errors import DitherError
 
 if TYPE_CHECKING:
@@ -23,10 +26,14 @@ if TYPE_CHECKING:
     from dither.ledger import Balance, Entry, Ledger
     from dither.privacy import Charge
 
-__all__ = ["ledger"]
+__all__ = ["ledger", "verify"]
 
-FILE = click.Path(dir_okay=False, path_type=Path)
 COLOURS = {"account": "cyan", "amend": "magenta", "charge": "yellow", "answer": "dim green"}
+
+
+_policy = click.option(
+    "--policy", type=FILE, help="The policy that names the ledger  [default: dither.toml]"
+)
 
 
 @click.group(epilog="Example: dither ledger show visits.ledger")
@@ -39,9 +46,7 @@ def ledger() -> None:
     "dither ledger show --policy dither.toml --account dataset:patient --json"
 )
 @click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
-@click.option(
-    "--policy", type=FILE, help="The policy that names the ledger  [default: dither.toml]"
-)
+@_policy
 @click.option("--account", help="Only this account and its entries.")
 @click.option(
     "--limit", type=click.IntRange(0), default=20, show_default=True, help="Newest entries."
@@ -61,12 +66,10 @@ def show(
             _print(book, balances, entries, whole=account is None)
 
 
-@ledger.command(epilog="Example: dither ledger verify visits.ledger")
+@ledger.command("verify", epilog="Example: dither ledger verify visits.ledger")
 @click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
-@click.option(
-    "--policy", type=FILE, help="The policy that names the ledger  [default: dither.toml]"
-)
-def verify(path: Path | None, policy: Path | None) -> None:
+@_policy
+def verify_chain(path: Path | None, policy: Path | None) -> None:
     """Check every hash, total and cap of LEDGER; exit with 1 where something is wrong.
 
     A chain cannot show that the whole file was replaced: hold your certificates against it with
@@ -85,24 +88,56 @@ def verify(path: Path | None, policy: Path | None) -> None:
 )
 @click.argument("path", metavar="LEDGER", type=FILE)
 @click.option("--account", required=True, help="Whose caps to change.")
-@click.option("--epsilon", required=True, help="The new cap, such as 2.5 or 5/2.")
-@click.option("--delta", help="The new cap, such as 1e-6; stays as it is if left out.")
+@click.option("--epsilon", type=Amount(), required=True, help="The new cap, such as 2.5 or 5/2.")
+@click.option(
+    "--delta", type=Amount(zero=True), help="The new cap, such as 1e-6; stays as it is if left out."
+)
 @click.option("--reason", required=True, help="Kept in the ledger for good.")
-def amend(path: Path, account: str, epsilon: str, delta: str | None, reason: str) -> None:
+def amend(path: Path, account: str, epsilon: Fraction, delta: Fraction | None, reason: str) -> None:
     """Change the caps of an account of LEDGER. What is spent stays spent."""
     from dither.accounting import BudgetFilter
 
-    cap = _number("--epsilon", epsilon)
-    wanted = None if delta is None else _number("--delta", delta)
     with _opened(path, None) as book:
         now = book.balance(account)
         before = _caps(now)
-        kept = getattr(now.caps, "delta", Fraction(0)) if wanted is None else wanted
-        book.amend(account, BudgetFilter(cap, kept), reason)
+        kept = getattr(now.caps, "delta", Fraction(0)) if delta is None else delta
+        book.amend(account, BudgetFilter(epsilon, kept), reason)
         balance = book.balance(account)
     click.echo(
         f"{account}: {before} -> {_caps(balance)}; remains {_remains(balance)}".replace("\n", " ")
     )
+
+
+@click.command(
+    short_help="Hold a certificate against the ledger.",
+    epilog="""\b
+Examples:
+  dither verify cost.cert.json
+  dither verify cost.cert.json --ledger visits.ledger
+""",
+)
+@click.argument("certificate", metavar="CERT", type=FILE)
+@click.option("--ledger", type=FILE, help="The ledger's file  [default: the policy's]")
+@policy
+def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
+    """Hold the certificate CERT against the ledger; exit with 1 where they disagree.
+
+    Checks that the certificate is unchanged, that the ledger's chain is whole, and that its entry
+    charged what the certificate says.
+    """
+    import dither as dt
+
+    if ledger is None:
+        if not policy.is_file():
+            raise click.UsageError(f"there is no policy {str(policy)!r}: name the --ledger")
+        from dither.query.policy import read_policy
+
+        ledger = read_policy(policy).ledger
+    with waiting("checking the chain"):
+        found = dt.verify(certificate, ledger)
+    click.echo(found.text)
+    if not found.ok:
+        raise click.exceptions.Exit(1)
 
 
 @contextmanager
@@ -131,15 +166,6 @@ def _named_by(policy: Path | None) -> Path:
         ) from error
 
 
-def _number(option: str, text: str) -> Fraction:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError) as error:
-        raise click.BadParameter(
-            "give a number such as 0.5, 1/2 or 1e-6", param_hint=option
-        ) from error
-
-
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
@@ -151,20 +177,17 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: bool) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    console.print(Text(book.path.name, "bold").append(f"  {book.id[:8]}", "dim"))
-    console.print()
+    out = console(READABLE)
+    out.print(Text(book.path.name, "bold").append(f"  {book.id[:8]}", "dim"))
+    out.print()
 
     tables = book.tables()
     for promise in dict.fromkeys(balance.promise for balance in balances):
         # Spending adds up within a promise and never beyond it, so each has a table of its own.
-        console.print(Text(f"protects {promise.describe()}"))
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        out.print(Text(f"protects {promise.describe()}"))
+        table = new_table()
         table.add_column("account", overflow="fold", style="cyan")
         table.add_column("caps", no_wrap=True)
         table.add_column("spent", no_wrap=True)
@@ -175,20 +198,20 @@ def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: b
                 spent, bar = _amounts(balance.spent), _bar(balance)
                 row = (_caps(balance), spent, bar, _remains(balance))
                 table.add_row(Text(balance.name), *row)
-        console.print(table)
+        out.print(table)
         held = [f"{name} ({by})" for name, (whose, by) in tables.items() if whose == promise]
         if held:
-            console.print(Text("read so far: " + ", ".join(held), "dim"))
-        console.print()
+            out.print(Text("read so far: " + ", ".join(held), "dim"))
+        out.print()
     if not balances:
-        console.print("No account yet.\n")
+        out.print("No account yet.\n")
 
-    _print_entries(console, entries)
+    _print_entries(out, entries)
     if entries and entries[0].number > 0 and whole:
-        console.print(f"{entries[0].number} older entries: --limit shows more", style="dim")
+        out.print(f"{entries[0].number} older entries: --limit shows more", style="dim")
 
 
-def _print_entries(console: Console, entries: list[Entry]) -> None:
+def _print_entries(out: Console, entries: list[Entry]) -> None:
     """Two lines an entry: what it did to whom, and below it why."""
     from rich.text import Text
 
@@ -200,9 +223,9 @@ def _print_entries(console: Console, entries: list[Entry]) -> None:
         line.append(f"{entry.kind:<7}", COLOURS.get(entry.kind, "dim"))
         line.append(f"  {amount:<{broad}}", "not dim")
         line.append("  " + ", ".join(entry.accounts), "not dim cyan")
-        console.print(line, no_wrap=True, overflow="ellipsis")
+        out.print(line, no_wrap=True, overflow="ellipsis")
         if note := _note(entry):
-            console.print(Text(" " * (width + 2) + note), no_wrap=True, overflow="ellipsis")
+            out.print(Text(" " * (width + 2) + note), no_wrap=True, overflow="ellipsis")
 
 
 def _effect(entry: Entry) -> str:

@@ -1,0 +1,285 @@
+"""The commands that ask: ``dither explain``, ``dither preview`` and ``dither release``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dither._format import level, loss_text
+from dither.cli._files import check_targets, write_table
+from dither.cli._options import (
+    FILE,
+    Amount,
+    Sizes,
+    ask,
+    asking,
+    confidence,
+    delta,
+    epsilon,
+    plot,
+)
+from dither.cli._terminal import print_plan, print_preview, print_release, say_saved, waiting
+
+if TYPE_CHECKING:
+    from dither import Preview, Release
+
+__all__ = ["explain", "preview", "release"]
+
+
+@click.command(
+    short_help="Who is protected, what is measured, what it would cost.",
+    epilog="""\b
+Examples:
+  dither explain "SELECT region, AVG(cost) AS cost FROM visits GROUP BY region"
+  dither explain "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --json
+  dither explain - --epsilon 0.5 < question.sql
+""",
+)
+@asking
+@epsilon(required=False)
+@delta
+@click.option("--json", "as_json", is_flag=True, help="The tree as JSON.")
+def explain(
+    question: str,
+    policy: Path,
+    analyst: str | None,
+    epsilon: Fraction | None,
+    delta: Fraction | None,
+    as_json: bool,
+) -> None:
+    """Explain QUESTION, an SQL text or - for standard input, and spend nothing.
+
+    Shows who is protected, how far one unit can change each measurement, and, with --epsilon, the
+    noise and the cost. No private value is read.
+    """
+    import dither as dt
+
+    if delta is not None and epsilon is None:
+        raise click.UsageError("--delta needs --epsilon")
+    with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
+        found = ask(session, question).explain(epsilon, delta)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        print_plan(found)
+
+
+@click.command(
+    short_help="Error bars before spending, or the budget that reaches them.",
+    epilog="""\b
+Examples:
+  dither preview "SELECT AVG(cost) AS cost FROM visits" --epsilon 0.5
+  dither preview "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --sizes 50,500,5000
+  dither preview "SELECT AVG(cost) AS cost FROM visits" --half-width 5 --size 1000
+  dither preview "SELECT COUNT(*) AS n, AVG(cost) AS cost FROM visits" \\
+      --half-width n=20 --half-width cost=5 --size 1000
+""",
+)
+@asking
+@epsilon(required=False)
+@delta
+@confidence
+@click.option(
+    "--sizes",
+    type=Sizes(),
+    default=(100, 1_000, 10_000),
+    show_default="100,1000,10000",
+    help="Public group sizes, in rows.",
+)
+@click.option(
+    "--half-width",
+    "half_widths",
+    multiple=True,
+    metavar="[NAME=]W",
+    help="The other way round: the smallest epsilon that reaches ±W, for all outputs or for one.",
+)
+@click.option("--size", type=click.IntRange(1), help="Group size for --half-width  [default: 1000]")
+@plot("half-width against size")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def preview(
+    question: str,
+    policy: Path,
+    analyst: str | None,
+    epsilon: Fraction | None,
+    delta: Fraction | None,
+    confidence: float,
+    sizes: tuple[int, ...],
+    half_widths: tuple[str, ...],
+    size: int | None,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Say how wide the intervals of QUESTION will be, before anything is spent.
+
+    Public facts only: no private value is read. Give --epsilon to see the half-widths, or
+    --half-width to see the epsilon that it takes.
+    """
+    import dither as dt
+
+    if (epsilon is None) == (not half_widths):
+        raise click.UsageError("give --epsilon, or --half-width to find the epsilon")
+    if size is not None and not half_widths:
+        raise click.UsageError("--size goes with --half-width; with --epsilon, give --sizes")
+    if picture is not None and half_widths:
+        raise click.UsageError("--plot goes with --epsilon")
+    check_targets(picture=picture)
+    wanted = _wanted(half_widths)
+    with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
+        asked = ask(session, question)
+        if epsilon is None:
+            rows = size or 1_000
+            best = asked.budget_for(wanted, size=rows, delta=delta, confidence=confidence)
+            _print_budget(best, wanted, rows, confidence, as_json)
+            return
+        found = asked.preview(epsilon, delta, sizes=sizes, confidence=confidence)
+        if picture is not None:
+            found.plot(str(picture))
+    if as_json:
+        click.echo(json.dumps(_preview_json(found), indent=2))
+        return
+    print_preview(found)
+    if picture is not None:
+        say_saved(picture)
+
+
+def _wanted(texts: tuple[str, ...]) -> Fraction | dict[str, Fraction]:
+    """``5`` for all outputs, or ``cost=5`` for one of them."""
+    named: dict[str, Fraction] = {}
+    for text in texts:
+        name, is_named, amount = text.rpartition("=")
+        width = Amount().convert(amount.strip(), _HALF_WIDTH, None)
+        if not is_named:
+            if len(texts) > 1:
+                raise click.UsageError("give one --half-width for all outputs, or NAME=W for each")
+            return width
+        named[name.strip()] = width
+    return named
+
+
+_HALF_WIDTH = click.Option(["--half-width"])
+
+
+def _print_budget(
+    best: Fraction,
+    wanted: Fraction | dict[str, Fraction],
+    size: int,
+    confidence: float,
+    as_json: bool,
+) -> None:
+    if as_json:
+        click.echo(json.dumps({"epsilon": str(float(best)), "size": size}))
+        return
+    if isinstance(wanted, Fraction):
+        each = f"every output within ±{float(wanted):g}"
+    else:
+        each = " and ".join(f"{name} within ±{float(w):g}" for name, w in wanted.items())
+    click.echo(
+        f"epsilon = {loss_text(best, 6)} brings {each}\n"
+        f"at {level(confidence)} confidence, in groups of {size:,} rows; "
+        "intervals cover noise only"
+    )
+
+
+def _preview_json(found: Preview) -> dict[str, object]:
+    def plain(width: float) -> float | None:
+        return width if math.isfinite(width) else None
+
+    return {
+        "epsilon": str(found.epsilon),
+        "delta": str(found.delta),
+        "confidence": found.confidence,
+        "sizes": list(found.sizes),
+        "half_widths": {name: [*map(plain, widths)] for name, widths in found.widths.items()},
+        "missed": None if found.missed is None else list(found.missed),
+    }
+
+
+@click.command(
+    short_help="Answer a question, and charge the ledger for it.",
+    epilog="""\b
+Examples:
+  dither release "SELECT COUNT(*) AS n FROM visits WHERE age < 18" --epsilon 0.5
+  dither release "SELECT AVG(cost) AS cost FROM visits" --epsilon 1/4 --analyst ana
+  dither release "SELECT region, AVG(cost) AS cost FROM visits GROUP BY region" \\
+      --epsilon 0.5 --out cost.csv --plot cost.png --certificate cost.cert.json
+  dither release - --epsilon 0.5 --token monday --json < question.sql
+""",
+)
+@asking
+@epsilon(required=True)
+@delta
+@confidence
+@click.option("--token", help="Names the request: asked again, the same answer comes back, free.")
+@click.option("--out", type=FILE, help="Write the answers: CSV, Parquet or JSON.")
+@plot("the answers")
+@click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
+@click.option("--json", "as_json", is_flag=True, help="Answers and certificate, for programs.")
+def release(
+    question: str,
+    policy: Path,
+    analyst: str | None,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    confidence: float,
+    token: str | None,
+    out: Path | None,
+    picture: Path | None,
+    certificate: Path | None,
+    as_json: bool,
+) -> None:
+    """Answer QUESTION, an SQL text or - for standard input, and charge the ledger for it.
+
+    The charge is on the disk before the data is read. Where the budget does not suffice, nothing
+    is spent, and the message says what would fit.
+    """
+    import dither as dt
+
+    check_targets(table=out, picture=picture, other=certificate)
+    with waiting("charging, then answering"), dt.open(policy, analyst=analyst) as session:
+        asked = ask(session, question)
+        found = asked.release(epsilon, delta, confidence=confidence, token=token)
+    if as_json:
+        click.echo(json.dumps(_release_json(found), indent=2, ensure_ascii=False))
+    else:
+        print_release(found)
+    _save(out, lambda path: write_table(found.frame, path))
+    _save(picture, lambda path: found.plot(str(path)))
+    _save(certificate, found.certificate.save)
+
+
+def _save(path: Path | None, write: Callable[[Path], Any]) -> None:
+    """Write one file; by now the answer is printed, so a full disk loses nothing."""
+    if path is None:
+        return
+    try:
+        write(path)
+    except OSError as error:
+        raise click.ClickException(
+            f"{str(path)!r} could not be written: {error.strerror}. The answer above is charged."
+        ) from error
+    say_saved(path)
+
+
+def _release_json(found: Release) -> dict[str, Any]:
+    return {
+        "keys": found.keys,
+        "outputs": found.outputs,
+        "units": found.units,
+        "confidence": found.confidence,
+        "replayed": found.replayed,
+        "rows": [{k: _plain(v) for k, v in row.items()} for row in found.frame.to_dicts()],
+        "certificate": found.certificate.to_dict(),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no infinity and no date."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
