@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test processors lint types imports docs check bench clean
+.PHONY: help setup demo test processors lint types imports docs site check bench clean
 
 help: ## show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -53,7 +53,10 @@ imports: $(STAMP) ## the directions of the house
 docs: $(STAMP) ## run every code block of README and docs
 	$(BIN)/python -m pytest -q tests/docs
 
-check: lint types imports docs test ## all of the above
+site: $(STAMP) ## the pages and the reference as a site, in out/site/html
+	$(BIN)/python docs/site/build.py
+
+check: lint types imports docs site test ## all of the above
 
 bench: $(STAMP) ## the headline figures, each beside its peer
 	$(PIP) --editable '.[bench]'

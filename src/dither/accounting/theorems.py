@@ -215,7 +215,9 @@ def advanced(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") 
 
 
 def advanced_heterogeneous(losses: Sequence[tuple[float, float]], delta_prime: float) -> Bound:
-    """A sound epsilon for different mechanisms [2]_, theorem 3.5: the least of three bounds.
+    """A sound epsilon for different mechanisms: the least of the three bounds of theorem 3.5.
+
+    The theorem is that of Kairouz, Oh and Viswanath, ICML 2015.
 
     The total delta is 1 - (1 - delta')·Π(1 - delta_i).
 

@@ -21,7 +21,7 @@ Pr[E] >= 1 - k·Pr[1 + Z >= tau] >= 1 - delta_keys. Noise is independent across 
 the release under D' is a function (threshold, drop the groups not released) of the noisy vectors
 over the groups that D has, unconditioned; and under D it is the same function of the noisy vectors
 over the same groups. Those two laws, P' and P, are close by the supposition. That is the definition
-of approximate zCDP. For (epsilon, delta), with q = Pr[E] and any set S,
+of approximate zCDP. For (epsilon, delta), with q = Pr[E] and any set S::
 
     Pr[D' in S] <= q·P'(S) + 1 - q <= e^epsilon·Pr[D in S] + delta + delta_keys,
     Pr[D in S] = q·P(S) + (1 - q)·P(S) <= e^epsilon·q·P'(S) + q·delta + 1 - q
@@ -29,7 +29,7 @@ of approximate zCDP. For (epsilon, delta), with q = Pr[E] and any set S,
 
 Replacing u by v: both tables may have new groups, at most k each, with events E_u and E_v of
 probability q_u, q_v >= 1 - delta_keys. Given them the laws P_u and P_v are those over the shared
-groups, and q_u·P_u(S) - e^epsilon·q_v·P_v(S) <= min(q_u, q_v)·delta + max(0, q_u - q_v), so
+groups, and q_u·P_u(S) - e^epsilon·q_v·P_v(S) <= min(q_u, q_v)·delta + max(0, q_u - q_v), so::
 
     Pr[D_u in S] <= e^epsilon·Pr[D_v in S] + delta + max(0, q_u - q_v) + 1 - q_u
                  <= e^epsilon·Pr[D_v in S] + delta + delta_keys.

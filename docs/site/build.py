@@ -1,0 +1,204 @@
+"""Make the site: ``python docs/site/build.py [FOLDER]``, into ``out/site`` unless told otherwise.
+
+Sphinx reads a copy of the pages, in FOLDER/source, to which the reference and the order of the
+pages are added; nothing is written into ``docs``. Any warning is an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from links import dead_links
+from names import plain
+from rooms import PUBLIC, Public, of, rooms
+from sphinx.cmd.build import main as sphinx
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+HIDDEN = re.compile(r"^<!-- *(?:setup|file|output varies|not run)\b.*?-->\n", re.M | re.S)
+LINK = re.compile(r"(\]\()((?!https?://|#|mailto:)[^)#\s]+)")
+
+CAPTIONS = {
+    "Guide": ["tutorial", "policy", "csv", "sql", "ledger", "guarantee"],
+    "How to": [
+        "local/survey",
+        "local/choosing",
+        "local/*",
+        "anonymize",
+        "attacks/tour",
+        "attacks/*",
+    ],
+    "Concepts": ["ideas/attacker", "ideas/composition", "ideas/*"],
+    "Reference": ["reference/dither/index", "reference/*/index"],
+    "Decisions": ["decisions/*"],
+    "Project": ["contributing", "changelog"],
+}
+"""The order of the pages; a page that no pattern takes is an error."""
+
+
+def order(pages: set[str]) -> str:
+    """The hidden tables of contents of the first page."""
+    left = set(pages) - {"index"} - {p.page for p in PUBLIC}
+    parts = []
+    for caption, patterns in CAPTIONS.items():
+        names: list[str] = []
+        for pattern in patterns:
+            expression = re.compile(re.escape(pattern).replace(r"\*", "[^/]*"))
+            names += sorted(page for page in left if expression.fullmatch(page))
+            left -= set(names)
+        listed = "\n".join(names)
+        parts.append(f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n")
+    if left:
+        raise SystemExit(f"pages without a place in CAPTIONS: {', '.join(sorted(left))}")
+    return "\n".join(parts)
+
+
+class Source:
+    """The folder that Sphinx reads: files that did not change keep their time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kept: set[Path] = set()
+
+    def write(self, name: str, content: bytes | str) -> None:
+        """A file of this content."""
+        path = self.folder / name
+        data = content.encode() if isinstance(content, str) else content
+        self.kept.add(path)
+        if not path.exists() or path.read_bytes() != data:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    def sweep(self) -> None:
+        """Files of an earlier time go."""
+        for path in self.folder.rglob("*"):
+            if path.is_file() and path not in self.kept:
+                path.unlink()
+
+
+def place(path: Path) -> str | None:
+    """Where a file of the repository stands in the site, if it is a page or a picture of it."""
+    name = path.relative_to(ROOT).as_posix()
+    if name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        return name.lower()
+    return name.removeprefix("docs/") if name.startswith("docs/") else None
+
+
+def page(path: Path, source: Source) -> str:
+    """A page as the site shows it: without notes for tests, with links that hold here."""
+    here = place(path)
+    assert here is not None
+
+    def link(match: re.Match[str]) -> str:
+        wanted = (path.parent / match[2]).resolve()
+        at = place(wanted)
+        if at is None:
+            at = f"files/{wanted.name}"
+            source.write(at, wanted.read_bytes())
+        return match[1] + os.path.relpath(at, Path(here).parent)
+
+    return LINK.sub(link, HIDDEN.sub("", path.read_text()))
+
+
+def title(text: str, line: str = "=") -> str:
+    """A heading of reStructuredText."""
+    return f"{text}\n{line * len(text)}\n"
+
+
+def room_page(room: ModuleType) -> str:
+    """What a room is for, and its names."""
+    name = room.__name__
+    parts = [title(name), f".. automodule:: {name}\n   :no-members:\n   :no-index:\n"]
+    kinds = {
+        "Classes": "class",
+        "Functions": "function",
+        "Errors": "exception",
+        "Constants": "data",
+    }
+    here = {n: found for n in room.__all__ if (found := of(getattr(room, n)))}
+    for heading, kind in kinds.items():
+        listed = sorted((n for n in here if here[n].kind == kind), key=str.lower)
+        if not listed:
+            continue
+        parts += [title(heading, "-"), ".. list-table::\n   :class: names\n   :widths: 30 70\n"]
+        for n in listed:
+            public = here[n]
+            parts.append(f"   * - :doc:`{n} </{public.page}>`")
+            parts.append("     - " + re.sub(r" \[\d+\]_|::?$", "", plain(public.summary)))
+        parts.append("")
+    return "\n".join(parts)
+
+
+def name_page(public: Public) -> str:
+    """All about one public name."""
+    parts = [":orphan:\n", title(public.name)]
+    parts.append(f"*In* :doc:`{public.room} <index>`\n")
+    parts.append(f".. auto{public.kind}:: {public.full}")
+    own, above = public.members()
+    if own:
+        parts.append(f"   :members: {', '.join(own)}")
+    parts.append("")
+    if above:
+        parts.append(title("Inherited", "-"))
+    for base, members in above.items():
+        links = ", ".join(f":py:obj:`{m} <{base.full}.{m}>`" for m in members)
+        parts.append(f"From :py:obj:`{base.name} <{base.full}>`: {links}.\n")
+    background = module_text(public)
+    if background:
+        parts += [
+            title("Background", "-"),
+            f".. automodule:: {background}\n   :no-members:\n   :no-index:\n",
+        ]
+    return "\n".join(parts)
+
+
+def module_text(public: Public) -> str:
+    """The module in whose docstring law and proof stand, where it says more than a line."""
+    module = sys.modules.get(getattr(public.object, "__module__", ""))
+    if module is None or public.kind == "data" or hasattr(module, "__path__"):
+        return ""
+    return module.__name__ if "\n\n" in (inspect.getdoc(module) or "") else ""
+
+
+def stage(folder: Path) -> None:
+    """Fill the folder that Sphinx reads."""
+    source = Source(folder)
+    pages = {}
+    docs = sorted((ROOT / "docs").rglob("*.md"))
+    for path in [*docs, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        name = place(path)
+        assert name is not None
+        pages[name] = page(path, source)
+    for path in (ROOT / "docs" / "images").glob("*.png"):
+        source.write(f"images/{path.name}", path.read_bytes())
+    for room in rooms():
+        pages[f"reference/{room.__name__}/index.rst"] = room_page(room)
+    for public in PUBLIC:
+        pages[f"{public.page}.rst"] = name_page(public)
+    pages["index.md"] += "\n" + order({name.rpartition(".")[0] for name in pages})
+    for name, text in pages.items():
+        source.write(name, text)
+    source.sweep()
+
+
+def main(folder: str = "out/site", *arguments: str) -> int:
+    """Make the site and follow its links; the exit code of Sphinx, or 1 where a link is dead."""
+    out = Path(folder).resolve()
+    stage(out / "source")
+    paths = [str(out / "source"), str(out / "html")]
+    done = sphinx(["-c", str(HERE), "-j", "auto", "-W", "--keep-going", "-q", *arguments, *paths])
+    dead = dead_links(out / "html")
+    for link in dead:
+        print(f"dead link: {link}", file=sys.stderr)
+    if done == 0 and not dead:
+        print(f"{len(PUBLIC)} names in the reference; open {out / 'html' / 'index.html'}")
+    return done or bool(dead)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]))
