@@ -276,7 +276,7 @@ def _private(rows: pl.DataFrame, seed: int) -> Chapter:
     from dither import attack
     from dither.cli.attack_membership import noisy_years, total_years
     from dither.lab.attack import plot_verdicts
-    from dither.plots.attack_members import draw_membership
+    from dither.plots.alarms import draw_membership
 
     step = Chapter("dither: noise that is accounted for", "bounded", broken=False)
     chosen, truth = targets(rows, TARGETS, seed)

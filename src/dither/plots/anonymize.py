@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dither.plots.canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, short, tidy
+from dither.plots.canvas import COLOURS, INK, MUTED, WIDTH, finish, heading, new_figure, short, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def _measured(measures: Measures, title: str, path: str | Path | None) -> Figure
     left, right = figure.subplots(1, 2)
     _classes(left, measures, None)
     _bars(right, odds, COLOURS[1], "probability, or share of rows")
-    right.set_title("what attackers find", loc="left", fontsize=10, color=INK)
+    heading(right, "what attackers find")
     return finish(figure, title=title, foot=measures.unprotected, path=path)
 
 
@@ -80,9 +80,9 @@ def draw_anonymized(result: Anonymized, path: str | Path | None = None) -> Figur
     _classes(figure.add_subplot(grid[0, :]), result.measures, result.k)
     first, second = figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1])
     _bars(first, levels, COLOURS[0], "level ÷ coarsest level")
-    first.set_title("what was generalised", loc="left", fontsize=10, color=INK)
+    heading(first, "what was generalised")
     _bars(second, odds, COLOURS[1], "probability, or share of rows")
-    second.set_title("what attackers still find", loc="left", fontsize=10, color=INK)
+    heading(second, "what attackers still find")
     return finish(figure, title=title, foot=result.unprotected, path=path)
 
 
@@ -128,7 +128,7 @@ def _classes(axes: Axes, measures: Measures, k: int | None) -> None:
         axes.axvline(k, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(f"k = {k}", (k, 0.93), (4, 0), textcoords="offset points", color=MUTED)
     axes.set_xlabel("rows in the class")
-    axes.set_title("share of rows in classes up to a size", loc="left", fontsize=10, color=INK)
+    heading(axes, "share of rows in classes up to a size")
 
 
 def _whole_ticks(axes: Axes, low: float, high: float, *, wide: bool) -> None:

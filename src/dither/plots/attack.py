@@ -13,7 +13,19 @@ import numpy as np
 
 from dither._format import level
 from dither.errors import ArgumentError
-from dither.plots.canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, finish, new_figure, short, tidy
+from dither.plots.canvas import (
+    COLOURS,
+    INK,
+    MARKERS,
+    MUTED,
+    WIDTH,
+    apart,
+    finish,
+    new_figure,
+    percents,
+    short,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +119,7 @@ def _against_epsilon(axes: Axes, shown: list[Verdict]) -> None:
     axes.set(xscale="log", xlim=(span[0], span[-1]), ylim=(min(0.0, 1), 1.04))
     axes.tick_params(which="both", length=0)
     axes.xaxis.set_major_formatter(lambda value, _: short(value))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{short(100 * value)} %")
+    percents(axes.yaxis)
     axes.set_ylim(min(0.4, *(v.low - 0.02 for v in shown)), 1.03)
     axes.set_xlabel("ε of the whole release", color=INK)
     axes.set_ylabel("guessed right", color=INK)
@@ -147,7 +159,7 @@ def _side_by_side(axes: Axes, shown: list[Verdict]) -> None:
     axes.set_yticks(places, ["\n".join(textwrap.wrap(v.release, 30)) for v in shown])
     low = min(0.4, *(v.low - 0.02 for v in shown), *(v.success - 0.02 for v in shown))
     axes.set(xlim=(max(low, -0.03), 1.03), ylim=(-0.6, len(shown) - 0.4))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{short(100 * value)} %")
+    percents(axes.xaxis)
     axes.set_xlabel("guessed right", color=INK)
     axes.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
@@ -210,7 +222,7 @@ def draw_by_queries(
     everything = [v for line in series.values() for _, v in line]
     for i, (name, line) in enumerate(series.items()):
         x = [m for m, _ in line]
-        colour, marker = COLOURS[(0, 5, 2, 3, 4, 1)[i % 6]], MARKERS[i % 6]
+        colour, marker = apart(i), MARKERS[i % 6]
         axes.fill_between(
             x, [v.low for _, v in line], [v.high for _, v in line], color=colour, alpha=0.12
         )
@@ -229,7 +241,7 @@ def draw_by_queries(
     sizes = sorted({m for line in series.values() for m, _ in line})
     axes.set_xticks(sizes, [f"{m:,}" for m in sizes], minor=False)
     axes.set_xticks([], minor=True)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{short(100 * value)} %")
+    percents(axes.yaxis)
     axes.set_xlabel("queries answered", color=INK)
     axes.set_ylabel("bits guessed right", color=INK)
     axes.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -305,7 +317,7 @@ def draw_reconstruction(found: Reconstruction, path: str | Path | None = None) -
 def _look(person: tuple[int, ...], listed: Sequence[int]) -> tuple[str, str, bool]:
     """Colour, marker and whether it is filled, by the first three lists of values."""
     values = [person[i] for i in listed[:3]] + [0] * 3
-    colour = COLOURS[(0, 5, 2, 3, 4, 1)[values[1] % 6]] if listed else COLOURS[0]
+    colour = apart(values[1]) if listed else COLOURS[0]
     return colour, MARKERS[values[0] % 6], values[2] % 2 == 0
 
 
@@ -315,7 +327,7 @@ def _key(
     for place, i in enumerate(listed[:3]):
         attribute = found.statistics.attributes[i]
         for value, label in enumerate(attribute.labels[: 2 if place == 2 else 6]):
-            colour = COLOURS[(0, 5, 2, 3, 4, 1)[value]] if place == 1 else MUTED
+            colour = apart(value) if place == 1 else MUTED
             marker = MARKERS[value] if place == 0 else "o"
             face = "white" if place == 2 and value else colour
             axes.plot([], [], marker, color=colour, markerfacecolor=face, markersize=7, label=label)

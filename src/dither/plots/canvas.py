@@ -1,15 +1,18 @@
-"""The look that all pictures share: figure, colours, axes, the small line at the foot."""
+"""The look that all pictures share: figure, colours, axes, words, the small line at the foot."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dither._format import cost_text
 from dither.errors import ArgumentError, DitherError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -18,12 +21,17 @@ __all__ = [
     "MARKERS",
     "MUTED",
     "WIDTH",
+    "apart",
     "entitle",
     "finish",
+    "foot_line",
+    "heading",
     "new_figure",
+    "percents",
     "save",
     "short",
     "tidy",
+    "with_unit",
 ]
 
 WIDTH = 8.0
@@ -89,6 +97,22 @@ def thin_out(axes: Axes, values: str) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
 
 
+def apart(number: int) -> str:
+    """The colour of a series where few stand side by side: blue, then red, then the others."""
+    return COLOURS[(0, 5, 2, 3, 4, 1)[number % 6]]
+
+
+def heading(axes: Axes, text: str, colour: str = INK) -> None:
+    """The small title of one panel."""
+    axes.set_title(text, loc="left", fontsize=10, color=colour)
+
+
+def percents(*along: Axis) -> None:
+    """Show shares as percentages on some axes."""
+    for axis in along:
+        axis.set_major_formatter(lambda value, _: f"{short(100 * value)} %")
+
+
 def short(value: float) -> str:
     """A number for a tick or a label: ``1,250``, ``0.25``, ``3.2e+07``.
 
@@ -149,3 +173,15 @@ def save(figure: Figure, path: Path) -> None:
         raise ArgumentError(
             f"path cannot be written: {error.strerror or 'is the folder there?'}"
         ) from error
+
+
+def with_unit(name: str, units: Mapping[str, str | None] | None) -> str:
+    """An axis label: ``cost (EUR)``."""
+    unit = (units or {}).get(name)
+    return f"{name} ({unit})" if unit else name
+
+
+def foot_line(epsilon: Any, delta: Any, neighbours: str | None, covers: str) -> str:
+    """What the picture states of its guarantee, and of its error bars."""
+    parts = [cost_text(epsilon, delta), f"protects {neighbours}" if neighbours else "", covers]
+    return "; ".join(part for part in parts if part)

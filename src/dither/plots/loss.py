@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.plots.canvas import COLOURS, MUTED, WIDTH, finish, new_figure, tidy
+from dither.plots.canvas import COLOURS, MUTED, WIDTH, finish, heading, new_figure, tidy
 from dither.plots.theorems import bars_of_theorems
 from dither.privacy.views import one_delta, sides
 
@@ -53,7 +53,7 @@ def draw_loss(
         left, middle, right = (figure.add_subplot(grid[0, i]) for i in range(3))
         below = figure.add_subplot(grid[1, :])
         bars_of_theorems(below, table)
-        below.set_title("epsilon by every method" + _at(table), loc="left", fontsize=10)
+        heading(below, "epsilon by every method" + _at(table))
     _profile(left, loss)
     _tradeoff(middle, loss)
     _law(right, loss)
@@ -78,7 +78,7 @@ def _profile(axes: object, loss: Loss) -> None:
     tidy(axes, values="x")
     axes.set_yscale("log")
     axes.set_xlabel("epsilon")
-    axes.set_title("privacy profile: delta", loc="left", fontsize=10)
+    heading(axes, "privacy profile: delta")
 
 
 def _tradeoff(axes: object, loss: Loss) -> None:
@@ -98,7 +98,7 @@ def _tradeoff(axes: object, loss: Loss) -> None:
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xlabel("false alarms")
-    axes.set_title("least misses of any attacker", loc="left", fontsize=10)
+    heading(axes, "least misses of any attacker")
 
 
 def _law(axes: object, loss: Loss) -> None:
@@ -106,7 +106,7 @@ def _law(axes: object, loss: Loss) -> None:
 
     assert isinstance(axes, Axes)
     tidy(axes, values="x")
-    axes.set_title("law of the privacy loss", loc="left", fontsize=10)
+    heading(axes, "law of the privacy loss")
     points = masses = np.zeros(1)
     told = "infinite: the output tells all"
     if loss.advantage().lower < 1 - 1e-9:

@@ -6,7 +6,17 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither.plots.canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, finish, new_figure, tidy
+from dither.plots.canvas import (
+    COLOURS,
+    INK,
+    MARKERS,
+    MUTED,
+    WIDTH,
+    finish,
+    heading,
+    new_figure,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -119,5 +129,5 @@ def _panel(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
         )
     axes.set_xlabel("ε")
     axes.set_ylabel(panel.ylabel)
-    axes.set_title(panel.title, loc="left", fontsize=10, color=MUTED)
+    heading(axes, panel.title, MUTED)
     tidy(axes, values="y")

@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from dither._format import half_width, level
 from dither.errors import ArgumentError, nearest
-from dither.plots.canvas import COLOURS, INK, MARKERS, WIDTH, finish, new_figure, short, tidy
-from dither.plots.captions import foot_line, with_unit
+from dither.plots.canvas import (
+    COLOURS,
+    INK,
+    MARKERS,
+    WIDTH,
+    finish,
+    foot_line,
+    new_figure,
+    short,
+    tidy,
+    with_unit,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,14 +12,22 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dither._format import level
 from dither.errors import ArgumentError, nearest
-from dither.plots.answers import all_rows, columns_of, largest, over_levels
-from dither.plots.arrangement import Panel, lay_out
-from dither.plots.canvas import INK, MUTED, finish, new_figure, short, tidy
-from dither.plots.captions import foot_line, with_unit
+from dither.plots.canvas import (
+    INK,
+    MUTED,
+    finish,
+    foot_line,
+    new_figure,
+    short,
+    tidy,
+    with_unit,
+)
 from dither.plots.levels import Levels, joined, levels_of
-from dither.plots.panels import MOVED, Form, Series, draw, limits
+from dither.plots.panels import MOVED, Floats, Form, Panel, Series, draw, lay_out, limits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +113,7 @@ def plot_release(
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['n']
     """
-    columns = columns_of(frame, keys, outputs)
+    columns = _columns_of(frame, keys, outputs)
     shown = list(outputs) if output is None else [output]
     if output is not None and output not in outputs:
         raise ArgumentError(f"output {output!r} is not in the release" + nearest(output, outputs))
@@ -118,7 +126,7 @@ def plot_release(
         figure = _single(columns, shown, named)
         return finish(figure, title=title, foot=foot, path=path)
     figure, remark = _grouped(columns, keys, shown, named, binned, bars)
-    if any(all_rows(columns, name).moved.any() for name in shown):
+    if any(_all_rows(columns, name).moved.any() for name in shown):
         remark.append(
             f"{MOVED}: noise made the answer impossible; drawn at the nearest possible one"
         )
@@ -148,7 +156,7 @@ def _grouped(
             main, other, row_main, row_other = other, main, row_other, row_main
     remark = []
     if len(main) > MOST and main.places is None and main.edges is None:
-        keep = largest(main, row_main, all_rows(columns, outputs[0]).value, MOST)
+        keep = _largest(main, row_main, _all_rows(columns, outputs[0]).value, MOST)
         remark.append(f"{MOST} of {len(main)} groups shown, those with the largest {outputs[0]}")
         main = main.kept(keep)
     facets = other if other is not None and len(other) > HUES else None
@@ -163,14 +171,14 @@ def _grouped(
 
     panels = []
     for name in outputs:
-        every = all_rows(columns, name)
+        every = _all_rows(columns, name)
         if other is None:
-            whole = over_levels(every, named[name], main, row_main, [True] * len(row_main))
+            whole = _over_levels(every, named[name], main, row_main, [True] * len(row_main))
             panels.append(Panel(name, "", (whole,)))
             continue
         split = other if facets is None else facets
         series = tuple(
-            over_levels(every, label, main, row_main, [o == value for o in row_other])
+            _over_levels(every, label, main, row_main, [o == value for o in row_other])
             for value, label in zip(split.values, split.labels, strict=True)
         )
         if facets is None:
@@ -187,7 +195,7 @@ def _single(
     figure = new_figure(6.5, 0.78 * len(outputs) + 0.7)
     grid = figure.subplots(len(outputs), 1, squeeze=False)
     for axes, name in zip(grid.flat, outputs, strict=True):
-        one = all_rows(columns, name)
+        one = _all_rows(columns, name)
         draw(axes, Form.POINTS, Levels("", (0,), (named[name],)), [one], flat=True)
         tidy(axes, values="x")
         axes.grid(visible=False)
@@ -220,3 +228,59 @@ def _rounded(value: float, half: float) -> float:
     if not half or not math.isfinite(half):
         return value
     return round(value, max(0, 1 - math.floor(math.log10(half))))
+
+
+def _columns_of(frame: Any, keys: Sequence[str], outputs: Sequence[str]) -> dict[str, list[Any]]:
+    """The columns that a picture needs, as lists.
+
+    Raises
+    ------
+    ArgumentError
+        Where one is missing.
+    """
+    wanted = [*keys, *(n + end for n in outputs for end in ("", "_lower", "_upper"))]
+    there = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+    for name in wanted:
+        if name not in there:
+            raise ArgumentError(f"frame has no column {name!r}" + nearest(name, there))
+    return {name: list(frame[name]) for name in wanted}
+
+
+def _all_rows(columns: Mapping[str, list[Any]], name: str) -> Series:
+    """The answers of one output in the order of the rows.
+
+    A noisy count may lie below 0, where its interval does not: it is drawn where its interval
+    allows, and told apart.
+    """
+    value, lower, upper = (_floats(columns[name + end]) for end in ("", "_lower", "_upper"))
+    shown = np.fmin(np.fmax(value, lower), upper)
+    shown = np.where(np.isnan(value), np.nan, shown)
+    return Series(name, shown, lower, upper, (shown != value) & ~np.isnan(value))
+
+
+def _over_levels(
+    every: Series, label: str, main: Levels, rows: Sequence[Any], kept: Sequence[bool]
+) -> Series:
+    """The answers of the kept rows, placed by the level of the main key; NaN elsewhere."""
+    place = {value: i for i, value in enumerate(main.values)}
+    value, lower, upper = (np.full(len(main), np.nan) for _ in range(3))
+    moved = np.zeros(len(main), dtype=np.bool_)
+    for row, key in enumerate(rows):
+        if kept[row] and key in place:
+            at = place[key]
+            value[at], lower[at], upper[at] = every.value[row], every.lower[row], every.upper[row]
+            moved[at] = every.moved[row]
+    return Series(label, value, lower, upper, moved)
+
+
+def _largest(main: Levels, rows: Sequence[Any], values: Floats, most: int) -> list[int]:
+    """Where the levels with the largest values stand, largest first."""
+    best = dict.fromkeys(main.values, -math.inf)
+    for key, value in zip(rows, values, strict=True):
+        if not math.isnan(value):
+            best[key] = max(best[key], abs(float(value)))
+    return sorted(range(len(main)), key=lambda i: -best[main.values[i]])[:most]
+
+
+def _floats(column: Sequence[Any]) -> Floats:
+    return np.array([math.nan if x is None else float(x) for x in column], dtype=np.float64)

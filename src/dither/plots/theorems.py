@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither.plots.canvas import COLOURS, INK, WIDTH, finish, new_figure, short, tidy
+from dither.plots.canvas import COLOURS, INK, WIDTH, finish, heading, new_figure, short, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ def draw_division(table: EveryDivision, path: str | Path | None = None) -> Figur
     left, right = figure.subplots(1, 2, sharey=True)
     best = table.best().theorem
     _bars(left, [(r.theorem, r.error or 0.0) for r in rows], [r.theorem == best for r in rows])
-    left.set_title("total error (weighted variance)", loc="left", fontsize=10)
+    heading(left, "total error (weighted variance)")
     height = 0.74 / len(table.parts)
     for j, part in enumerate(table.parts):
         places = [len(rows) - 1 - i + 0.37 - (j + 0.5) * height for i in range(len(rows))]
@@ -121,7 +121,7 @@ def draw_division(table: EveryDivision, path: str | Path | None = None) -> Figur
     tidy(right, values="x")
     right.margins(x=0.16)
     right.set_xlim(left=0)
-    right.set_title("noise of each mechanism (scale)", loc="left", fontsize=10)
+    heading(right, "noise of each mechanism (scale)")
     figure.legend(
         *right.get_legend_handles_labels(),
         loc="outside lower right",

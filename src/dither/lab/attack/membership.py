@@ -107,7 +107,7 @@ class Membership:
         path : str or Path, optional
             Where to save it: .png, .svg or .pdf.
         """
-        from dither.plots.attack_members import draw_membership
+        from dither.plots.alarms import draw_membership
 
         return draw_membership([self], path)
 

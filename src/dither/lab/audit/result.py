@@ -129,6 +129,6 @@ class Audit:
         -------
         matplotlib.figure.Figure
         """
-        from dither.plots.audit import draw_audit
+        from dither.plots.alarms import draw_audit
 
         return draw_audit(self, path)
