@@ -16,8 +16,8 @@ import numpy as np
 
 from dither.privacy.parts import BoundedRange, Concentrated, MomentTerm, Part
 from dither.privacy.parts.ends import Amount, told_down, told_up, total
-from dither.privacy.profile import Chernoff, Engine, engine
-from dither.privacy.terms import AtomTerm, GaussianTerm, LaplaceTerm, Term
+from dither.privacy.profile import Chernoff, Engine, engine, settles
+from dither.privacy.terms import AtomTerm, GaussianTerm, LaplaceTerm, SampledGaussianTerm, Term
 from dither.privacy.terms.base import EPS
 
 __all__ = ["Counted", "Side", "side"]
@@ -145,6 +145,14 @@ class Side:
             return _plus(found, self.infinite_lower) - _PARAMETERS
 
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
+
+    def below(self, epsilon: float, log_delta: float) -> bool:
+        """Whether this direction's delta is easily shown to be below a target."""
+        if not self.exact or self.infinite > 0 or self.upper_terms is None:
+            return False
+        if not any(isinstance(term, SampledGaussianTerm) for term in self.upper_terms):
+            return False
+        return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta - _PARAMETERS)
 
 
 def _largest(terms: list[Term]) -> tuple[float, float]:

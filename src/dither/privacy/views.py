@@ -83,22 +83,30 @@ def one_delta(
 
 def delta(loss: Loss, at: float) -> Bound:
     """The worse direction's delta."""
-    answers = [one_delta(loss, s, at) for s in sides(loss)]
-    return Bound(
-        max(a[0] for a in answers),
-        max(a[1] for a in answers),
-        max(answers, key=lambda a: a[1])[2],
-        one_sided=loss.one_sided,
-    )
+    answers: list[tuple[float, float, str]] = []
+    for this in sides(loss):
+        # Removal is first, and most often the worse: then a bound of the other is enough.
+        least = answers[0][0] if answers and loss.slack == 0 else 0.0
+        if least == 0 or not this.below(at, math.log(least) - 4 * EPS):
+            answers.append(one_delta(loss, this, at))
+    return _worst(loss, answers)
 
 
 def epsilon(loss: Loss, target: float) -> Bound:
     """The worse direction's epsilon."""
-    results = [_one_epsilon(loss, s, target) for s in sides(loss)]
+    answers: list[tuple[float, float, str]] = []
+    for this in sides(loss):
+        asked = bool(answers) and loss.slack == 0 and target > 0
+        if not asked or not this.below(answers[0][0], math.log(target) - 4 * EPS):
+            answers.append(_one_epsilon(loss, this, target))
+    return _worst(loss, answers)
+
+
+def _worst(loss: Loss, answers: list[tuple[float, float, str]]) -> Bound:
     return Bound(
-        max(r[0] for r in results),
-        max(r[1] for r in results),
-        max(results, key=lambda r: r[1])[2],
+        max(a[0] for a in answers),
+        max(a[1] for a in answers),
+        max(answers, key=lambda a: a[1])[2],
         one_sided=loss.one_sided,
     )
 
@@ -170,13 +178,7 @@ def tpr(loss: Loss, fpr: float, starts: dict[bool, float] | None = None) -> Boun
     ``starts`` keeps, a direction, where the best test's threshold was, for the next loss like it.
     """
     known = {} if starts is None else starts
-    answers = [_one_tpr(loss, s, fpr, known) for s in sides(loss)]
-    return Bound(
-        max(a[0] for a in answers),
-        max(a[1] for a in answers),
-        max(answers, key=lambda a: a[1])[2],
-        one_sided=loss.one_sided,
-    )
+    return _worst(loss, [_one_tpr(loss, s, fpr, known) for s in sides(loss)])
 
 
 def _one_tpr(

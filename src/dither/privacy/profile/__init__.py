@@ -46,7 +46,7 @@ from dither.privacy.terms import (
 )
 from dither.privacy.terms.base import Array
 
-__all__ = ["Chernoff", "Engine", "Nothing", "engine", "invert"]
+__all__ = ["Chernoff", "Engine", "Nothing", "engine", "invert", "settles"]
 
 
 class Engine(Protocol):
@@ -203,6 +203,12 @@ _ATTEMPTS = 4
 _SHARP = 2e-10
 """A relative width of epsilon with which one is content."""
 
+_FINE, _FEWER, _SEVERAL = 1e-13, 1e-10, 30
+"""What a line in balls may lose of delta, where there are several repetitions or fewer."""
+
+_ROUGH, _PROOFS = 1e-5, (1e-2, 1e-4, 1e-6)
+"""The same where a line is to find a place, and where it is to prove a bound."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -297,32 +303,77 @@ def _balled(
     tilt, value = best_tilt(moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
     at = epsilon if epsilon is not None else near.at if near else value
     size = log_delta
+    known = near is not None and near.high - near.low < 3
     if size is None:
-        size = near.low if near and near.high - near.low < 3 else min(value, 0.0) - 3
+        size = near.low if near is not None and known else min(value, 0.0) - 3
+    # Few repetitions fade slowly: there a line costs what its tolerance is.
+    fine = _FINE if sum(term.count for term in terms) >= _SEVERAL else _FEWER
     best = None
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         if not (math.isfinite(at) and math.isfinite(size)):
             break
         tilt, _ = best_tilt(moment, log_delta=None, epsilon=at, reach=reach)
-        found = BallContour(laws, epsilon=at, log_delta=size, tilt=tilt)
+        # The first ones are only to learn where the target is, or how large delta is.
+        tolerance = fine if known else _ROUGH
+        found = BallContour(laws, epsilon=at, log_delta=size, tilt=tilt, tolerance=tolerance)
         if not found.certified:
             break
-        best, made_for = found, at
+        best, made_for = found if tolerance == fine else best, at
         if log_delta is not None:
             above = invert(_upper_of(found), log_delta, at, above=True, tiny=1e-9)
             if not math.isfinite(above):
                 break
             below = invert(lambda e: found.bounds(e)[0], log_delta, above, above=False, tiny=1e-9)  # noqa: B023
             at = (below + above) / 2
+            if above - below <= 200 * fine * above:
+                break
         low, high = found.bounds(at)
-        if high - low <= _SHARP:
+        if high - low <= max(_SHARP, 20 * fine):
             break
+        if tolerance == _ROUGH:
+            known = high - low < 3 or attempt == _ATTEMPTS - 2
         if epsilon is not None:
-            size = low if high - low < 3 else min(high, size) - 5
-        elif abs(at - made_for) <= 1e-3 / found.c:
+            # Each run alone has less: to leave the others out is post-processing.
+            size = low if high - low < 3 else max(min(high, size) - 12, _least(terms, at))
+        if tolerance == fine and high - low < 1e-3 and abs(at - made_for) <= 0.05 / found.c:
             # It was made for here, and is as sharp as it was meant to be.
             break
     return best
+
+
+def _least(terms: Sequence[Term], epsilon: float) -> float:
+    """A lower bound of log(delta): the most that one run has by itself."""
+    found = -math.inf
+    for term in terms:
+        if isinstance(term, SampledGaussianTerm):
+            found = max(found, SampledGaussianProfile(term).bounds(epsilon)[0])
+    return found
+
+
+def settles(terms: Sequence[Term], *, epsilon: float, log_delta: float) -> bool:
+    """Whether delta(epsilon) is easily shown to be below a target.
+
+    By Chernoff's bound, by a contour in doubles, or by one in balls that is not sharp.
+    """
+    bound = Chernoff(terms, log_delta=None, epsilon=epsilon)
+    if bound.bounds(epsilon)[1] <= log_delta:
+        return True
+    laws = laws_of(terms)
+    if laws is None:
+        return False
+    plain = Contour(terms, log_delta=None, epsilon=epsilon, dearest=_CHEAP)
+    if plain.certified and plain.bounds(epsilon)[1] <= log_delta:
+        return True
+    for tolerance in _PROOFS:
+        rough = BallContour(
+            laws, epsilon=epsilon, log_delta=log_delta, tilt=bound.c, tolerance=tolerance
+        )
+        if not rough.certified:
+            return False
+        low, high = rough.bounds(epsilon)
+        if high <= log_delta or low > log_delta:
+            return high <= log_delta
+    return False
 
 
 def _ends(contour: Contour, log_delta: float | None) -> tuple[float, float]:

@@ -36,8 +36,8 @@ from dither.privacy.terms.base import Array, Term
 
 __all__ = ["BallContour", "laws_of"]
 
-_TOLERANCES = (1e-13, 1e-10)
-"""What truncation and aliases may add, relative to delta: the second where the first is dear."""
+_COARSER = 1e3
+"""By how much what truncation and aliases may add grows, where the line would be dear."""
 
 _DEAR = 5e5
 
@@ -48,6 +48,9 @@ _DEAREST = 6e6
 """Summands of all inner quadratures, beyond which another engine is quicker."""
 
 _NODES = 60_000
+
+_PERIODS = 220
+"""Lengths that a period may have, a tenth apart: up to a thousand million of the first."""
 
 
 def laws_of(terms: Sequence[Term]) -> list[Law] | None:
@@ -81,6 +84,8 @@ class BallContour:
         About where the profile will be asked, and about what it is there.
     tilt : float
         That of about the best Chernoff bound there.
+    tolerance : float
+        What truncation and aliases may add, relative to delta.
     """
 
     name = "contour quadrature in ball arithmetic"
@@ -92,14 +97,15 @@ class BallContour:
         epsilon: float,
         log_delta: float,
         tilt: float,
+        tolerance: float,
     ) -> None:
         self.start, self.certified = epsilon, False
         self._laws, self._swapped = laws, [law.swapped() for law in laws]
         self._log_size = log_delta
         plan = None
-        for tolerance in _TOLERANCES:
+        for coarse in (tolerance, _COARSER * tolerance):
             if plan is None or plan.work > _DEAR:
-                plan = self._planned(tilt, log_delta + math.log(tolerance))
+                plan = self._planned(tilt, log_delta + math.log(coarse))
         if plan is None or plan.work > _DEAREST:
             return
         self.c, self._period = plan.c, plan.period
@@ -158,9 +164,15 @@ class BallContour:
                 most = float(np.logaddexp(up_side[i], min(plain, low_side[j])))
                 return most, float(tilts[higher][i]), float(tilts[j])
 
-            period = 1e-3 / c
-            while alias(period)[0] > wanted and period < 1e6 / c:
-                period *= 1.1
+            # The shortest of a geometric grid of periods; aliases fall with the period.
+            few, many = -1, _PERIODS
+            while many - few > 1:
+                middle = (few + many) // 2
+                if alias(1e-3 / c * 1.1**middle)[0] > wanted:
+                    few = middle
+                else:
+                    many = middle
+            period = 1e-3 / c * 1.1**many
             found = alias(period)
             last = self._last(c, lead, wanted, period)
             if last is None or found[0] > wanted:
