@@ -349,7 +349,7 @@ def attackers() -> None:
         ("pure(70) tpr at 0", lambda: privacy.pure(70.0).tpr(0.0)),
         (
             "4 shuffled rounds of 10⁴, ε₀=1, δ=1e-6",
-            lambda: (4 * accounting.shuffle(10_000, 1.0).privacy_loss()).epsilon(1e-6),
+            lambda: (4 * accounting.shuffle(10_000, 1.0).loss()).epsilon(1e-6),
         ),
         (
             "Gaussian and Laplace on one sample, δ=1e-6",

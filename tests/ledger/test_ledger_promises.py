@@ -51,7 +51,7 @@ def test_a_charge_says_whom_it_protects(book: Ledger) -> None:
     """A mechanism's bare loss is refused, and so is what is no charge at all."""
     with pytest.raises(PromiseError, match=r"does not say whom it protects.*loss\.promising"):
         charge(book, "visits", None)
-    with pytest.raises(ArgumentError, match="charge must be a Charge"):
+    with pytest.raises(ArgumentError, match="charge must be a Loss"):
         book.charge(["visits"], TENTH, token="x", request="ab" * 32, note={})  # type: ignore[arg-type]
 
 

@@ -56,7 +56,7 @@ def test_laplace_loss_is_what_the_law_loses(scale, shift):
     with mpmath.workdps(40):
         law = pmf(mechanism, reach=30)
         ratios = [abs(mpmath.log(p / law[z - shift])) for z, p in law.items() if z - shift in law]
-        claimed = mechanism.loss(l1=shift).epsilon
+        claimed = mechanism.loss(l1=shift).charge.epsilon
         assert claimed is not None
         assert abs(max(ratios) - mp(claimed)) < mpmath.mpf(10) ** -25
 
@@ -68,7 +68,7 @@ def test_gaussian_loss_covers_what_the_law_loses(sigma2, shift, epsilon):
     mechanism = DiscreteGaussian(sigma2)
     exact_epsilon = F(epsilon)
     with mpmath.workdps(40):
-        rho = mechanism.loss(l2_squared=shift**2).rho
+        rho = mechanism.loss(l2_squared=shift**2).charge.rho
         assert rho is not None
         delta = hockey_stick(pmf(mechanism), shift, mp(exact_epsilon))
         assert delta <= mp(delta_of_rho(rho, exact_epsilon))
@@ -84,7 +84,7 @@ def test_gaussian_renyi_divergence_is_within_alpha_rho(sigma2, shift, alpha):
     mechanism = DiscreteGaussian(sigma2)
     with mpmath.workdps(60):
         s2 = mp(sigma2)
-        rho = mp(mechanism.loss(l2_squared=shift**2).rho)
+        rho = mp(mechanism.loss(l2_squared=shift**2).charge.rho)
         for order, equal in ((mpmath.mpf(alpha), False), (mpmath.mpf(int(alpha) + 1), True)):
             middle = int(order * shift)
             span = range(middle - int(16 * mpmath.sqrt(s2)) - 25, middle + int(16 * s2**0.5) + 25)
@@ -105,11 +105,11 @@ def test_gaussian_renyi_divergence_is_within_alpha_rho(sigma2, shift, alpha):
 def test_sampler_parameter_and_loss_are_one_rational(cost, sensitivity):
     """Calibrating for a loss and reading the loss back is exact equality of rationals."""
     laplace = DiscreteLaplace.for_loss(cost, l1=sensitivity)
-    assert laplace.loss(l1=sensitivity).epsilon == cost
-    assert laplace.loss(l1=sensitivity).rho == cost**2 / 2
+    assert laplace.loss(l1=sensitivity).charge.epsilon == cost
+    assert laplace.loss(l1=sensitivity).charge.rho == cost**2 / 2
     gaussian = DiscreteGaussian.for_loss(cost, l2_squared=sensitivity)
-    assert gaussian.loss(l2_squared=sensitivity).rho == cost
-    assert gaussian.loss(l2_squared=sensitivity).epsilon is None
+    assert gaussian.loss(l2_squared=sensitivity).charge.rho == cost
+    assert gaussian.loss(l2_squared=sensitivity).charge.epsilon is None
 
 
 def test_draw_uses_the_parameter_that_is_charged(monkeypatch):
@@ -214,8 +214,8 @@ def test_tails_reach_below_any_float():
 
 def test_no_sensitivity_costs_nothing():
     """A vector that no neighbour changes is free."""
-    assert DiscreteLaplace(F(1)).loss(l1=0).epsilon == 0
-    assert DiscreteGaussian(F(1)).loss(l2_squared=0).epsilon == 0
+    assert DiscreteLaplace(F(1)).loss(l1=0).charge.epsilon == 0
+    assert DiscreteGaussian(F(1)).loss(l2_squared=0).charge.epsilon == 0
 
 
 @pytest.mark.parametrize("value", [0, F(-1), 0.5, True, F(2) ** 200])

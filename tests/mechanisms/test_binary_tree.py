@@ -42,7 +42,7 @@ def test_released_nodes_and_their_sensitivity(events, data):
     moves = [abs(a[2] - b[2]) for a, b in zip(released, other, strict=True)]
     assert sum(moves) <= 3 * tree.levels
     assert sum(m * m for m in moves) <= 9 * tree.levels
-    loss = BinaryTree(horizon, DiscreteLaplace(F(1))).loss(sensitivity=3)
+    loss = BinaryTree(horizon, DiscreteLaplace(F(1))).loss(sensitivity=3).charge
     assert loss.epsilon == 3 * tree.levels
 
 
@@ -178,13 +178,13 @@ def test_reused_noise_is_caught():
 def test_calibration():
     """Losses read back exactly; the least epsilon for a half-width meets it, and no less does."""
     tree = BinaryTree.for_loss(F(3, 2), horizon=1000, sensitivity=2)
-    assert tree.loss(sensitivity=2).epsilon == F(3, 2)
+    assert tree.loss(sensitivity=2).charge.epsilon == F(3, 2)
     smooth = BinaryTree.for_rho(F(1, 8), horizon=1000, sensitivity=2)
-    assert smooth.loss(sensitivity=2).rho == F(1, 8)
+    assert smooth.loss(sensitivity=2).charge.rho == F(1, 8)
     made = BinaryTree.for_half_width(100, horizon=365, sensitivity=1, confidence=0.95)
     assert made.worst_half_width(0.95) <= 100
     less = BinaryTree.for_loss(
-        made.loss(sensitivity=1).epsilon * F(99, 100), horizon=365, sensitivity=1
+        made.loss(sensitivity=1).charge.epsilon * F(99, 100), horizon=365, sensitivity=1
     )
     assert less.worst_half_width(0.95) > 100
     worst = max(made.variance(t) for t in range(1, 366))

@@ -60,8 +60,8 @@ def test_vector_mechanisms_cost_what_was_asked():
     """Laplace at l1 and Gaussian at l2_squared, exactly, from a bound in any norm."""
     for told in ({"l1": 6}, {"linf": 2}, {"l2_squared": 12}):
         known = Sensitivity.of(**told, dimension=5)
-        assert known.laplace(F(3, 7)).loss(l1=known.l1).epsilon == F(3, 7)
-        assert known.gaussian(F(1, 7)).loss(l2_squared=known.l2_squared).rho == F(1, 7)
+        assert known.laplace(F(3, 7)).loss(l1=known.l1).charge.epsilon == F(3, 7)
+        assert known.gaussian(F(1, 7)).loss(l2_squared=known.l2_squared).charge.rho == F(1, 7)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_least_error_wins(question, kind):
     asked = {"epsilon": F(1)} | question
     choice = choose(**asked)
     assert isinstance(choice.mechanism, kind)
-    assert choice.loss.epsilon == asked["epsilon"]
-    assert choice.loss.delta <= asked.get("delta", 0)
+    assert choice.charge.epsilon == asked["epsilon"]
+    assert choice.charge.delta <= asked.get("delta", 0)
     assert f"{math.sqrt(choice.mechanism.variance):.4g}" in choice.reason
     # The pair of a discrete law or its class: at most 2 % above what was asked.
-    whole = choice.privacy_loss().epsilon(delta=1.001 * float(asked.get("delta", 0)))
+    whole = choice.loss().epsilon(delta=1.001 * float(asked.get("delta", 0)))
     assert whole <= float(asked["epsilon"]) * 1.02
     known = choice.sensitivity
     assert choice.mechanism.variance <= known.laplace(asked["epsilon"]).variance * (1 + 1e-9)

@@ -88,50 +88,50 @@ def covered(loss, laws):
 def laplace(scale):
     """One number moved by 3, and two by 2 and 1."""
     noise = DiscreteLaplace(scale)
-    return DiscreteLaplace(F(2)).privacy_loss(l1=3), [moved(noise, (3,)), moved(noise, (2, 1), 42)]
+    return DiscreteLaplace(F(2)).loss(l1=3), [moved(noise, (3,)), moved(noise, (2, 1), 42)]
 
 
 def gaussian(sigma2):
     """One number moved by 2: the pair itself."""
-    loss = DiscreteGaussian(F(5)).privacy_loss(l2_squared=4, coordinates=1)
+    loss = DiscreteGaussian(F(5)).loss(l2_squared=4, coordinates=1)
     return loss, [moved(DiscreteGaussian(sigma2), (2,)), moved(DiscreteGaussian(sigma2), (-1,))]
 
 
 def gaussian_vector(sigma2):
     """Two numbers moved by 1, on a coarse lattice: zCDP."""
-    loss = DiscreteGaussian(F(5)).privacy_loss(l2_squared=2)
+    loss = DiscreteGaussian(F(5)).loss(l2_squared=2)
     return loss, [moved(DiscreteGaussian(sigma2), (1, 1))]
 
 
 def fine_gaussian(sigma2):
     """A lattice fine enough for the continuous pair; 90 steps are a deviation."""
-    loss = DiscreteGaussian(F(8200)).privacy_loss(l2_squared=90**2, coordinates=7)
+    loss = DiscreteGaussian(F(8200)).loss(l2_squared=90**2, coordinates=7)
     return loss, [moved(DiscreteGaussian(sigma2), (90,))]
 
 
 def real_laplace(scale):
     """An answer that moves by 13/10 on a lattice of 1/2: three steps."""
-    loss = Laplace(F(2), F(1, 2)).privacy_loss(l1=F(13, 10))
+    loss = Laplace(F(2), F(1, 2)).loss(l1=F(13, 10))
     return loss, [moved(Laplace(scale, F(1, 2)).noise, (3,))]
 
 
 def real_gaussian(sigma2):
     """The same with Gaussian noise."""
-    loss = Gaussian(F(2), F(1, 2)).privacy_loss(l2=F(13, 10))
+    loss = Gaussian(F(2), F(1, 2)).loss(l2=F(13, 10))
     return loss, [moved(Gaussian(sigma2, F(1, 2)).noise, (3,))]
 
 
 def staircase(epsilon):
     """All shifts up to the sensitivity."""
     law = law_of(Staircase(epsilon, 3, 2))
-    loss = Staircase(F(1), 3, 2).privacy_loss(sensitivity=3)
+    loss = Staircase(F(1), 3, 2).loss(sensitivity=3)
     return loss, [(law, shifted(law, by)) for by in (1, 2, 3)]
 
 
 def tulap(epsilon):
     """A count that moves by one."""
     law = law_of(Tulap(epsilon, F(1, 50)))
-    return Tulap(F(1), F(1, 50)).privacy_loss(), [(law, shifted(law, 1))]
+    return Tulap(F(1), F(1, 50)).loss(), [(law, shifted(law, 1))]
 
 
 def largest_norm(scale):
@@ -143,31 +143,31 @@ def largest_norm(scale):
     total = mpmath.fsum(weights.values())
     law = {z: w / total for z, w in weights.items()}
     there = {(a + 1, b - 1): p for (a, b), p in law.items()}
-    return MaxNorm(F(1), 2).privacy_loss(linf=1), [(law, there)]
+    return MaxNorm(F(1), 2).loss(linf=1), [(law, there)]
 
 
 def binary_tree(scale):
     """Two steps: an event more in the first moves its leaf and the root."""
-    loss = BinaryTree(2, DiscreteLaplace(F(1))).privacy_loss(sensitivity=1)
+    loss = BinaryTree(2, DiscreteLaplace(F(1))).loss(sensitivity=1)
     return loss, [moved(DiscreteLaplace(scale), (1, 1))]
 
 
 def gaussian_tree(sigma2):
     """The same with Gaussian noise."""
-    loss = BinaryTree(2, DiscreteGaussian(F(2))).privacy_loss(sensitivity=1)
+    loss = BinaryTree(2, DiscreteGaussian(F(2))).loss(sensitivity=1)
     return loss, [moved(DiscreteGaussian(sigma2), (1, 1))]
 
 
 def fast_tree(sigma2):
     """Three events more at once: bounded by the norm of all levels."""
-    loss = BinaryTree(2, DiscreteGaussian(F(12))).privacy_loss(sensitivity=3)
+    loss = BinaryTree(2, DiscreteGaussian(F(12))).loss(sensitivity=3)
     return loss, [moved(DiscreteGaussian(sigma2), (3, 3))]
 
 
 def sparse(scale):
     """Every sequence of answers, on streams moved up, down and both ways."""
     mechanism = SparseVector(scale, 2 * scale)
-    loss = SparseVector(F(2), F(4)).privacy_loss(sensitivity=1)
+    loss = SparseVector(F(2), F(4)).loss(sensitivity=1)
     pairs = [((0,) * 4, (1,) * 4), ((0,) * 4, (-1, -1, -1, 1)), ((0,), (-1,))]
     return loss, [tuple(sparse_law(mechanism, q) for q in pair) for pair in pairs]
 
@@ -175,14 +175,14 @@ def sparse(scale):
 def bare_threshold(flaw):
     """The variant without noise on the threshold, as a mutant of the whole."""
     mechanism = SparseVector(F(2), F(4))
-    loss = mechanism.privacy_loss(sensitivity=1)
+    loss = mechanism.loss(sensitivity=1)
     pair = ((0,) * 12, (1,) * 12)
     return loss, [tuple(sparse_law(mechanism, q, threshold_noise=not flaw) for q in pair)]
 
 
 def sparse_values(scale):
     """Two answers, the first above with a value; the value's noise is the mutant's."""
-    loss = SparseVector(F(2), F(4), 1, F(2)).privacy_loss(sensitivity=1)
+    loss = SparseVector(F(2), F(4), 1, F(2)).loss(sensitivity=1)
     mechanism = SparseVector(F(2), F(4))
     found = []
     for q in ((0, 0), (1, 1)):
@@ -202,7 +202,7 @@ def test_release(scale):
     mechanism = ProposeTestRelease(F(2), scale, F(1, 50))
     pairs = [((0, 4), (3, 5)), ((0, 0), (1000, 0)), ((0, 1), (-3, 0))]
     laws = [tuple(proposed(mechanism, *side) for side in pair) for pair in pairs]
-    return honest.privacy_loss(bound=3), laws
+    return honest.loss(bound=3), laws
 
 
 test_release.__test__ = False
@@ -211,12 +211,12 @@ test_release.__test__ = False
 def subsample(scale):
     """One block's result moves by the whole range."""
     honest = SubsampleAggregate(4, 0, 3, DiscreteLaplace(F(3)))
-    return honest.privacy_loss(), [moved(DiscreteLaplace(scale), (3,))]
+    return honest.loss(), [moved(DiscreteLaplace(scale), (3,))]
 
 
 def top_k(rate):
     """Two of four, all utilities moved against one."""
-    loss = TopK(F(1, 4), 2).privacy_loss(sensitivity=1)
+    loss = TopK(F(1, 4), 2).loss(sensitivity=1)
     laws = tuple(race(fraction(rate), u, 2) for u in ([0, 0, 1, 9], [1, 1, 0, 8]))
     return loss, [laws]
 
@@ -225,14 +225,14 @@ def response(epsilon):
     """Two truths among four."""
     e = mpmath.exp(fraction(epsilon))
     laws = tuple({i: (e if i == t else 1) / (e + 3) for i in range(4)} for t in (0, 1))
-    return RandomizedResponse(F(1), 4).privacy_loss(), [laws]
+    return RandomizedResponse(F(1), 4).loss(), [laws]
 
 
 def keys(delta):
     """A unit more: one group's count rises, and a group of its own may show."""
     noise = DiscreteLaplace(F(1))
     rule, mutant = (KeyThreshold(noise, 2, d) for d in (F(1, 50), delta))
-    loss = rule.privacy_loss() + noise.privacy_loss(l1=1)
+    loss = rule.loss() + noise.loss(l1=1)
     one = noise_law(noise)
     here = {(z, None): p for z, p in one.items()}
     there = {}
@@ -247,7 +247,7 @@ def chosen(sigma2):
     """What the chooser gives for one count with delta: canonical noise; the mutant's is smaller."""
     choice = choose(l1=1, dimension=1, epsilon=F(1), delta=F(1, 10))
     law = law_of(Tulap(sigma2, F(1, 10)))
-    return choice.privacy_loss(), [(law, shifted(law, 1))]
+    return choice.loss(), [(law, shifted(law, 1))]
 
 
 def gumbel(rate):
@@ -299,14 +299,14 @@ def test_selections(monkeypatch, make):
             for u in ([0, 0, 1], [1, 1, 0])
         )
 
-    loss = make(F(1, 2)).privacy_loss(sensitivity=1)
+    loss = make(F(1, 2)).loss(sensitivity=1)
     assert covered(loss, laws(F(1, 2)))
     assert not covered(loss, laws(F(2)))
 
 
 def test_laplace_race():
     """Two candidates under Laplace noise: the law of the difference decides."""
-    loss = NoisyMax(F(1, 2), "laplace").privacy_loss(sensitivity=1)
+    loss = NoisyMax(F(1, 2), "laplace").loss(sensitivity=1)
 
     def laws(rate):
         one = noise_law(DiscreteLaplace(1 / rate))
@@ -335,10 +335,10 @@ def test_peeling(monkeypatch):
             for v in ([2, -2], [1, -3])
         )
 
-    loss = Peeling(pick, 1, DiscreteLaplace(F(1))).privacy_loss(sensitivity=1)
+    loss = Peeling(pick, 1, DiscreteLaplace(F(1))).loss(sensitivity=1)
     assert covered(loss, laws(F(1)))
     assert not covered(loss, laws(F(1, 4)))
-    many = Peeling(pick, 5, DiscreteGaussian(F(9))).privacy_loss(sensitivity=1)
+    many = Peeling(pick, 5, DiscreteGaussian(F(9))).loss(sensitivity=1)
     assert many.epsilon(1e-6) < (5 * privacy.pure(1.0) + 5 * privacy.zcdp(1 / 18)).epsilon(1e-6)
 
 
@@ -360,7 +360,7 @@ def test_smooth_median():
         return tuple(law(mechanism, table) for table in tables)
 
     honest = SmoothMedian(0, 12, F(1), F(1, 2), F(2))
-    loss = honest.privacy_loss()
+    loss = honest.loss()
     assert covered(loss, laws(honest))
     assert not covered(loss, laws(SmoothMedian(0, 12, F(20), F(1, 2**30), F(50))))
 
@@ -369,7 +369,7 @@ def test_fine_lattices_are_covered_by_coarse_ones(monkeypatch):
     """With few atoms allowed the pair is one of a coarser lattice, and still covers the law."""
     monkeypatch.setattr(composable, "_ATOMS", 4)
     noise = DiscreteLaplace(F(7))
-    loss = noise.privacy_loss(l1=10)
+    loss = noise.loss(l1=10)
     assert loss.parts[0][0].sensitivity <= 4
     assert covered(loss, moved(noise, (10,)))
     assert not covered(loss, moved(DiscreteLaplace(F(7, 2)), (10,)))
@@ -379,10 +379,10 @@ def test_fine_lattices_are_covered_by_coarse_ones(monkeypatch):
 
 def test_fine_lattices_stay_tight():
     """A million steps cost no more than a thousandth over the lattice itself."""
-    loss = Laplace.for_loss(F(1), l1=1).privacy_loss(l1=1)
+    loss = Laplace.for_loss(F(1), l1=1).loss(l1=1)
     assert 1 <= loss.epsilon(0) < 1.001
     smooth = Gaussian.for_loss(F(1), F(1, 10**6), l2=1, dimension=9)
-    assert smooth.privacy_loss(l2=1, dimension=9).epsilon(1e-6) == pytest.approx(1, rel=1e-4)
+    assert smooth.loss(l2=1, dimension=9).epsilon(1e-6) == pytest.approx(1, rel=1e-4)
 
 
 def test_one_coordinate_is_the_worst_of_laplace_noise():
@@ -397,22 +397,22 @@ def test_one_coordinate_is_the_worst_of_laplace_noise():
 def test_neighbours_and_nothing():
     """The relation is passed on, and what does not move costs nothing."""
     found = [
-        DiscreteLaplace(F(1)).privacy_loss(l1=1, neighbours=Neighbours.REPLACE),
-        DiscreteGaussian(F(1)).privacy_loss(l2_squared=1, neighbours=Neighbours.REPLACE),
-        MaxNorm(F(1), 2).privacy_loss(linf=1, neighbours=Neighbours.REPLACE),
-        Tulap(F(1), F(1, 9)).privacy_loss(neighbours=Neighbours.REPLACE),
-        Peeling.for_loss(F(1), k=2, sensitivity=1).privacy_loss(
+        DiscreteLaplace(F(1)).loss(l1=1, neighbours=Neighbours.REPLACE),
+        DiscreteGaussian(F(1)).loss(l2_squared=1, neighbours=Neighbours.REPLACE),
+        MaxNorm(F(1), 2).loss(linf=1, neighbours=Neighbours.REPLACE),
+        Tulap(F(1), F(1, 9)).loss(neighbours=Neighbours.REPLACE),
+        Peeling.for_loss(F(1), k=2, sensitivity=1).loss(
             sensitivity=1, neighbours=Neighbours.REPLACE
         ),
-        BinaryTree.for_loss(F(1), horizon=9, sensitivity=1).privacy_loss(
+        BinaryTree.for_loss(F(1), horizon=9, sensitivity=1).loss(
             sensitivity=1, neighbours=Neighbours.REPLACE
         ),
     ]
     assert all(loss.neighbours is Neighbours.REPLACE for loss in found)
     still = [
-        DiscreteLaplace(F(1)).privacy_loss(l1=0),
-        DiscreteGaussian(F(1)).privacy_loss(l2_squared=0),
-        MaxNorm(F(1), 2).privacy_loss(linf=0),
-        Peeling.for_loss(F(1), k=2, sensitivity=1).privacy_loss(sensitivity=0),
+        DiscreteLaplace(F(1)).loss(l1=0),
+        DiscreteGaussian(F(1)).loss(l2_squared=0),
+        MaxNorm(F(1), 2).loss(linf=0),
+        Peeling.for_loss(F(1), k=2, sensitivity=1).loss(sensitivity=0),
     ]
     assert all(np.isclose(loss.delta(0.0), 0, atol=1e-11) for loss in still)

@@ -68,13 +68,13 @@ def test_staircase_loses_exactly_epsilon(epsilon, d, data):
     for shift in range(1, d + 2):
         moved = shifted(law, shift)
         worst = max(abs(mpmath.log(p / moved[z])) for z, p in law.items() if z in moved)
-        claimed = fraction(mechanism.loss(sensitivity=shift).epsilon)
+        claimed = fraction(mechanism.loss(sensitivity=shift).charge.epsilon)
         assert worst <= claimed + 1e-10
         if shift == d:
             assert abs(worst - fraction(epsilon)) < 1e-10
-    assert mechanism.loss(sensitivity=d + 1).epsilon == 2 * epsilon
-    assert mechanism.loss(sensitivity=d, coordinates=3).epsilon == 3 * epsilon
-    assert mechanism.loss(sensitivity=0).epsilon == 0
+    assert mechanism.loss(sensitivity=d + 1).charge.epsilon == 2 * epsilon
+    assert mechanism.loss(sensitivity=d, coordinates=3).charge.epsilon == 3 * epsilon
+    assert mechanism.loss(sensitivity=0).charge.epsilon == 0
 
 
 @settings(deadline=None, max_examples=60)
@@ -138,7 +138,7 @@ def test_tulap_beats_laplace_and_inverts_nothing():
     """Its variance is below that of pure noise of the same epsilon, and the loss reads back."""
     for mechanism in TULAPS:
         assert mechanism.variance < DiscreteLaplace.for_loss(mechanism.epsilon, l1=1).variance
-        loss = mechanism.loss()
+        loss = mechanism.loss().charge
         assert (loss.epsilon, loss.delta) == (mechanism.epsilon, mechanism.delta)
         assert (loss.rho, loss.rho_delta) == (mechanism.epsilon**2 / 2, mechanism.delta)
         assert Tulap.for_loss(mechanism.epsilon, mechanism.delta) == mechanism

@@ -38,10 +38,10 @@ def test_staircase(width):
     """A staircase of least epsilon for its half-width; it needs no more than Laplace noise does."""
     made = Staircase.for_half_width(width, sensitivity=50, confidence=0.95)
     assert made.half_width(0.95) <= width
-    assert made.loss(sensitivity=50).epsilon == made.epsilon
+    assert made.loss(sensitivity=50).charge.epsilon == made.epsilon
     less = Staircase.for_loss(made.epsilon * LESS, sensitivity=50)
     assert less.half_width(0.95) > width
-    pure = DiscreteLaplace.for_half_width(width, confidence=0.95).loss(l1=50).epsilon
+    pure = DiscreteLaplace.for_half_width(width, confidence=0.95).loss(l1=50).charge.epsilon
     assert made.epsilon <= pure * F(11, 10)
 
 
@@ -56,7 +56,7 @@ def test_largest_norm():
     """All coordinates at once within the half-width."""
     made = MaxNorm.for_half_width(30, linf=2, dimension=7, confidence=0.9)
     assert made.half_width(0.9) <= 30
-    epsilon = made.loss(linf=2).epsilon
+    epsilon = made.loss(linf=2).charge.epsilon
     less = MaxNorm.for_loss(epsilon * LESS, linf=2, dimension=7)
     assert less.half_width(0.9) > 30
     assert MaxNorm.for_half_width(2**30, linf=1, dimension=2**20, confidence=0.9).dimension == 2**20
@@ -66,13 +66,13 @@ def test_propose_test_release():
     """The value's half-width alone, and with a distance at which tables must get an answer."""
     made = ProposeTestRelease.for_half_width(20, SMALL, bound=3, confidence=0.95)
     assert made.half_width(0.95) <= 20
-    epsilon = made.loss(bound=3).epsilon
+    epsilon = made.loss(bound=3).charge.epsilon
     less = ProposeTestRelease.for_loss(epsilon * LESS, SMALL, bound=3)
     assert less.half_width(0.95) > 20
     near = ProposeTestRelease.for_half_width(20, SMALL, bound=3, confidence=0.95, distance=15)
     assert near.miss_probability(15) <= 0.05
-    assert near.loss(bound=3).epsilon > epsilon
-    less = ProposeTestRelease.for_loss(near.loss(bound=3).epsilon * LESS, SMALL, bound=3)
+    assert near.loss(bound=3).charge.epsilon > epsilon
+    less = ProposeTestRelease.for_loss(near.loss(bound=3).charge.epsilon * LESS, SMALL, bound=3)
     assert less.miss_probability(15) > 0.05
 
 
@@ -90,10 +90,12 @@ def test_peeling():
     """Values within the half-width; the whole cost reads back; picks tell their shortfall."""
     made = Peeling.for_half_width(12, k=3, sensitivity=2, confidence=0.95)
     assert made.half_width(0.95) <= 12
-    epsilon = made.loss(sensitivity=2).epsilon
+    epsilon = made.loss(sensitivity=2).charge.epsilon
     less = Peeling.for_loss(epsilon * LESS, k=3, sensitivity=2)
     assert less.half_width(0.95) > 12
-    assert Peeling.for_loss(F(7, 3), k=3, sensitivity=2).loss(sensitivity=2).epsilon == F(7, 3)
+    assert Peeling.for_loss(F(7, 3), k=3, sensitivity=2).loss(sensitivity=2).charge.epsilon == F(
+        7, 3
+    )
     race = TopK(made.selection.rate, 3)
     assert made.shortfall(40, 0.95) == race.shortfall(40, 0.95)
 

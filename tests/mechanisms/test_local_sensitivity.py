@@ -58,7 +58,7 @@ def test_ptr_keeps_its_loss(epsilon, delta):
     The mutants: a lower threshold, and a quarter of the value's scale.
     """
     mechanism = ProposeTestRelease.for_loss(epsilon, delta, bound=3)
-    assert mechanism.loss(bound=3).epsilon == epsilon
+    assert mechanism.loss(bound=3).charge.epsilon == epsilon
     assert above(mechanism.test_scale, mechanism.tau) <= fraction(delta)
     assert above(mechanism.test_scale, mechanism.tau - 1) > fraction(delta)
     for one, two in (((0, 0), (3, 1)), ((0, 4), (3, 5)), ((0, 1), (-3, 0)), ((0, 0), (1000, 0))):
@@ -108,7 +108,7 @@ def test_subsample_realised_law(monkeypatch):
     def lost(scale):
         return divergence(law(scale, [0, 0]), law(scale, [0, 1]), F(1))
 
-    assert SubsampleAggregate(2, 0, 2, DiscreteLaplace(F(2))).loss().epsilon == 1
+    assert SubsampleAggregate(2, 0, 2, DiscreteLaplace(F(2))).loss().charge.epsilon == 1
     assert lost(F(2)) < 1e-5
     assert lost(F(1)) > 1e-2
 
@@ -159,7 +159,7 @@ def test_smooth_median_loss_covers_the_continuous_law(epsilon, delta):
     if delta == 0:
         return
     median = SmoothMedian.for_loss(epsilon, delta, lower=0, upper=10)
-    claimed = median.loss()
+    claimed = median.loss().charge
     assert claimed.epsilon == epsilon
     assert claimed.delta <= delta
     q, alpha = fraction(median.falloff), fraction(median.alpha)
@@ -270,7 +270,7 @@ def test_subsample_loss_and_audit():
     The mutant takes the mean of m results to move by 1/m of what it does.
     """
     honest = SubsampleAggregate.mean(F(1), blocks=4, lower=0, upper=3)
-    assert honest.loss().epsilon == 1
+    assert honest.loss().charge.epsilon == 1
     assert honest.half_width(0.9) == DiscreteLaplace(F(3)).half_width(0.9) / 4
     mutant = SubsampleAggregate(4, 0, 3, DiscreteLaplace(F(3, 4)))
 
@@ -285,8 +285,8 @@ def test_subsample_loss_and_audit():
 def test_subsample_median_and_calibration():
     """The median's loss is its own, and a half-width is met by the least epsilon."""
     method = SubsampleAggregate.median(F(1), F(1, 10**6), blocks=400, lower=0, upper=100)
-    assert method.loss().epsilon == 1
-    assert method.loss().delta <= F(1, 10**6)
+    assert method.loss().charge.epsilon == 1
+    assert method.loss().charge.delta <= F(1, 10**6)
     assert 0 <= method.release([50] * 4000, lambda b: 50) <= 100
     made = SubsampleAggregate.for_half_width(0.5, blocks=100, lower=0, upper=20, confidence=0.9)
     assert made.half_width(0.9) <= 0.5

@@ -66,7 +66,7 @@ def test_loss_of_the_law():
         for z in box:
             moved = tuple(a + b for a, b in zip(z, change, strict=True))
             worst = max(worst, abs(mpmath.log(p(z) / p(moved))))
-    claimed = MaxNorm(scale, d).loss(linf=linf).epsilon
+    claimed = MaxNorm(scale, d).loss(linf=linf).charge.epsilon
     assert claimed == F(4, 3)
     assert abs(worst - fraction(claimed)) < 1e-10
 
@@ -114,7 +114,7 @@ def test_many_dimensions():
         assert np.abs(draws).max() < 1100 * scale + 50
     pure = choose(linf=1, dimension=50, epsilon=F(1))
     assert isinstance(pure.mechanism, MaxNorm)
-    assert pure.loss.epsilon == 1
+    assert pure.charge.epsilon == 1
     sparse = choose(linf=1, l1=1, dimension=50, epsilon=F(1))
     assert isinstance(sparse.mechanism, DiscreteLaplace)
 

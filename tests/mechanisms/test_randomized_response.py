@@ -36,7 +36,7 @@ def test_realised_law(monkeypatch, epsilon, k):
         for said in range(k):
             expected = (mpmath.exp(fraction(epsilon)) if said == truth else 1) / whole
             assert abs(law[said] - expected) < 1e-14
-    assert abs(worst_ratio(found[0], found[1]) - fraction(mechanism.loss().epsilon)) < 1e-12
+    assert abs(worst_ratio(found[0], found[1]) - fraction(mechanism.loss().charge.epsilon)) < 1e-12
 
 
 @settings(deadline=None, max_examples=60)
@@ -46,7 +46,7 @@ def test_zcdp_of_the_law(epsilon, alpha):
     with mpmath.workdps(40):
         e = mpmath.exp(fraction(epsilon))
         p, q = {0: e / (1 + e), 1: 1 / (1 + e)}, {0: 1 / (1 + e), 1: e / (1 + e)}
-        rho = fraction(RandomizedResponse(epsilon).loss().rho)
+        rho = fraction(RandomizedResponse(epsilon).loss().charge.rho)
         assert renyi(p, q, mpmath.mpf(alpha)) <= alpha * rho
         kl = fraction(epsilon) * mpmath.tanh(fraction(epsilon) / 2)
         assert kl <= rho <= kl + mpmath.mpf(2) ** -60
@@ -61,7 +61,7 @@ def test_zcdp_of_more_categories(epsilon, k, alpha):
         whole = e + k - 1
         p = {0: e / whole, 1: 1 / whole, 2: (k - 2) / whole}
         q = {0: 1 / whole, 1: e / whole, 2: (k - 2) / whole}
-        rho = fraction(RandomizedResponse(epsilon, k).loss().rho)
+        rho = fraction(RandomizedResponse(epsilon, k).loss().charge.rho)
         assert renyi(p, q, mpmath.mpf(alpha)) <= alpha * rho
 
 

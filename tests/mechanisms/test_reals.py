@@ -87,7 +87,7 @@ def test_gaussian_meets_the_reference_on_its_lattice(epsilon, delta, sigma, dime
     """The default lattice costs less than 1e-5 of the analytic sigma, for a vector too."""
     made = Gaussian.for_loss(epsilon, delta, l2=F(7, 3), dimension=dimension)
     assert 0 <= made.sigma / (7 / 3 * float(sigma)) - 1 < 1e-5
-    cost = made.loss(l2=F(7, 3), dimension=dimension, epsilon=epsilon)
+    cost = made.loss(l2=F(7, 3), dimension=dimension, epsilon=epsilon).charge
     assert cost.epsilon == epsilon
     assert cost.delta <= delta
     assert cost.delta >= delta * F(999, 1000)
@@ -188,7 +188,7 @@ def test_realised_law_keeps_the_claim(kind):
     epsilon, delta, step = F(1), F(1, 1000), F(1, 2)
     if kind is Laplace:
         made = Laplace.for_loss(epsilon, l1=F(13, 10), step=step)
-        assert made.loss(l1=F(13, 10)).epsilon == epsilon
+        assert made.loss(l1=F(13, 10)).charge.epsilon == epsilon
     else:
         made = Gaussian.for_loss(epsilon, delta, l2=F(13, 10), step=step)
     silent = type("Silent", (), {"draw": staticmethod(lambda n: np.zeros(n, dtype=np.int64))})()

@@ -89,7 +89,7 @@ def test_realised_ratio_is_within_epsilon(monkeypatch, make, monotone):
     The mutant of twice the rate exceeds it on the same neighbours.
     """
     rate = Exponential.for_loss(EPSILON, sensitivity=1, monotone=monotone).rate
-    loss = make(rate).loss(sensitivity=1, monotone=monotone)
+    loss = make(rate).loss(sensitivity=1, monotone=monotone).charge
     assert loss.epsilon == EPSILON
 
     def few(utilities):
@@ -156,7 +156,7 @@ def test_laplace_race_keeps_epsilon_in_law(size):
 def test_exponential_zcdp_is_epsilon_squared_over_8(monkeypatch, monotone):
     """The realised Rényi divergences stay within alpha·rho, and a rate of twice leaves them."""
     mechanism = Exponential.for_loss(EPSILON, sensitivity=1, monotone=monotone)
-    rho = fraction(mechanism.loss(sensitivity=1, monotone=monotone).rho)
+    rho = fraction(mechanism.loss(sensitivity=1, monotone=monotone).charge.rho)
     assert rho == fraction(EPSILON**2 / 8)
     exceeded = False
     for pair in RISING if monotone else PAIRS:
@@ -206,21 +206,21 @@ def test_releasing_the_noisy_maximum_is_caught():
     assert refuted(*(v.tolist() for v in values), 0.5)
 
 
-def test_privacy_loss_is_the_same_loss():
+def test_losses_compose():
     """The composable object claims the charge's epsilon, and a bounded range composes better."""
     for make in (Exponential, PermuteAndFlip, laplace):
         mechanism = make(F(1, 20))
-        loss = mechanism.privacy_loss(sensitivity=1)
+        loss = mechanism.loss(sensitivity=1)
         assert loss.epsilon(delta=0) == pytest.approx(0.1, rel=1e-9)
-        assert loss.epsilon(delta=0) >= mechanism.loss(sensitivity=1).epsilon
-    many = (1000 * m(F(1, 20)).privacy_loss(sensitivity=1) for m in (Exponential, PermuteAndFlip))
+        assert loss.epsilon(delta=0) >= loss.charge.epsilon
+    many = (1000 * m(F(1, 20)).loss(sensitivity=1) for m in (Exponential, PermuteAndFlip))
     ranged, pure = (m.epsilon(delta=1e-6) for m in many)
     assert ranged < pure
-    picks = TopK(F(1, 20), 1000).privacy_loss(sensitivity=1)
+    picks = TopK(F(1, 20), 1000).loss(sensitivity=1)
     assert picks.epsilon(delta=1e-6) == ranged
-    said = RandomizedResponse(F(1), 4).privacy_loss()
+    said = RandomizedResponse(F(1), 4).loss()
     assert said.epsilon(delta=0) == pytest.approx(1)
-    gumbel = NoisyMax(F(1, 20), "gumbel").privacy_loss(sensitivity=1)
+    gumbel = NoisyMax(F(1, 20), "gumbel").loss(sensitivity=1)
     assert (1000 * gumbel).epsilon(delta=1e-6) == ranged
 
 

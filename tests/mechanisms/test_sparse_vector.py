@@ -106,7 +106,7 @@ STREAMS = [
 def test_loss_of_the_law(cutoff, epsilon):
     """Every answer sequence keeps epsilon on neighbouring streams, in both directions."""
     mechanism = SparseVector.for_loss(epsilon, sensitivity=1, cutoff=cutoff)
-    assert mechanism.loss(sensitivity=1).epsilon == epsilon
+    assert mechanism.loss(sensitivity=1).charge.epsilon == epsilon
     for here, there in STREAMS:
         assert divergence(law(mechanism, here), law(mechanism, there), epsilon) < 1e-10
     monotone = SparseVector.for_loss(epsilon, sensitivity=1, cutoff=cutoff, monotone=True)
@@ -215,7 +215,7 @@ def test_values_have_their_own_noise(monkeypatch):
     for z in (-3, 0, 2):
         p = above(F(1), z) - above(F(1), z + 1)
         assert realised[1 + z] == pytest.approx(float(p * up), abs=2e-3 * float(p) + float(lost))
-    assert mechanism.loss(sensitivity=1).epsilon == 2 + 4 + 1
+    assert mechanism.loss(sensitivity=1).charge.epsilon == 2 + 4 + 1
     assert mechanism.half_width(0.95) == DiscreteLaplace(F(1)).half_width(0.95)
 
 
@@ -232,7 +232,7 @@ def test_calibration_is_exact(epsilon, cutoff, sensitivity, monotone, share):
     mechanism = SparseVector.for_loss(
         epsilon, sensitivity=sensitivity, cutoff=cutoff, monotone=monotone, value_share=share
     )
-    assert mechanism.loss(sensitivity=sensitivity, monotone=monotone).epsilon == epsilon
+    assert mechanism.loss(sensitivity=sensitivity, monotone=monotone).charge.epsilon == epsilon
     assert (mechanism.value_scale is None) == (share == 0)
 
 
@@ -242,7 +242,7 @@ def test_margin():
     width = mechanism.margin(100, 0.95)
     assert width <= 200
     tighter = SparseVector.for_loss(
-        mechanism.loss(sensitivity=1).epsilon * F(98, 100), sensitivity=1
+        mechanism.loss(sensitivity=1).charge.epsilon * F(98, 100), sensitivity=1
     )
     assert tighter.margin(100, 0.95) > 200
     r = mpmath.exp(-1 / fraction(mechanism.threshold_scale))

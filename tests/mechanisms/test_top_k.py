@@ -46,11 +46,11 @@ def test_loss_of_the_law(monotone):
     """Pure k·e and k·e²/8 by Rényi divergence hold for the law; half the scale breaks both."""
     k, rho = 3, F(1, 4)
     mechanism = TopK.for_rho(rho, k=k, sensitivity=1, monotone=monotone)
-    loss = mechanism.loss(sensitivity=1, monotone=monotone)
+    loss = mechanism.loss(sensitivity=1, monotone=monotone).charge
     assert loss.rho <= rho
     assert loss.rho == pytest.approx(rho, rel=1e-12)
     pure = TopK.for_loss(F(2), k=k, sensitivity=1, monotone=monotone)
-    assert pure.loss(sensitivity=1, monotone=monotone).epsilon == 2
+    assert pure.loss(sensitivity=1, monotone=monotone).charge.epsilon == 2
     here, there = [0, 0, 0, 9, 0], [1, 1, 1, 9 if monotone else 8, 0]
     broken_pure = broken_rho = False
     for factor in (1, 2):
@@ -110,7 +110,7 @@ def test_peeling_keeps_its_loss_in_law(monkeypatch, noise):
     pick = Exponential.for_loss(epsilon, sensitivity=1)
     mechanism = Peeling(pick, 1, noise)
     (p, lost_p), (q, lost_q) = (peeled(monkeypatch, mechanism, v) for v in ([3, -3], [2, -4]))
-    loss = mechanism.loss(sensitivity=1)
+    loss = mechanism.loss(sensitivity=1).charge
     lost = lost_p + lost_q
     if isinstance(noise, DiscreteLaplace):
         assert loss.epsilon == 2
@@ -132,7 +132,7 @@ def test_peeling_audit():
     the pick: three level counts all rise by one, and the value moves with all three noises.
     """
     honest = Peeling.for_loss(F(2), k=1, sensitivity=1)
-    assert honest.loss(sensitivity=1).epsilon == 2
+    assert honest.loss(sensitivity=1).charge.epsilon == 2
 
     def said(values, n=4000):
         found = [honest.release(values) for _ in range(n)]
@@ -154,14 +154,14 @@ def test_peeling_sums_its_parts():
     """k selections and the values at k times the sensitivity, in both currencies."""
     pick = NoisyMax.for_loss(F(1, 4), sensitivity=3, kind="laplace")
     mechanism = Peeling(pick, 4, DiscreteLaplace.for_loss(F(1), l1=12))
-    assert mechanism.loss(sensitivity=3).epsilon == 2
+    assert mechanism.loss(sensitivity=3).charge.epsilon == 2
     assert mechanism.half_width(0.95) == DiscreteLaplace(F(12)).half_width(0.95)
     gumbel = Peeling(
         Exponential.for_loss(F(1, 4), sensitivity=3),
         4,
         DiscreteGaussian.for_loss(F(1, 32), l2_squared=36),
     )
-    loss = gumbel.loss(sensitivity=3)
+    loss = gumbel.loss(sensitivity=3).charge
     assert (loss.epsilon, loss.rho) == (None, F(1, 32) + F(1, 32))
 
 

@@ -31,10 +31,10 @@ from dither.privacy import Loss, compose
 def test_a_choice_costs_what_its_loss_says(epsilon: F, delta: F, known: dict[str, int]) -> None:
     """Asked at its own delta, as a decimal or rounded up, and in composition no less."""
     chosen = choose(epsilon=epsilon, delta=delta, **known)
-    loss = chosen.privacy_loss()
+    loss = chosen.loss()
     asked = float(delta) if F(repr(float(delta))) >= delta else math.nextafter(float(delta), 1)
     found = loss.epsilon(asked)
-    assert found.upper <= float(chosen.loss.epsilon) * (1 + 1e-11)
+    assert found.upper <= float(chosen.charge.epsilon) * (1 + 1e-11)
     assert (2 * loss).epsilon(2 * asked).upper <= 2 * float(epsilon) * (1 + 1e-9)
 
 
@@ -48,7 +48,7 @@ def changes(square: int, coordinates: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("sigma2", [F(3, 2), F(6), F(40)])
 def test_every_change_within_the_sensitivity_is_covered(sigma2: F) -> None:
     """Each change is the sum of its coordinates' losses, composed exactly; so are two runs."""
-    bound = DiscreteGaussian(sigma2).privacy_loss(l2_squared=6, coordinates=3)
+    bound = DiscreteGaussian(sigma2).loss(l2_squared=6, coordinates=3)
     sigma = math.sqrt(sigma2)
     for change in changes(6, 3):
         parts = [privacy.discrete_gaussian(sigma, sensitivity=x) for x in change if x]
@@ -62,7 +62,7 @@ def test_every_change_within_the_sensitivity_is_covered(sigma2: F) -> None:
 
 def test_vectors_lose_hardly_more_than_continuous_noise() -> None:
     """A thousandth, where the conversion from zCDP alone costs six hundredths."""
-    vector = DiscreteGaussian(F(400)).privacy_loss(l2_squared=40)
+    vector = DiscreteGaussian(F(400)).loss(l2_squared=40)
     smooth = privacy.gaussian(math.sqrt(10.0))
     for k in (1, 30):
         ratio = (k * vector).epsilon(1e-6).upper / (k * smooth).epsilon(1e-6).upper
@@ -72,18 +72,18 @@ def test_vectors_lose_hardly_more_than_continuous_noise() -> None:
 
 def test_vectors_beside_other_losses_and_on_samples() -> None:
     """They compose, and are sampled where continuous noise dominates outright."""
-    coarse = DiscreteGaussian(F(400)).privacy_loss(l2_squared=40)
+    coarse = DiscreteGaussian(F(400)).loss(l2_squared=40)
     total: Loss = coarse + privacy.laplace(5.0) + privacy.approximate(0.1, 1e-8)
     assert total.epsilon(1e-6) > coarse.epsilon(1e-6)
     with pytest.raises(ArgumentError, match="poisson"):
         coarse.poisson(0.1)
-    fine = DiscreteGaussian(F(40_000)).privacy_loss(l2_squared=40)
+    fine = DiscreteGaussian(F(40_000)).loss(l2_squared=40)
     sampled = fine.poisson(0.1).epsilon(1e-6)
     assert sampled.one_sided
     assert sampled == pytest.approx(
         privacy.gaussian(math.sqrt(1000.0)).poisson(0.1).epsilon(1e-6), rel=2e-3
     )
     # No law of so large a sigma is listed, so nothing is said from below.
-    huge = DiscreteGaussian(F(10**8)).privacy_loss(l2_squared=4, coordinates=2).epsilon(1e-6)
+    huge = DiscreteGaussian(F(10**8)).loss(l2_squared=4, coordinates=2).epsilon(1e-6)
     assert huge.one_sided
     assert huge.lower == 0.0

@@ -275,7 +275,7 @@ def test_shuffled_rounds_that_add_up(n: int, e0: float) -> None:
     first, second = clones(n, e0)
     places = sorted(first)
     p, q = np.array([first[x] for x in places]), np.array([second[x] for x in places])
-    loss = 2 * shuffle(n, e0).privacy_loss()
+    loss = 2 * shuffle(n, e0).loss()
     assert loss.one_sided
     assert loss.neighbours is privacy.Neighbours.REPLACE
     for e in (0.0, 0.3, e0, 1.5 * e0):
@@ -287,14 +287,14 @@ def test_shuffled_rounds_that_add_up(n: int, e0: float) -> None:
 def test_shuffled_rounds_beside_other_mechanisms() -> None:
     """One round alone costs what it did; with others of its relation it adds."""
     law = shuffle(10_000, 1.0)
-    alone = law.privacy_loss().epsilon(1e-6)
+    alone = law.loss().epsilon(1e-6)
     assert alone == pytest.approx(law.epsilon(1e-6), rel=1e-3)
-    total = law.privacy_loss() + privacy.gaussian(20.0, neighbours="replace")
+    total = law.loss() + privacy.gaussian(20.0, neighbours="replace")
     assert total.epsilon(1e-6) > alone
     with pytest.raises(ArgumentError, match="neighbours"):
-        law.privacy_loss() + privacy.gaussian(20.0)
+        law.loss() + privacy.gaussian(20.0)
     with pytest.raises(ArgumentError, match="group"):
-        law.privacy_loss().group(2)
+        law.loss().group(2)
 
 
 def test_compound_mechanisms_in_expressions() -> None:

@@ -132,6 +132,10 @@ def test_a_release_costs_what_was_asked(session):
     assert Fraction(loss["epsilon"]) == Fraction(3, 10) == spent.epsilon
     assert Fraction(loss["delta"]) <= Fraction(1, 10**7)
     assert spent.delta >= Fraction(loss["delta"])
+    asked = session.sql(MANY).loss("0.3", "1e-7")
+    assert asked.charge.rounded_up(Fraction(1, 10**18)) == spent
+    assert {k: str(getattr(asked.charge, k)) for k in loss} == loss
+    assert asked.epsilon(1e-6) < 0.3
     assert "ε = 0.3" in release.summary()
 
 

@@ -226,6 +226,7 @@ def test_a_group_of_rows_with_discovered_keys_stays_within_what_was_asked(tmp_pa
         assert F("0.9e-7") < charge.delta <= F("1e-7")
         inner = priced.allocation.charge
         assert charge.delta == inner.delta * group_factor(inner.epsilon, 3)
+        assert question.loss("0.6", "1e-7").charge == charge
         question.release("0.6", "1e-7")
         assert session.ledger.verify().ok
 
@@ -319,6 +320,7 @@ def test_replaced_units_have_their_own_words(tmp_path, frames):
     with dt.open(made, sources=frames) as session:
         body = session.sql(COUNT.format("visits")).release("0.1").certificate.to_dict()
         assert body["promise"]["neighbours"] == Neighbours.REPLACE.value
+        assert session.sql(COUNT.format("visits")).loss("0.1").neighbours is Neighbours.REPLACE
         assert session.balance()[0].promise.describe() == "one pid of visits, replaced"
 
 

@@ -17,7 +17,8 @@ from dither._format import remaining
 from dither.accounting.spending import PureFilter, ZcdpFilter
 from dither.accounting.zcdp import rho_of_epsilon
 from dither.errors import ArgumentError
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss
+from dither.privacy.loss import as_charge
 
 __all__ = ["BudgetFilter", "Remaining"]
 
@@ -115,8 +116,9 @@ class BudgetFilter:
 
     Examples
     --------
+    >>> from dither import privacy
     >>> account = BudgetFilter(Fraction(1), Fraction(0))
-    >>> account.admits(Charge.pure(Fraction(1))), account.admits(Charge.pure(Fraction(11, 10)))
+    >>> account.admits(2 * privacy.pure(0.5)), account.admits(privacy.pure(1.1))
     (True, False)
     """
 
@@ -144,12 +146,14 @@ class BudgetFilter:
         """The approximation delta that rule B may spend."""
         return self.delta / 4
 
-    def admits(self, total: Charge) -> bool:
+    def admits(self, total: Loss | Charge) -> bool:
         """Whether an account may reach ``total``, the next charge included."""
+        total = as_charge(total)
         return self._basic(total) or self._zcdp(total)
 
-    def remaining(self, total: Charge) -> Remaining:
+    def remaining(self, total: Loss | Charge) -> Remaining:
         """What may still be charged on top of ``total``."""
+        total = as_charge(total)
         epsilon = delta = rho = rho_delta = None
         if self._basic(total) and total.epsilon is not None:
             epsilon, delta = self.epsilon - total.epsilon, self.basic_delta - total.delta

@@ -47,13 +47,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError, nearest
-from dither.privacy import Bound, Loss, Neighbours
+from dither.numeric import log_upper
+from dither.privacy import Bound, Charge, Loss, Neighbours
 from dither.privacy.loss import number, whole
 from dither.privacy.parts import AtMost, ListedLaw
 
@@ -124,17 +126,17 @@ class Shuffled:
         high = self._epsilon_ends(number("delta", delta, low=0, high=1))[1]
         return Bound(0.0, high, self.method, one_sided=True)
 
-    def privacy_loss(self) -> Loss:
+    def loss(self) -> Loss:
         """A loss that composes with others: any reports shuffled in this way, in one round.
 
         Neighbours replace one unit. The profile is taken at some hundreds of epsilons and joined by
         lines in e^epsilon, above it by convexity; the pair with that profile dominates. Only an
-        upper end is known.
+        upper end is known. Its `charge` is that of one report, which holds for all of them.
 
         Examples
         --------
         >>> from dither import privacy
-        >>> round_ = shuffle(10_000, 1.0).privacy_loss()
+        >>> round_ = shuffle(10_000, 1.0).loss()
         >>> both = 4 * round_ + privacy.gaussian(5.0, neighbours="replace")
         >>> both.epsilon(1e-6) < 4 * shuffle(10_000, 1.0).epsilon(1e-7) + 1.1
         True
@@ -142,7 +144,8 @@ class Shuffled:
         words = f"shuffle({self.n}, {math.log(self.p):g})"
         if self.answers is not None:
             words += f" of {self.answers} answers"
-        return Loss(((AtMost(self._law(words), words), 1),), Neighbours.REPLACE)
+        loss = Loss(((AtMost(self._law(words), words), 1),), Neighbours.REPLACE)
+        return loss.with_charge(Charge.pure(log_upper(Fraction(self.p))))
 
     def _law(self, words: str) -> ListedLaw:
         rough = replace(self, classes=_ROUGH)

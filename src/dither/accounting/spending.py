@@ -16,9 +16,9 @@ has been spent. Amounts are exact fractions, and every rounding is towards refus
 Notes
 -----
 *Setting.* The amounts' meaning is that of the charges, and all of them are about the same
-neighbours: an amount may name them (``neighbours=``), the first that does fixes the filter's, and
-one that names others is refused. P and Q are the laws of
-the whole view on two neighbouring tables. Given the view so far, the next mechanism and its
+neighbours: an amount may name them (``neighbours=``), a loss always does, the first that does fixes
+the filter's, and one that names others is refused; likewise the unit of a loss. P and Q are the
+laws of the whole view on two neighbouring tables. Given the view so far, the next mechanism and its
 amount are fixed, so its loss L_i has the charge's guarantee; amounts are part of the view. L is
 the sum.
 
@@ -63,8 +63,9 @@ from typing import Any, Protocol, Self
 from dither._format import remaining
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError, BudgetError
-from dither.numeric import log_upper, sqrt_upper
-from dither.privacy import Neighbours
+from dither.numeric import float_up, log_upper, sqrt_upper
+from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy.loss import as_charge
 
 __all__ = [
     "Filter",
@@ -79,6 +80,10 @@ __all__ = [
 ZERO = Fraction(0)
 
 
+Amount = int | Fraction | Loss | Charge
+"""What a filter is charged: the amount in its own currency, or a loss that knows it."""
+
+
 def amount_of(name: str, value: Any, *, zero: bool = True) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
         raise ArgumentError(f"{name} must be an int or a Fraction, so that sums are exact")
@@ -91,86 +96,162 @@ class Filter(Protocol):
     """A frozen account: ``charge`` gives the next one, or refuses."""
 
     def admits(
-        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+        self, amount: Amount, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
     ) -> bool:
         """Whether the next charge keeps the promise."""
         ...
 
     def charge(
-        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+        self, amount: Amount, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
     ) -> Self:
         """The account after the charge."""
         ...
 
 
-def common(
-    bound: Neighbours | None, stated: Neighbours | None, *, spent: bool
-) -> Neighbours | None:
-    """The neighbours of an account after a charge that states some.
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A charge in a filter's currency (None is infinity), and what it is stated for."""
 
-    Raises
-    ------
-    ArgumentError
-        They are others than the account's; or the account was charged before without any, so that
-        nobody can say what its sum is about.
-    """
-    if stated is None or stated is bound:
-        return bound
-    if not isinstance(stated, Neighbours):
-        raise ArgumentError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE")
-    if bound is None and not spent:
-        return stated
-    said = "unstated" if bound is None else repr(bound.value)
-    raise ArgumentError(
-        f"a loss for {stated.value!r} neighbours cannot be added to losses for {said} ones; state "
-        "all of them for one relation"
-    )
+    amount: Fraction | None
+    delta: Fraction
+    neighbours: Neighbours | None
+    unit: str | None = None
+
+
+def _promised(loss: Loss | Charge) -> dict[str, Any]:
+    """The neighbours and the unit that a loss is stated for."""
+    if isinstance(loss, Loss):
+        return {"neighbours": loss.neighbours, "unit": loss.unit}
+    if loss.promise is None:
+        return {}
+    return {"neighbours": loss.promise.neighbours, "unit": loss.promise.unit}
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
+class _Account:
+    """Whom the sum of an account is about; what is charged as a loss must agree.
+
+    Parameters
+    ----------
+    neighbours, unit : optional
+        As the first charge that names them states them.
+    """
+
+    neighbours: Neighbours | None = field(default=None, kw_only=True)
+    unit: str | None = field(default=None, kw_only=True)
+
+    def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
+        """The amount and the delta of a loss, as this account adds them up."""
+        charge = as_charge(loss)
+        return charge.epsilon, charge.delta
+
+    @property
+    def _begun(self) -> bool:
+        """Whether anything was charged."""
+        raise NotImplementedError
+
+    def _asked(self, amount: Amount, delta: Fraction, neighbours: Neighbours | None) -> _Asked:
+        if not isinstance(amount, Loss | Charge):
+            asked = _Asked(amount_of("amount", amount), amount_of("delta", delta), neighbours)
+        elif delta or neighbours is not None:
+            raise ArgumentError("delta and neighbours are the loss's own: charge it by itself")
+        else:
+            asked = _Asked(*self._currency(amount), None)
+            if not amount.free:
+                asked = replace(asked, **_promised(amount))
+        self._stated(asked)
+        return asked
+
+    def _stated(self, asked: _Asked) -> dict[str, Any]:
+        """The neighbours and the unit of the account after a charge that may state some.
+
+        Raises
+        ------
+        ArgumentError
+            They are others than the account's; or the account was charged before without any, so
+            that nobody can say what its sum is about.
+        """
+        if asked.neighbours is not None and not isinstance(asked.neighbours, Neighbours):
+            raise ArgumentError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE")
+        agreed: dict[str, Any] = {}
+        kinds = (("neighbours", "neighbours", "relation"), ("unit", "units", "unit"))
+        for name, said, one in kinds:
+            bound, stated = getattr(self, name), getattr(asked, name)
+            if stated is None or stated == bound or (bound is None and not self._begun):
+                agreed[name] = bound if stated is None else stated
+                continue
+            now, before = (
+                "unstated" if x is None else repr(x.value if isinstance(x, Neighbours) else x)
+                for x in (stated, bound)
+            )
+            raise ArgumentError(
+                f"a loss for {now} {said} cannot be added to losses for {before} ones; state all "
+                f"of them for one {one}"
+            )
+        return agreed
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum(_Account):
     """A cap on one exact sum."""
 
     cap: Fraction
     spent: Fraction = ZERO
-    neighbours: Neighbours | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cap", amount_of("cap", self.cap, zero=False))
         object.__setattr__(self, "spent", amount_of("spent", self.spent))
-        common(None, self.neighbours, spent=False)
+        self._stated(_Asked(ZERO, ZERO, self.neighbours, self.unit))
+
+    @property
+    def _begun(self) -> bool:
+        return self.spent > 0
 
     def _cost(self, amount: Fraction) -> Fraction:
         return amount
 
+    def _fits(self, asked: _Asked) -> bool:
+        return (
+            asked.amount is not None
+            and asked.delta == 0
+            and self.spent + self._cost(asked.amount) <= self.cap
+        )
+
     def admits(
-        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+        self, amount: Amount, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
     ) -> bool:
-        """Whether the sum with the next amount stays within the cap; a delta never fits."""
-        common(self.neighbours, neighbours, spent=self.spent > 0)
-        cost = self._cost(amount_of("amount", amount))
-        return amount_of("delta", delta) == 0 and self.spent + cost <= self.cap
+        """Whether the sum with the next amount stays within the cap; a delta never fits.
+
+        Parameters
+        ----------
+        amount : Fraction, int, Loss or Charge
+            In the filter's currency, or a loss, which says its own delta and neighbours.
+        delta : Fraction
+            Of an amount.
+        neighbours : Neighbours, optional
+            Of an amount.
+        """
+        return self._fits(self._asked(amount, delta, neighbours))
 
     def charge(
-        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+        self, amount: Amount, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
     ) -> Self:
-        """The account after the charge.
+        """The account after the charge; parameters as for `admits`.
 
         Raises
         ------
         BudgetError
             The charge does not fit; nothing is spent.
         ArgumentError
-            It is stated for other neighbours than the charges before.
+            It is stated for other neighbours or another unit than the charges before.
         """
-        if not self.admits(amount, delta, neighbours=neighbours):
+        asked = self._asked(amount, delta, neighbours)
+        if asked.amount is None or not self._fits(asked):
             raise BudgetError(
                 f"the charge does not fit: {remaining(self.cap - self.spent, 6)} of the filter's "
                 "sum is left"
             )
-        stated = common(self.neighbours, neighbours, spent=self.spent > 0)
-        spent = self.spent + self._cost(Fraction(amount))
-        return replace(self, spent=spent, neighbours=stated)
+        return replace(self, spent=self.spent + self._cost(asked.amount), **self._stated(asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +318,10 @@ class ZcdpFilter(_Sum):
     True
     """
 
+    def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
+        charge = as_charge(loss)
+        return charge.rho, charge.rho_delta
+
     def epsilon(self, delta: Fraction) -> Fraction:
         """The promise as an epsilon at a delta."""
         return epsilon_of_rho(self.cap, delta)
@@ -278,6 +363,12 @@ class RenyiFilter(_Sum):
         _Sum.__post_init__(self)
         if amount_of("order", self.order) <= 1:
             raise ArgumentError("order must be above 1")
+
+    def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
+        if isinstance(loss, Loss):
+            # Divergences grow with the order, so that a rounded one errs upwards.
+            return Fraction(loss.renyi(float_up(Fraction(self.order))).upper), ZERO
+        return loss.rho and loss.rho * self.order, loss.rho_delta
 
     def epsilon(self, delta: Fraction) -> Fraction:
         """The promise as an epsilon: cap + log(1/(order·delta))/(order-1) + log(1 - 1/order)."""
@@ -324,9 +415,14 @@ class GdpFilter(_Sum):
     def _cost(self, amount: Fraction) -> Fraction:
         return amount * amount
 
+    def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
+        if not isinstance(loss, Loss):
+            raise ArgumentError("a charge says no mu: charge the loss itself")
+        return Fraction(loss.gdp().upper), ZERO
+
 
 @dataclass(frozen=True, slots=True)
-class SqrtFilter:
+class SqrtFilter(_Account):
     """The whole is (epsilon, slack + delta)-DP at the rate of advanced composition.
 
     Parameters
@@ -369,7 +465,6 @@ class SqrtFilter:
     delta: Fraction = ZERO
     squares: Fraction = ZERO
     deltas: Fraction = ZERO
-    neighbours: Neighbours | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "slack"):
@@ -386,19 +481,25 @@ class SqrtFilter:
         """An epsilon that holds for everything so far, at slack + Σ delta_i; rounded up."""
         return self._after(self.squares)
 
-    def admits(
-        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
-    ) -> bool:
-        """Whether an (amount, delta)-DP charge keeps the promise."""
-        common(self.neighbours, neighbours, spent=self.squares + self.deltas > 0)
-        amount, delta = amount_of("amount", amount), amount_of("delta", delta)
+    @property
+    def _begun(self) -> bool:
+        return self.squares + self.deltas > 0
+
+    def _fits(self, asked: _Asked) -> bool:
         return (
-            self._after(self.squares + amount * amount) <= self.epsilon
-            and self.deltas + delta <= self.delta
+            asked.amount is not None
+            and self._after(self.squares + asked.amount * asked.amount) <= self.epsilon
+            and self.deltas + asked.delta <= self.delta
         )
 
+    def admits(
+        self, amount: Amount, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+    ) -> bool:
+        """Whether an (amount, delta)-DP charge, or a loss, keeps the promise."""
+        return self._fits(self._asked(amount, delta, neighbours))
+
     def charge(
-        self, amount: Fraction, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
+        self, amount: Amount, delta: Fraction = ZERO, *, neighbours: Neighbours | None = None
     ) -> Self:
         """The account after the charge.
 
@@ -407,27 +508,28 @@ class SqrtFilter:
         BudgetError
             The charge does not fit; nothing is spent.
         ArgumentError
-            It is stated for other neighbours than the charges before.
+            It is stated for other neighbours or another unit than the charges before.
         """
-        if not self.admits(amount, delta, neighbours=neighbours):
+        asked = self._asked(amount, delta, neighbours)
+        if asked.amount is None or not self._fits(asked):
             raise BudgetError("the charge does not fit the filter's square-root sum or its delta")
         return replace(
             self,
-            squares=self.squares + Fraction(amount) ** 2,
-            deltas=self.deltas + Fraction(delta),
-            neighbours=common(self.neighbours, neighbours, spent=self.squares + self.deltas > 0),
+            squares=self.squares + asked.amount**2,
+            deltas=self.deltas + asked.delta,
+            **self._stated(asked),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Odometer:
+class Odometer(_Account):
     """What adaptive pure charges have cost, valid at every time at once.
 
     Parameters
     ----------
     delta : Fraction
         In (0, 1): the chance, over everything, that the loss ever exceeds the reading.
-    unit : Fraction
+    rung : Fraction
         The first rung of Σ epsilon_i², above 0; later ones double.
     squares, total : Fraction
         Σ epsilon_i² and Σ epsilon_i so far.
@@ -437,7 +539,7 @@ class Odometer:
     *Claim.* With probability at least 1 - delta the privacy loss is at most `reading` at all times.
 
     *Proof.* Rung j = 0, 1, ... is the `SqrtFilter` that stops when Σ epsilon_i² would exceed
-    unit·2^j, with slack delta/2^(j+1). By Ville's inequality, as in the module's notes, the loss
+    rung·2^j, with slack delta/2^(j+1). By Ville's inequality, as in the module's notes, the loss
     exceeds that filter's epsilon at some time before it stops with probability at most its slack:
     that inequality holds at all times at once. The slacks add up to at most delta. At any time
     the first rung that has not stopped gives the reading; Σ epsilon_i bounds the loss surely.
@@ -452,33 +554,44 @@ class Odometer:
     """
 
     delta: Fraction
-    unit: Fraction
+    rung: Fraction
     squares: Fraction = ZERO
     total: Fraction = ZERO
-    neighbours: Neighbours | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("delta", "unit"):
+        for name in ("delta", "rung"):
             object.__setattr__(self, name, amount_of(name, getattr(self, name), zero=False))
         if self.delta >= 1:
             raise ArgumentError("delta must be below 1")
 
-    def charge(self, amount: Fraction, *, neighbours: Neighbours | None = None) -> Self:
-        """The meter after a pure charge; an odometer refuses nothing but other neighbours."""
-        amount = amount_of("amount", amount)
+    @property
+    def _begun(self) -> bool:
+        return self.total > 0
+
+    def charge(self, amount: Amount, *, neighbours: Neighbours | None = None) -> Self:
+        """The meter after a pure charge; an odometer refuses nothing else but other neighbours.
+
+        Raises
+        ------
+        ArgumentError
+            A loss is not pure, or is stated for other neighbours or another unit than before.
+        """
+        asked = self._asked(amount, ZERO, neighbours)
+        if asked.amount is None or asked.delta:
+            raise ArgumentError("an odometer reads pure losses: this one has a delta")
         return replace(
             self,
-            squares=self.squares + amount * amount,
-            total=self.total + amount,
-            neighbours=common(self.neighbours, neighbours, spent=self.total > 0),
+            squares=self.squares + asked.amount**2,
+            total=self.total + asked.amount,
+            **self._stated(asked),
         )
 
     def reading(self) -> Fraction:
         """An epsilon that the loss has not exceeded so far, rounded up."""
         if self.squares == 0:
             return ZERO
-        rung, cap = 0, self.unit
+        step, cap = 0, self.rung
         while cap < self.squares:
-            rung, cap = rung + 1, cap * 2
-        log = log_upper(2 ** (rung + 1) / self.delta)
+            step, cap = step + 1, cap * 2
+        log = log_upper(2 ** (step + 1) / self.delta)
         return min(self.total, sqrt_upper(2 * log * cap) + cap / 2)

@@ -99,7 +99,7 @@ def _top_k() -> Subject:
 def _peeling() -> Subject:
     pick = Exponential.for_loss(Fraction(1, 4), sensitivity=1)
     peel = Peeling(pick, 2, DiscreteLaplace.for_loss(Fraction(1, 2), l1=2))
-    epsilon = peel.loss(sensitivity=1).epsilon
+    epsilon = peel.loss(sensitivity=1).charge.epsilon
     assert epsilon is not None
     return Subject("peeling", peel.release, (1, 1, 0, 0), (0, 0, 1, 1), epsilon)
 
@@ -163,7 +163,7 @@ def _propose_test_release(far: bool) -> Callable[[], Subject]:
 
 def _smooth_median() -> Subject:
     median = SmoothMedian.for_loss(ONE, DELTA, lower=0, upper=100)
-    delta = median.loss().delta
+    delta = median.loss().charge.delta
     d0, d1 = [0] * 6 + [100] * 5, [0] * 5 + [100] * 6
     return Subject("smooth median", median.release, d0, d1, ONE, delta)
 

@@ -50,6 +50,7 @@ from dither.ledger.entries import (
 from dither.ledger.store import FORMAT, Store, create, create_file, entries, head, touches
 from dither.ledger.verify import Verification, verify
 from dither.privacy.charge import Charge
+from dither.privacy.loss import Loss, as_charge
 from dither.privacy.promise import Promise
 
 __all__ = ["Ledger"]
@@ -67,11 +68,12 @@ class Ledger:
     --------
     >>> from fractions import Fraction
     >>> from tempfile import mkdtemp
+    >>> from dither import privacy
     >>> from dither.accounting.filters import BudgetFilter
     >>> ledger = Ledger.open(Path(mkdtemp()) / "visits.ledger")
     >>> patient = Promise("patient")
     >>> ledger.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)), patient)
-    >>> half = Charge.pure(Fraction(1, 2), patient)
+    >>> half = privacy.pure(0.5).promising(patient)
     >>> ledger.charge(["visits"], half, token="monday", request="ab" * 32, note={}).entry
     2
     >>> ledger.balance("visits").spent.epsilon
@@ -208,7 +210,7 @@ class Ledger:
     def charge(
         self,
         accounts: Sequence[str] | Mapping[str, Filter],
-        charge: Charge,
+        charge: Loss | Charge,
         *,
         token: str,
         request: str,
@@ -222,8 +224,9 @@ class Ledger:
         accounts : sequence of str, or mapping of str to BudgetFilter
             Whom to charge, each the whole charge. A mapping holds caps: an account that is not
             there is opened with them in the same transaction, so a refused charge opens none.
-        charge : Charge
-            What a release costs, with its promise; rounded up to `UNIT`.
+        charge : Loss or Charge
+            What a release costs, with its promise. Of a loss the exact amounts are charged,
+            ``loss.charge``; all are rounded up to `UNIT`.
         token : str
             The caller's name of this request. Asking again with it is free.
         request : str
@@ -258,15 +261,14 @@ class Ledger:
         check_text("token", token)
         if not re.fullmatch(r"[0-9a-f]{16,128}", request):
             raise ArgumentError("request must be a digest in lower-case hexadecimal")
-        if not isinstance(charge, Charge):
-            raise ArgumentError("charge must be a Charge, such as Charge.pure(epsilon, promise)")
-        promise = charge.promise
+        cost = as_charge(charge)
+        promise = cost.promise
         if promise is None:
             raise PromiseError(
                 "this charge does not say whom it protects, so it cannot be added to an account: "
                 "state its unit and neighbours, as in loss.promising(Promise('patient'))"
             )
-        charge = charge.rounded_up(UNIT)
+        cost = cost.rounded_up(UNIT)
         canonical(note)
         read = checked_tables(tables or {})
         with self._store.write() as connection:
@@ -279,7 +281,7 @@ class Ledger:
                 if not same_caps(chain.read_account(connection, name), text, promise):
                     _open(connection, at, name, text, promise)
                     at = chain.read_head(connection)
-            totals = self._bear(connection, names, charge)
+            totals = self._bear(connection, names, cost)
             record = chain.append(
                 connection,
                 at,
@@ -288,7 +290,7 @@ class Ledger:
                 promise=promise,
                 tables=bound,
                 note=note,
-                charge=charge,
+                charge=cost,
                 token=token,
                 request=request,
             )

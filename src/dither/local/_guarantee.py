@@ -9,7 +9,7 @@ from dither import privacy
 from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.numeric import directed
-from dither.privacy import Loss, Neighbours
+from dither.privacy import Charge, Loss, Neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,17 @@ class Guarantee:
         """
         epsilon = directed.float_up(self.epsilon)
         if not self.graded:
-            return privacy.pure(epsilon, neighbours=Neighbours.REPLACE)
+            loss = privacy.pure(epsilon, neighbours=Neighbours.REPLACE)
+            return loss.with_charge(Charge.pure(self.epsilon))
         if not accept_delta:
             raise ArgumentError(
                 "this channel's guarantee is a matrix of classes, not one (epsilon, delta): "
                 f"its worst pair of values has delta = {loss_text(self.delta, 3)} at epsilon = "
                 f"{loss_text(epsilon, 6)}; pass accept_delta=True to compose with that"
             )
-        return privacy.approximate(epsilon, min(self.delta, 1.0), neighbours=Neighbours.REPLACE)
+        delta = min(self.delta, 1.0)
+        loss = privacy.approximate(epsilon, delta, neighbours=Neighbours.REPLACE)
+        return loss.with_charge(Charge.approximate(self.epsilon, Fraction(delta)))
 
     def __str__(self) -> str:
         assumes = f"\nAssumes: {self.assumes}" if self.assumes else ""

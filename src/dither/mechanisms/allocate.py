@@ -31,7 +31,7 @@ from dither.mechanisms.additive import check_amount
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
-from dither.privacy import Charge
+from dither.privacy import Charge, Loss, Neighbours, compose
 
 __all__ = [
     "Allocation",
@@ -84,7 +84,7 @@ class Share:
         What was asked.
     mechanism : DiscreteLaplace or DiscreteGaussian
         The noise, bound to its exact parameter.
-    loss : Charge
+    charge : Charge
         What this measurement costs by itself, computed from the mechanism's own parameter. A
         Gaussian share claims a rho and no epsilon of its own.
     epsilon : Fraction
@@ -95,9 +95,15 @@ class Share:
 
     need: Need
     mechanism: DiscreteLaplace | DiscreteGaussian
-    loss: Charge
+    charge: Charge
     epsilon: Fraction
     reason: str
+
+    def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
+        """What this measurement costs by itself."""
+        if isinstance(self.mechanism, DiscreteGaussian):
+            return self.mechanism.loss(l2_squared=self.need.l2_squared, neighbours=neighbours)
+        return self.mechanism.loss(l1=self.need.l1, neighbours=neighbours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,17 @@ class Allocation:
     charge: Charge
     delta_conversion: Fraction
     delta_keys: Fraction
+
+    def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
+        """What everything costs together, for the neighbours of the sensitivities.
+
+        Its `Loss.charge` is the amounts that were shared out, in which the Gaussian measurements
+        have an epsilon together that none has by itself.
+        """
+        parts = [share.loss(neighbours=neighbours) for share in self.shares]
+        if self.keys is not None:
+            parts.append(self.keys.loss(neighbours=neighbours))
+        return compose(*parts).with_charge(self.charge)
 
     def __getitem__(self, name: str) -> Share:
         for share in self.shares:
@@ -246,10 +263,10 @@ class _Split:
         mechanism: DiscreteLaplace | DiscreteGaussian
         if i in gaussians:
             mechanism = self.gaussian(i, rho)
-            loss = mechanism.loss(l2_squared=need.l2_squared)
+            charge = Charge.concentrated(rho * self.weights[i])
         else:
             mechanism = self.laplace(i)
-            loss = mechanism.loss(l1=need.l1)
+            charge = Charge.pure(self.weights[i] * self.epsilon)
         rejected = "Laplace" if i in gaussians else "Gaussian"
         if not self.delta:
             reason = "δ is 0, so only pure noise will do"
@@ -257,7 +274,7 @@ class _Split:
             reason = f"discrete {rejected} noise of the same cost would be wider"
         else:
             reason = "least error over all measurements together"
-        return Share(need, mechanism, loss, self.weights[i] * self.epsilon, reason)
+        return Share(need, mechanism, charge, self.weights[i] * self.epsilon, reason)
 
     def allocation(self, gaussians: frozenset[int]) -> Allocation:
         rho = self.rho(gaussians) if gaussians else Fraction(0)
@@ -267,9 +284,9 @@ class _Split:
         charge = Charge(delta=delta_keys, rho_delta=delta_keys)
         for i, share in enumerate(shares):
             if i not in gaussians:
-                charge += share.loss
+                charge += share.charge
         if gaussians:
-            spent = sum((shares[i].loss.rho or Fraction(0) for i in gaussians), Fraction(0))
+            spent = sum((shares[i].charge.rho or Fraction(0) for i in gaussians), Fraction(0))
             charge += Charge(epsilon=weight * self.epsilon, delta=delta_conversion, rho=spent)
         rule = None
         if self.keys is not None:

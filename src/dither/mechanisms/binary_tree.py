@@ -41,7 +41,7 @@ from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import check_confidence
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["BinaryTree", "RunningCount"]
 
@@ -65,7 +65,7 @@ class BinaryTree:
     Examples
     --------
     >>> tree = BinaryTree.for_loss(Fraction(1), horizon=1000, sensitivity=1)
-    >>> tree.levels, tree.noise.scale, tree.loss(sensitivity=1).epsilon
+    >>> tree.levels, tree.noise.scale, tree.loss(sensitivity=1).charge.epsilon
     (10, Fraction(10, 1), Fraction(1, 1))
     >>> run = tree.start()
     >>> for events in (3, 0, 5):
@@ -125,28 +125,20 @@ class BinaryTree:
             raise ArgumentError("half_width cannot be reached: allow more, or a lower confidence")
         return cls(horizon, made(found).noise)
 
-    def loss(self, *, sensitivity: int) -> Charge:
-        """What a whole run costs."""
-        whole = check_whole("sensitivity", sensitivity, 0)
-        if isinstance(self.noise, DiscreteLaplace):
-            return self.noise.loss(l1=self.levels * whole)
-        return self.noise.loss(l2_squared=self.levels * whole**2)
-
-    def privacy_loss(
-        self, *, sensitivity: int, neighbours: Neighbours = Neighbours.ADD_REMOVE
+    def loss(
+        self, *, sensitivity: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE
     ) -> Loss:
-        """The same loss as an object that composes: each level's own, added up.
+        """What a whole run costs: each level's own loss, added up.
 
         Every level changes by at most ``sensitivity`` in L1: one node by all of it is the worst
         for Laplace noise (see `composable`), and for Gaussian noise where it is 1.
         """
         whole = check_whole("sensitivity", sensitivity, 0)
         if isinstance(self.noise, DiscreteLaplace):
-            return self.levels * self.noise.privacy_loss(l1=whole, neighbours=neighbours)
+            return self.levels * self.noise.loss(l1=whole, neighbours=neighbours)
         if whole <= 1:
-            level = self.noise.privacy_loss(l2_squared=whole, neighbours=neighbours)
-            return self.levels * level
-        return self.noise.privacy_loss(l2_squared=self.levels * whole**2, neighbours=neighbours)
+            return self.levels * self.noise.loss(l2_squared=whole, neighbours=neighbours)
+        return self.noise.loss(l2_squared=self.levels * whole**2, neighbours=neighbours)
 
     def variance(self, time: int) -> float:
         """The variance of the estimate after ``time`` steps."""

@@ -43,8 +43,8 @@ class Choice:
     ----------
     mechanism : DiscreteLaplace, DiscreteGaussian, MaxNorm, Staircase or Tulap
         The noise: one draw a coordinate, or for MaxNorm one a vector.
-    loss : Charge
-        What the whole vector costs.
+    charge : Charge
+        What the whole vector costs, as it was asked for.
     reason : str
         One sentence for people: all candidates' standard deviations.
     sensitivity : Sensitivity
@@ -52,26 +52,29 @@ class Choice:
     """
 
     mechanism: _Noise
-    loss: Charge
+    charge: Charge
     reason: str
     sensitivity: Sensitivity
 
-    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
-        """The same loss as an object that composes."""
+    def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
+        """What the whole vector costs; its `Loss.charge` is the amounts that were asked for."""
         known, mechanism = self.sensitivity, self.mechanism
         if isinstance(mechanism, DiscreteLaplace):
-            return mechanism.privacy_loss(l1=known.l1, neighbours=neighbours)
+            return mechanism.loss(l1=known.l1, neighbours=neighbours)
         if isinstance(mechanism, DiscreteGaussian):
             # Tightest at the epsilon that was chosen for.
-            square = math.floor(known.l2_squared)
             return gaussian_pair(
-                mechanism.sigma2, square, known.changed, neighbours, near=self.loss.epsilon
-            )
+                mechanism.sigma2,
+                known.l2_squared,
+                known.changed,
+                neighbours,
+                near=self.charge.epsilon,
+            ).with_charge(self.charge)
         if isinstance(mechanism, MaxNorm):
-            return mechanism.privacy_loss(linf=known.linf, neighbours=neighbours)
+            return mechanism.loss(linf=known.linf, neighbours=neighbours)
         if isinstance(mechanism, Staircase):
-            return mechanism.privacy_loss(sensitivity=known.linf, neighbours=neighbours)
-        return mechanism.privacy_loss(neighbours=neighbours)
+            return mechanism.loss(sensitivity=known.linf, neighbours=neighbours)
+        return mechanism.loss(neighbours=neighbours)
 
 
 def choose(
@@ -121,26 +124,26 @@ def choose(
     known = Sensitivity.of(l1=l1, l2_squared=l2_squared, linf=linf, dimension=dimension)
     laplace = known.laplace(epsilon)
     found: list[tuple[str, _Noise, Charge]] = [
-        ("discrete Laplace", laplace, laplace.loss(l1=known.l1))
+        ("discrete Laplace", laplace, laplace.loss(l1=known.l1).charge)
     ]
     if delta:
         gaussian = known.analytic_gaussian(epsilon, delta)
-        rho = gaussian.loss(l2_squared=known.l2_squared).rho
+        rho = known.l2_squared / (2 * gaussian.sigma2)
         by_rho = known.gaussian(rho_of_epsilon(epsilon, delta))
         name = "analytic Gaussian" if gaussian.sigma2 < by_rho.sigma2 else "Gaussian by zCDP"
         found.append((name, gaussian, Charge(epsilon, delta, rho)))
     if known.dimension == 1:
         staircase = Staircase.for_loss(epsilon, sensitivity=known.linf)
-        found.append(("staircase", staircase, staircase.loss(sensitivity=known.linf)))
+        found.append(("staircase", staircase, staircase.loss(sensitivity=known.linf).charge))
         if delta and known.linf == 1:
             tulap = Tulap(epsilon, delta)
-            found.append(("canonical (Tulap)", tulap, tulap.loss()))
+            found.append(("canonical (Tulap)", tulap, tulap.loss().charge))
     elif known.dimension is not None:
         cube = MaxNorm.for_loss(epsilon, linf=known.linf, dimension=known.dimension)
-        found.append(("largest norm", cube, cube.loss(linf=known.linf)))
+        found.append(("largest norm", cube, cube.loss(linf=known.linf).charge))
     # At equal error up to rounding the earlier candidate wins, as sorting keeps the order.
     found.sort(key=lambda c: float(f"{c[1].variance:.9g}"))
-    name, mechanism, loss = found[0]
+    name, mechanism, charge = found[0]
     texts = [f"{math.sqrt(c[1].variance):.4g}" for c in found]
     rest = "".join(f"; {c[0]}, {text}" for c, text in zip(found[1:], texts[1:], strict=True))
-    return Choice(mechanism, loss, f"{name}: standard deviation {texts[0]}{rest}", known)
+    return Choice(mechanism, charge, f"{name}: standard deviation {texts[0]}{rest}", known)

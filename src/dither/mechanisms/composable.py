@@ -2,7 +2,8 @@
 
 A pair (P, Q) *dominates* another if it can be turned into the other by post-processing; then no
 attacker and no composition does better against the other. Parameters are rounded to doubles on the
-side of more loss.
+side of more loss. Beside its pair each loss carries the exact charge of the mechanism's own
+parameter.
 
 Discrete Laplace noise, L1 norm. One coordinate moved by m dominates every integer vector v with
 Σ|v_i| <= m. Proof: let T_a be the trade-off curve of Z against Z + a. Go from 0 to v one coordinate
@@ -32,53 +33,94 @@ from fractions import Fraction
 from dither import privacy
 from dither.mechanisms.analytic import softened
 from dither.numeric import directed
-from dither.privacy import Loss, Neighbours
-from dither.privacy.parts import DiscreteGaussianVector
+from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy.neighbours import as_neighbours
+from dither.privacy.parts import (
+    AtMost,
+    Concentrated,
+    DiscreteGaussianNoise,
+    DiscreteGaussianVector,
+    Part,
+    PmfPair,
+)
 
-__all__ = ["approximate_class", "gaussian_pair", "laplace_pair", "pure_class"]
+__all__ = [
+    "approximate_class",
+    "bounded_class",
+    "gaussian_pair",
+    "laplace_pair",
+    "pure_class",
+    "response_class",
+]
 
 _ATOMS = 4096
 _SHORT_SIGMA2 = 250_000
+_LARGEST = 499
+"""Epsilons that the makers of `dither.privacy` take: they are below 500."""
+
 _SOFT = 96
 _COARSE = 16 * _SOFT
 
 
-def pure_class(epsilon: Fraction, neighbours: Neighbours) -> Loss:
+def pure_class(epsilon: Fraction, neighbours: Neighbours | str) -> Loss:
     """Any epsilon-DP mechanism."""
     if epsilon == 0:
-        return Loss((), neighbours)
-    return privacy.pure(epsilon, neighbours=neighbours)
+        return Loss((), as_neighbours(neighbours))
+    if epsilon <= _LARGEST:
+        return privacy.pure(epsilon, neighbours=neighbours)
+    # Beyond what doubles can weigh everything counts as lost; the charge says what is true.
+    part = AtMost(PmfPair((1.0, 0.0), (0.0, 1.0)), "everything")
+    return Loss(((part, 1),), as_neighbours(neighbours)).with_charge(Charge.pure(epsilon))
 
 
-def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours) -> Loss:
+def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours | str) -> Loss:
     """Any (epsilon, delta)-DP mechanism.
 
     A double delta stands for the decimal that it is written as, here and wherever one is asked for:
     10**-6 is what 1e-6 says, although that double lies a little below it. Else the loss would
     refuse its own delta.
     """
-    return privacy.approximate(epsilon, delta, neighbours=neighbours)
+    if epsilon <= _LARGEST:
+        return privacy.approximate(epsilon, delta, neighbours=neighbours)
+    return pure_class(epsilon, neighbours).with_charge(Charge.approximate(epsilon, delta))
 
 
-def laplace_pair(scale: Fraction, l1: int, neighbours: Neighbours) -> Loss:
-    """Discrete Laplace noise of a scale at an integer L1 sensitivity, any number of coordinates."""
-    if l1 == 0:
-        return Loss((), neighbours)
+def bounded_class(epsilon: Fraction, neighbours: Neighbours | str) -> Loss:
+    """Any mechanism of bounded range epsilon."""
+    if 0 < epsilon <= _LARGEST:
+        return privacy.exponential(epsilon, neighbours=neighbours)
+    return pure_class(epsilon, neighbours).with_charge(Charge.bounded_range(epsilon))
+
+
+def response_class(epsilon: Fraction, answers: int, neighbours: Neighbours | str) -> Loss:
+    """Randomised response among ``answers``."""
+    if epsilon <= _LARGEST:
+        return privacy.randomized_response(epsilon, answers, neighbours=neighbours)
+    return pure_class(epsilon, neighbours).with_charge(Charge.response(epsilon))
+
+
+def laplace_pair(scale: Fraction, l1: Fraction | int, neighbours: Neighbours | str) -> Loss:
+    """Discrete Laplace noise of a scale at an L1 sensitivity, any number of coordinates."""
+    charge = Charge.pure(Fraction(l1) / scale)
+    shift = math.floor(l1)
+    if shift == 0:
+        return Loss((), as_neighbours(neighbours)).with_charge(charge)
     group = 1
-    if l1 > _ATOMS:
+    if shift > _ATOMS:
         # Of the group sizes that are short enough, one that wastes least of the shift.
-        first = -(-l1 // _ATOMS)
-        group = min(range(first, first + 500), key=lambda g: -(-l1 // g) * g)
-    return privacy.discrete_laplace(
-        scale / group, sensitivity=-(-l1 // group), neighbours=neighbours
+        first = -(-shift // _ATOMS)
+        group = min(range(first, first + 500), key=lambda g: -(-shift // g) * g)
+    loss = privacy.discrete_laplace(
+        scale / group, sensitivity=-(-shift // group), neighbours=neighbours
     )
+    return loss.with_charge(charge)
 
 
 def gaussian_pair(
     sigma2: Fraction,
-    l2_squared: int,
+    l2_squared: Fraction | int,
     coordinates: int,
-    neighbours: Neighbours,
+    neighbours: Neighbours | str,
     *,
     near: Fraction | None = None,
 ) -> Loss:
@@ -86,12 +128,19 @@ def gaussian_pair(
 
     ``near`` is an epsilon where it will be asked, and where the bound is to be tightest.
     """
+    part = _gaussian_part(sigma2, math.floor(l2_squared), coordinates, near)
+    loss = Loss(() if part is None else ((part, 1),), as_neighbours(neighbours))
+    return loss.with_charge(Charge.concentrated(Fraction(l2_squared) / (2 * sigma2)))
+
+
+def _gaussian_part(
+    sigma2: Fraction, l2_squared: int, coordinates: int, near: Fraction | None
+) -> Part | None:
     if l2_squared == 0:
-        return Loss((), neighbours)
+        return None
     shift = math.isqrt(l2_squared)
     if min(coordinates, l2_squared) == 1 and sigma2 <= _SHORT_SIGMA2 and shift <= _ATOMS:
-        sigma = directed.float_down(directed.sqrt_lower(sigma2))
-        return privacy.discrete_gaussian(sigma, sensitivity=shift, neighbours=neighbours)
+        return DiscreteGaussianNoise(directed.float_down(directed.sqrt_lower(sigma2)), shift)
     moved = min(coordinates, l2_squared)
     sampled = None
     if sigma2 >= _COARSE:
@@ -102,8 +151,8 @@ def gaussian_pair(
     soft, lost, factor = softened(near or Fraction(5 * mu), sigma2, l2_squared, moved)
     rho = directed.float_up(l2_squared / (2 * sigma2))
     if soft is None:
-        return privacy.zcdp(rho, neighbours=neighbours)
-    part = DiscreteGaussianVector(
+        return Concentrated(rho)
+    return DiscreteGaussianVector(
         directed.float_up(directed.sqrt_upper(sigma2)),
         shift,
         rho,
@@ -112,4 +161,3 @@ def gaussian_pair(
         directed.float_up(directed.log_upper(factor)),
         sampled,
     )
-    return Loss(((part, 1),), neighbours)

@@ -50,7 +50,7 @@ from dither.mechanisms.analytic import discrete_delta, discrete_sigma2, mass_bel
 from dither.mechanisms.composable import gaussian_pair
 from dither.mechanisms.search import largest_parameter
 from dither.numeric import check_confidence, directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["DiscreteGaussian"]
 
@@ -78,7 +78,7 @@ class DiscreteGaussian:
     Examples
     --------
     >>> mechanism = DiscreteGaussian.for_loss(Fraction(1, 50), l2_squared=4)
-    >>> mechanism.sigma2, mechanism.loss(l2_squared=4).rho
+    >>> mechanism.sigma2, mechanism.loss(l2_squared=4).charge.rho
     (Fraction(100, 1), Fraction(1, 50))
     >>> mechanism.half_width(0.95)
     20
@@ -147,10 +147,20 @@ class DiscreteGaussian:
         found = largest_parameter("half_width", half_width, cls, confidence, noise.MAX_SIGMA2)
         return cls(found)
 
-    def loss(self, *, l2_squared: Fraction | int) -> Charge:
-        """What a release costs: rho = l2_squared/(2σ²), and no finite epsilon at delta 0."""
-        rho = check_amount("l2_squared", l2_squared, zero=True) / (2 * self.sigma2)
-        return Charge(epsilon=None, rho=rho) if rho else Charge()
+    def loss(
+        self,
+        *,
+        l2_squared: Fraction | int,
+        coordinates: int | None = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    ) -> Loss:
+        """What a release costs: rho = l2_squared/(2σ²), and no finite epsilon at delta 0.
+
+        With ``coordinates``, the most that change, it composes more closely where that is one; see
+        `composable`.
+        """
+        square = check_amount("l2_squared", l2_squared, zero=True)
+        return gaussian_pair(self.sigma2, square, _moved(square, coordinates)[0], neighbours)
 
     def delta(
         self, epsilon: Fraction, *, l2_squared: Fraction | int, coordinates: int | None = None
@@ -160,17 +170,6 @@ class DiscreteGaussian:
         return discrete_delta(
             check_amount("epsilon", epsilon, zero=True), self.sigma2, square, moved
         )
-
-    def privacy_loss(
-        self,
-        *,
-        l2_squared: Fraction | int,
-        coordinates: int | None = None,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
-    ) -> Loss:
-        """The same loss as an object that composes; see `composable.gaussian_pair`."""
-        moved, square = _moved(check_amount("l2_squared", l2_squared, zero=True), coordinates)
-        return gaussian_pair(self.sigma2, square, moved, neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape."""

@@ -33,7 +33,7 @@ from dither.mechanisms.additive import Integers, check_amount, shape_of, smalles
 from dither.mechanisms.composable import laplace_pair
 from dither.mechanisms.search import largest_parameter
 from dither.numeric import check_confidence, directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["DiscreteLaplace"]
 
@@ -55,7 +55,7 @@ class DiscreteLaplace:
     Examples
     --------
     >>> mechanism = DiscreteLaplace.for_loss(Fraction(1, 2), l1=3)
-    >>> mechanism.scale, mechanism.loss(l1=3).epsilon
+    >>> mechanism.scale, mechanism.loss(l1=3).charge.epsilon
     (Fraction(6, 1), Fraction(1, 2))
     >>> mechanism.half_width(0.95)
     18
@@ -88,19 +88,15 @@ class DiscreteLaplace:
         found = largest_parameter("half_width", half_width, cls, confidence, noise.MAX_SCALE)
         return cls(found)
 
-    def loss(self, *, l1: Fraction | int) -> Charge:
-        """What a release of L1 sensitivity ``l1`` costs: pure epsilon = l1/scale."""
-        return Charge.pure(check_amount("l1", l1, zero=True) / self.scale)
-
-    def privacy_loss(
-        self, *, l1: Fraction | int, neighbours: Neighbours = Neighbours.ADD_REMOVE
+    def loss(
+        self, *, l1: Fraction | int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE
     ) -> Loss:
-        """The same loss as an object that composes, of any integer vector within ``l1``.
+        """What a release of L1 sensitivity ``l1`` costs: pure epsilon = l1/scale.
 
-        It is that of one coordinate that carries the whole change: see `composable`.
+        It composes as the pair of one coordinate that carries the whole change, floor(l1): see
+        `composable`.
         """
-        exact = check_amount("l1", l1, zero=True)
-        return laplace_pair(self.scale, math.floor(exact), neighbours)
+        return laplace_pair(self.scale, check_amount("l1", l1, zero=True), neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape."""

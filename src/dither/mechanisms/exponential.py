@@ -32,11 +32,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dither import privacy
 from dither.mechanisms.coins import exp_choice
+from dither.mechanisms.composable import bounded_class
 from dither.mechanisms.selection import Selection, check_integers
-from dither.numeric import directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["Exponential"]
 
@@ -59,7 +58,7 @@ class Exponential(Selection):
     --------
     >>> from fractions import Fraction
     >>> mechanism = Exponential.for_loss(Fraction(1), sensitivity=1)
-    >>> mechanism.loss(sensitivity=1).epsilon, mechanism.loss(sensitivity=1).rho
+    >>> mechanism.loss(sensitivity=1).charge.epsilon, mechanism.loss(sensitivity=1).charge.rho
     (Fraction(1, 1), Fraction(1, 8))
     >>> mechanism.draw([0, 1000, 3]), mechanism.shortfall(3, 0.95)
     (1, 7)
@@ -80,20 +79,13 @@ class Exponential(Selection):
         """
         return exp_choice([-u for u in check_integers("utilities", utilities)], self.rate)
 
-    def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
-        """What one selection costs: pure epsilon, and rho = epsilon²/8."""
-        epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
-        return Charge(epsilon=epsilon, rho=epsilon**2 / 8)
-
-    def privacy_loss(
+    def loss(
         self,
         *,
         sensitivity: int,
         monotone: bool = False,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """The same loss as an object that composes: a mechanism of bounded range epsilon."""
+        """What one selection costs: pure epsilon, and rho = epsilon²/8, of bounded range."""
         epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
-        if epsilon == 0:
-            return Loss((), neighbours)
-        return privacy.exponential(directed.float_up(epsilon), neighbours=neighbours)
+        return bounded_class(epsilon, neighbours)

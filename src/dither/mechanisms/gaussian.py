@@ -146,27 +146,25 @@ class Gaussian(RealNoise):
         return self.noise.delta(epsilon, l2_squared=square, coordinates=dimension)
 
     def loss(
-        self, *, l2: Fraction | int, dimension: int = 1, epsilon: Fraction | None = None
-    ) -> Charge:
-        """What a release costs: rho, and (epsilon, `delta`) where an epsilon is named."""
-        charge = self.noise.loss(l2_squared=steps_l2_squared(l2, self.step, dimension))
-        if epsilon is None or not charge.rho:
-            return charge
-        exact = check_amount("epsilon", epsilon)
-        return Charge(exact, self.delta(exact, l2=l2, dimension=dimension), charge.rho)
-
-    def privacy_loss(
         self,
         *,
         l2: Fraction | int,
         dimension: int = 1,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        epsilon: Fraction | None = None,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """The same loss as an object that composes; see `composable`."""
+        """What a release costs: rho, and (epsilon, `delta`) where an epsilon is named.
+
+        The epsilon is for the charge alone, which else claims none: the loss itself answers at
+        every epsilon.
+        """
         square = steps_l2_squared(l2, self.step, dimension)
-        return self.noise.privacy_loss(
-            l2_squared=square, coordinates=dimension, neighbours=neighbours
-        )
+        found = self.noise.loss(l2_squared=square, coordinates=dimension, neighbours=neighbours)
+        if epsilon is None or found.free:
+            return found
+        at = check_amount("epsilon", epsilon)
+        delta = self.delta(at, l2=l2, dimension=dimension)
+        return found.with_charge(Charge(at, delta, found.charge.rho))
 
     def parameters(self) -> dict[str, str]:
         """The law and its exact parameters as text, for certificates."""

@@ -113,7 +113,7 @@ class KeyThreshold:
             return 1.0
         return self.noise.survival(n - self.tau + 1)
 
-    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
+    def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What showing keys adds, to be added to the loss of the noisy vectors themselves.
 
         A mechanism that fails with probability delta_keys: with H the divergence of the vectors,

@@ -33,7 +33,7 @@ from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.reals import RealNoise, check_step, steps_l1
 from dither.mechanisms.search import largest_parameter
 from dither.mechanisms.selection import check_whole
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["Laplace"]
 
@@ -58,7 +58,7 @@ class Laplace(RealNoise):
     --------
     >>> cents = Fraction(1, 100)
     >>> mechanism = Laplace.for_loss(Fraction(1, 2), l1=Fraction(5, 2), step=cents)
-    >>> mechanism.scale, mechanism.loss(l1=Fraction(5, 2)).epsilon
+    >>> mechanism.scale, mechanism.loss(l1=Fraction(5, 2)).charge.epsilon
     (Fraction(5, 1), Fraction(1, 2))
     >>> abs(mechanism.release(1234.56) - 1234) < 1000, mechanism.half_width(0.95)
     (True, 14.985)
@@ -122,19 +122,15 @@ class Laplace(RealNoise):
         )
         return cls(found * exact, exact)
 
-    def loss(self, *, l1: Fraction | int, dimension: int = 1) -> Charge:
-        """What a release of L1 sensitivity ``l1`` costs: pure epsilon."""
-        return self.noise.loss(l1=steps_l1(l1, self.step, dimension))
-
-    def privacy_loss(
+    def loss(
         self,
         *,
         l1: Fraction | int,
         dimension: int = 1,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """The same loss as an object that composes: the discrete law's own pair."""
-        return self.noise.privacy_loss(l1=steps_l1(l1, self.step, dimension), neighbours=neighbours)
+        """What a release of L1 sensitivity ``l1`` costs: pure epsilon, rounding included."""
+        return self.noise.loss(l1=steps_l1(l1, self.step, dimension), neighbours=neighbours)
 
     def parameters(self) -> dict[str, str]:
         """The law and its exact parameters as text, for certificates."""

@@ -47,7 +47,7 @@ from dither.mechanisms.composable import pure_class
 from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_whole
 from dither.numeric import check_confidence, directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["MaxNorm"]
 
@@ -74,7 +74,7 @@ class MaxNorm:
     Examples
     --------
     >>> mechanism = MaxNorm.for_loss(Fraction(1), linf=1, dimension=50)
-    >>> mechanism.draw(3).shape, mechanism.loss(linf=1).epsilon
+    >>> mechanism.draw(3).shape, mechanism.loss(linf=1).charge.epsilon
     ((3, 50), Fraction(1, 1))
     >>> round(math.sqrt(mechanism.variance), 1), mechanism.half_width(0.95)
     (29.7, 62)
@@ -114,12 +114,8 @@ class MaxNorm:
 
         return cls(whole / max(least, least_epsilon("half_width", half_width, error)), d)
 
-    def loss(self, *, linf: int) -> Charge:
+    def loss(self, *, linf: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What a whole vector costs: pure epsilon = linf/scale."""
-        return Charge.pure(check_whole("linf", linf, 0) / self.scale)
-
-    def privacy_loss(self, *, linf: int, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
-        """The same loss as an object that composes: any epsilon-DP mechanism."""
         return pure_class(check_whole("linf", linf, 0) / self.scale, neighbours)
 
     def draw(self, size: int = 1) -> Integers:

@@ -43,7 +43,7 @@ from dither.mechanisms.additive import check_amount
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.selection import Selection, check_integers
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["NoisyMax"]
 
@@ -70,7 +70,7 @@ class NoisyMax(Selection):
     --------
     >>> from fractions import Fraction
     >>> mechanism = NoisyMax.for_loss(Fraction(1), sensitivity=1, kind="laplace")
-    >>> mechanism.draw([0, 1000, 3]), mechanism.loss(sensitivity=1).epsilon
+    >>> mechanism.draw([0, 1000, 3]), mechanism.loss(sensitivity=1).charge.epsilon
     (1, Fraction(1, 1))
     """
 
@@ -97,21 +97,15 @@ class NoisyMax(Selection):
         found = Exponential.for_loss(epsilon, sensitivity=sensitivity, monotone=monotone)
         return cls(found.rate, kind)
 
-    def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
-        """What one selection costs: pure epsilon; with Gumbel noise rho = epsilon²/8."""
-        return self._same().loss(sensitivity=sensitivity, monotone=monotone)
-
-    def privacy_loss(
+    def loss(
         self,
         *,
         sensitivity: int,
         monotone: bool = False,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """The same loss as an object that composes; of bounded range with Gumbel noise."""
-        return self._same().privacy_loss(
-            sensitivity=sensitivity, monotone=monotone, neighbours=neighbours
-        )
+        """What one selection costs: pure epsilon; with Gumbel noise rho = epsilon²/8."""
+        return self._same().loss(sensitivity=sensitivity, monotone=monotone, neighbours=neighbours)
 
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate.

@@ -42,7 +42,7 @@ from dither.mechanisms.selection import (
     smallest_shortfall,
 )
 from dither.numeric import check_confidence
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["Peeling"]
 
@@ -70,7 +70,7 @@ class Peeling:
     >>> from dither.mechanisms import Exponential
     >>> pick = Exponential.for_loss(Fraction(1, 2), sensitivity=1)
     >>> peeling = Peeling(pick, 2, DiscreteGaussian.for_loss(Fraction(1, 16), l2_squared=2))
-    >>> peeling.loss(sensitivity=1).rho
+    >>> peeling.loss(sensitivity=1).charge.rho
     Fraction(1, 8)
     >>> where, values = peeling.release([0, -5000, 3, 9000])
     >>> sorted(where)
@@ -135,29 +135,16 @@ class Peeling:
         )
         return cls(found.selection, found.k, found.noise)
 
-    def loss(self, *, sensitivity: int) -> Charge:
-        """What the picks and their values cost together."""
-        whole = check_whole("sensitivity", sensitivity, 0)
-        pick = self.selection.loss(sensitivity=whole)
-        values = (
-            self.noise.loss(l1=self.k * whole)
-            if isinstance(self.noise, DiscreteLaplace)
-            else self.noise.loss(l2_squared=self.k * whole**2)
-        )
-        return sum([pick] * self.k, values)
-
-    def privacy_loss(
-        self, *, sensitivity: int, neighbours: Neighbours = Neighbours.ADD_REMOVE
+    def loss(
+        self, *, sensitivity: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE
     ) -> Loss:
-        """The same loss as an object that composes: k picks and k values, each by its own."""
+        """What the picks and their values cost together: k picks and k values, each by its own."""
         whole = check_whole("sensitivity", sensitivity, 0)
-        pick = self.selection.privacy_loss(sensitivity=whole, neighbours=neighbours)
+        pick = self.selection.loss(sensitivity=whole, neighbours=neighbours)
         if isinstance(self.noise, DiscreteLaplace):
-            value = self.noise.privacy_loss(l1=whole, neighbours=neighbours)
+            value = self.noise.loss(l1=whole, neighbours=neighbours)
         else:
-            value = self.noise.privacy_loss(
-                l2_squared=whole**2, coordinates=1, neighbours=neighbours
-            )
+            value = self.noise.loss(l2_squared=whole**2, coordinates=1, neighbours=neighbours)
         return self.k * pick + self.k * value
 
     def shortfall(self, candidates: int, confidence: float) -> int:

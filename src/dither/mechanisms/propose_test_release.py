@@ -41,7 +41,7 @@ from dither.mechanisms.key_threshold import KeyThreshold
 from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import check_confidence
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["ProposeTestRelease"]
 
@@ -70,7 +70,7 @@ class ProposeTestRelease:
     Examples
     --------
     >>> mechanism = ProposeTestRelease.for_loss(Fraction(1), Fraction(1, 10**6), bound=5)
-    >>> mechanism.tau, mechanism.value_scale, mechanism.loss(bound=5).epsilon
+    >>> mechanism.tau, mechanism.value_scale, mechanism.loss(bound=5).charge.epsilon
     (27, Fraction(10, 1), Fraction(1, 1))
     >>> mechanism.release(70, distance=0) is None, mechanism.release(70, distance=500) is None
     (True, False)
@@ -109,10 +109,10 @@ class ProposeTestRelease:
         whole = check_whole("bound", bound)
         return cls(1 / (exact * share), whole / (exact * (1 - share)), delta)
 
-    def loss(self, *, bound: int) -> Charge:
+    def loss(self, *, bound: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What a release costs, whatever it says, for the bound that the distance was taken of."""
         epsilon = 1 / self.test_scale + check_whole("bound", bound, 0) / self.value_scale
-        return Charge(epsilon, self.delta, epsilon**2 / 2, self.delta)
+        return approximate_class(epsilon, self.delta, neighbours)
 
     @classmethod
     def for_half_width(
@@ -147,11 +147,6 @@ class ProposeTestRelease:
 
         found = made(least_epsilon("half_width", half_width, error))
         return cls(found.test_scale, found.value_scale, found.delta)
-
-    def privacy_loss(self, *, bound: int, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
-        """The same loss as an object that composes: any (epsilon, delta)-DP mechanism."""
-        epsilon = 1 / self.test_scale + check_whole("bound", bound, 0) / self.value_scale
-        return approximate_class(epsilon, self.delta, neighbours)
 
     def release(self, value: int, *, distance: int) -> int | None:
         """Say the value with noise, or None.

@@ -40,18 +40,17 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from dither import noise, privacy
+from dither import noise
 from dither.errors import ArgumentError
 from dither.mechanisms import coins
 from dither.mechanisms.additive import Integers, check_amount
+from dither.mechanisms.composable import response_class
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import check_confidence, directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["RandomizedResponse"]
-
-_ROUNDED = 2**64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class RandomizedResponse:
     --------
     >>> mechanism = RandomizedResponse(Fraction(1), 4)
     >>> reports = mechanism.draw([0, 1, 2, 3])
-    >>> reports.shape, mechanism.loss().epsilon, round(float(mechanism.loss().rho), 4)
+    >>> reports.shape, mechanism.loss().charge.epsilon, round(float(mechanism.loss().charge.rho), 4)
     ((4,), Fraction(1, 1), 0.4621)
     >>> round(mechanism.deviation(10_000), 4)
     0.0166
@@ -108,17 +107,12 @@ class RandomizedResponse:
             raise ArgumentError("deviation cannot be reached: allow more, or gather more reports")
         return cls(found, categories)
 
-    def loss(self) -> Charge:
-        """What one report costs: epsilon, and rho = epsilon·tanh(epsilon/2) rounded up."""
-        tanh = 1 - 2 / (directed.exp_upper(self.epsilon) + 1)
-        rho = Fraction(math.ceil(self.epsilon * tanh * _ROUNDED), _ROUNDED)
-        return Charge(epsilon=self.epsilon, rho=min(rho, self.epsilon**2 / 2))
+    def loss(self, *, neighbours: Neighbours | str = Neighbours.REPLACE) -> Loss:
+        """What one report costs: epsilon, and rho = epsilon·tanh(epsilon/2) rounded up.
 
-    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.REPLACE) -> Loss:
-        """The same loss as an object that composes, exactly; neighbours are two truths."""
-        return privacy.randomized_response(
-            directed.float_up(self.epsilon), self.categories, neighbours=neighbours
-        )
+        It composes exactly; neighbours are two truths.
+        """
+        return response_class(self.epsilon, self.categories, neighbours)
 
     def draw(self, truths: Sequence[int] | Integers) -> Integers:
         """Report for each person, independently.

@@ -21,12 +21,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from dither import privacy
 from dither.errors import ArgumentError
 from dither.mechanisms.additive import check_amount
+from dither.mechanisms.composable import pure_class
 from dither.mechanisms.search import smallest_epsilon
-from dither.numeric import check_confidence, directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.numeric import check_confidence
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["Selection", "check_integers", "check_whole", "smallest_shortfall"]
 
@@ -116,20 +116,15 @@ class Selection:
         """2·rate·sensitivity, or rate·sensitivity for monotone utilities."""
         return (1 if monotone else 2) * self.rate * check_whole("sensitivity", sensitivity, 0)
 
-    def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
-        """What one selection costs: pure epsilon."""
-        return Charge.pure(self.epsilon(sensitivity=sensitivity, monotone=monotone))
-
-    def privacy_loss(
+    def loss(
         self,
         *,
         sensitivity: int,
         monotone: bool = False,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """The same loss as an object that composes: any epsilon-DP mechanism."""
-        epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
-        return privacy.pure(directed.float_up(epsilon), neighbours=neighbours)
+        """What one selection costs: pure epsilon, as any mechanism of it."""
+        return pure_class(self.epsilon(sensitivity=sensitivity, monotone=monotone), neighbours)
 
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate."""

@@ -51,7 +51,7 @@ from dither.mechanisms.composable import approximate_class
 from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_integers
 from dither.numeric import check_confidence, directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["SmoothMedian"]
 
@@ -82,7 +82,7 @@ class SmoothMedian:
     Examples
     --------
     >>> median = SmoothMedian.for_loss(Fraction(1), Fraction(1, 10**6), lower=0, upper=1000)
-    >>> median.alpha, median.loss().epsilon, median.loss().delta <= Fraction(1, 10**6)
+    >>> median.alpha, median.loss().charge.epsilon, median.loss().charge.delta <= Fraction(1, 10**6)
     (Fraction(1, 2), Fraction(1, 1), True)
     >>> values = [500] * 400 + [501] * 400
     >>> float(median.smooth_sensitivity(values))
@@ -176,13 +176,8 @@ class SmoothMedian:
         found = least_epsilon("half_width", half_width, error)
         return cls.for_loss(found, delta, lower=lower, upper=upper, share=share)
 
-    def loss(self) -> Charge:
-        """What a release costs: (epsilon, delta), and delta-approximate rho = epsilon²/2."""
-        delta = _delta(self.epsilon, self.alpha, self.falloff)
-        return Charge(self.epsilon, delta, self.epsilon**2 / 2, delta)
-
-    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.REPLACE) -> Loss:
-        """The same loss as an object that composes; the number of values is public."""
+    def loss(self, *, neighbours: Neighbours | str = Neighbours.REPLACE) -> Loss:
+        """What a release costs: (epsilon, delta); the number of values is public."""
         delta = _delta(self.epsilon, self.alpha, self.falloff)
         return approximate_class(self.epsilon, delta, neighbours)
 

@@ -53,7 +53,7 @@ from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import check_confidence
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["AboveThreshold", "SparseAnswer", "SparseVector"]
 
@@ -90,7 +90,7 @@ class SparseVector:
     Examples
     --------
     >>> mechanism = SparseVector.for_loss(Fraction(1), sensitivity=1, cutoff=2, monotone=True)
-    >>> mechanism.loss(sensitivity=1, monotone=True).epsilon
+    >>> mechanism.loss(sensitivity=1, monotone=True).charge.epsilon
     Fraction(1, 1)
     >>> run = mechanism.start(threshold=1000)
     >>> [bool(run.ask(q)) for q in (0, 100_000, 0, 100_000)], run.left
@@ -181,32 +181,26 @@ class SparseVector:
         found = made(epsilon)
         return cls(found.threshold_scale, found.query_scale, found.cutoff)
 
-    def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
-        """What a whole run costs, however many queries it answers."""
-        whole = check_whole("sensitivity", sensitivity, 0)
-        times = (1 if monotone else 2) * self.cutoff
-        epsilon = whole / self.threshold_scale + times * whole / self.query_scale
-        if self.value_scale is not None:
-            epsilon += self.cutoff * whole / self.value_scale
-        return Charge.pure(epsilon)
-
-    def privacy_loss(
+    def loss(
         self,
         *,
         sensitivity: int,
         monotone: bool = False,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """The same loss as an object that composes: a pure one, and each value's own pair.
+        """What a whole run costs, however many queries it answers.
 
-        Values and comparisons take turns; that costs no more than one after the other, by Vadhan
-        and Zhang, "Concurrent composition theorems for differential privacy", STOC 2023.
+        The comparisons are a pure mechanism, and each value has its own pair. They take turns; that
+        costs no more than one after the other, by Vadhan and Zhang, "Concurrent composition
+        theorems for differential privacy", STOC 2023.
         """
-        compare = SparseVector(self.threshold_scale, self.query_scale, self.cutoff)
-        epsilon = compare.loss(sensitivity=sensitivity, monotone=monotone).epsilon
-        found = pure_class(epsilon or Fraction(0), neighbours)
+        whole = check_whole("sensitivity", sensitivity, 0)
+        times = (1 if monotone else 2) * self.cutoff
+        found = pure_class(
+            whole / self.threshold_scale + times * whole / self.query_scale, neighbours
+        )
         if self.value_scale is not None:
-            found += self.cutoff * laplace_pair(self.value_scale, sensitivity, neighbours)
+            found += self.cutoff * laplace_pair(self.value_scale, whole, neighbours)
         return found
 
     def margin(self, queries: int, confidence: float) -> int:

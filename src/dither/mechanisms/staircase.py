@@ -45,7 +45,7 @@ from dither.mechanisms.composable import pure_class
 from dither.mechanisms.search import least_epsilon
 from dither.mechanisms.selection import check_whole
 from dither.numeric import check_confidence, directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["Staircase"]
 
@@ -76,7 +76,7 @@ class Staircase:
     --------
     >>> from dither.mechanisms import DiscreteLaplace
     >>> mechanism = Staircase.for_loss(Fraction(4), sensitivity=100)
-    >>> mechanism.step, mechanism.loss(sensitivity=100).epsilon
+    >>> mechanism.step, mechanism.loss(sensitivity=100).charge.epsilon
     (20, Fraction(4, 1))
     >>> round(mechanism.variance), round(DiscreteLaplace.for_loss(Fraction(4), l1=100).variance)
     (650, 1250)
@@ -117,20 +117,14 @@ class Staircase:
         check_confidence(confidence)
         return cls.for_loss(least_epsilon("half_width", half_width, error), sensitivity=sensitivity)
 
-    def loss(self, *, sensitivity: int, coordinates: int = 1) -> Charge:
-        """What a release costs: ceil(d/D)·epsilon for each coordinate that changes, by up to d."""
-        whole = check_whole("sensitivity", sensitivity, 0)
-        steps = check_whole("coordinates", coordinates) * -(-whole // self.sensitivity)
-        return Charge.pure(steps * self.epsilon)
-
-    def privacy_loss(
+    def loss(
         self,
         *,
         sensitivity: int,
         coordinates: int = 1,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """The same loss as an object that composes: one epsilon-DP mechanism a coordinate."""
+        """What a release costs: ceil(d/D)·epsilon for each coordinate that changes, by up to d."""
         whole = check_whole("sensitivity", sensitivity, 0)
         each = -(-whole // self.sensitivity) * self.epsilon
         return check_whole("coordinates", coordinates) * pure_class(each, neighbours)

@@ -35,7 +35,7 @@ from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole
 from dither.mechanisms.smooth_median import SmoothMedian
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["SubsampleAggregate"]
 
@@ -61,7 +61,7 @@ class SubsampleAggregate:
     Examples
     --------
     >>> method = SubsampleAggregate.mean(Fraction(1), blocks=100, lower=0, upper=50)
-    >>> method.aggregator.scale, method.loss().epsilon
+    >>> method.aggregator.scale, method.loss().charge.epsilon
     (Fraction(50, 1), Fraction(1, 1))
     >>> rows = [7] * 5000
     >>> abs(method.release(rows, lambda block: sum(block) // len(block)) - 7) < 30
@@ -100,17 +100,11 @@ class SubsampleAggregate:
         aggregator = SmoothMedian.for_loss(epsilon, delta, lower=lower, upper=upper)
         return cls(blocks, lower, upper, aggregator)
 
-    def loss(self) -> Charge:
-        """What a release costs."""
+    def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
+        """What a release costs: the aggregator's own loss."""
         if isinstance(self.aggregator, SmoothMedian):
-            return self.aggregator.loss()
-        return self.aggregator.loss(l1=self.upper - self.lower)
-
-    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
-        """The same loss as an object that composes: the aggregator's own."""
-        if isinstance(self.aggregator, SmoothMedian):
-            return self.aggregator.privacy_loss(neighbours=neighbours)
-        return self.aggregator.privacy_loss(l1=self.upper - self.lower, neighbours=neighbours)
+            return self.aggregator.loss(neighbours=neighbours)
+        return self.aggregator.loss(l1=self.upper - self.lower, neighbours=neighbours)
 
     def release(self, rows: Sequence[Any], estimator: Callable[[list[Any]], int]) -> Fraction:
         """Run the estimator on the blocks and aggregate.

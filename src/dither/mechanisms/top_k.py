@@ -34,7 +34,7 @@ from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.selection import check_integers, check_whole, smallest_shortfall
 from dither.numeric import directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["TopK"]
 
@@ -107,20 +107,15 @@ class TopK:
             raise ArgumentError("shortfall cannot be reached: allow more, or a lower confidence")
         return cls(rate, k)
 
-    def loss(self, *, sensitivity: int, monotone: bool = False) -> Charge:
-        """What all k picks cost: epsilon = k·e and rho = k·e²/8."""
-        each = Exponential(self.rate).epsilon(sensitivity=sensitivity, monotone=monotone)
-        return Charge(epsilon=self.k * each, rho=self.k * each**2 / 8)
-
-    def privacy_loss(
+    def loss(
         self,
         *,
         sensitivity: int,
         monotone: bool = False,
-        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """The same loss as an object that composes: k mechanisms of bounded range e."""
-        return self.k * Exponential(self.rate).privacy_loss(
+        """What all k picks cost: k mechanisms of bounded range e, epsilon = k·e, rho = k·e²/8."""
+        return self.k * Exponential(self.rate).loss(
             sensitivity=sensitivity, monotone=monotone, neighbours=neighbours
         )
 

@@ -48,7 +48,7 @@ from dither.mechanisms.additive import Integers, check_amount, log_of, shape_of,
 from dither.mechanisms.composable import approximate_class
 from dither.mechanisms.search import least_epsilon
 from dither.numeric import check_confidence, directed
-from dither.privacy import Charge, Loss, Neighbours
+from dither.privacy import Loss, Neighbours
 
 __all__ = ["Tulap"]
 
@@ -80,7 +80,7 @@ class Tulap:
     Examples
     --------
     >>> mechanism = Tulap(Fraction(1), Fraction(1, 1000))
-    >>> mechanism.reach, mechanism.half_width(0.95), mechanism.loss().delta
+    >>> mechanism.reach, mechanism.half_width(0.95), mechanism.loss().charge.delta
     (7, 3, Fraction(1, 1000))
     """
 
@@ -119,12 +119,8 @@ class Tulap:
             delta,
         )
 
-    def loss(self) -> Charge:
-        """What a count costs: (epsilon, delta), and delta-approximate rho = epsilon²/2."""
-        return Charge(self.epsilon, self.delta, self.epsilon**2 / 2, self.delta)
-
-    def privacy_loss(self, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Loss:
-        """The same loss as an object that composes: any (epsilon, delta)-DP mechanism.
+    def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
+        """What a count costs: (epsilon, delta), as any mechanism of these.
 
         Canonical noise wastes nothing: its trade-off curve is that of the class, up to the
         rounding of the reach.

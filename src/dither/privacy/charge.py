@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,6 +17,9 @@ Amount = Fraction | None
 """An exact amount; ``None`` stands for infinity."""
 
 _REACH = Fraction(1 << 16)
+"""Epsilons beyond which e^epsilon is not computed."""
+
+_GRAIN = 2**64
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,11 @@ class Charge:
         The release is (epsilon, delta)-differentially private. ``epsilon=None`` means that no
         finite epsilon is claimed.
     rho, rho_delta : Fraction or None, Fraction
-        The release is rho_delta-approximate rho-zCDP [1]_.
+        The release is rho_delta-approximate rho-zCDP [1]_. ``rho=None`` means that no finite rho is
+        claimed.
     promise : Promise, optional
         The unit and the neighbours that both statements are about. A mechanism knows only the
-        sensitivities that it is given, so its loss has none until its caller says
+        sensitivities that it is given, so its loss names no unit until its caller says
         ``loss.promising(...)``. No ledger takes a charge without one.
 
     Raises
@@ -78,7 +83,42 @@ class Charge:
         """The charge of an epsilon-DP release: epsilon-DP implies (epsilon²/2)-zCDP."""
         return cls(epsilon=epsilon, rho=epsilon * epsilon / 2, promise=promise)
 
+    @classmethod
+    def approximate(cls, epsilon: Fraction, delta: Fraction) -> Charge:
+        """The charge of an (epsilon, delta)-DP release, which is delta-approximate epsilon²/2-zCDP.
+
+        Bun and Steinke, TCC 2016, section 8.
+        """
+        return cls(epsilon, delta, epsilon * epsilon / 2, delta)
+
+    @classmethod
+    def concentrated(cls, rho: Fraction) -> Charge:
+        """The charge of a rho-zCDP release, which claims no finite epsilon at a delta of 0."""
+        return cls(epsilon=None, rho=rho) if rho else cls()
+
+    @classmethod
+    def bounded_range(cls, epsilon: Fraction) -> Charge:
+        """The charge of an epsilon-bounded-range release: pure, and (epsilon²/8)-zCDP.
+
+        Cesar and Rogers, "Bounding, concentrating, and truncating", ALT 2021, lemma 3.4.
+        """
+        return cls(epsilon=epsilon, rho=epsilon * epsilon / 8)
+
+    @classmethod
+    def response(cls, epsilon: Fraction) -> Charge:
+        """The charge of randomised response: rho = epsilon·tanh(epsilon/2), rounded up to 2⁻⁶⁴."""
+        tanh = 1 - 2 / (directed.exp_upper(epsilon) + 1) if epsilon < _REACH else Fraction(1)
+        rho = Fraction(math.ceil(epsilon * tanh * _GRAIN), _GRAIN)
+        return cls(epsilon=epsilon, rho=min(rho, epsilon * epsilon / 2))
+
+    @classmethod
+    def unknown(cls) -> Charge:
+        """The charge of what nothing finite is claimed of: no budget bears it."""
+        return cls(epsilon=None, rho=None)
+
     def __add__(self, other: Charge) -> Charge:
+        if not isinstance(other, Charge):
+            return NotImplemented
         return Charge(
             _add(self.epsilon, other.epsilon),
             self.delta + other.delta,
@@ -86,6 +126,20 @@ class Charge:
             self.rho_delta + other.rho_delta,
             _common(self, other),
         )
+
+    def __mul__(self, times: int) -> Charge:
+        """What as many releases cost together."""
+        if isinstance(times, bool) or not isinstance(times, int) or times < 0:
+            raise ArgumentError("a charge is multiplied by an integer of at least 0")
+        return Charge(
+            None if self.epsilon is None and times else times * (self.epsilon or Fraction(0)),
+            times * self.delta,
+            None if self.rho is None and times else times * (self.rho or Fraction(0)),
+            times * self.rho_delta,
+            self.promise,
+        )
+
+    __rmul__ = __mul__
 
     @property
     def free(self) -> bool:
@@ -132,7 +186,7 @@ class Charge:
         Fraction(2, 1)
         """
         unit = self._added("to_replace").unit
-        return self._grouped(2, Promise(unit, Neighbours.REPLACE))
+        return replace(self.grouped(2), promise=Promise(unit, Neighbours.REPLACE))
 
     def to_group(self, unit: str, size: int) -> Charge:
         """What it costs for a larger unit that is made of at most ``size`` of these.
@@ -176,7 +230,7 @@ class Charge:
         self._added("to_group")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ArgumentError("size must be a whole number of at least 1")
-        return self._grouped(size, Promise(unit))
+        return replace(self.grouped(size), promise=Promise(unit))
 
     def rounded_up(self, unit: Fraction) -> Charge:
         """Every amount rounded up to a whole multiple of ``unit``."""
@@ -188,17 +242,10 @@ class Charge:
             self.promise,
         )
 
-    def _added(self, what: str) -> Promise:
-        if self.promise is None or self.promise.neighbours is not Neighbours.ADD_REMOVE:
-            raise ArgumentError(
-                f"{what} converts a charge that is stated for a unit that is added or removed: "
-                "say so with loss.promising(Promise(unit))"
-            )
-        return self.promise
-
-    def _grouped(self, size: int, promise: Promise) -> Charge:
+    def grouped(self, size: int) -> Charge:
+        """The amounts of a group of ``size`` units, without a promise; see `to_group`."""
         if size == 1:
-            return replace(self, promise=promise)
+            return replace(self, promise=None)
         epsilon = None if self.epsilon is None else size * self.epsilon
         delta = self.delta
         if delta:
@@ -209,7 +256,57 @@ class Charge:
         if self.rho_delta and self.rho is not None:
             rho = None if epsilon is None else epsilon * epsilon / 2
             rho_delta = Fraction(0) if epsilon is None else delta
-        return Charge(epsilon, delta, rho, rho_delta, promise)
+        return Charge(epsilon, delta, rho, rho_delta)
+
+    def sampled(self, rate: Fraction) -> Charge:
+        """The amounts on a sample that takes each unit with a probability of ``rate``.
+
+        Returns
+        -------
+        Charge
+            (log(1 + rate·(e^epsilon - 1)), rate·delta), rounded up; and the lesser of rho itself
+            and what that epsilon implies. No promise.
+
+        Notes
+        -----
+        Balle, Barthe and Gaboardi (2018), theorems 8 and 9. A sample's pair is a mixture of pairs
+        whose Rényi divergences are 0 and those of the whole, and divergences are quasi-convex in
+        the pair; approximate zCDP has no such rule, and is said again by its (epsilon, delta).
+
+        Examples
+        --------
+        >>> round(float(Charge.pure(Fraction(1)).sampled(Fraction(1, 10)).epsilon), 6)
+        0.158565
+        """
+        if rate == 1:
+            return replace(self, promise=None)
+        rho = None if self.rho_delta else self.rho
+        if self.epsilon is None:
+            return Charge(None, self.delta, rho)
+        epsilon = self.epsilon
+        if 0 < epsilon < _REACH:
+            least = directed.log_upper(1 + rate * (directed.exp_upper(epsilon) - 1))
+            epsilon = min(epsilon, least)
+        whole = Charge.approximate(epsilon, rate * self.delta)
+        if rho is None or (whole.rho is not None and not whole.delta and whole.rho <= rho):
+            return whole
+        return replace(whole, rho=rho, rho_delta=Fraction(0))
+
+    def moved(self, distance: Fraction) -> Charge:
+        """The amounts where both laws lie within a total variation of ``distance`` of these."""
+        if not distance or self.epsilon is None:
+            # Without an epsilon nothing is left to say: a rho does not survive the move.
+            return replace(self, promise=None) if not distance else Charge.unknown()
+        grown = distance * (1 + directed.exp_upper(min(self.epsilon, _REACH)))
+        return Charge.approximate(self.epsilon, min(Fraction(1), self.delta + grown))
+
+    def _added(self, what: str) -> Promise:
+        if self.promise is None or self.promise.neighbours is not Neighbours.ADD_REMOVE:
+            raise ArgumentError(
+                f"{what} converts a charge that is stated for a unit that is added or removed: "
+                "say so with loss.promising(Promise(unit))"
+            )
+        return self.promise
 
 
 def group_factor(epsilon: Fraction, size: int) -> Fraction | None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.privacy.loss import Loss, number, whole
+from dither.privacy.charge import Charge
+from dither.privacy.loss import Loss, exactly, number, whole
 from dither.privacy.makers import Relation, gaussian, renyi
 from dither.privacy.neighbours import Neighbours
 
@@ -62,7 +63,9 @@ def tree_aggregation(
         raise ArgumentError("steps must name at least one tree")
     most = max(whole("steps", n, 1, most=_MOST_STEPS) for n in listed)
     sigma = number("noise_multiplier", noise_multiplier, low=1e-100, high=1e100)
-    return gaussian(sigma / math.sqrt(most.bit_length()) * (1 - 4e-16), neighbours=neighbours)
+    nodes = most.bit_length()
+    loss = gaussian(sigma / math.sqrt(nodes) * (1 - 4e-16), neighbours=neighbours)
+    return loss.with_charge(Charge.concentrated(nodes / (2 * exactly(noise_multiplier) ** 2)))
 
 
 def repeat_and_select(loss: Loss, *, mean: float, shape: float | None = 1.0) -> Loss:
@@ -200,7 +203,8 @@ def noisy_votes(
     """
     s = number("sigma", sigma, low=1e-100, high=1e100)
     if votes is None:
-        return gaussian(s / math.sqrt(2) * (1 - 4e-16), neighbours=neighbours)
+        loss = gaussian(s / math.sqrt(2) * (1 - 4e-16), neighbours=neighbours)
+        return loss.with_charge(Charge.concentrated(1 / exactly(sigma) ** 2))
     counts = sorted(
         (number("votes", v, low=0, high=1e15, closed="low") for v in votes), reverse=True
     )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dither.errors import ArgumentError
-from dither.numeric import float_down, float_up, sqrt_lower
+from dither.numeric import exact, float_down, float_up, sqrt_lower
 from dither.privacy.bound import Bound
+from dither.privacy.charge import Charge
 from dither.privacy.neighbours import Neighbours, as_neighbours
 from dither.privacy.parts import (
     AtMost,
@@ -22,12 +24,13 @@ from dither.privacy.parts import (
     Part,
     Poisson,
 )
+from dither.privacy.promise import Promise
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Loss", "compose", "number", "promised"]
+__all__ = ["Loss", "as_charge", "compose", "number", "promised"]
 
 
 _MOST = 10**18
@@ -66,6 +69,11 @@ def promised(name: str, value: Any, *, low: float, high: float, closed: str = "n
     if isinstance(value, Rational):
         x = number(name, float_down(Fraction(value)), low=low, high=high, closed=closed)
     return x
+
+
+def exactly(value: Any) -> Fraction:
+    """A number that `number` took, exactly: a float as it prints, all others as they are."""
+    return exact(value if isinstance(value, Rational | Decimal) else float(value), "value")
 
 
 def whole(name: str, value: Any, low: int, *, most: int = _MOST, instead: str = "") -> int:
@@ -116,6 +124,12 @@ class Loss:
     slack : float
         A distance in total variation between the parts' pairs and the true ones, added to delta
         as slack·(1 + e^epsilon); above 0 only for truncated samples.
+    unit : str, optional
+        Who is protected. A mechanism knows only the sensitivities that it is given, so its loss
+        names nobody until its caller says ``loss.promising(...)``. No ledger takes a loss without.
+    charges : tuple of (Charge, int), optional
+        Exact amounts, with how often each is charged, that are true of all the parts together;
+        without them each part says its own. Their sum is `charge`.
 
     Notes
     -----
@@ -136,9 +150,135 @@ class Loss:
     parts: tuple[tuple[Part, int], ...] = ()
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     slack: float = 0.0
+    unit: str | None = None
+    charges: tuple[tuple[Charge, int], ...] | None = None
 
     __array_ufunc__: ClassVar[None] = None
     """So that an array times a loss is refused by the loss, and not tried item by item."""
+
+    @property
+    def promise(self) -> Promise | None:
+        """The unit and the neighbours; None while no unit is named."""
+        return None if self.unit is None else Promise(self.unit, self.neighbours)
+
+    @property
+    def charge(self) -> Charge:
+        """The amounts that ledgers and filters add up: exact, and true of this loss.
+
+        Simple statements, proved with pen and paper: what each mechanism is charged, added up by
+        basic composition, and by that of zCDP. Numeric composition, such as `epsilon` gives, is
+        closer, but it needs parameters that are fixed in advance. An amount that is irrational is
+        rounded up; one that nothing is known of is None, which is infinity.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> (3 * privacy.gaussian(10.0)).charge.rho, privacy.gaussian(10.0).charge.epsilon is None
+        (Fraction(3, 200), True)
+        """
+        found = _total(self._charges())
+        if self.slack and self.charges is None:
+            found = found.moved(Fraction(self.slack))
+        return replace(found, promise=self.promise)
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing is charged; then the loss is true of every promise."""
+        return not self.parts or self.charge.free
+
+    def with_charge(self, charge: Charge) -> Loss:
+        """The same loss with exact amounts that were proved of it, in place of its parts' own.
+
+        Parameters
+        ----------
+        charge : Charge
+            True of this loss, for its neighbours; its own promise, if it has one, is left out.
+        """
+        if not isinstance(charge, Charge):
+            raise ArgumentError("charge must be a Charge, such as Charge.pure(epsilon)")
+        return replace(self, charges=((replace(charge, promise=None), 1),))
+
+    def promising(self, promise: Promise | str) -> Loss:
+        """The same loss, stated for a unit.
+
+        Parameters
+        ----------
+        promise : Promise or str
+            The unit with its neighbours, which must be the loss's own; or the unit's name.
+
+        Raises
+        ------
+        ArgumentError
+            The loss is stated for another unit or other neighbours: that takes `to_replace` or
+            `to_group`.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> privacy.pure(1.0).promising("patient").promise.describe()
+        'one patient, added or removed'
+        """
+        wanted = Promise(promise, self.neighbours) if isinstance(promise, str) else promise
+        if not isinstance(wanted, Promise):
+            raise ArgumentError("promise must be a Promise, such as Promise('patient'), or a unit")
+        if not self.free:
+            if wanted.neighbours is not self.neighbours:
+                raise ArgumentError(
+                    f"this loss is stated for {self.neighbours.value!r} neighbours, and says "
+                    f"nothing of {wanted.describe()}: where its sensitivities are for these, make "
+                    f"it with neighbours={wanted.neighbours.value!r}; else convert it (to_replace)"
+                )
+            if self.unit not in (None, wanted.unit):
+                raise ArgumentError(
+                    f"this loss is stated for {_said(self)}; it says nothing of "
+                    f"{wanted.describe()} unless it is converted (to_group)"
+                )
+        return replace(self, unit=wanted.unit, neighbours=wanted.neighbours)
+
+    def to_replace(self) -> Loss:
+        """The loss where one unit is replaced: that of two units, one out and one in.
+
+        Raises
+        ------
+        ArgumentError
+            It is not stated for a unit that is added or removed. Nothing follows the other way.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> both = privacy.pure(0.5).to_replace()
+        >>> both.neighbours.value, both.charge.epsilon
+        ('replace', Fraction(1, 1))
+        """
+        self._added("to_replace")
+        return replace(self.group(2), neighbours=Neighbours.REPLACE)
+
+    def to_group(self, unit: str, size: int) -> Loss:
+        """The loss of a larger unit that is made of at most ``size`` of these.
+
+        Parameters
+        ----------
+        unit : str
+            The larger unit: a patient, where this loss is stated for a row.
+        size : int
+            The most that one of the larger units can hold, at least 1. That no one holds more is
+            the caller's to know: it is part of what is promised.
+
+        Raises
+        ------
+        ArgumentError
+            The size is below 1; no group bound is known; or the loss is not stated for a unit that
+            is added or removed: replacing rows cannot turn a unit of three rows into one of two.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> row = privacy.pure(0.5).promising("row of scans")
+        >>> row.to_group("patient", 3).charge.epsilon
+        Fraction(3, 2)
+        """
+        self._added("to_group")
+        return replace(self.group(size), unit=Promise(unit).unit)
 
     @property
     def one_sided(self) -> bool:
@@ -149,13 +289,7 @@ class Loss:
         """Both run on the same table."""
         if not isinstance(other, Loss):
             return NotImplemented
-        if self.neighbours is not other.neighbours:
-            raise ArgumentError(
-                f"losses for {self.neighbours.value!r} and {other.neighbours.value!r} neighbours "
-                "cannot be added; state both for one relation"
-            )
-        slack = float_up(Fraction(self.slack) + Fraction(other.slack))
-        return Loss(self.parts + other.parts, self.neighbours, slack)
+        return compose(self, other)
 
     def __radd__(self, other: object) -> Loss:
         """So that ``sum`` works."""
@@ -167,11 +301,12 @@ class Loss:
         """``times`` independent runs."""
         k = whole("the number of repetitions", times, 0)
         if k == 0:
-            return Loss((), self.neighbours)
-        return Loss(
-            tuple((part, count * k) for part, count in self.parts),
-            self.neighbours,
-            float_up(Fraction(self.slack) * k),
+            return Loss((), self.neighbours, unit=self.unit)
+        return replace(
+            self,
+            parts=tuple((part, count * k) for part, count in self.parts),
+            slack=float_up(Fraction(self.slack) * k),
+            charges=self.charges and tuple((charge, count * k) for charge, count in self.charges),
         )
 
     __rmul__ = __mul__
@@ -228,19 +363,23 @@ class Loss:
             )
         relation = as_neighbours(neighbours)
         part = self._single("poisson")
+        replaced = relation is Neighbours.REPLACE
+        share = exactly(rate)
+        charge = (self.charge.grouped(2) if replaced else self.charge).sampled(share)
         slack = self.slack
         if (truncate is None) != (population is None):
             raise ArgumentError("truncate and population belong together: give both or neither")
         if truncate is not None and population is not None:
             cut = _excess(whole("population", population, 1), g, whole("truncate", truncate, 1))
             slack = float_up(Fraction(slack) + Fraction(cut))
+            charge = charge.moved(Fraction(cut))
         sampled: Part
-        if relation is Neighbours.REPLACE:
+        if replaced:
             double = Loss(((part, 1),)).group(2)._single("poisson")
             sampled = double if g == 1 else FixedSize(double, g, 1, poisson=True)
         else:
             sampled = part if g == 1 else Poisson(part, g)
-        return Loss(((sampled, 1),), relation, slack)
+        return Loss(((sampled, 1),), relation, slack, self.unit, ((charge, 1),))
 
     def without_replacement(self, sample: int, population: int) -> Loss:
         """The same on a sample of fixed size, for the neighbours of the mechanism's own loss.
@@ -276,11 +415,12 @@ class Loss:
         part = self._single("without_replacement")
         if self.neighbours is Neighbours.ADD_REMOVE:
             double = Loss(((part, 1),)).group(2)._single("without_replacement")
-            return Loss(
-                ((Poisson(double, float_up(Fraction(m, n + 1))), 1),), self.neighbours, self.slack
-            )
-        taken = part if m == n else FixedSize(part, m, n)
-        return Loss(((taken, 1),), self.neighbours, self.slack)
+            charge = self.charge.grouped(2).sampled(Fraction(m, n + 1))
+            taken: Part = Poisson(double, float_up(Fraction(m, n + 1)))
+        else:
+            charge = self.charge.sampled(Fraction(m, n))
+            taken = part if m == n else FixedSize(part, m, n)
+        return replace(self, parts=((taken, 1),), charges=((charge, 1),))
 
     def _single(self, what: str) -> Part:
         parts = self.parts
@@ -355,7 +495,11 @@ class Loss:
         if self.slack > 0:
             raise ArgumentError("group of a truncated sample is not offered")
         found = [(part.group(m), count) for part, count in self.parts]
-        return replace(self, parts=tuple((part, k * count) for (part, k), count in found))
+        return replace(
+            self,
+            parts=tuple((part, k * count) for (part, k), count in found),
+            charges=tuple((charge.grouped(m), count) for charge, count in self._charges()),
+        )
 
     def epsilon(self, delta: float) -> Bound:
         """The least epsilon such that the whole is (epsilon, delta)-DP.
@@ -495,6 +639,17 @@ class Loss:
 
         return draw_loss(self, path)
 
+    def _charges(self) -> tuple[tuple[Charge, int], ...]:
+        if self.charges is not None:
+            return self.charges
+        return tuple((part.charge(), count) for part, count in self.parts)
+
+    def _added(self, what: str) -> None:
+        if self.neighbours is not Neighbours.ADD_REMOVE:
+            raise ArgumentError(
+                f"{what} converts a loss that is stated for a unit that is added or removed"
+            )
+
     def describe(self) -> str:
         """The sum as it would be written."""
         from dither.privacy.side import merged
@@ -521,11 +676,65 @@ def compose(*losses: Loss) -> Loss:
         return Loss()
     first = losses[0]
     for loss in losses[1:]:
-        if loss.neighbours is not first.neighbours:
-            _ = first + loss  # raises, naming both relations
+        if loss.neighbours is not first.neighbours or loss.unit != first.unit:
+            first = _common(first, loss)
     parts = tuple(pair for loss in losses for pair in loss.parts)
     slack = sum((Fraction(loss.slack) for loss in losses if loss.slack), Fraction(0))
-    return Loss(parts, first.neighbours, float_up(slack))
+    charges = None
+    if any(loss.charges is not None for loss in losses):
+        charges = tuple(pair for loss in losses for pair in loss._charges())
+    return Loss(parts, first.neighbours, float_up(slack), first.unit, charges)
+
+
+def as_charge(given: Loss | Charge) -> Charge:
+    """What an account adds up of a loss; a charge stands for itself.
+
+    Raises
+    ------
+    ArgumentError
+        It is neither.
+    """
+    if isinstance(given, Loss):
+        return given.charge
+    if isinstance(given, Charge):
+        return given
+    raise ArgumentError(
+        "charge must be a Loss, such as mechanism.loss(...), or a Charge, such as "
+        "Charge.pure(epsilon, promise)"
+    )
+
+
+def _common(a: Loss, b: Loss) -> Loss:
+    """The one whose promise is that of the sum; one that is free says nothing."""
+    if b.free:
+        return b if a.free and a.unit is None else a
+    if a.free:
+        return b
+    if a.neighbours is not b.neighbours:
+        raise ArgumentError(
+            f"losses for {a.neighbours.value!r} and {b.neighbours.value!r} neighbours "
+            "cannot be added; state both for one relation"
+        )
+    raise ArgumentError(
+        f"a loss stated for {_said(a)} and one stated for {_said(b)} cannot be added: state both "
+        "for one unit (promising), or convert one (to_group)"
+    )
+
+
+def _said(loss: Loss) -> str:
+    return loss.promise.describe() if loss.promise else "nobody in particular"
+
+
+def _total(charges: tuple[tuple[Charge, int], ...]) -> Charge:
+    """The sum, by halves: adding many fractions one by one costs the square of their number."""
+    counts: dict[Charge, int] = {}
+    for charge, count in charges:
+        counts[charge] = counts.get(charge, 0) + count
+    found = [count * charge for charge, count in counts.items()]
+    while len(found) > 1:
+        pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
+        found = [sum(pair[1:], pair[0]) for pair in pairs]
+    return found[0] if found else Charge()
 
 
 def _excess(population: int, rate: float, most: int) -> float:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 from typing import Any
 
 from dither.errors import ArgumentError
-from dither.privacy.loss import Loss, number, whole
+from dither.privacy.charge import Charge
+from dither.privacy.loss import Loss, exactly, number, whole
 from dither.privacy.neighbours import Neighbours, as_neighbours
 from dither.privacy.parts import (
     Approximate,
@@ -51,8 +52,17 @@ _FINEST = 1_000_000
 """Losses that a discrete Laplace may take: one a unit of its sensitivity."""
 
 
-def _loss(part: Part, neighbours: Relation) -> Loss:
-    return Loss(((part, 1),), as_neighbours(neighbours))
+def _loss(part: Part, neighbours: Relation, charge: Charge | None = None) -> Loss:
+    charges = None if charge is None else ((charge, 1),)
+    return Loss(((part, 1),), as_neighbours(neighbours), charges=charges)
+
+
+def _stated(make: Callable[..., Charge], *values: Any) -> Charge | None:
+    """The exact charge of arguments that no double prints; else the part says its own."""
+    exact = [exactly(value) for value in values]
+    if all(printed(float(x)) == x for x in exact):
+        return None
+    return make(*exact)
 
 
 def _read(value: Any, x: float) -> Fraction:
@@ -103,7 +113,9 @@ def discrete_gaussian(
     True
     """
     s = told_down(_read(sigma, number("sigma", sigma, low=1e-100, high=1e5)))
-    return _loss(DiscreteGaussianNoise(s, whole("sensitivity", sensitivity, 1)), neighbours)
+    d = whole("sensitivity", sensitivity, 1)
+    charge = _stated(lambda m: Charge.concentrated(d * d / (2 * m * m)), sigma)
+    return _loss(DiscreteGaussianNoise(s, d), neighbours, charge)
 
 
 def discrete_laplace(
@@ -133,7 +145,8 @@ def randomized_response(
     1.0...
     """
     e = _most("epsilon", epsilon, high=500)
-    return _loss(RandomResponse(e, whole("k", k, 2)), neighbours)
+    part = RandomResponse(e, whole("k", k, 2))
+    return _loss(part, neighbours, _stated(Charge.response, epsilon))
 
 
 def exponential(epsilon: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -145,7 +158,8 @@ def exponential(epsilon: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE
     >>> many.epsilon(delta=1e-6) < (1000 * pure(0.1)).epsilon(delta=1e-6)
     True
     """
-    return _loss(BoundedRange(_most("epsilon", epsilon, high=500)), neighbours)
+    part = BoundedRange(_most("epsilon", epsilon, high=500))
+    return _loss(part, neighbours, _stated(Charge.bounded_range, epsilon))
 
 
 def pure(epsilon: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -171,7 +185,7 @@ def approximate(
     """
     e = _most("epsilon", epsilon, high=500, closed="low")
     d = _most("delta", delta, high=1, closed="low")
-    return _loss(Approximate(e, d), neighbours)
+    return _loss(Approximate(e, d), neighbours, _stated(Charge.approximate, epsilon, delta))
 
 
 def zcdp(rho: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -182,7 +196,8 @@ def zcdp(rho: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     >>> round(zcdp(0.5).epsilon(delta=1e-6), 9)
     5.221534445
     """
-    return _loss(Concentrated(_most("rho", rho, high=1e150)), neighbours)
+    part = Concentrated(_most("rho", rho, high=1e150))
+    return _loss(part, neighbours, _stated(Charge.concentrated, rho))
 
 
 def renyi(orders: Mapping[float, float], *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:

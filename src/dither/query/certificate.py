@@ -184,7 +184,7 @@ def _measurements(priced: Priced) -> list[dict[str, Any]]:
             entry |= {"mechanism": "none", "loss": charge_dict(Charge())}
         else:
             share = priced.allocation[str(i)]
-            entry |= {**noise.parameters(), "loss": charge_dict(share.loss)}
+            entry |= {**noise.parameters(), "loss": charge_dict(share.charge)}
         found.append(entry)
     return found
 

@@ -187,7 +187,7 @@ def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
         each = " in every node" if tree is not None else " in every group" if plan.job.keys else ""
         facts.append(("mechanism", f"{law}: {share.reason}"))
         facts.append(("scale", f"standard deviation {spread}{each}"))
-        cost = share.loss
+        cost = share.charge
         if cost.epsilon is not None:
             facts.append(("cost", f"ε = {loss_text(cost.epsilon)}"))
         else:

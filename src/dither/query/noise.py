@@ -21,7 +21,7 @@ from dither.plan.job import Answer, Histogram, Job, Leaves, Rows, Units
 from dither.plan.kinds import Value
 from dither.plan.lower import Plan
 from dither.plan.recipes import QuantileRecipe
-from dither.privacy import Charge, Neighbours, Promise
+from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy.charge import group_factor
 from dither.query.estimates import refined
 
@@ -92,6 +92,17 @@ class Priced:
             return found.promising(self.promise)
         row = found.promising(Promise(f"row of {self.plan.table.name}", self.promise.neighbours))
         return row.to_group(self.promise.unit, self.rows)
+
+    @property
+    def loss(self) -> Loss:
+        """What the release costs, as a loss that composes; its charge is `charge`."""
+        promise = self.promise
+        found = Loss(neighbours=promise.neighbours)
+        if self.allocation is not None:
+            found = self.allocation.loss(neighbours=promise.neighbours)
+        if self.rows == 1:
+            return found.promising(promise)
+        return found.promising(f"row of {self.plan.table.name}").to_group(promise.unit, self.rows)
 
 
 def promise_of(plan: Plan) -> Promise:

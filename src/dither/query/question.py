@@ -26,6 +26,7 @@ from dither.mechanisms import largest_epsilon
 from dither.numeric import check_confidence, secure_words
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
+from dither.privacy import Loss
 from dither.query.certificate import Certificate, Request, certificate_of
 from dither.query.desk import Desk
 from dither.query.explain import Explanation, explain
@@ -148,6 +149,22 @@ class Question:
         confidence = check_confidence(confidence)
         return budget_for(lambda epsilon: self._price(epsilon, delta), wanted, size, confidence)
 
+    def loss(self, epsilon: Number, delta: Number | None = None) -> Loss:
+        """What a release would lose, before anything is spent or read.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            As for ``release``.
+
+        Returns
+        -------
+        Loss
+            With its promise. It composes with the losses of other releases about the same unit;
+            its ``charge`` is what the ledger would be charged.
+        """
+        return self._price(epsilon, delta).loss
+
     def release(
         self,
         epsilon: Number,
@@ -204,7 +221,7 @@ class Question:
         try:
             charged = self._desk.ledger.charge(
                 accounts,
-                priced.charge,
+                priced.loss,
                 token=secrets.token_hex(16) if token is None else token,
                 request=asked.digest,
                 note={"query": self.sql, "policy": self._desk.policy},

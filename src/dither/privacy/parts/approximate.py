@@ -9,6 +9,7 @@ import numpy as np
 
 from dither._format import argument_text
 from dither.errors import ArgumentError
+from dither.privacy.charge import Charge
 from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.ends import Amount, Ends, printed
 from dither.privacy.parts.groups import LARGEST_CHAIN, ApproximateGroup, everything_lost
@@ -75,6 +76,10 @@ class Approximate(Part):
     def rho(self) -> Amount:
         """That of any pure mechanism, where delta is 0."""
         return rho_of_pure(printed(self.epsilon)) if self.delta == 0 else math.inf
+
+    def charge(self) -> Charge:
+        """(epsilon, delta), and delta-approximate epsilon²/2-zCDP."""
+        return Charge.approximate(printed(self.epsilon), printed(self.delta))
 
     def describe(self) -> str:
         """As written."""

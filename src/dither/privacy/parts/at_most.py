@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dither.privacy.charge import Charge
 from dither.privacy.parts.ends import Amount, Ends
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import Term
@@ -70,6 +71,10 @@ class AtMost(Part):
     def rho(self) -> Amount:
         """The bound's."""
         return self.bound.rho()
+
+    def charge(self) -> Charge:
+        """The bound's."""
+        return self.bound.charge()
 
     def describe(self) -> str:
         """As written."""

@@ -11,6 +11,7 @@ import numpy as np
 from dither._format import argument_text
 from dither.errors import ArgumentError
 from dither.numeric import sqrt_upper
+from dither.privacy.charge import Charge
 from dither.privacy.parts.approximate import Approximate
 from dither.privacy.parts.ends import Amount, Ends, printed
 from dither.privacy.parts.gaussian import GaussianNoise
@@ -83,6 +84,10 @@ class Concentrated(Part):
     def tail(self) -> Fraction:
         """The Gaussian's of that rho."""
         return 2 * self.rho()
+
+    def charge(self) -> Charge:
+        """rho, as stated."""
+        return Charge.concentrated(self.rho())
 
     def describe(self) -> str:
         """As written."""
@@ -212,6 +217,10 @@ class BoundedRange(Part):
     def rho(self) -> Fraction:
         """epsilon²/8."""
         return printed(self.epsilon) ** 2 / 8
+
+    def charge(self) -> Charge:
+        """epsilon, and rho = epsilon²/8."""
+        return Charge.bounded_range(printed(self.epsilon))
 
     def describe(self) -> str:
         """As written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dither.privacy.charge import Charge
 from dither.privacy.parts.ends import printed, rounded, written
 from dither.privacy.parts.part import Part
 from dither.privacy.terms import DiscreteGaussianLaw, GaussianTerm, Term
@@ -48,6 +49,10 @@ class GaussianNoise(Part):
         """1/(2·sigma²)."""
         return 1 / (2 * self.sigma**2)
 
+    def charge(self) -> Charge:
+        """rho."""
+        return Charge.concentrated(self.rho())
+
     def tail(self) -> Fraction:
         """1/sigma²."""
         return 1 / self.sigma**2
@@ -79,6 +84,10 @@ class DiscreteGaussianNoise(Part):
     def rho(self) -> Fraction:
         """s²/(2·sigma²), by Canonne, Kamath and Steinke (2020), theorem 4."""
         return self.tail() / 2
+
+    def charge(self) -> Charge:
+        """rho."""
+        return Charge.concentrated(self.rho())
 
     def tail(self) -> Fraction:
         """s²/sigma²: the losses are s·x/sigma², and x falls as exp(-x²/(2·sigma²))."""

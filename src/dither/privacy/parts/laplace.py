@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dither.privacy.charge import Charge
 from dither.privacy.parts.ends import Amount, Ends, rounded, written
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import AtomTerm, LaplaceTerm, Term
@@ -55,6 +56,10 @@ class LaplaceNoise(Part):
     def rho(self) -> Fraction:
         """As any pure mechanism."""
         return rho_of_pure(self.epsilon)
+
+    def charge(self) -> Charge:
+        """epsilon."""
+        return Charge.pure(self.epsilon)
 
     def describe(self) -> str:
         """As written."""
@@ -113,6 +118,10 @@ class DiscreteLaplaceNoise(Part):
     def rho(self) -> Fraction:
         """As any pure mechanism."""
         return rho_of_pure(self.epsilon)
+
+    def charge(self) -> Charge:
+        """epsilon."""
+        return Charge.pure(self.epsilon)
 
     def describe(self) -> str:
         """As written."""

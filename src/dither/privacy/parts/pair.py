@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dither.errors import ArgumentError
+from dither.privacy.charge import Charge
 from dither.privacy.parts.approximate import Approximate
 from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.ends import Amount, Ends, printed, ratio, told_up
@@ -76,6 +77,14 @@ class PmfPair(Part):
         """As any mechanism of its pure epsilon."""
         epsilon = self._pure()
         return math.inf if epsilon is None else rho_of_pure(epsilon)
+
+    def charge(self) -> Charge:
+        """The largest log-ratio, rounded up, and the larger mass that the other law lacks."""
+        tops = [self.top(removal) for removal in (True, False)]
+        epsilon = max((top[1] for top in tops if top is not None), default=Fraction(0))
+        rows = [(printed(a), printed(b)) for a, b in zip(self.p, self.q, strict=True)]
+        apart = [sum((row[i] for row in rows if not row[1 - i]), Fraction(0)) for i in (0, 1)]
+        return Charge.approximate(max(epsilon, Fraction(0)), min(Fraction(1), max(apart)))
 
     def describe(self) -> str:
         """As written."""

@@ -14,6 +14,7 @@ from statistics import NormalDist
 
 from dither.numeric import exp_upper
 from dither.privacy.ball.numbers import precision, tail
+from dither.privacy.charge import Charge
 from dither.privacy.parts.ends import Amount, Ends
 from dither.privacy.terms import Term
 
@@ -81,6 +82,13 @@ class Part:
     def rho(self) -> Amount:
         """A rho such that the part is rho-zCDP; infinity where there is none."""
         return math.inf
+
+    def charge(self) -> Charge:
+        """Exact amounts that are true of the part, its numbers read as they print.
+
+        Nothing finite, unless the part says what; then a loss carries them (`Loss.charges`).
+        """
+        return Charge.unknown()
 
     def tail(self) -> Fraction:
         """A mu² such that Pr[L > s] falls no faster than exp(-s²/(2·mu²)); 0 where none is known.

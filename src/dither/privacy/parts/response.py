@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dither._format import argument_text
+from dither.privacy.charge import Charge
 from dither.privacy.parts.ends import Amount, Ends, printed
 from dither.privacy.parts.part import Part, gdp_of_pure, rho_of_pure
 from dither.privacy.terms import ResponseTerm, Term
@@ -38,6 +39,10 @@ class RandomResponse(Part):
     def rho(self) -> Amount:
         """As any pure mechanism."""
         return rho_of_pure(printed(self.epsilon))
+
+    def charge(self) -> Charge:
+        """epsilon, and rho = epsilon·tanh(epsilon/2)."""
+        return Charge.response(printed(self.epsilon))
 
     def describe(self) -> str:
         """As written."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dither.privacy.charge import Charge
 from dither.privacy.parts.at_most import AtMost
 from dither.privacy.parts.classes import Concentrated, MomentTerm
 from dither.privacy.parts.ends import printed
@@ -87,6 +88,10 @@ class DiscreteGaussianVector(Part):
     def rho(self) -> Fraction:
         """As stated."""
         return printed(self.rho_)
+
+    def charge(self) -> Charge:
+        """rho, as stated."""
+        return Charge.concentrated(printed(self.rho_))
 
     def describe(self) -> str:
         """What it is compared with."""
