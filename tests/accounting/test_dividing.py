@@ -16,7 +16,7 @@ from dither.accounting.dividing import _Search
 from dither.accounting.least import Found
 from dither.errors import ArgumentError
 from dither.privacy import approximate, compose, gdp
-from dither.privacy.loss import promised
+from dither.privacy.arguments import promised
 
 
 def laplace(weight):

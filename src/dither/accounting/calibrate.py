@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from dither.errors import ArgumentError
 from dither.privacy import Bound, Loss, views
-from dither.privacy.loss import number, promised
+from dither.privacy.arguments import number, promised
 from dither.privacy.views import one_delta, sides
 
 __all__ = ["calibrate"]

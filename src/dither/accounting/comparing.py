@@ -15,7 +15,7 @@ from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError
 from dither.numeric import exact, float_down, float_up
 from dither.privacy import Bound, Loss, approximate, gdp
-from dither.privacy.loss import number, promised, whole
+from dither.privacy.arguments import number, promised, whole
 from dither.privacy.profile import Chernoff, invert
 from dither.privacy.side import merged
 from dither.privacy.views import sides

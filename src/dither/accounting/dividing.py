@@ -24,7 +24,7 @@ from dither.accounting.theorems import advanced_of_groups, basic_of_groups
 from dither.errors import ArgumentError, nearest
 from dither.numeric import float_down
 from dither.privacy import approximate, compose
-from dither.privacy.loss import promised
+from dither.privacy.arguments import promised
 
 __all__ = ["Division", "divide", "divide_groups"]
 

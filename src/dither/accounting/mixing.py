@@ -21,7 +21,7 @@ from dither.accounting.zcdp import rho_of_epsilon
 from dither.errors import ArgumentError, nearest
 from dither.numeric import exact
 from dither.privacy import Loss, gaussian, laplace, randomized_response
-from dither.privacy.loss import number, promised, whole
+from dither.privacy.arguments import number, promised, whole
 
 __all__ = ["EveryDivision", "Part", "Share", "Shares", "divide_by_every_theorem"]
 

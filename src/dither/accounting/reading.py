@@ -26,7 +26,7 @@ from dither import privacy
 from dither.accounting.mixing import Part
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, compose
-from dither.privacy.loss import whole
+from dither.privacy.arguments import whole
 
 __all__ = ["loss_from_expression", "loss_from_toml", "mix_from_expression"]
 

@@ -56,7 +56,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError, nearest
 from dither.numeric import log_upper
 from dither.privacy import Bound, Charge, Loss, Neighbours
-from dither.privacy.loss import number, whole
+from dither.privacy.arguments import number, whole
 from dither.privacy.parts import AtMost, ListedLaw
 
 __all__ = ["Shuffled", "shuffle", "shuffle_clones_2021", "shuffle_clones_2023"]

@@ -19,7 +19,7 @@ from dither.accounting.least import Array, Wanted, largest_factor, least
 from dither.accounting.saddle import LossSaddle, moments_known
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
-from dither.privacy.loss import number, promised
+from dither.privacy.arguments import number, promised
 
 __all__ = ["Split", "split", "split_groups"]
 

@@ -32,7 +32,7 @@ from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError, nearest
 from dither.numeric import exact, float_up
 from dither.privacy import Bound, Loss, Neighbours, approximate, compose
-from dither.privacy.loss import number, promised, whole
+from dither.privacy.arguments import number, promised, whole
 from dither.privacy.profile.closed import context
 
 __all__ = [

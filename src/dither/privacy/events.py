@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dither.errors import ArgumentError
+from dither.privacy.arguments import exactly, number, whole
 from dither.privacy.charge import Charge
-from dither.privacy.loss import Loss, exactly, number, whole
+from dither.privacy.loss import Loss
 from dither.privacy.makers import Relation, gaussian, renyi
 from dither.privacy.neighbours import Neighbours
 

@@ -10,8 +10,9 @@ from numbers import Rational
 from typing import Any
 
 from dither.errors import ArgumentError
+from dither.privacy.arguments import exactly, number, whole
 from dither.privacy.charge import Charge
-from dither.privacy.loss import Loss, exactly, number, whole
+from dither.privacy.loss import Loss
 from dither.privacy.neighbours import Neighbours, as_neighbours
 from dither.privacy.parts import (
     Approximate,
