@@ -13,7 +13,7 @@ import sys
 
 from dither.cli.audit_catalogue import CATALOGUE
 from dither.examples.planted import planted_bugs
-from dither.lab.audit import Verdict, audit
+from dither.lab.audit import Outcome, audit
 from dither.numeric import SimulatedWords
 
 QUICK = (
@@ -51,7 +51,7 @@ def false_alarms(runs: int) -> int:
             )
             for run in range(runs)
         ]
-        accused = sum(f.verdict is Verdict.VIOLATED for f in found)
+        accused = sum(f.verdict is Outcome.VIOLATED for f in found)
         bad += accused > 0.01 * runs
         highest = max(f.lower for f in found)
         print(
@@ -80,7 +80,7 @@ def detection(runs: int) -> int:
                 )
                 for run in range(runs)
             ]
-            caught.append(sum(f.verdict is Verdict.VIOLATED for f in last))
+            caught.append(sum(f.verdict is Outcome.VIOLATED for f in last))
         missed += caught[-1] < runs
         row = "".join(f" {c}/{runs} |" for c in caught)
         lower = statistics.median(f.lower for f in last)

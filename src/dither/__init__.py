@@ -24,7 +24,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from dither.lab import anonymize as anonymize
     from dither.lab import attack as attack
-    from dither.lab.audit.audit import audit
+    from dither.lab.audit._audit import audit
     from dither.query.builder import (
         bins,
         count,

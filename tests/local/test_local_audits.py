@@ -10,7 +10,7 @@ import pytest
 
 from dither import local
 from dither.cli.audit_local import local_subjects
-from dither.lab.audit import Audit, Verdict, audit
+from dither.lab.audit import Audit, Outcome, audit
 from dither.numeric import SimulatedWords
 
 CONFIDENCE = 1 - 1e-6
@@ -42,7 +42,7 @@ def test_not_refuted(place: int) -> None:
     found = audited(
         subject.mechanism, subject.d0, subject.d1, subject.epsilon, subject.delta, place
     )
-    assert found.verdict is Verdict.NOT_REFUTED
+    assert found.verdict is Outcome.NOT_REFUTED
     assert found.reuse is None
     if subject.delta == 0 and not {"bloom-rappor", "loloha"} & set(subject.name.split()):
         assert found.lower > 0.25 * float(subject.epsilon)
@@ -84,9 +84,9 @@ def test_swapped_oue() -> None:
     channel = local.OUE(8, 1)
     p, q = (float(c[0]) for c in channel.chances)
     right, exchanged, greedy = unary(p, q), unary(q, p), unary(1 - q, q)
-    assert audited(right, 0, 1, 1).verdict is Verdict.NOT_REFUTED
-    assert audited(exchanged, 0, 1, 1).verdict is Verdict.NOT_REFUTED
-    assert audited(greedy, 0, 1, 1).verdict is Verdict.VIOLATED
+    assert audited(right, 0, 1, 1).verdict is Outcome.NOT_REFUTED
+    assert audited(exchanged, 0, 1, 1).verdict is Outcome.NOT_REFUTED
+    assert audited(greedy, 0, 1, 1).verdict is Outcome.VIOLATED
     for mutant, biased in ((right, False), (exchanged, True), (greedy, True)):
         found = channel.aggregate(np.packbits(mutant(3, 10_000).astype(bool), axis=1)).estimate()
         assert (abs(found[3] - 1) > 6 * found.standard_errors[3]) == biased
@@ -99,8 +99,8 @@ def test_twice_the_epsilon() -> None:
     def reports(code: int, size: int) -> Any:
         return channel.draw(np.full(size, code), words)
 
-    assert audited(reports, 0, 1, 1).verdict is Verdict.VIOLATED
-    assert audited(reports, 0, 1, 2).verdict is Verdict.NOT_REFUTED
+    assert audited(reports, 0, 1, 1).verdict is Outcome.VIOLATED
+    assert audited(reports, 0, 1, 2).verdict is Outcome.NOT_REFUTED
 
 
 def test_memoisation_forgotten() -> None:
@@ -112,7 +112,7 @@ def test_memoisation_forgotten() -> None:
         bits = [np.unpackbits(rows, axis=1)[:, :3].astype(np.int64) for rows in rounds]
         return np.sum(bits, axis=0)
 
-    assert audited(sums, 0, 1, channel.lasting.epsilon).verdict is Verdict.VIOLATED
+    assert audited(sums, 0, 1, channel.lasting.epsilon).verdict is Outcome.VIOLATED
 
 
 def test_changes_are_not_hidden() -> None:
@@ -126,7 +126,7 @@ def test_changes_are_not_hidden() -> None:
         return np.column_stack([told[:, ::2].sum(axis=1) - told[:, 1::2].sum(axis=1), told[:, :2]])
 
     found = audited(agreement, (0, 0) * 9, (0, 1) * 9, channel.forever.epsilon)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
 
 
 def test_floats_show_who_is_low() -> None:
@@ -148,8 +148,8 @@ def test_floats_show_who_is_low() -> None:
         own = told == channel.interval.points[code]
         return np.where(own, told, spread) if code == low else spread
 
-    assert audited(on_lattice, high, low, 1, delta).verdict is Verdict.NOT_REFUTED
-    assert audited(in_floats, high, low, 1, delta).verdict is Verdict.VIOLATED
+    assert audited(on_lattice, high, low, 1, delta).verdict is Outcome.NOT_REFUTED
+    assert audited(in_floats, high, low, 1, delta).verdict is Outcome.VIOLATED
     points = channel.interval.points
     assert not np.isin(in_floats(high, 10_000), points).any()
     truth = float(channel.law.truth)

@@ -25,7 +25,7 @@ from dither.cli.attack_membership import membership
 from dither.cli.attack_tour import tour
 
 if TYPE_CHECKING:
-    from dither.lab.attack import Reconstruction, Release, Statistics, Verdict
+    from dither.lab.attack import BlackBox, Reconstruction, Statistics, Verdict
 
 __all__ = ["attack"]
 
@@ -250,7 +250,7 @@ def subset_sums(
         epsilons = (Fraction(1), Fraction(10))
     asked = 8 * people if queries is None else queries
     exhaustive = queries is None and people <= 20
-    tried: list[tuple[int | None, Release]] = [
+    tried: list[tuple[int | None, BlackBox]] = [
         (None if exhaustive and text.startswith("midpoint") else asked, _noise(text))
         for text in noises
     ]
@@ -267,12 +267,12 @@ def subset_sums(
     leave_by(verdicts)
 
 
-def _noise(text: str) -> Release:
+def _noise(text: str) -> BlackBox:
     from dither.errors import nearest
     from dither.lab.attack import bounded, corrupted, exact, gaussian, laplace, midpoint, rounded
 
     kind, sign, size = text.partition(":")
-    makers: dict[str, Callable[[float], Release]] = {
+    makers: dict[str, Callable[[float], BlackBox]] = {
         "bounded": bounded,
         "gaussian": gaussian,
         "laplace": laplace,
@@ -291,7 +291,7 @@ def _noise(text: str) -> Release:
     return makers[kind](amount)
 
 
-def _private(epsilon: Fraction, queries: int) -> Release:
+def _private(epsilon: Fraction, queries: int) -> BlackBox:
     """All answers with discrete Laplace noise, each at its share of epsilon."""
     from dither import privacy
     from dither.lab.attack import private

@@ -98,7 +98,7 @@ def audit(
             raise click.UsageError("--d0, --d1, --mu, --plot and --single go with MODULE:FUNCTION")
         _table(_subjects(planted), samples or (_OF_ONE if planted else _OF_ALL), planted, options)
         return
-    from dither.lab.audit import Verdict
+    from dither.lab.audit import Outcome
     from dither.lab.audit import audit as run
 
     if d0 is None or d1 is None:
@@ -123,9 +123,9 @@ def audit(
     if picture is not None:
         found.plot(picture)
         click.echo(f"picture: {picture}")
-    if found.verdict is Verdict.VIOLATED:
+    if found.verdict is Outcome.VIOLATED:
         sys.exit(VIOLATED)
-    if found.verdict is Verdict.INCONCLUSIVE:
+    if found.verdict is Outcome.INCONCLUSIVE:
         sys.exit(INCONCLUSIVE)
 
 
@@ -147,7 +147,7 @@ def _table(
 ) -> None:
     """Audit one after the other, print them as a table, and leave with the exit code."""
     from dither.cli._terminal import console, new_table, print_paragraphs
-    from dither.lab.audit import Verdict
+    from dither.lab.audit import Outcome
     from dither.lab.audit import audit as run
 
     table = new_table()
@@ -179,8 +179,8 @@ def _table(
             stopped = True
             break
         done += 1
-        violated += found.verdict is Verdict.VIOLATED
-        idle += found.verdict is Verdict.INCONCLUSIVE
+        violated += found.verdict is Outcome.VIOLATED
+        idle += found.verdict is Outcome.INCONCLUSIVE
         row = [at_least(found.lower), _verdict(found)]
         if planted:
             table.add_row(subject.name, *row, subject.about)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dither import Session
     from dither.lab.anonymize import Anonymized
-    from dither.lab.attack import Release
+    from dither.lab.attack import BlackBox
 
 __all__ = [
     "COVERS",
@@ -89,7 +89,7 @@ def targets(rows: pl.DataFrame, many: int, seed: int = 0) -> tuple[list[str], li
     """Women whom nobody shares all traits with, half with the secret; and the truth of each."""
     import polars as pl
 
-    from dither.lab.attack.worlds import SimulatedWorld
+    from dither.lab._simulation import SimulatedWorld
 
     rng = SimulatedWorld.of(seed)
     alone = rows.filter(pl.struct(TRAITS).is_unique())
@@ -112,7 +112,7 @@ def exact_counts(rows: pl.DataFrame, least: int = 0) -> Callable[[str], float | 
     return answer
 
 
-def private_sums(epsilon: Fraction, queries: int) -> Release:
+def private_sums(epsilon: Fraction, queries: int) -> BlackBox:
     """Subset sums with discrete Laplace noise, each at its share of epsilon."""
     from dither import privacy
     from dither.lab.attack import private

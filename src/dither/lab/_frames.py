@@ -23,11 +23,14 @@ __all__ = [
     "Coded",
     "as_given",
     "as_it_is",
+    "columns_of",
     "encode",
     "names",
     "one_column",
     "read",
+    "released",
     "secret_order",
+    "sorted_codes",
     "texts",
 ]
 
@@ -46,6 +49,11 @@ class Coded(NamedTuple):
     def size(self) -> int:
         """How many distinct values there are."""
         return len(self.values)
+
+
+def released(table: object, argument: str) -> pl.DataFrame:
+    """A table as Polars, or the ``frame`` of a release that has one."""
+    return read(getattr(table, "frame", table), argument)
 
 
 def read(frame: object, argument: str = "frame") -> pl.DataFrame:
@@ -162,6 +170,15 @@ def names(argument: str, asked: object, frame: pl.DataFrame, *, some: bool = Tru
     return found
 
 
+def columns_of(argument: str, asked: object, frame: pl.DataFrame, release: object) -> list[str]:
+    """The columns that an argument names, or by default those that the release says itself."""
+    if asked is None:
+        asked = getattr(release, "sensitive" if argument == "sensitive" else "quasi", None)
+        if asked is None:
+            raise ArgumentError(f"{argument} must name columns: the table does not say them itself")
+    return names(argument, asked, frame)
+
+
 def one_column(column: object, argument: str = "column") -> pl.Series:
     """A column as a Polars series."""
     if isinstance(column, pl.Series):
@@ -202,6 +219,21 @@ def encode(column: pl.Series) -> Coded:
     codes = np.empty(len(column), dtype=np.int32)
     codes[rows] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     return Coded(codes, groups["value"].alias(name))
+
+
+def sorted_codes(column: pl.Series) -> tuple[Ints, list[Any]]:
+    """The codes of a column in the order of its values, NULL first, and the value of each.
+
+    Examples
+    --------
+    >>> sorted_codes(pl.Series(["b", None, "b"]))
+    (array([1, 0, 1]), [None, 'b'])
+    """
+    coded = encode(texts(column) if column.dtype.is_nested() else column)
+    order = coded.values.arg_sort(nulls_last=False).to_numpy()
+    rank = np.empty(coded.size, dtype=np.int64)
+    rank[order] = np.arange(coded.size)
+    return rank[coded.codes], coded.values.gather(order).to_list()
 
 
 def _within_calendar(column: pl.Series) -> pl.Series:

@@ -7,13 +7,13 @@ counted in a table, large ones are sorted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Classes", "Ints", "combine", "label", "tally"]
+__all__ = ["Classes", "Ints", "combine", "grouped", "label", "tally"]
 
 Ints = NDArray[np.int64]
 _WIDEST = 1 << 62
@@ -113,6 +113,18 @@ def label(key: Ints, size: int, weight: NDArray[np.integer] | None = None) -> Cl
     else:
         total = np.add.reduceat(weight[order], starts)
     return Classes(order[starts], total.astype(np.int64), of)
+
+
+def grouped(parts: Iterable[Ints]) -> Ints:
+    """The class of each row: equal where all parts are, numbered in their order.
+
+    Examples
+    --------
+    >>> grouped([np.array([5, 5, 7]), np.array([1, 2, 1])])
+    array([0, 1, 2])
+    """
+    columns = [(part, int(part.max(initial=0)) + 1) for part in parts]
+    return label(*combine(columns, len(columns[0][0]))).of
 
 
 def _starts(ordered: Ints) -> Ints:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dither.lab.attack import Membership
-    from dither.lab.audit.claim import Claim
-    from dither.lab.audit.result import Audit
+    from dither.lab.audit import Audit, Claim
 
 __all__ = ["draw_audit", "draw_membership"]
 

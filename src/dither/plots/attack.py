@@ -13,6 +13,7 @@ import numpy as np
 
 from dither._format import level
 from dither.errors import ArgumentError
+from dither.lab._verdicts import Outcome
 from dither.plots.canvas import (
     COLOURS,
     INK,
@@ -42,10 +43,10 @@ _LABELLED = 12
 """Up to so many, people carry their number, and those who differ a ring."""
 
 _LOOKS = {
-    "violated": (COLOURS[5], "D"),
-    "above the bound, unproven": (COLOURS[5], "s"),
-    "consistent": (COLOURS[0], "o"),
-    "uninformative (weak attack)": (MUTED, "s"),
+    Outcome.VIOLATED: (COLOURS[5], "D"),
+    Outcome.UNPROVEN: (COLOURS[5], "s"),
+    Outcome.CONSISTENT: (COLOURS[0], "o"),
+    Outcome.INCONCLUSIVE: (MUTED, "s"),
 }
 
 

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dither.lab.attack.background import Background
-    from dither.lab.attack.classes import Classes
-    from dither.lab.attack.linkage import Linkage
-    from dither.lab.attack.skewness import Skewness
-    from dither.lab.attack.uniqueness import Uniqueness
-    from dither.lab.attack.verdict import Verdict
+    from dither.lab.attack import (
+        Background,
+        ClassCounts,
+        Linkage,
+        Skewness,
+        Uniqueness,
+        Verdict,
+    )
 
 __all__ = ["draw_background", "draw_classes", "draw_linkage", "draw_skewness", "draw_uniqueness"]
 
@@ -84,7 +86,7 @@ def draw_linkage(found: Linkage, path: str | Path | None = None) -> Figure:
     return finish(figure, title=title, foot=foot, path=path)
 
 
-def draw_classes(classes: Classes, verdict: Verdict, path: str | Path | None = None) -> Figure:
+def draw_classes(classes: ClassCounts, verdict: Verdict, path: str | Path | None = None) -> Figure:
     """Draw classes by size and by the share of their commonest answer."""
     figure = new_figure(WIDTH, 3.9)
     left, right = figure.subplots(1, 2, width_ratios=(1.4, 1.0))

@@ -203,9 +203,9 @@ MUTANTS = {
         _demands.Demand, "met", lambda self, sizes, *_: ((ok := sizes >= self.k - 1), ok)
     ),
     "losses of the last column forgotten": _patched(
-        _lattice.Table,
+        _lattice.SearchTable,
         "losses",
-        lambda self, true=_lattice.Table.losses: (*true(self)[:-1], 0 * true(self)[-1]),
+        lambda self, true=_lattice.SearchTable.losses: (*true(self)[:-1], 0 * true(self)[-1]),
     ),
     "pruned upwards": _patched(_lattice._Search, "check", _pruning_too_much),
     "a class more is left out": _patched(

@@ -255,5 +255,5 @@ def test_one_answer_for_all_is_not_a_failing_attack() -> None:
         homogeneity(wards, ["zip"], "ill").verdict,
         background(wards, ["zip"], "ill", companions=[1]).known[0].verdict,
     ):
-        assert verdict.outcome is Outcome.UNINFORMATIVE
+        assert verdict.outcome is Outcome.INCONCLUSIVE
         assert "always right" in verdict.reason

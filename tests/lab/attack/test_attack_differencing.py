@@ -14,8 +14,7 @@ import pytest
 import dither as dt
 from dither import privacy
 from dither.errors import ArgumentError, BudgetError
-from dither.lab.attack import Outcome, differencing
-from dither.lab.attack.differencing import predicted_difference
+from dither.lab.attack import Outcome, differencing, predicted_difference
 from dither.noise import discrete_laplace
 from dither.numeric import SimulatedWords
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.lab.attack import Outcome, linkage
-from dither.lab.attack.tables import coverage
+from dither.lab.attack._labels import coverage
 
 QUASI = ["age", "yrs_married", "children", "religious", "educ", "occupation"]
 COVERS = {

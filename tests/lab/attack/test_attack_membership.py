@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dither import privacy
 from dither.errors import ArgumentError
 from dither.lab.attack import Outcome, membership
-from dither.lab.attack.member_models import attacked, folds, trained_on
-from dither.lab.attack.roc import Allowed, Roc
+from dither.lab.attack._roc import Allowed, Roc
+from dither.lab.attack._shadows import attacked, folds, trained_on
 
 SURE = 1 - 1e-6
 NORMAL = NormalDist()
@@ -203,7 +203,7 @@ def test_true_losses_are_not_refuted_by_curves() -> None:
     assert refuted <= 12
 
 
-def test_a_small_leak_is_not_called_uninformative() -> None:
+def test_a_small_leak_is_not_called_inconclusive() -> None:
     """Data of which any mean is the same with and without her: the control is of the statistic."""
     rows = np.ones((50, 1))
     for more in ({}, {"undefended": lambda data: 100.0 * (len(data) - 49)}):
@@ -214,13 +214,13 @@ def test_a_small_leak_is_not_called_uninformative() -> None:
         assert found.verdict.control.share > 0.8
 
 
-def test_a_statistic_that_tells_nothing_is_uninformative() -> None:
+def test_a_statistic_that_tells_nothing_is_inconclusive() -> None:
     """Neither it nor its means tell members from others, and nothing else is said of it."""
     rng = np.random.default_rng(6)
     found = membership(
         lambda rows, size: rng.normal(size=size), sample(), loss=privacy.pure(1.0), confidence=SURE
     )
-    assert found.verdict.outcome is Outcome.UNINFORMATIVE
+    assert found.verdict.outcome is Outcome.INCONCLUSIVE
     assert "means of 100 releases" in found.summary().replace("\n", " ")
 
 
@@ -371,7 +371,7 @@ def test_without_its_noise_a_model_must_give_members_away() -> None:
     """A private model says nothing of an attack; the same without noise shows that it works."""
     claim, data = privacy.gaussian(10.0), records(60)
     alone = membership(Centroids(0.1, 1), data, models=20, loss=claim, confidence=SURE)
-    assert alone.verdict.outcome is Outcome.UNINFORMATIVE
+    assert alone.verdict.outcome is Outcome.INCONCLUSIVE
     assert alone.control is None
     assert "undefended=" in alone.verdict.reason
     both = membership(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dither import attack
 from dither.errors import ArgumentError, DitherError
-from dither.lab.attack.remaining import blurred, remaining, true_answers
-from dither.lab.attack.solving import search
-from dither.lab.attack.statistics import Statistics
+from dither.lab.attack import blurred, remaining, true_answers
+from dither.lab.attack._solver import search
+from dither.lab.attack._statistics import Statistics
 
 
 def enumerate_all(statistics: Statistics) -> list[tuple[tuple[int, ...], ...]]:
@@ -345,11 +345,11 @@ def test_blurred_statistics_keep_the_truth() -> None:
 
 def test_missing_solver_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without OR-tools the error is one line that says what to install."""
-    from dither.lab.attack import worlds
+    from dither.lab import _simulation
 
     def absent(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(worlds.importlib, "import_module", absent)
+    monkeypatch.setattr(_simulation.importlib, "import_module", absent)
     with pytest.raises(DitherError, match=r"OR-tools.*pip install 'dither\[attack\]'"):
         attack.reconstruct_table({"people": 1, "attributes": {"a": [0, 1]}, "statistics": []})

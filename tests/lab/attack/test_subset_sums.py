@@ -11,7 +11,8 @@ import pytest
 
 from dither import attack, privacy
 from dither.errors import ArgumentError, DitherError
-from dither.lab.attack.decoders import (
+from dither.lab.attack import agreeing, all_queries
+from dither.lab.attack._decoders import (
     DECODERS,
     box,
     l1,
@@ -19,8 +20,7 @@ from dither.lab.attack.decoders import (
     least_squares,
     predicted_success,
 )
-from dither.lab.attack.exhaustive import agreeing, all_queries
-from dither.lab.attack.releases import sums
+from dither.lab.attack._releases import sums
 from dither.noise import discrete_gaussian, discrete_laplace
 from dither.numeric import SimulatedWords
 
@@ -32,7 +32,7 @@ def instance(n: int, m: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     return secret, queries, (queries @ secret).astype(float)
 
 
-def private(epsilon: float, queries: int, seed: int) -> attack.Release:
+def private(epsilon: float, queries: int, seed: int) -> attack.BlackBox:
     """All answers with discrete Laplace noise, each at an equal share of epsilon."""
     scale, words = Fraction(queries) / Fraction(str(epsilon)), SimulatedWords(seed)
     return attack.private(
@@ -69,7 +69,7 @@ def test_exhaustive_search_finds_exactly_what_agrees(seed: int) -> None:
 
 
 @pytest.mark.parametrize("release", [attack.bounded(1.0), attack.rounded(2), attack.midpoint(0.5)])
-def test_theorem_1_holds_for_any_bounded_noise(release: attack.Release) -> None:
+def test_theorem_1_holds_for_any_bounded_noise(release: attack.BlackBox) -> None:
     """At most 4E bits of any run are wrong."""
     verdict = attack.subset_sums(12, None, release).run(20, seed=4)
     assert release.error is not None
@@ -254,11 +254,11 @@ def test_arguments_are_checked() -> None:
         attack.subset_sums(10, 20, method="bix")
     with pytest.raises(ArgumentError, match="known largest error"):
         attack.subset_sums(10, None, attack.gaussian(1))
-    with pytest.raises(ArgumentError, match="must be a Release"):
+    with pytest.raises(ArgumentError, match="must be a BlackBox"):
         attack.subset_sums(10, 20, 3.0)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="multiple of 1/2"):
         attack.midpoint(0.3)
-    with pytest.raises(ArgumentError, match="from 0 to 1"):
+    with pytest.raises(ArgumentError, match=r"share must be .*at most 1"):
         attack.corrupted(1.5)
     with pytest.raises(ArgumentError, match="loss must be a Loss"):
         attack.private(lambda a: a, 1.0)  # type: ignore[arg-type]
@@ -268,11 +268,11 @@ def test_arguments_are_checked() -> None:
 
 def test_missing_scipy_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without SciPy the error is one line that says what to install."""
-    from dither.lab.attack import worlds
+    from dither.lab import _simulation
 
     def absent(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(worlds.importlib, "import_module", absent)
+    monkeypatch.setattr(_simulation.importlib, "import_module", absent)
     with pytest.raises(DitherError, match=r"SciPy.*pip install 'dither\[attack\]'"):
         least_squares([[1]], [1])

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom, norm
 
-from dither.lab.audit.bounds import binomial_tail, epsilon_of, lower_bound, mu_of, upper_bound
+from dither._stats import binomial_tail, lower_bound, upper_bound
+from dither.lab.audit._claims import epsilon_of, mu_of
 
 COUNTS = [(0, 10), (1, 10), (10, 10), (3, 50_000), (49_998, 50_000), (25_000, 50_000), (77, 10**6)]
 

@@ -3,8 +3,9 @@
 import pytest
 from click.testing import CliRunner
 
-from dither.cli import audit_planted, main
+from dither.cli import main
 from dither.cli.audit_catalogue import CATALOGUE
+from dither.examples import planted
 from dither.lab import audit as auditing
 
 MINE = """
@@ -52,9 +53,9 @@ def test_own_function(run, tmp_path):
 
 def test_planted_bugs_in_a_table(run, monkeypatch):
     """Every planted bug is a line, all are caught, and that is a success."""
-    bugs = audit_planted.planted_bugs
-    words = audit_planted.SimulatedWords(3)
-    monkeypatch.setattr(audit_planted, "planted_bugs", lambda: bugs(words))
+    bugs = planted.planted_bugs
+    words = planted.SimulatedWords(3)
+    monkeypatch.setattr(planted, "planted_bugs", lambda: bugs(words))
     result = run("--planted", "--samples", "30000")
     assert result.exit_code == 0, result.output
     assert "9 of 9 violated" in result.output
@@ -79,7 +80,7 @@ def test_a_violation_among_all_is_told(run, monkeypatch):
     """One mechanism that breaks its claim makes the exit code 1."""
     from dither.cli import audit_catalogue
 
-    bug = audit_planted.planted_bugs(audit_planted.SimulatedWords(4))[0]
+    bug = planted.planted_bugs(planted.SimulatedWords(4))[0]
     monkeypatch.setattr(audit_catalogue, "CATALOGUE", [lambda: bug])
     result = run("--all", "--samples", "5000")
     assert result.exit_code == 1
@@ -136,7 +137,7 @@ def test_a_catalogue_that_fails_is_not_green(run, monkeypatch):
     def broken(data):
         raise RuntimeError
 
-    subject = audit_planted.Subject("broken", broken, 0, 1, audit_planted.Fraction(1))
+    subject = planted.Subject("broken", broken, 0, 1, planted.Fraction(1))
     monkeypatch.setattr(audit_catalogue, "CATALOGUE", [lambda: subject])
     result = run("--all", "--samples", "1000")
     assert result.exit_code == 3

@@ -6,7 +6,7 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from dither.lab.audit import Verdict, audit
+from dither.lab.audit import Outcome, audit
 from dither.noise import below, discrete_laplace
 from dither.numeric import SimulatedWords
 
@@ -89,7 +89,7 @@ def sorted_batches():
 def test_reuse_is_named(made, words):
     """Each way of using noise twice is violated and named, whatever epsilon is claimed."""
     found = audit(made(), 0, 1, epsilon=2, samples=4_000)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert words in found.reuse
     assert words in found.summary()
 
@@ -135,4 +135,4 @@ def test_fresh_noise_is_not_accused(kind):
 
     found = audit(draw, 0, 1, samples=5_000, confidence=1 - 1e-8)
     assert found.reuse is None
-    assert found.verdict is not Verdict.VIOLATED
+    assert found.verdict is not Outcome.VIOLATED

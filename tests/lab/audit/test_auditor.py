@@ -17,7 +17,7 @@ import pytest
 import dither as dt
 from dither.errors import ArgumentError
 from dither.examples.planted import planted_bugs
-from dither.lab.audit import Verdict, audit
+from dither.lab.audit import Outcome, audit
 from dither.noise import below, bernoulli, discrete_gaussian, discrete_laplace
 from dither.numeric import SimulatedWords
 from dither.privacy import gaussian as dt_gaussian
@@ -37,7 +37,7 @@ def test_planted_bugs_are_caught(name):
     """Every planted bug is violated, from three tenths of the usual samples."""
     (bug,) = [b for b in planted_bugs(SimulatedWords(11)) if b.name == name]
     found = audit(bug.mechanism, bug.d0, bug.d1, bug.epsilon, samples=30_000)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert found.event is not None
     if "seed" in name:
         assert "fixed seed" in found.reuse
@@ -82,7 +82,7 @@ def test_true_claims_are_not_refuted(name):
     """At epsilon = 1 nothing is refuted, and the bound is near where an event meets the claim."""
     mechanism, d0, d1 = honest()[name]
     found = audit(mechanism, d0, d1, 1, samples=20_000, confidence=SURE)
-    assert found.verdict is Verdict.NOT_REFUTED
+    assert found.verdict is Outcome.NOT_REFUTED
     assert found.reuse is None
     if name in {"Laplace", "randomised response"}:
         assert 0.7 < found.lower <= 1
@@ -98,7 +98,7 @@ def test_false_alarms_are_rare(name):
     mechanism, d0, d1 = honest()[name]
     accused = sum(
         audit(mechanism, d0, d1, 1, samples=2_000, confidence=0.9, words=SimulatedWords(i)).verdict
-        is Verdict.VIOLATED
+        is Outcome.VIOLATED
         for i in range(40)
     )
     assert accused < 10
@@ -132,7 +132,7 @@ def test_events_are_not_certified_where_they_were_chosen(cheating, monkeypatch):
             samples=1_000,
             confidence=0.9,
         ).verdict
-        is Verdict.VIOLATED
+        is Outcome.VIOLATED
         for _ in range(12)
     )
     assert (accused >= 6) is cheating
@@ -147,8 +147,8 @@ def test_delta_is_used():
         return np.where(shown, 100 + data, discrete_laplace(Fraction(1), size, words=words) + data)
 
     allowed = audit(leaky, 0, 1, 1, Fraction(1, 50), samples=40_000, confidence=SURE)
-    assert allowed.verdict is Verdict.NOT_REFUTED
-    assert audit(leaky, 0, 1, 1, Fraction(1, 100), samples=40_000).verdict is Verdict.VIOLATED
+    assert allowed.verdict is Outcome.NOT_REFUTED
+    assert audit(leaky, 0, 1, 1, Fraction(1, 100), samples=40_000).verdict is Outcome.VIOLATED
     assert audit(leaky, 0, 1, 1, samples=40_000).lower > 3
 
 
@@ -160,11 +160,11 @@ def test_delta_is_certified():
         return lambda data, size: 8 * data + discrete_gaussian(Fraction(sigma2), size, words=words)
 
     wrong = audit(gaussian(49), 0, 1, 1, claimed, samples=40_000)
-    assert wrong.verdict is Verdict.VIOLATED
+    assert wrong.verdict is Outcome.VIOLATED
     assert claimed < wrong.delta < 0.2
     assert f"δ >= {wrong.delta:.4f} at this ε" in wrong.summary().replace("\n", " ")
     right = audit(gaussian(64), 0, 1, 1, claimed, samples=40_000, confidence=SURE)
-    assert right.verdict is Verdict.NOT_REFUTED
+    assert right.verdict is Outcome.NOT_REFUTED
     assert 0.04 < right.delta <= claimed
 
 
@@ -176,10 +176,10 @@ def test_gaussian_claims():
         return 8 * data + discrete_gaussian(Fraction(64), size, words=words)
 
     right = audit(gaussian, 0, 1, mu=1.05, samples=50_000, confidence=SURE)
-    assert right.verdict is Verdict.NOT_REFUTED
+    assert right.verdict is Outcome.NOT_REFUTED
     assert 0.8 < right.mu <= 1.05
     wrong = audit(gaussian, 0, 1, mu=0.8, samples=50_000)
-    assert wrong.verdict is Verdict.VIOLATED
+    assert wrong.verdict is Outcome.VIOLATED
     assert "μ = 0.8" in wrong.summary()
 
 
@@ -234,7 +234,7 @@ def test_any_output(name):
     """A coin of 9 : 1 between any two outputs certifies most of log 9, one output at a time."""
     words = SimulatedWords(8)
     found = audit(lambda d: OUTPUTS[name][flip(words) ^ d], False, True, 1, samples=2_000)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert 1.5 < found.lower < math.log(9)
 
 
@@ -246,7 +246,7 @@ def test_failing_is_an_outcome():
         return raising(data) if flip(words) ^ data else 1
 
     found = audit(fails, False, True, 1, samples=2_000)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert "ZeroDivisionError" in found.summary()
     assert "17" not in found.summary().replace(f"{found.lower:.3f}", "")
 
@@ -254,7 +254,7 @@ def test_failing_is_an_outcome():
 def test_always_failing_says_nothing():
     """Where every call fails nothing was audited, and that is no success."""
     found = audit(raising, 0, 1, 1, samples=500)
-    assert (found.verdict, found.lower, found.reuse) == (Verdict.INCONCLUSIVE, 0.0, None)
+    assert (found.verdict, found.lower, found.reuse) == (Outcome.INCONCLUSIVE, 0.0, None)
     assert "every call failed" in found.summary()
 
 
@@ -266,7 +266,7 @@ def test_failing_in_many_ways_is_still_failing():
         raise KeyError(int(rng.integers(5)))
 
     found = audit(fails, 0, 1, 1, samples=1_000, confidence=SURE)
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.verdict is Outcome.INCONCLUSIVE
     assert "every call failed" in found.summary()
 
 
@@ -278,17 +278,17 @@ def test_equal_datasets_are_no_audit(d0, d1):
     """Nothing could tell them apart, whatever the mechanism."""
     rng = np.random.default_rng(4)
     found = audit(lambda data: rng.normal(), d0, d1, 1, samples=400, confidence=SURE)
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.verdict is Outcome.INCONCLUSIVE
     assert "d0 and d1 are the same" in found.summary()
 
 
 def test_an_output_that_never_varies_is_no_audit():
     """A function that returns nothing is not called private."""
     found = audit(lambda data: None, 0, 1, 1, samples=400)
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.verdict is Outcome.INCONCLUSIVE
     assert "the same outcome" in found.summary()
     reused = audit(lambda data: data, 0, 1, 1, samples=400)
-    assert reused.verdict is Verdict.VIOLATED
+    assert reused.verdict is Outcome.VIOLATED
 
 
 def test_noise_between_coordinates():
@@ -300,7 +300,7 @@ def test_noise_between_coordinates():
         return np.stack([data + noise, noise], axis=1)
 
     found = audit(shared, 0, 1, 1, samples=10_000)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert "coordinate 2 less coordinate 1" in " ".join(map(str, found.events))
 
 
@@ -325,7 +325,7 @@ def test_kinds_are_told_apart_by_the_mechanism_alone():
         return None if data and noise > 4 else noise
 
     found = audit(sometimes, 0, 1, 1, Fraction(1, 50), samples=4_000, confidence=SURE)
-    assert found.verdict is Verdict.NOT_REFUTED
+    assert found.verdict is Outcome.NOT_REFUTED
 
 
 @pytest.mark.parametrize("kind", [tuple, list, np.array])
@@ -348,7 +348,7 @@ def test_events_say_no_value():
     words = SimulatedWords(13)
     found = audit(lambda d: f"secret-{d}-{123456 + flip(words)}", False, True, 1, samples=2_000)
     told = found.summary() + repr(found)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert "secret" not in told
     assert "12345" not in told
 
@@ -401,7 +401,7 @@ def test_any_batch(name):
         lambda data, size: BATCHES[name](size, rng), 0, 1, 1, samples=1_000, confidence=SURE
     )
     idle = name in {"not numbers", "nothing", "masked"}
-    said = Verdict.INCONCLUSIVE if idle else Verdict.NOT_REFUTED
+    said = Outcome.INCONCLUSIVE if idle else Outcome.NOT_REFUTED
     assert (found.verdict, found.reuse) == (said, None)
 
 
@@ -417,7 +417,7 @@ def test_time_is_limited():
         time_limit=0.3,
         progress=lambda done, of: told.append((done, of)),
     )
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert found.samples == told[-1][0] < told[-1][1] == 10**9
     assert "stopped" in found.summary()
 
@@ -425,7 +425,7 @@ def test_time_is_limited():
 @pytest.mark.parametrize("vectorised", [False, True])
 def test_slow_mechanisms_are_stopped_between_calls(vectorised, monkeypatch):
     """By a clock that each output moves on by a tenth, few calls are made beyond the limit."""
-    from dither.lab.audit import sampling
+    from dither.lab.audit import _sampling as sampling
 
     now, rng = [0.0], np.random.default_rng(7)
     monkeypatch.setattr(sampling.time, "monotonic", lambda: now[0])
@@ -452,7 +452,7 @@ def test_rare_events_are_chosen():
             return np.where(rare, -3.5, out)
 
         found = audit(mechanism, 0, 1, 1, samples=55_600, words=SimulatedWords(seed))
-        caught += found.verdict is Verdict.VIOLATED
+        caught += found.verdict is Outcome.VIOLATED
     assert caught >= 5
 
 
@@ -468,7 +468,7 @@ def test_interrupted_sampling_is_judged():
 
     found = audit(interrupted, False, True, samples=10_000)
     assert found.samples == 2_500
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
 
     def at_once(data):
         raise KeyboardInterrupt
@@ -482,13 +482,13 @@ def test_interrupted_sampling_is_judged():
     [
         ({"samples": 50}, "least is 200"),
         ({"epsilon": 8, "samples": 1000}, "too few for any verdict.*The least is 4[0-9],[0-9]{3}"),
-        ({"samples": 1000.0}, "whole number"),
+        ({"samples": 1000.0}, "samples must be an integer"),
         ({"epsilon": -1}, "epsilon"),
         ({"epsilon": math.inf}, "epsilon"),
-        ({"epsilon": "x"}, "must be numbers"),
+        ({"epsilon": "x"}, "epsilon must be a finite number"),
         ({"delta": 1}, "delta"),
-        ({"mu": -1}, "mu must be a number of at least 0"),
-        ({"mu": "x"}, "must be numbers"),
+        ({"mu": -1}, "mu must be at least 0"),
+        ({"mu": "x"}, "mu must be a finite number"),
         ({"d0": iter([1])}, "d0 is an iterator"),
         ({"confidence": 1}, "confidence"),
         ({"mechanism": 3}, "callable"),
@@ -510,7 +510,7 @@ def test_the_least_number_of_samples_suffices():
         audit(lambda d: d, 0, 1, 6, samples=300)
     least = int(str(refusal.value).partition("The least is ")[2].split()[0].replace(",", ""))
     found = audit(lambda d: d, 0, 1, 6, samples=least)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert found.lower > 6
 
 

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dither.lab.audit import Verdict, audit
-from dither.lab.audit.outcomes import describe_outcomes
+from dither.lab.audit import Outcome, audit
+from dither.lab.audit._outcomes import describe_outcomes
 from dither.noise import bernoulli, discrete_laplace
 from dither.numeric import SimulatedWords
 
@@ -140,7 +140,7 @@ def test_numbers_in_disguise_are_numbers(way):
     thresholds of what the output stands for."""
     rng = np.random.default_rng(44)
     found = audit(lambda d: CARRIERS[way](noisy(d, rng)), 0.0, 1.0, 1, samples=1_500)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert found.lower > 2
 
 
@@ -155,7 +155,7 @@ def test_low_bits_of_any_coordinate(place):
         return table
 
     found = audit(mechanism, 0, 1, 1, samples=2_000)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert "lowest bit" in str(found.event)
 
 
@@ -184,17 +184,17 @@ def test_what_an_output_holds_is_seen(way):
         return WAYS[way](int(bernoulli(Fraction(9, 10), 1, words=words)[0]) ^ data)
 
     found = audit(mechanism, 0, 1, 1, samples=600)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert "cannot be looked into" not in found.summary()
     assert "saw" not in found.summary() + repr(found)
     same = audit(lambda d: mechanism(0), 0, 1, 1, samples=600, confidence=1 - 1e-8)
-    assert same.verdict is not Verdict.VIOLATED
+    assert same.verdict is not Outcome.VIOLATED
 
 
 def test_what_cannot_be_seen_is_told():
     """A function may hold anything: nothing is refuted, and a note says that it was not seen."""
     found = audit(lambda d: lambda: d, 0, 1, 1, samples=400)
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.verdict is Outcome.INCONCLUSIVE
     assert "returns function, which cannot be looked into" in found.summary()
 
 
@@ -207,7 +207,7 @@ def test_keys_that_cannot_be_written_are_borne():
         return {Unwritable(): shown, Unwritable(): shown}
 
     found = audit(mechanism, 0, 1, 1, samples=600)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert "returns Unwritable, which cannot be looked into" in found.summary().replace("\n", " ")
 
 
@@ -220,7 +220,7 @@ def test_one_noise_in_coordinates_far_apart():
         return [data + noise, *(5 * rng.laplace(size=8)), noise]
 
     found = audit(mechanism, 0.0, 1.0, 1, samples=3_000)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert "coordinate 10 less coordinate 1 (the same noise)" in str(found.event)
 
 
@@ -248,5 +248,5 @@ def test_a_rare_form_is_an_event():
         return "none" if data and bernoulli(Fraction(1, 8), 1, words=words)[0] else noise
 
     found = audit(mechanism, 0, 1, 1, samples=2_000)
-    assert found.verdict is Verdict.VIOLATED
+    assert found.verdict is Outcome.VIOLATED
     assert found.lower > 1.5

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from dither._stats import lower_bound, upper_bound
 from dither.errors import ArgumentError
 from dither.lab.audit import samples_needed
-from dither.lab.audit.audit import CERTIFYING
-from dither.lab.audit.bounds import epsilon_of, lower_bound, upper_bound
-from dither.lab.audit.events import EVENTS
+from dither.lab.audit._claims import CERTIFYING, EVENTS, epsilon_of
 
 
 def power_of(samples, epsilon, true_epsilon, delta, mass):

@@ -19,10 +19,10 @@ from dither.lab.anonymize._requirements import Requirement, check_distance
 from dither.numeric import exact
 
 __all__ = [
-    "Column",
     "Demand",
-    "Request",
+    "PreparedTable",
     "Require",
+    "SensitiveColumn",
     "allowance",
     "check_seconds",
     "chosen_distances",
@@ -37,7 +37,7 @@ Require = Requirement | Sequence[Requirement] | Mapping[str, Requirement | Seque
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class SensitiveColumn:
     """A sensitive column."""
 
     name: str
@@ -52,7 +52,7 @@ def prepare(
     distances: Collection[str],
     order: Mapping[str, Sequence[object]] | None,
     hierarchies: Mapping[str, object] | None,
-) -> Column:
+) -> SensitiveColumn:
     """Encode a column, and rank or nest its values where a distance needs that.
 
     Raises
@@ -70,7 +70,7 @@ def prepare(
                 f"hierarchies must have one for {name!r}, as its distance is 'hierarchical'"
             )
         maps = fit(name, (hierarchies or {})[name], coded).maps
-    return Column(name, coded.codes, coded.size, Context(rank, maps))
+    return SensitiveColumn(name, coded.codes, coded.size, Context(rank, maps))
 
 
 def chosen_distances(
@@ -103,14 +103,14 @@ class Demand:
     ----------
     k : int
         Rows.
-    columns : tuple of Column
+    columns : tuple of SensitiveColumn
         Sensitive columns that something is required of.
     requirements : tuple of (int, Requirement)
         The column's place in ``columns``, and what is required.
     """
 
     k: int
-    columns: tuple[Column, ...] = ()
+    columns: tuple[SensitiveColumn, ...] = ()
     requirements: tuple[tuple[int, Requirement], ...] = ()
 
     @property
@@ -211,7 +211,7 @@ def hierarchies_of(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class PreparedTable:
     """What an anonymiser is asked, checked, and the distinct rows that it works on.
 
     Attributes
@@ -220,7 +220,7 @@ class Request:
         As it came; ``table`` is the same as Polars.
     quasi : list of str
     demand : Demand
-    columns : list of Column
+    columns : list of SensitiveColumn
         The sensitive ones.
     distances : mapping of str to str
         By which t is reported.
@@ -235,7 +235,7 @@ class Request:
     table: pl.DataFrame
     quasi: list[str]
     demand: Demand
-    columns: list[Column]
+    columns: list[SensitiveColumn]
     distances: Mapping[str, str]
     hierarchies: Mapping[str, object]
     coded: list[Coded]
@@ -253,7 +253,7 @@ class Request:
         order: Mapping[str, Sequence[object]] | None,
         *,
         all_of: bool,
-    ) -> Request:
+    ) -> PreparedTable:
         """Check and encode; ``all_of`` says whether every quasi-identifier needs a hierarchy.
 
         Raises
@@ -270,7 +270,7 @@ class Request:
         coded = [encode(table[name]) for name in known]
         parts = [(c.codes, c.size) for c in coded] + [(c.codes, c.size) for c in demand.columns]
         base = label(*combine(parts, table.height))
-        return Request(frame, table, known, demand, columns, chosen, sources, coded, base)
+        return PreparedTable(frame, table, known, demand, columns, chosen, sources, coded, base)
 
     @property
     def quasi_codes(self) -> tuple[NDArray[np.int32], ...]:
@@ -302,7 +302,7 @@ def _demanded(
     chosen: dict[str, str],
     order: Mapping[str, Sequence[object]] | None,
     hierarchies: Mapping[str, object],
-) -> tuple[Demand, list[Column]]:
+) -> tuple[Demand, list[SensitiveColumn]]:
     """What every class must meet, and the sensitive columns; adds to the distances chosen."""
     wanted = _by_column(require, sensitive)
     columns = []

@@ -17,14 +17,14 @@ from dither.lab._frames import Coded, as_given, as_it_is, encode, names, read
 from dither.lab.anonymize._definitions import Floats
 from dither.lab.anonymize._demands import (
     Demand,
-    Request,
+    PreparedTable,
     Require,
     allowance,
     check_seconds,
     hierarchies_of,
 )
 from dither.lab.anonymize._hierarchy import Fitted, fit
-from dither.lab.anonymize._lattice import Found, Progress, Table, WeightedRows, search
+from dither.lab.anonymize._lattice import Optimum, Progress, SearchTable, WeightedRows, search
 from dither.lab.anonymize._result import Anonymized, Covers, released
 
 __all__ = ["generalize", "recode"]
@@ -115,7 +115,7 @@ def generalize(
     >>> found.measures.k, found.measures.sensitive["ill"].distinct_l
     (3, 2)
     """
-    asked = Request.of(
+    asked = PreparedTable.of(
         frame, quasi, k, hierarchies, sensitive, require, distance, order, all_of=True
     )
     known, rows = asked.quasi, asked.table.height
@@ -129,7 +129,7 @@ def generalize(
     base = WeightedRows(
         (0,) * len(known), asked.quasi_codes, asked.sensitive_codes, asked.base.weight
     )
-    work = Table(trees, base, asked.demand, share, allowed)
+    work = SearchTable(trees, base, asked.demand, share, allowed)
     found = search(work, seconds=seconds, progress=progress)
     if found.node is None or found.trial is None:
         raise ArgumentError(_nothing_fits(found, asked.demand, allowed, rows))
@@ -237,7 +237,7 @@ def _check_nodes(
         )
 
 
-def _nothing_fits(found: Found, demand: Demand, allowed: int, rows: int) -> str:
+def _nothing_fits(found: Optimum, demand: Demand, allowed: int, rows: int) -> str:
     asked = ", ".join([f"{demand.k}-anonymity", *(str(r) for _, r in demand.requirements)])
     if not found.complete:
         return f"seconds ran out before any release with {asked} was found; allow more"

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from dither.errors import ArgumentError
 from dither.lab._frames import Coded, encode, read, texts
 
-__all__ = ["ANY", "Fitted", "Hierarchy", "Rule", "fit", "hierarchy"]
+__all__ = ["ANY", "Fitted", "Hierarchy", "LevelRule", "fit", "hierarchy"]
 
 ANY = "*"
 
 
 @runtime_checkable
-class Rule(Protocol):
+class LevelRule(Protocol):
     """What makes a hierarchy of the values at hand."""
 
     def levels_of(self, name: str, values: pl.Series) -> pl.DataFrame:
@@ -237,7 +237,7 @@ def fit(name: str, source: object, column: Coded) -> Fitted:
         Where a value is not covered: says how many, never which.
     """
     values = column.values
-    if isinstance(source, Rule):
+    if isinstance(source, LevelRule):
         table = _checked(source.levels_of(name, values))
         leaf = np.arange(len(values))
     else:

@@ -31,7 +31,7 @@ from dither.lab.anonymize._definitions import Floats, Truths, pair
 from dither.lab.anonymize._demands import Demand
 from dither.lab.anonymize._hierarchy import Fitted
 
-__all__ = ["Found", "Node", "Progress", "Table", "WeightedRows", "search"]
+__all__ = ["Node", "Optimum", "Progress", "SearchTable", "WeightedRows", "search"]
 
 Node = tuple[int, ...]
 _KEPT = 24
@@ -87,7 +87,7 @@ class Trial:
 
 
 @dataclass(slots=True, eq=False)
-class Table:
+class SearchTable:
     """Distinct rows under hierarchies.
 
     Attributes
@@ -239,7 +239,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Optimum:
     """The best node, if any fits.
 
     Attributes
@@ -263,7 +263,7 @@ class Found:
 
 @dataclass(slots=True)
 class _Search:
-    table: Table
+    table: SearchTable
     loss: Floats
     progress: Callable[[Progress], object] | None
     deadline: float
@@ -363,13 +363,13 @@ class _Search:
 
 
 def search(
-    table: Table, *, seconds: float | None, progress: Callable[[Progress], object] | None
-) -> Found:
+    table: SearchTable, *, seconds: float | None, progress: Callable[[Progress], object] | None
+) -> Optimum:
     """Find the node of least loss that fits.
 
     Parameters
     ----------
-    table : Table
+    table : SearchTable
     seconds : float, optional
         When to stop with the best so far.
     progress : callable, optional
@@ -388,4 +388,4 @@ def search(
             raise
         complete = False
     node, trial = state.best if state.best is not None else (None, None)
-    return Found(node, trial, state.tried, loss.size, complete, state.least)
+    return Optimum(node, trial, state.tried, loss.size, complete, state.least)

@@ -14,7 +14,7 @@ from dither.lab._grouping import Classes, Ints
 from dither.lab.anonymize import _definitions as of
 from dither.lab.anonymize._definitions import Pairs, pair
 from dither.lab.anonymize._demands import (
-    Column,
+    SensitiveColumn,
     chosen_distances,
     columns_apart,
     prepare,
@@ -232,7 +232,7 @@ def _lines(found: Sensitive) -> list[str]:
     ]
 
 
-def _of_column(pairs: Pairs, column: Column, distance: str | None) -> Sensitive:
+def _of_column(pairs: Pairs, column: SensitiveColumn, distance: str | None) -> Sensitive:
     """Measure one sensitive column, held against the table's own distribution."""
     distinct = of.distinct(pairs)
     fewest = int(distinct.min())
@@ -259,7 +259,7 @@ def _of_column(pairs: Pairs, column: Column, distance: str | None) -> Sensitive:
 def from_classes(
     quasi: Sequence[str],
     classes: Classes,
-    columns: Sequence[Column],
+    columns: Sequence[SensitiveColumn],
     distances: Mapping[str, str],
     *,
     risk: Risk | None = None,

@@ -29,7 +29,7 @@ from dither.errors import ArgumentError
 from dither.lab._frames import Coded, as_it_is, texts
 from dither.lab._grouping import Ints, combine, label
 from dither.lab.anonymize._definitions import Floats, Truths, pair
-from dither.lab.anonymize._demands import Demand, Request, Require, check_seconds
+from dither.lab.anonymize._demands import Demand, PreparedTable, Require, check_seconds
 from dither.lab.anonymize._hierarchy import ANY, fit
 from dither.lab.anonymize._result import Anonymized, Covers, released
 
@@ -95,7 +95,7 @@ def mondrian(
     >>> mondrian(people, ["age"], k=3).frame["age"].unique().sort().to_list()
     ['[31, 38]', '[52, 57]']
     """
-    asked = Request.of(
+    asked = PreparedTable.of(
         frame, quasi, k, hierarchies or {}, sensitive, require, distance, order, all_of=False
     )
     seconds = check_seconds(seconds)

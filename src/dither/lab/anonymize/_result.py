@@ -13,7 +13,7 @@ import polars as pl
 
 from dither.lab._frames import as_given, secret_order
 from dither.lab._grouping import Classes, Ints
-from dither.lab.anonymize._demands import Column, Request, unprotected
+from dither.lab.anonymize._demands import PreparedTable, SensitiveColumn, unprotected
 from dither.lab.anonymize._measures import Measures, from_classes
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Anonymized:
 
 
 def released(
-    request: Request,
+    prepared: PreparedTable,
     columns: list[pl.Series],
     class_of: Ints,
     *,
@@ -184,21 +184,21 @@ def released(
     sizes = np.bincount(classes)
     first = np.empty(len(sizes), dtype=np.int64)
     first[classes] = np.arange(len(rows))
-    required = [r for _, r in request.demand.requirements]
-    suppressed = request.table.height - len(rows)
+    required = [r for _, r in prepared.demand.requirements]
+    suppressed = prepared.table.height - len(rows)
     measures = from_classes(
-        request.quasi,
+        prepared.quasi,
         Classes(first, sizes, classes),
-        [Column(c.name, c.codes[rows], c.size, c.context) for c in request.columns],
-        request.distances,
+        [SensitiveColumn(c.name, c.codes[rows], c.size, c.context) for c in prepared.columns],
+        prepared.distances,
         suppressed=suppressed,
         blind=unprotected(required, diverse=False) if required else None,
     )
     return Anonymized(
-        frame=as_given(request.table.with_columns(columns)[rows], request.given),
-        quasi=tuple(request.quasi),
-        sensitive=tuple(c.name for c in request.columns),
-        k=request.demand.k,
+        frame=as_given(prepared.table.with_columns(columns)[rows], prepared.given),
+        quasi=tuple(prepared.quasi),
+        sensitive=tuple(c.name for c in prepared.columns),
+        k=prepared.demand.k,
         required=tuple(dict.fromkeys(map(str, required))),
         method=method,
         levels=MappingProxyType(dict(levels)),

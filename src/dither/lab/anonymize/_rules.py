@@ -14,7 +14,7 @@ import polars as pl
 
 from dither.errors import ArgumentError, nearest
 from dither.lab._frames import texts
-from dither.lab.anonymize._hierarchy import ANY, Rule
+from dither.lab.anonymize._hierarchy import ANY, LevelRule
 from dither.numeric import exact
 
 __all__ = ["dates", "intervals", "of_numbers_or_dates", "prefixes", "suppression"]
@@ -40,7 +40,9 @@ class _Intervals:
         return _as_table(values, levels)
 
 
-def intervals(widths: Sequence[int | float | Fraction], *, start: float | Fraction = 0) -> Rule:
+def intervals(
+    widths: Sequence[int | float | Fraction], *, start: float | Fraction = 0
+) -> LevelRule:
     """Numbers in half-open intervals of growing width, then ``*``.
 
     Parameters
@@ -52,7 +54,7 @@ def intervals(widths: Sequence[int | float | Fraction], *, start: float | Fracti
 
     Returns
     -------
-    Rule
+    LevelRule
         For ``hierarchies=``. NULL, NaN and infinities stay as they are up to ``*``.
 
     Raises
@@ -104,7 +106,7 @@ class _Dates:
         return _as_table(values, levels)
 
 
-def dates(units: Sequence[str] = ("month", "quarter", "year", "decade")) -> Rule:
+def dates(units: Sequence[str] = ("month", "quarter", "year", "decade")) -> LevelRule:
     """Dates by calendar units of growing length, then ``*``.
 
     Parameters
@@ -114,7 +116,7 @@ def dates(units: Sequence[str] = ("month", "quarter", "year", "decade")) -> Rule
 
     Returns
     -------
-    Rule
+    LevelRule
         For `hierarchies` of `generalize`.
 
     Raises
@@ -149,7 +151,7 @@ class _Prefixes:
         return _as_table(values, levels)
 
 
-def prefixes(keep: Sequence[int]) -> Rule:
+def prefixes(keep: Sequence[int]) -> LevelRule:
     """The first characters of codes such as postcodes, ever fewer, then ``*``.
 
     Parameters
@@ -159,7 +161,7 @@ def prefixes(keep: Sequence[int]) -> Rule:
 
     Returns
     -------
-    Rule
+    LevelRule
         For `hierarchies` of `generalize`.
 
     Raises
@@ -185,12 +187,12 @@ class _Suppression:
         return _as_table(values, [])
 
 
-def suppression() -> Rule:
+def suppression() -> LevelRule:
     """Either the value or ``*``, for a column that has no natural hierarchy.
 
     Returns
     -------
-    Rule
+    LevelRule
         For `hierarchies` of `generalize`.
 
     Examples

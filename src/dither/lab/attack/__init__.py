@@ -1,6 +1,6 @@
 """Attacks, run for real: see them succeed on exact answers, then fail on private ones.
 
-An `Experiment` is a game, a release and an attack that never sees the secret; its `Verdict` gives
+An `Experiment` is a game, a release and an adversary who never sees the secret; its `Verdict` gives
 the success, what the release's loss allows at most, and what may be said. Every attack comes with a
 control that must succeed and one that must fail. Releases are black boxes.
 
@@ -12,16 +12,24 @@ control that must succeed and one that must fail. Releases are black boxes.
 - `membership` tells who was in the data of a statistic or of a model.
 """
 
-from dither.lab.attack.background import Background, background
-from dither.lab.attack.differencing import Differencing, differencing
-from dither.lab.attack.exhaustive import agreeing, all_queries
-from dither.lab.attack.game import Attack, Experiment, Game, Release
-from dither.lab.attack.homogeneity import Homogeneity, homogeneity
-from dither.lab.attack.linkage import Linkage, linkage
-from dither.lab.attack.membership import Membership, membership
-from dither.lab.attack.reading import census, read_statistics
-from dither.lab.attack.reconstruct import Reconstruction, conflict, reconstruct_table, without_each
-from dither.lab.attack.releases import (
+from dither.lab._verdicts import Outcome
+from dither.lab.attack._classes import (
+    Background,
+    ClassCounts,
+    Homogeneity,
+    Skewness,
+    background,
+    homogeneity,
+    skewness,
+)
+from dither.lab.attack._counting import RemainingDatabases, blurred, remaining, true_answers
+from dither.lab.attack._differencing import Differencing, differencing, predicted_difference
+from dither.lab.attack._documents import census, read_statistics
+from dither.lab.attack._game import Adversary, BlackBox, Experiment, Game
+from dither.lab.attack._linkage import Linkage, linkage
+from dither.lab.attack._membership import Membership, membership
+from dither.lab.attack._reconstruct import Reconstruction, conflict, reconstruct_table, without_each
+from dither.lab.attack._releases import (
     bounded,
     corrupted,
     exact,
@@ -31,16 +39,16 @@ from dither.lab.attack.releases import (
     private,
     rounded,
 )
-from dither.lab.attack.remaining import Remaining, blurred, remaining, true_answers
-from dither.lab.attack.skewness import Skewness, skewness
-from dither.lab.attack.statistics import Statistics
-from dither.lab.attack.subset_sums import subset_sums
-from dither.lab.attack.uniqueness import Uniqueness, uniqueness
-from dither.lab.attack.verdict import Outcome, Score, Verdict, plot_verdicts
+from dither.lab.attack._statistics import Statistics
+from dither.lab.attack._subset_sums import agreeing, all_queries, subset_sums
+from dither.lab.attack._uniqueness import Uniqueness, uniqueness
+from dither.lab.attack._verdict import Score, Verdict, plot_verdicts
 
 __all__ = [
-    "Attack",
+    "Adversary",
     "Background",
+    "BlackBox",
+    "ClassCounts",
     "Differencing",
     "Experiment",
     "Game",
@@ -49,8 +57,7 @@ __all__ = [
     "Membership",
     "Outcome",
     "Reconstruction",
-    "Release",
-    "Remaining",
+    "RemainingDatabases",
     "Score",
     "Skewness",
     "Statistics",
@@ -73,6 +80,7 @@ __all__ = [
     "membership",
     "midpoint",
     "plot_verdicts",
+    "predicted_difference",
     "private",
     "read_statistics",
     "reconstruct_table",

@@ -4,24 +4,24 @@ An audit treats every mechanism as a black box, ours or another's. It can show t
 false; it never shows that one is true.
 """
 
-from dither.lab.audit.audit import audit
-from dither.lab.audit.budgets import samples_needed
-from dither.lab.audit.claim import Claim
-from dither.lab.audit.events import Event
-from dither.lab.audit.one_run import (
+from dither.lab._verdicts import Outcome
+from dither.lab.audit._audit import audit
+from dither.lab.audit._claims import Claim, samples_needed
+from dither.lab.audit._events import Event
+from dither.lab.audit._one_run import (
     OneRunAudit,
     audit_one_run,
     chance_of_guesses,
     guess_by_score,
 )
-from dither.lab.audit.result import Audit, Verdict
+from dither.lab.audit._result import Audit
 
 __all__ = [
     "Audit",
     "Claim",
     "Event",
     "OneRunAudit",
-    "Verdict",
+    "Outcome",
     "audit",
     "audit_one_run",
     "chance_of_guesses",

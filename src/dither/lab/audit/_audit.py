@@ -1,0 +1,264 @@
+"""The auditor: a certified lower bound of epsilon for any mechanism, seen from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dither._checks import confidence as check_confidence
+from dither._checks import whole
+from dither.errors import ArgumentError
+from dither.lab._verdicts import Outcome
+from dither.lab.audit import _reuse as reuse
+from dither.lab.audit._claims import CERTIFYING, Claim, check_samples
+from dither.lab.audit._events import Event, certify, choose_events
+from dither.lab.audit._flattening import Parts, Raised, flatten
+from dither.lab.audit._outcomes import Outcomes, describe_outcomes
+from dither.lab.audit._result import Audit
+from dither.lab.audit._sampling import Draws, draw_both, is_vectorised, joined
+from dither.lab.audit._scores import Mask, every_score
+from dither.numeric import SimulatedWords
+
+__all__ = ["audit"]
+
+_PLAIN = ("column", "binary", "atoms", "classifier")
+_FITTING = 0.2
+"""The share of the samples that scores are fitted to."""
+
+
+def audit(
+    mechanism: Callable[..., Any],
+    d0: Any,
+    d1: Any,
+    epsilon: float | Fraction = 1.0,
+    delta: float | Fraction = 0.0,
+    samples: int = 100_000,
+    confidence: float = 0.99,
+    *,
+    mu: float | None = None,
+    vectorised: bool | None = None,
+    words: SimulatedWords | None = None,
+    time_limit: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Audit:
+    """Try to refute that a mechanism is (epsilon, delta)-differentially private.
+
+    The mechanism is called on two neighbouring datasets. Half of the outputs find events that tell
+    the datasets apart (thresholds of every coordinate and of simple statistics, sets of atoms by
+    their likelihood ratio, scores of small classifiers, low-order bits of floats, types, lengths,
+    orders of keys, warnings, exceptions and what they hold); the other half bounds the
+    probabilities of the few best, by Clopper and Pearson.
+
+    Parameters
+    ----------
+    mechanism : callable
+        Of one dataset, returning one output of any type; or a vectorised sampler of (data, size).
+        Its draws must be independent, and it must leave the dataset as it is.
+    d0, d1 : any
+        Neighbours, in the sense of the claim: the auditor cannot check that they are.
+    epsilon : float or Fraction
+        Claimed, at least 0.
+    delta : float or Fraction
+        Claimed, in [0, 1).
+    samples : int
+        Outputs from each dataset.
+    confidence : float
+        In (0, 1): the probability that no certified bound is wrong.
+    mu : float, optional
+        Claimed mu of Gaussian differential privacy, in the place of epsilon and delta.
+    vectorised : bool, optional
+        Whether mechanism takes (data, size) and returns as many outputs. Unless told, it does if
+        its second argument is called ``size``.
+    words : SimulatedWords, optional
+        Splits the samples; the same words and outputs give the same result.
+    time_limit : float, optional
+        Seconds after which no call is begun; what was drawn is used. Ctrl-C does the same.
+    progress : callable, optional
+        Told (done, of) samples of each dataset.
+
+    Returns
+    -------
+    Audit
+        *Violated* if a certified event contradicts the claim, or noise is seen to be reused;
+        *inconclusive* where every call failed or gave the same, or both datasets are the same, so
+        that no claim could be refuted; else *not refuted*.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or no outcome of so few samples could refute the claim; says
+        how many could.
+
+    Notes
+    -----
+    Guarantee. If the mechanism's draws are independent and it satisfies the claim for these two
+    datasets, the verdict is *violated* with probability at most 1 - confidence (and a few 1e-9, for
+    the tests of reuse).
+
+    References
+    ----------
+    Ding, Wang, Wang, Zhang and Kifer, "Detecting violations of differential privacy", CCS 2018;
+    Bichsel, Steffen, Bogunovic and Vechev, "DP-Sniper", S&P 2021; Mironov, "On significance of
+    the least significant bits for differential privacy", CCS 2012.
+
+    Examples
+    --------
+    >>> from dither.noise import discrete_laplace
+    >>> def count(rows, size):
+    ...     return len(rows) + discrete_laplace(Fraction(1, 2), size)
+    >>> found = audit(count, [1] * 10, [1] * 11, epsilon=1, samples=20_000)
+    >>> found.verdict.value, found.lower > 1.5
+    ('violated', True)
+    """
+    claim = Claim.of(epsilon, delta, mu)
+    confidence = check_confidence(confidence)
+    samples = whole("samples", samples)
+    if not callable(mechanism):
+        raise ArgumentError("mechanism must be callable: of a dataset, or of (dataset, size)")
+    for name, data in (("d0", d0), ("d1", d1)):
+        if isinstance(data, Iterator):
+            raise ArgumentError(f"{name} is an iterator, which one call uses up: pass a list of it")
+    check_samples(samples, claim, confidence)
+    start = time.perf_counter()
+    many = is_vectorised(mechanism, vectorised)
+    draws = draw_both(
+        mechanism, d0, d1, samples, vectorised=many, time_limit=time_limit, progress=progress
+    )
+    drawn = len(draws.here)
+    check_samples(drawn, claim, confidence)
+    parts = _split(drawn, words or SimulatedWords(0))
+    second = np.repeat([False, True], drawn)
+    outputs = joined([draws.here, draws.there])
+    outcomes = describe_outcomes(outputs, parts[0] | parts[1], draws.warned)
+    reused, independent = _reuse(outcomes, draws)
+    events: list[Event] = []
+    if independent:
+        scores = every_score(outcomes, second, parts[0])
+        chosen = choose_events(scores, second, parts, claim=claim, level=1 - confidence)
+        events = certify(chosen, second, parts[2], claim=claim, level=1 - confidence)
+    lower = max((e.epsilon for e in events), default=0.0)
+    least_mu = max((e.mu for e in events), default=0.0)
+    over = lower > claim.epsilon if claim.mu is None else least_mu > claim.mu
+    idle = _idle(outcomes, outputs, d0, d1)
+    verdict = Outcome.INCONCLUSIVE if idle else Outcome.NOT_REFUTED
+    return Audit(
+        verdict=Outcome.VIOLATED if over or reused else verdict,
+        lower=lower,
+        delta=max((e.delta for e in events), default=0.0),
+        mu=least_mu,
+        event=_shown(events, claim),
+        events=tuple(events),
+        claimed=claim,
+        samples=drawn,
+        confidence=confidence,
+        seconds=time.perf_counter() - start,
+        reuse=reused,
+        notes=(*idle, *_notes(outcomes, draws, samples, independent)),
+    )
+
+
+def _split(drawn: int, words: SimulatedWords) -> tuple[Mask, Mask, Mask]:
+    """Which outcomes fit scores, choose events and certify: a random part of each dataset."""
+    masks = tuple(np.zeros(2 * drawn, dtype=bool) for _ in range(3))
+    fitting = round(_FITTING * drawn)
+    choosing = round((1 - CERTIFYING) * drawn)
+    for side in (0, 1):
+        order = np.argsort(words.words(drawn), kind="stable") + side * drawn
+        for mask, part in zip(
+            masks, (order[:fitting], order[fitting:choosing], order[choosing:]), strict=True
+        ):
+            mask[part] = True
+    return masks[0], masks[1], masks[2]
+
+
+def _reuse(outcomes: Outcomes, draws: Draws) -> tuple[str | None, bool]:
+    """How noise is reused, if it is, and whether each dataset's draws still look independent."""
+    codes = outcomes.atoms[0].codes
+    n = len(draws.here)
+    here, there = codes[:n], codes[n:]
+    found = reuse.fixed_output(here, there)
+    if found is None and draws.again is not None:
+        both = describe_outcomes(joined(draws.again), np.ones(2 * len(draws.again[0]), dtype=bool))
+        twice = both.atoms[0].codes
+        found = reuse.same_again(twice[: len(twice) // 2], twice[len(twice) // 2 :])
+    if found is None:
+        found = reuse.same_difference(outcomes.raw[:n], outcomes.raw[n:])
+    late = reuse.repeats_in_time(here) or reuse.repeats_in_time(there)
+    if late is None and outcomes.raw.shape[1]:
+        first = outcomes.raw[:, 0]
+        late = reuse.alike_in_time(first[:n]) or reuse.alike_in_time(first[n:])
+    return found or late, late is None
+
+
+def _shown(events: list[Event], claim: Claim) -> Event | None:
+    """The event that certifies most, or a simpler one that certifies nearly as much."""
+    if not events:
+        return None
+    by_mu = claim.mu is not None
+    worth = [e.mu if by_mu else e.epsilon for e in events]
+    most, claimed = max(worth), claim.epsilon if claim.mu is None else claim.mu
+    # A simpler one must refute where the best one does.
+    least = max(most - 0.02 * max(1.0, most), claimed if most > claimed else 0.0)
+    near = [e for e, w in zip(events, worth, strict=True) if w > least or w == most]
+    return min(near, key=lambda e: (_PLAIN.index(e.kind), -(e.mu if by_mu else e.epsilon)))
+
+
+def _idle(outcomes: Outcomes, outputs: Any, d0: Any, d1: Any) -> tuple[str, ...]:
+    """Why nothing could have been refuted."""
+    if _same(d0, d1):
+        return ("d0 and d1 are the same: give two neighbours that differ",)
+    if not isinstance(outputs, np.ndarray) and all(isinstance(o, Raised) for o in outputs):
+        return ("every call failed: call the mechanism yourself on d0 and on d1",)
+    if not outcomes.varies:
+        return ("every call gave the same outcome, on both datasets",)
+    return ()
+
+
+def _same(d0: Any, d1: Any) -> bool:
+    """Whether two datasets are the same in all that can be seen of them."""
+    if d0 is d1:
+        return True
+    if type(d0) is not type(d1) or _differ(d0, d1):
+        return False
+    parts = Parts(), Parts()
+    one, two = (flatten(data, held) for data, held in zip((d0, d1), parts, strict=True))
+    seen = not parts[0].blind and not parts[1].blind
+    return seen and one[0] == two[0] and parts[0].orders == parts[1].orders
+
+
+def _differ(d0: Any, d1: Any) -> bool:
+    """Whether their own comparison tells them apart: large ones are not looked into for nothing."""
+    try:
+        if isinstance(d0, np.ndarray):
+            return not np.array_equal(d0, d1, equal_nan=d0.dtype.kind in "fc")
+        if callable(getattr(d0, "equals", None)):
+            return not d0.equals(d1)
+        return bool(d0 != d1)
+    except Exception:  # it compares in a way of its own
+        return False
+
+
+def _notes(outcomes: Outcomes, draws: Draws, asked: int, independent: bool) -> tuple[str, ...]:
+    notes = []
+    if draws.stopped:
+        notes.append(f"sampling was stopped before {asked:,}")
+    if not independent:
+        notes.append("its draws are not independent, so no probability is certified")
+    if outcomes.blind:
+        notes.append(
+            f"it returns {', '.join(outcomes.blind[:3])}, which cannot be looked into: let it "
+            "return what it holds, as numbers, texts or tuples"
+        )
+    kinds = [", ".join(sorted(kinds)) or "nothing" for kinds in draws.warns]
+    if kinds[0] != kinds[1]:
+        notes.append(
+            f"it warns of {kinds[0]} on d0 and of {kinds[1]} on d1, which tells them apart"
+        )
+    labels = [label for a in outcomes.atoms for label in a.labels if label.startswith("raises ")]
+    if labels:
+        notes.append(f"the mechanism sometimes {', '.join(labels[:3])}; that is an outcome too")
+    return tuple(notes)

@@ -1,0 +1,221 @@
+"""What a mechanism is said to satisfy, what an event refutes of it, and how many samples it takes.
+
+An event of probability at least p on one dataset and at most q on its neighbour is possible under
+(epsilon, delta) only if p <= e^epsilon·q + delta, and under mu-GDP only if Φ⁻¹(p) - Φ⁻¹(q) <= mu.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dither._checks import confidence as check_confidence
+from dither._checks import number
+from dither._format import loss_text
+from dither._stats import binomial_tail, least_integer, lower_bound, normal_quantile, upper_bound
+from dither.errors import ArgumentError
+
+__all__ = [
+    "CERTIFYING",
+    "EVENTS",
+    "Claim",
+    "check_samples",
+    "epsilon_of",
+    "mu_of",
+    "samples_needed",
+]
+
+EVENTS = 6
+"""How many events are certified: few, as each costs the others some of the confidence."""
+
+CERTIFYING = 0.5
+"""The share of the samples that certifies; the others choose."""
+
+_LEAST, _MOST = 200, 10**10
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a mechanism is said to satisfy: (epsilon, delta), or mu-GDP where ``mu`` is given.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        At least 0, and in [0, 1); `audit` checks both.
+    mu : float, optional
+        Of Gaussian differential privacy, in the place of both.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    mu: float | None = None
+
+    @staticmethod
+    def of(epsilon: Any, delta: Any, mu: Any = None) -> Claim:
+        """A claim in doubles, rounded up, so that no true claim is refuted by it.
+
+        Raises
+        ------
+        ArgumentError
+            Where an argument is not a number in its range.
+        """
+        e = number("epsilon", epsilon, least=0, rounding="up")
+        d = number("delta", delta, least=0, below=1, rounding="up")
+        if mu is None:
+            return Claim(e, d)
+        return Claim(e, 0.0, number("mu", mu, least=0, rounding="up"))
+
+    def refuted_by(self, p: float, q: float) -> bool:
+        """Whether an event of these probabilities, at least and at most, contradicts it."""
+        if self.mu is not None:
+            return mu_of(p, q) > self.mu
+        return epsilon_of(p, q, self.delta) > self.epsilon
+
+    def __str__(self) -> str:
+        if self.mu is not None:
+            return f"μ = {loss_text(self.mu, 6)} (Gaussian)"
+        return f"ε = {loss_text(self.epsilon, 6)}" + (
+            f", δ = {loss_text(self.delta, 6)}" if self.delta else ""
+        )
+
+
+def epsilon_of(p_lower: float, q_upper: float, delta: float) -> float:
+    """The epsilon that an event refutes: log((p - delta)/q), or -inf where it says nothing.
+
+    Examples
+    --------
+    >>> round(epsilon_of(0.5, 0.1, 0.0), 4), epsilon_of(0.01, 0.1, 0.02)
+    (1.6094, -inf)
+    """
+    if p_lower <= delta or q_upper <= 0.0:
+        return -math.inf
+    return math.log(p_lower - delta) - math.log(q_upper) - 1e-12
+
+
+def mu_of(p_lower: float, q_upper: float) -> float:
+    """The mu of Gaussian differential privacy that an event refutes, or -inf.
+
+    Who accuses on the event has a false-alarm rate of at most q and misses at most 1 - p; under
+    mu-GDP, Φ⁻¹(p) - Φ⁻¹(q) <= mu (Dong, Roth and Su, 2022).
+
+    Examples
+    --------
+    >>> round(mu_of(0.8413447, 0.5), 4)
+    1.0
+    """
+    if not (0.0 < p_lower < 1.0 and 0.0 < q_upper < 1.0):
+        return -math.inf
+    return normal_quantile(p_lower) - normal_quantile(q_upper) - 1e-9
+
+
+def certifying(samples: int) -> int:
+    """How many of the samples certify."""
+    return samples - round((1 - CERTIFYING) * samples)
+
+
+def check_samples(samples: int, claim: Claim, confidence: float) -> None:
+    """Refuse so few samples that no event could refute the claim.
+
+    Raises
+    ------
+    ArgumentError
+        Saying how many could.
+    """
+    level = (1 - confidence) / (2 * EVENTS)
+
+    def suffices(samples: int) -> bool:
+        # At best an event always happens on one side, and never on the other.
+        n = certifying(samples)
+        return claim.refuted_by(lower_bound(n, n, level), upper_bound(0, n, level))
+
+    if samples >= _LEAST and suffices(samples):
+        return
+    least = least_integer(suffices, _LEAST, step=_LEAST, most=10**12)
+    if least is None:
+        raise ArgumentError("no number of samples can refute so weak a claim")
+    raise ArgumentError(
+        f"{samples:,} samples are too few for any verdict: not even an output that gives the "
+        f"dataset away would refute the claim {claim}. The least is {least:,} of each dataset; "
+        "samples_needed() says how many catch a given excess"
+    )
+
+
+def samples_needed(
+    epsilon: float,
+    true_epsilon: float,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.99,
+    power: float = 0.9,
+    mass: float = 0.5,
+) -> int:
+    """How many samples catch a mechanism that claims epsilon and truly has a larger one.
+
+    Parameters
+    ----------
+    epsilon : float
+        Claimed, at least 0.
+    true_epsilon : float
+        What its worst event shows: log((p - delta)/q). Above epsilon.
+    delta : float
+        Claimed, in [0, 1).
+    confidence : float
+        Of the audit, in (0, 1).
+    power : float
+        The probability to catch it, in (0, 1).
+    mass : float
+        p: how likely the worst event is where it is likelier, in (delta, 1). A half, as for Laplace
+        noise and a threshold; rarer events need more samples, about as 1/p.
+
+    Returns
+    -------
+    int
+        Samples of each dataset, for `audit`. They suffice where the auditor finds the worst event;
+        half of them certify it.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or ten thousand million samples do not suffice.
+
+    Examples
+    --------
+    >>> samples_needed(1, 2), samples_needed(1, 1.1)
+    (834, 47600)
+    """
+    if not 0 <= epsilon < true_epsilon < math.inf:
+        raise ArgumentError("true_epsilon must be above epsilon, which is at least 0")
+    confidence = check_confidence(confidence)
+    power = number("power", power, above=0, below=1)
+    if not 0 <= delta < mass < 1:
+        raise ArgumentError("mass must be in (0, 1), and above delta, or the event shows nothing")
+    rate = (mass - delta) * math.exp(-true_epsilon)
+    level = (1 - confidence) / (2 * EVENTS)
+
+    def suffices(samples: int) -> bool:
+        n = certifying(samples)
+        miss = (1 - power) / 2
+        least, most = _quantile(n, mass, miss), n - _quantile(n, 1 - rate, miss)
+        p, q = lower_bound(least, n, level), upper_bound(most, n, level)
+        return epsilon_of(p, q, delta) > epsilon
+
+    low, high = 100, 200
+    while not suffices(high):
+        low, high = high, 2 * high
+        if high > _MOST:
+            raise ArgumentError("too many samples are needed: allow a larger excess, or less power")
+    # Counts are whole, so that a little more may do a little worse; ends are within a percent.
+    while high - low > max(1, high // 200):
+        middle = (low + high) // 2
+        if suffices(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _quantile(n: int, p: float, miss: float) -> int:
+    """The largest k with Pr[Binomial(n, p) < k] <= miss."""
+    beyond = least_integer(lambda k: 1 - binomial_tail(n, k, p) > miss, 1, step=max(1, n // 16))
+    return n if beyond is None else beyond - 1

@@ -1,0 +1,217 @@
+"""Calling a mechanism many times on two datasets in turn.
+
+An exception is an outcome too, and so are the warnings of a call. Batches of a vectorised sampler
+have no warnings of their own outcomes; whether one dataset alone gives some is kept.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.lab.audit._flattening import masked, raised
+
+__all__ = ["Draws", "draw_both", "is_vectorised", "joined"]
+
+Outputs = Sequence[Any] | npt.NDArray[Any]
+Progress = Callable[[int, int], None]
+
+_CALLS = 500
+"""Single calls on one dataset before the other has its turn."""
+
+_BATCHES = 8
+_LONGEST = 10_000
+"""Items of a generator that are read."""
+
+_TWICE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """As many outcomes of each dataset, in the order of the calls.
+
+    ``warned`` are the warnings of each call, of both datasets one after the other, empty for a
+    vectorised sampler; ``warns`` says of each dataset which kinds of warnings were seen. ``again``
+    are the outcomes of two equal calls of a vectorised sampler, if there was one; ``stopped`` says
+    that time or the user ended it early.
+    """
+
+    here: Outputs
+    there: Outputs
+    again: tuple[Outputs, Outputs] | None = None
+    stopped: bool = False
+    warned: tuple[Hashable, ...] = ()
+    warns: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+
+
+@dataclass(slots=True)
+class _Clock:
+    """When to stop, and how many outcomes may be drawn before looking at it again."""
+
+    limit: float | None
+    start: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def over(self) -> bool:
+        """Whether time has run out."""
+        return self.limit is not None and time.monotonic() - self.start > self.limit
+
+    def step(self, done: int, usual: int, least: int) -> int:
+        """So many of each dataset as take a fortieth of the time, by the speed so far."""
+        if self.limit is None:
+            return usual
+        spent = max(time.monotonic() - self.start, 1e-6)
+        return max(least, min(usual, int(done / spent * self.limit / 40.0)))
+
+
+@dataclass(slots=True)
+class _Side:
+    """What was drawn of one dataset."""
+
+    data: Any
+    parts: list[Outputs] = field(default_factory=list)
+    warned: list[Hashable] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+
+
+def is_vectorised(mechanism: Callable[..., Any], told: bool | None) -> bool:
+    """Whether a mechanism takes (data, size): as told, or if its second argument is ``size``."""
+    if told is not None:
+        return told
+    try:
+        names = list(inspect.signature(mechanism).parameters)
+    except (TypeError, ValueError):
+        return False
+    return len(names) == 2 and names[1] == "size"
+
+
+def draw_both(
+    mechanism: Callable[..., Any],
+    d0: Any,
+    d1: Any,
+    samples: int,
+    *,
+    vectorised: bool,
+    time_limit: float | None,
+    progress: Progress | None = None,
+) -> Draws:
+    """Draw outcomes of both datasets, a stretch of each in turn.
+
+    Where time runs out or the user interrupts, what was drawn so far is returned.
+    """
+    clock = _Clock(time_limit)
+    usual = max(1, -(-samples // _BATCHES)) if vectorised else _CALLS
+    sides = (_Side(d0), _Side(d1))
+    again = None
+    done, stopped = 0, False
+    try:
+        if vectorised:
+            size = min(_TWICE, samples)
+            again = (_batch(mechanism, d0, size), _batch(mechanism, d0, size))
+        while done < samples and not stopped:
+            size = min(clock.step(done, usual, _TWICE if vectorised else 1), samples - done)
+            pair = [_stretch(mechanism, side.data, size, vectorised, clock) for side in sides]
+            size = min(len(outputs) for outputs, *_ in pair)
+            for side, (outputs, warned, kinds) in zip(sides, pair, strict=True):
+                side.parts.append(outputs[:size])
+                side.warned += warned[:size]
+                side.kinds |= kinds
+            done += size
+            if progress is not None:
+                progress(done, samples)
+            stopped = clock.over and done < samples
+    except KeyboardInterrupt:
+        if not done:
+            raise
+        stopped = True
+    here, there = (joined(side.parts) for side in sides)
+    return Draws(
+        here[:done],
+        there[:done],
+        again,
+        stopped,
+        (*sides[0].warned[:done], *sides[1].warned[:done]),
+        (frozenset(sides[0].kinds), frozenset(sides[1].kinds)),
+    )
+
+
+def _stretch(
+    mechanism: Callable[..., Any], data: Any, size: int, vectorised: bool, clock: _Clock
+) -> tuple[Outputs, list[Hashable], set[str]]:
+    """Outcomes, the warnings of each call, and their kinds."""
+    with warnings.catch_warnings(record=True) as caught:
+        # Whatever filters say: who looks at the process sees them all.
+        warnings.simplefilter("always")
+        if vectorised:
+            batch = _batch(mechanism, data, size)
+            return batch, [], {w.category.__name__ for w in caught}
+        found: list[Any] = []
+        warned: list[Hashable] = []
+        kinds: set[str] = set()
+        for _ in range(size):
+            try:
+                found.append(_read(mechanism(data)))
+            except Exception as error:  # failing may depend on the data, so it is an outcome
+                found.append(raised(error))
+            said = tuple((w.category.__name__, masked(str(w.message))) for w in caught)
+            if said:
+                kinds.update(kind for kind, _ in said)
+                caught.clear()
+            warned.append(said)
+            if clock.over:
+                break
+    return found, warned, kinds
+
+
+def _read(output: Any) -> Any:
+    """An output, with what a generator gives in its place: it can be read only once, now."""
+    return tuple(islice(output, _LONGEST)) if isinstance(output, Iterator) else output
+
+
+def _batch(mechanism: Callable[[Any, int], Any], data: Any, size: int) -> Outputs:
+    try:
+        batch = mechanism(data, size)
+    except Exception as error:
+        raise ArgumentError(
+            f"mechanism failed as a vectorised sampler ({type(error).__name__}); pass one of a "
+            "single output, of which failing is an outcome, or check its arguments (data, size)"
+        ) from error
+    if isinstance(batch, np.ma.MaskedArray):
+        batch = batch.tolist()  # what is masked is None, and not what lies below
+    outputs: Outputs = batch if isinstance(batch, np.ndarray) else _listed(batch)
+    if len(outputs) != size:
+        raise ArgumentError(
+            f"mechanism must return size outputs for each call; {size:,} were asked of it and "
+            f"{len(outputs):,} came"
+        )
+    return outputs
+
+
+def _listed(batch: Any) -> list[Any]:
+    try:
+        return [_read(output) for output in batch]
+    except TypeError:
+        raise ArgumentError(
+            "mechanism must return an array or a list of size outputs, as it is vectorised"
+        ) from None
+
+
+def joined(parts: Sequence[Outputs]) -> Outputs:
+    """Stretches of outcomes one after the other, as one array where they are arrays alike."""
+    arrays = [p for p in parts if isinstance(p, np.ndarray)]
+    alike = len({(a.dtype, a.shape[1:]) for a in arrays}) == 1
+    if len(arrays) == len(parts) and alike:
+        return np.concatenate(arrays)
+    out: list[Any] = []
+    for part in parts:
+        out += list(part)
+    return out
