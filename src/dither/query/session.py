@@ -27,13 +27,13 @@ from dither.query.sources import PublicKeys, connect
 if TYPE_CHECKING:
     from dither.engines.base import Engine
 
-__all__ = ["DATASET", "Session", "open_session"]
+__all__ = ["DATASET", "Session", "open"]
 
 DATASET = "dataset"
 """Every release of a policy is charged to the account of its unit under this name."""
 
 
-def open_session(
+def open(  # noqa: A001 - as users write it: dt.open
     policy: str | Path | Mapping[str, Any],
     *,
     analyst: str | None = None,

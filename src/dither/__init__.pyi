@@ -1,0 +1,34 @@
+# What `import dither` offers, listed here alone: type checkers read it, and so does `__init__.py`.
+# ruff: noqa: A004 - dt.open, dt.sum, dt.min and dt.max are meant
+from dither import accounting as accounting
+from dither import errors as errors
+from dither import ledger as ledger
+from dither import local as local
+from dither import mechanisms as mechanisms
+from dither import privacy as privacy
+from dither.lab import anonymize as anonymize
+from dither.lab import attack as attack
+from dither.lab.audit import audit as audit
+from dither.query.builder import bins as bins
+from dither.query.builder import count as count
+from dither.query.builder import count_units as count_units
+from dither.query.builder import max as max
+from dither.query.builder import mean as mean
+from dither.query.builder import median as median
+from dither.query.builder import min as min
+from dither.query.builder import quantile as quantile
+from dither.query.builder import ratio as ratio
+from dither.query.builder import std as std
+from dither.query.builder import sum as sum
+from dither.query.builder import var as var
+from dither.query.certificate import Certificate as Certificate
+from dither.query.certificate import verify as verify
+from dither.query.drafting import draft_policy as draft_policy
+from dither.query.explain import Explanation as Explanation
+from dither.query.preview import Preview as Preview
+from dither.query.question import Question as Question
+from dither.query.release import Release as Release
+from dither.query.session import Session as Session
+from dither.query.session import open as open
+
+__version__: str
