@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.engines.duckdb import types as leaves
-from dither.engines.writer import forms
+from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.writer.expressions import Emitter
+from dither.engines.writer.forms import identifier
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.facts import infer
@@ -68,7 +68,7 @@ def table_of(kind: str) -> str:
 
 def source_of(kind: Kind) -> tuple[str, ...]:
     """The types that a column of a kind can be read from."""
-    return tuple(name for name in VALUES if leaves.readable(name, kind))
+    return tuple(name for name in VALUES if DUCKDB.readable(name, kind))
 
 
 @st.composite
@@ -78,11 +78,11 @@ def readings(draw, node: ex.Expression):
     for i, column in enumerate(ex.columns(node)[:4]):
         facts = SCOPE.column(column)
         kind = draw(st.sampled_from(source_of(facts.kind)))
-        typed = leaves.typed(forms.identifier("v"), kind, facts.kind)
-        value = leaves.cleaned(typed, facts).sql(dialect="duckdb")
+        typed = DUCKDB.typed(identifier("v"), kind, facts.kind)
+        value = DUCKDB.cleaned(typed, facts).sql(dialect="duckdb")
         names[column] = f"c{i}"
         parts.append(f"(SELECT {value} AS c{i} FROM {table_of(kind)})")
-    emitter = Emitter(SCOPE, lambda column: forms.identifier(names.get(column, "c0")))
+    emitter = Emitter(DUCKDB, SCOPE, lambda column: identifier(names.get(column, "c0")))
     sql = emitter.value(node).sql(dialect="duckdb")
     columns = "".join(f", {name}" for name in names.values())
     return f"SELECT {sql}{columns} FROM {', '.join(parts) or '(SELECT 1)'}"
@@ -136,7 +136,7 @@ def test_lattice_integers_stay_between_their_bounds(data):
     step = data.draw(st.sampled_from(["1", "1/100", "3/7", "1024", "1/1000000007"]).map(Fraction))
     read = data.draw(readings(node))
     names = {column: f"c{i}" for i, column in enumerate(ex.columns(node))}
-    emitter = Emitter(SCOPE, lambda column: forms.identifier(names[column]))
+    emitter = Emitter(DUCKDB, SCOPE, lambda column: identifier(names[column]))
     lattice = emitter.lattice(node, step, lower, upper).sql(dialect="duckdb")
     head = f"SELECT {emitter.value(node).sql(dialect='duckdb')}"
     assert read.startswith(head)
@@ -150,7 +150,7 @@ def test_lattice_integers_stay_between_their_bounds(data):
 @settings(max_examples=300, deadline=None)
 def test_doubles_are_written_exactly(value):
     """A constant arrives in the engine bit for bit."""
-    sql = forms.real(value).sql(dialect="duckdb")
+    sql = DUCKDB.real(value).sql(dialect="duckdb")
     ((found,),) = connection().execute(f"SELECT {sql}").fetchall()
     assert struct.pack("d", found) == struct.pack("d", value)
 
@@ -168,7 +168,7 @@ def test_doubles_are_written_exactly(value):
 @settings(max_examples=300, deadline=None)
 def test_constants_are_written_exactly(value):
     """Text of any characters, integers, dates and timestamps arrive as they are."""
-    sql = forms.constant(value).sql(dialect="duckdb")
+    sql = DUCKDB.constant(value).sql(dialect="duckdb")
     ((found,),) = connection().execute(f"SELECT {sql}").fetchall()
     assert found == value
     assert type(found) is type(value)
@@ -177,12 +177,12 @@ def test_constants_are_written_exactly(value):
 def test_a_zoned_bound_is_its_instant_in_utc():
     """A declared timestamp with a zone stands for the time in UTC."""
     zoned = dt.datetime(2020, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=2)))
-    assert "2019-12-31 23:00:00" in forms.constant(zoned).sql(dialect="duckdb")
+    assert "2019-12-31 23:00:00" in DUCKDB.constant(zoned).sql(dialect="duckdb")
 
 
 def test_halves_round_to_even():
     """The lattice rounds halves to even, as its docstring says."""
-    emitter = Emitter(SCOPE, lambda column: forms.identifier("x"))
+    emitter = Emitter(DUCKDB, SCOPE, lambda column: identifier("x"))
     sql = emitter.lattice(ex.Column("v", "x"), Fraction(2), -5, 500).sql(dialect="duckdb")
     found = connection().execute(f"SELECT {sql} FROM (VALUES (1.0), (3.0), (5.0)) AS t(x)")
     assert [row[0] for row in found.fetchall()] == [0, 2, 2]
@@ -193,7 +193,7 @@ def test_what_would_grow_without_bound_is_refused():
     node: ex.Expression = ex.Column("v", "x")
     for i in range(14):
         node = ex.Clamp(node, Fraction(0), Fraction(900 - i))
-    emitter = Emitter(SCOPE, lambda column: forms.identifier("x"))
+    emitter = Emitter(DUCKDB, SCOPE, lambda column: identifier("x"))
     with pytest.raises(UnsupportedError, match="too deeply"):
         emitter.value(node)
     with pytest.raises(UnsupportedError, match="step"):

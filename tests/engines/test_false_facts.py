@@ -14,6 +14,7 @@ import pytest
 from sqlglot import exp
 
 from dither.engines.duckdb import DuckDBEngine
+from dither.engines.writer.dialect import Dialect
 from dither.engines.writer.expressions import Emitter
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
@@ -210,7 +211,7 @@ def test_a_clamp_that_trusts_the_facts_is_caught(tmp_path, monkeypatch):
 def test_a_list_that_is_trusted_is_caught(tmp_path, monkeypatch):
     """The planted fault: values are summed without being held against their list."""
     monkeypatch.setattr(Emitter, "lattice", _trusting)
-    monkeypatch.setattr("dither.engines.duckdb.types.cleaned", lambda value, facts: _plain(value))
+    monkeypatch.setattr(Dialect, "cleaned", lambda self, value, facts: _plain(value))
     assert broken(tmp_path, "far above", False, ["SELECT SUM(v) AS s FROM {t}"])
 
 

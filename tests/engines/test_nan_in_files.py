@@ -23,8 +23,9 @@ from sqlglot import exp
 
 from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.engines.duckdb import connection as sandbox
+from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.writer import forms
-from dither.engines.writer.rows import Seeds
+from dither.engines.writer.dialect import Seeds
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Histogram, Job, Rows, Values
 from dither.plan.kinds import Kind
@@ -289,10 +290,10 @@ def test_the_test_for_nan_holds_without_the_optimizer_setting(tmp_path, optimizi
 def test_the_usual_test_for_nan_would_not(tmp_path, optimizing, monkeypatch):
     """``ISNAN`` is answered from the statistics: the planted fault is seen."""
 
-    def usual(value: exp.Expression) -> exp.Expression:
+    def usual(self: object, value: exp.Expression) -> exp.Expression:
         return forms.case((forms.call("ISNAN", value.copy()), exp.Null()), otherwise=value)
 
-    monkeypatch.setattr(forms, "without_nan", usual)
+    monkeypatch.setattr(DuckDBDialect, "without_nan", usual)
     values = TABLES["one row more"]
     assert wrong(sources(tmp_path, values, polars_parquet, pa.float64(), 10**6), values)
 
@@ -300,9 +301,9 @@ def test_the_usual_test_for_nan_would_not(tmp_path, optimizing, monkeypatch):
 def test_the_optimizer_setting_holds_with_the_usual_test_for_nan(tmp_path, monkeypatch):
     """With the engine's settings, even that test is about the row alone."""
     monkeypatch.setattr(
-        forms,
+        DuckDBDialect,
         "without_nan",
-        lambda v: forms.case((forms.call("ISNAN", v.copy()), exp.Null()), otherwise=v),
+        lambda self, v: forms.case((forms.call("ISNAN", v.copy()), exp.Null()), otherwise=v),
     )
     for name, values in TABLES.items():
         folder = tmp_path / name

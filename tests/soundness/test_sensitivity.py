@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
-from dither.engines.writer import forms
-from dither.engines.writer.rows import Seeds
+from dither.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dither.errors import DitherError
 from dither.plan.job import Answer, Histogram, Total
 from dither.plan.kinds import Kind
@@ -183,7 +182,7 @@ def test_a_million_rows_of_one_unit_count_as_its_limits_say(bench):
 
 def test_ties_of_the_hash_are_broken_by_the_unit_alone(bench, monkeypatch):
     """Were every hash equal, the groups and rows kept would still be a matter of the unit's own."""
-    monkeypatch.setattr(Seeds, "hash", lambda self, *parts: forms.integer(0, "UBIGINT"))
+    monkeypatch.setattr(DuckDBDialect, "keyed_hash", lambda self, seeds, parts: DUCKDB.integer(0))
     for seed in range(8):
         schema = schema_of(max_groups=1 + seed % 2, max_join_rows=1)
         for sql in (

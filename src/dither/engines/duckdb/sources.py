@@ -24,13 +24,15 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.frames import NO_COLUMN, to_arrow
 from dither.engines.duckdb.views import Rowwise, rowwise
+from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.text import unwritable
 
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = [
-    "Attached",
     "FileSource",
     "FrameSource",
     "Source",
@@ -136,32 +137,7 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """What a source turned out to be.
-
-    Parameters
-    ----------
-    types : mapping of str to str or None
-        Its columns and their DuckDB types; ``None`` is a type that cannot be read.
-    unread : mapping of str to str
-        Why a column cannot be read, where there is more to say than its type.
-    computed : frozenset of str
-        Columns that do not hold what is stored, but what was made of it: none can be the unit.
-    complete : bool
-        Whether every row is read, whatever it holds.
-    layout : tuple
-        The names and types as the file has them, to see whether it still has them later.
-    """
-
-    types: Mapping[str, str | None]
-    unread: Mapping[str, str] = field(default_factory=dict)
-    computed: frozenset[str] = frozenset()
-    complete: bool = True
-    layout: tuple[Any, ...] = ()
-
-
-def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Attached:
+def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     """Make ``view`` read the source. Runs before the connection is locked.
 
     Raises
@@ -172,7 +148,8 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Attache
     if isinstance(source, FrameSource):
         table, odd, objects = to_arrow(source.frame, source.unit)
         connection.register(view, table)
-        found = Attached(
+        found = Stored(
+            view,
             {**_described(connection, view), **dict.fromkeys(odd)},
             computed=frozenset(objects) - {source.unit or ""},
         )
@@ -184,7 +161,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Attache
     computed, complete = frozenset[str](), True
     if source.format == "duckdb":
         rows = _database(connection, view, path, source.table or "")
-        select = rows.select.sql(dialect="duckdb")
+        select = DUCKDB.sql(rows.select)
         computed, complete = rows.columns.computed, not rows.filtered
     elif source.format == "csv":
         select, complete = _lines(path, source.delimiter), False
@@ -208,7 +185,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Attache
             connection.execute(
                 f"CREATE OR REPLACE VIEW {quoted(view)} AS {select.replace('*', kept, 1)}"
             )
-    found = Attached(types | dict.fromkeys(unread), unread, computed, complete, found_layout)
+    found = Stored(view, types | dict.fromkeys(unread), unread, computed, complete, found_layout)
     return _with_names(found, shown)
 
 
@@ -218,7 +195,7 @@ MILLISECONDS = (
 )
 
 
-def _with_names(found: Attached, shown: str) -> Attached:
+def _with_names(found: Stored, shown: str) -> Stored:
     for position, name in enumerate(found.types, start=1):
         fault = unwritable(name)
         if fault is not None:

@@ -13,7 +13,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.writer import forms
+from dither.engines.writer.dialect import LARGEST
 from dither.errors import PolicyError
 
 __all__ = ["Columns", "Expressions"]
@@ -99,7 +101,7 @@ class Expressions:
             case exp.Column():
                 return self._named(node)
             case exp.Null():
-                return forms.null(), None
+                return DUCKDB.null(), None
             case exp.Boolean():
                 return exp.Boolean(this=node.this), "BOOLEAN"
             case exp.Literal() | exp.Neg():
@@ -109,7 +111,7 @@ class Expressions:
                 goal = node.to.sql(dialect="duckdb").upper()
                 goal = _SPELLINGS.get(goal, goal)
                 if {kind or "VARCHAR", goal} <= _TRIED:
-                    return forms.try_cast(inner, goal), goal
+                    return DUCKDB.tried(inner, goal), goal
             case exp.Cast():
                 return self._day(node)
             case exp.Coalesce():
@@ -136,17 +138,17 @@ class Expressions:
         if inner.is_string:
             if negative:
                 raise self._refuse("it negates a text")
-            return forms.constant(inner.this), "VARCHAR"
+            return DUCKDB.constant(inner.this), "VARCHAR"
         if inner.this.isdecimal():
             value = -int(inner.this) if negative else int(inner.this)
-            if abs(value) > forms.LARGEST:
+            if abs(value) > LARGEST:
                 raise self._refuse("it holds a whole number beyond 64 bits")
-            return forms.integer(value), "BIGINT"
+            return DUCKDB.integer(value), "BIGINT"
         try:
             number = float(inner.this)
         except ValueError:
             raise self._refuse("it holds a number that is not understood") from None
-        return forms.real(-number if negative else number), "DOUBLE"
+        return DUCKDB.real(-number if negative else number), "DOUBLE"
 
     def _day(self, node: exp.Cast) -> tuple[exp.Expression, str]:
         """A date or timestamp that stands in the text: any other cast may fail on a value."""
@@ -154,10 +156,10 @@ class Expressions:
         if isinstance(node.this, exp.Literal) and node.this.is_string:
             try:
                 if goal == "DATE":
-                    return forms.constant(dt.date.fromisoformat(node.this.this)), goal
+                    return DUCKDB.constant(dt.date.fromisoformat(node.this.this)), goal
                 if goal == "TIMESTAMP":
                     stamp = dt.datetime.fromisoformat(node.this.this)
-                    return forms.constant(stamp.replace(tzinfo=None)), goal
+                    return DUCKDB.constant(stamp.replace(tzinfo=None)), goal
             except ValueError:
                 pass
         raise self._refuse(

@@ -1,4 +1,4 @@
-"""A plan as DuckDB SQL, in forms that cannot fail on any value.
+"""A plan's expressions as SQL, in forms that cannot fail on any value.
 
 What an expression means, beyond its docstring in ``dither.plan.expressions``:
 
@@ -21,8 +21,8 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from dither.engines.writer import forms
-from dither.engines.writer.forms import binary, call, case, cast
+from dither.engines.writer.dialect import Dialect
+from dither.engines.writer.forms import all_of, binary, call, case
 from dither.engines.writer.sizes import Sizes
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
@@ -43,6 +43,7 @@ class Emitter:
 
     Parameters
     ----------
+    dialect : Dialect
     scope : Scope
         The tables that the expressions may name.
     resolve : callable
@@ -54,10 +55,12 @@ class Emitter:
 
     def __init__(
         self,
+        dialect: Dialect,
         scope: Scope,
         resolve: Callable[[ex.Column], exp.Expression],
         largest: Callable[[ex.Column], Fraction | None] | None = None,
     ) -> None:
+        self._dialect = dialect
         self._scope = scope
         self._resolve = resolve
         self._sizes = Sizes(self.facts, largest)
@@ -82,11 +85,12 @@ class Emitter:
         Arithmetic on NaN is NaN again, so that one test at the top serves a whole formula.
         """
         if isinstance(node, ex.Literal):
-            return forms.constant(node.value, kind)
+            return self._dialect.constant(node.value, kind)
         found = _EMIT[type(node)](self, node)
         own = self.facts(node).kind
         if kind is not None and own is not kind:
-            return forms.null(kind) if own is None else cast(found, forms.TYPES[kind])
+            dialect = self._dialect
+            return dialect.null(kind) if own is None else dialect.cast(found, kind)
         return found
 
     def lattice(
@@ -108,8 +112,8 @@ class Emitter:
         value = self.value(node) if value is None else value
         if whole and step == 1:
             return self._clamped(value, low, high, Kind.INTEGER)
-        scaled = self._scaled(cast(value, "DOUBLE") if whole else value, step)
-        rounded = cast(self._clamped(scaled, low, high, Kind.REAL), "BIGINT")
+        scaled = self._scaled(self._dialect.cast(value, Kind.REAL) if whole else value, step)
+        rounded = self._dialect.rounded(self._clamped(scaled, low, high, Kind.REAL))
         if max(abs(lower), abs(upper)) > EXACT:
             rounded = self._clamped(rounded, low, high, Kind.INTEGER)
         return rounded
@@ -119,7 +123,7 @@ class Emitter:
         op, factor = _scale(step)
         if op is None:
             return value
-        return binary(op, value, forms.real(factor))
+        return self._dialect.real_arithmetic(op, value, self._dialect.real(factor))
 
     # --- guards -----------------------------------------------------------------------------
 
@@ -129,7 +133,8 @@ class Emitter:
         return node.copy()
 
     def _count(self, node: exp.Expression, times: int = 1) -> None:
-        self._copied += times * sum(1 for _ in node.walk())
+        if times:
+            self._copied += times * sum(1 for _ in node.walk())
         if self._copied > MOST_NODES:
             raise UnsupportedError("the expression is nested too deeply; use fewer levels")
 
@@ -137,7 +142,7 @@ class Emitter:
         self, value: exp.Expression, lower: Fraction, upper: Fraction, kind: Kind
     ) -> exp.Expression:
         """Moved into the bounds; NULL stays NULL, which LEAST and GREATEST would skip."""
-        low, high = (_number(bound, kind) for bound in (lower, upper))
+        low, high = (self._number(bound, kind) for bound in (lower, upper))
         within = exp.Between(this=self._again(value), low=low, high=high)
         return case(
             (within, self._again(value)),
@@ -146,8 +151,12 @@ class Emitter:
         )
 
     def _without_nan(self, value: exp.Expression) -> exp.Expression:
-        self._count(value, 2)
-        return forms.without_nan(value)
+        self._count(value, self._dialect.repeats_without_nan)
+        return self._dialect.without_nan(value)
+
+    def _narrowed(self, value: exp.Expression) -> exp.Expression:
+        self._count(value, self._dialect.repeats_narrowed)
+        return self._dialect.narrowed(value)
 
     def _united(self, nodes: tuple[ex.Expression, ...]) -> Kind | None:
         kinds = {self.facts(n).kind for n in nodes} - {None}
@@ -161,20 +170,21 @@ class Emitter:
         return self._resolve(node)
 
     def arithmetic(self, node: ex.Arithmetic) -> exp.Expression:
+        dialect = self._dialect
         if self.facts(node).kind is Kind.INTEGER:
             left, right = self.value(node.left), self.value(node.right)
             held = self._sizes.fits_without_test(node)
             if not held:
-                # Of two 64-bit integers, no operation leaves 128 bits.
-                left, right = cast(left, "HUGEINT"), cast(right, "HUGEINT")
+                # Of two 64-bit integers, no operation leaves the wide type.
+                left, right = dialect.widened(left), dialect.widened(right)
             if node.op in ("//", "%"):
-                right = self._not_zero(right, forms.integer(0))
-            found = binary(node.op, left, right)
-            return found if held else forms.try_cast(found, "BIGINT")
+                right = self._not_zero(right, dialect.integer(0))
+            found = dialect.arithmetic(node.op, left, right)
+            return found if held else self._narrowed(found)
         left, right = self._loose(node.left, Kind.REAL), self._loose(node.right, Kind.REAL)
         if node.op == "/":
-            right = self._not_zero(right, forms.real(0.0))
-        return binary(node.op, left, right)
+            right = self._not_zero(right, dialect.real(0.0))
+        return dialect.real_arithmetic(node.op, left, right)
 
     def _not_zero(self, value: exp.Expression, zero: exp.Expression) -> exp.Expression:
         # NULLIF would name its operand twice too, but unseen, in the engine.
@@ -199,10 +209,10 @@ class Emitter:
         return exp.Paren(this=exp.Is(this=self.value(node.operand), expression=exp.Null()))
 
     def conjunction(self, node: ex.And) -> exp.Expression:
-        return forms.all_of("AND", [self.value(n, Kind.BOOLEAN) for n in node.operands])
+        return all_of("AND", [self.value(n, Kind.BOOLEAN) for n in node.operands])
 
     def disjunction(self, node: ex.Or) -> exp.Expression:
-        return forms.all_of("OR", [self.value(n, Kind.BOOLEAN) for n in node.operands])
+        return all_of("OR", [self.value(n, Kind.BOOLEAN) for n in node.operands])
 
     def negation(self, node: ex.Not) -> exp.Expression:
         return exp.Paren(this=exp.Not(this=self.value(node.operand, Kind.BOOLEAN)))
@@ -218,24 +228,26 @@ class Emitter:
 
     def absolute(self, node: ex.Absolute) -> exp.Expression:
         if self.facts(node).kind is not Kind.INTEGER:
-            return call("ABS", self._loose(node.operand))
+            return self._dialect.absolute(self._loose(node.operand))
         value = self.value(node.operand)
         if self._sizes.fits_without_test(node):
-            return call("ABS", value)
-        return forms.try_cast(call("ABS", cast(value, "HUGEINT")), "BIGINT")
+            return self._dialect.absolute(value)
+        return self._narrowed(self._dialect.absolute(self._dialect.widened(value)))
 
     def whole(self, node: ex.Floor | ex.Ceil) -> exp.Expression:
-        # The cast makes NULL of NaN.
+        # NaN fits no integer, and so is NULL.
         value = self._loose(node.operand)
         if self.facts(node.operand).kind is Kind.INTEGER:
             return value
-        name = "FLOOR" if isinstance(node, ex.Floor) else "CEIL"
-        return forms.try_cast(call(name, value), "BIGINT")
+        self._count(value, self._dialect.repeats_narrowed)
+        dialect = self._dialect
+        return dialect.floor(value) if isinstance(node, ex.Floor) else dialect.ceil(value)
 
     def extreme(self, node: ex.Least | ex.Greatest) -> exp.Expression:
         kind = self._united(node.operands)
-        name = "LEAST" if isinstance(node, ex.Least) else "GREATEST"
-        return call(name, *(self.value(n, kind) for n in node.operands))
+        values = [self.value(n, kind) for n in node.operands]
+        least = isinstance(node, ex.Least)
+        return self._dialect.least(*values) if least else self._dialect.greatest(*values)
 
     def clamp(self, node: ex.Clamp) -> exp.Expression:
         integer = self.facts(node.operand).kind is Kind.INTEGER
@@ -247,12 +259,13 @@ class Emitter:
         value = self.value(node.operand)
         first, *inner, last = node.edges
         # The last edge belongs to the last bin, so that only the inner edges divide.
+        dialect = self._dialect
         if kind is Kind.INTEGER:
-            low, high = forms.whole(ceil(first)), forms.whole(floor(last))
-            cuts = [forms.whole(ceil(e)) for e in inner]
+            low, high = dialect.nearest_integer(ceil(first)), dialect.nearest_integer(floor(last))
+            cuts = [dialect.nearest_integer(ceil(e)) for e in inner]
         else:
-            low, high = forms.real(first), forms.real(last)
-            cuts = [forms.real(e) for e in inner]
+            low, high = dialect.real(first), dialect.real(last)
+            cuts = [dialect.real(e) for e in inner]
         within = exp.Between(this=self._again(value), low=low, high=high)
         return case((within, self._bisect(value, cuts, 0, len(cuts))))
 
@@ -260,7 +273,7 @@ class Emitter:
         self, value: exp.Expression, cuts: list[exp.Expression], low: int, high: int
     ) -> exp.Expression:
         if low == high:
-            return forms.integer(low)
+            return self._dialect.integer(low)
         middle = (low + high) // 2
         below = binary("<", self._again(value), cuts[middle])
         return case(
@@ -269,25 +282,24 @@ class Emitter:
         )
 
     def date_part(self, node: ex.DatePart) -> exp.Expression:
-        part = {"dayofweek": "dow"}.get(node.part, node.part)
-        return cast(call("DATE_PART", forms.text(part), self.value(node.operand)), "BIGINT")
+        return self._dialect.date_part(node.part, self.value(node.operand))
 
     def date_truncate(self, node: ex.DateTruncate) -> exp.Expression:
-        return cast(call("DATE_TRUNC", forms.text(node.part), self.value(node.operand)), "DATE")
+        return self._dialect.date_truncate(node.part, self.value(node.operand))
 
     def letters(self, node: ex.Lower | ex.Upper) -> exp.Expression:
-        name = "LOWER" if isinstance(node, ex.Lower) else "UPPER"
-        return call(name, self.value(node.operand, Kind.TEXT))
+        value = self.value(node.operand, Kind.TEXT)
+        lower = isinstance(node, ex.Lower)
+        return self._dialect.lower(value) if lower else self._dialect.upper(value)
 
     def substring(self, node: ex.Substring) -> exp.Expression:
-        start, length = (min(n, 2**31 - 1) for n in (node.start, node.length))
         value = self.value(node.operand, Kind.TEXT)
-        return call("SUBSTRING", value, forms.integer(start), forms.integer(length))
+        return self._dialect.substring(value, node.start, node.length)
 
-
-def _number(value: Fraction, kind: Kind | None) -> exp.Expression:
-    """A bound as a constant; one beyond the engine's type becomes the last that it holds."""
-    return forms.whole(int(value)) if kind is Kind.INTEGER else forms.real(value)
+    def _number(self, value: Fraction, kind: Kind | None) -> exp.Expression:
+        """A bound as a constant; one beyond the engine's type becomes the last that it holds."""
+        whole = kind is Kind.INTEGER
+        return self._dialect.nearest_integer(int(value)) if whole else self._dialect.real(value)
 
 
 def _scale(step: Fraction) -> tuple[str | None, float]:

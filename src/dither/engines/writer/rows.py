@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from sqlglot import exp
 
-from dither.engines.duckdb import types as leaves
-from dither.engines.writer import forms
+from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.expressions import Emitter
+from dither.engines.writer.forms import all_of, case, identifier, is_not_null, named, named_table
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope
@@ -19,44 +20,48 @@ from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import ColumnFacts, Schema
 
-__all__ = ["RowSource", "Seeds", "Stored", "read_columns", "without_negative_zero"]
+__all__ = ["RowSource", "Stored", "read_columns", "without_negative_zero"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Where a table's rows lie: a view of the engine, its columns' types, and an empty twin."""
+    """What a table's source turned out to be.
+
+    Parameters
+    ----------
+    view : str
+        Where its rows lie: a table or view of the engine.
+    types : mapping of str to str or None
+        Its columns and their types, in the engine's words; ``None`` is a type that cannot be read.
+    unread : mapping of str to str
+        Why a column cannot be read, where there is more to say than its type.
+    computed : frozenset of str
+        Columns that do not hold what is stored, but what was made of it: none can be the unit.
+    complete : bool
+        Whether every row is read, whatever it holds.
+    layout : tuple
+        The names and types as the source has them, to see whether it still has them later.
+    empty : str
+        A table of the engine with the same columns and no rows, to try a query on.
+    """
 
     view: str
     types: Mapping[str, str | None]
+    unread: Mapping[str, str] = field(default_factory=dict)
+    computed: frozenset[str] = frozenset()
+    complete: bool = True
+    layout: tuple[Any, ...] = ()
     empty: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Seeds:
-    """The secret key of one run, as two 64-bit numbers, and the hash that is keyed with it.
-
-    The engine's own hash is no cryptographic one. Privacy does not need it to be: what is kept of
-    a unit is a function of that unit's rows and the key, whatever the function. The key is for
-    fairness, so that nobody can choose an identifier that is always kept. The hash is applied
-    twice, because its combination of values is close to linear and would favour some groups.
-    """
-
-    first: int
-    second: int
-
-    def hash(self, *parts: exp.Expression) -> exp.Expression:
-        """A keyed hash of the parts; ties must be broken by the parts themselves."""
-        inner = forms.call("HASH", forms.integer(self.first, "UBIGINT"), *(p.copy() for p in parts))
-        mixed = forms.call("XOR", inner, forms.integer(self.second, "UBIGINT"))
-        return forms.call("HASH", mixed)
-
-
-def without_negative_zero(value: exp.Expression, kind: Kind | None) -> exp.Expression:
+def without_negative_zero(
+    dialect: Dialect, value: exp.Expression, kind: Kind | None
+) -> exp.Expression:
     """Zero without its sign: the engine groups both zeros, and would show either."""
     if kind is not Kind.REAL:
         return value
-    zero = forms.real(0.0)
-    return forms.case((exp.EQ(this=value.copy(), expression=zero), zero.copy()), otherwise=value)
+    zero = dialect.real(0.0)
+    return case((exp.EQ(this=value.copy(), expression=zero), zero.copy()), otherwise=value)
 
 
 def read_columns(job: Job) -> tuple[ex.Column, ...]:
@@ -90,6 +95,7 @@ class RowSource:
 
     Parameters
     ----------
+    dialect : Dialect
     job : Job
     schema : Schema
     stored : mapping of str to Stored
@@ -98,8 +104,14 @@ class RowSource:
     """
 
     def __init__(
-        self, job: Job, schema: Schema, stored: Mapping[str, Stored], seeds: Seeds
+        self,
+        dialect: Dialect,
+        job: Job,
+        schema: Schema,
+        stored: Mapping[str, Stored],
+        seeds: Seeds,
     ) -> None:
+        self.dialect = dialect
         self._schema = schema
         self._stored = stored
         self._seeds = seeds
@@ -107,12 +119,12 @@ class RowSource:
         self._names = {column: f"c{i}" for i, column in enumerate(read_columns(job))}
         self._tables = {scan.alias: scan.table for scan in scans(job.relation)}
         self.emitter = Emitter(
-            self.scope, lambda column: forms.identifier(self._names[column]), self._largest
+            dialect, self.scope, lambda column: identifier(self._names[column]), self._largest
         )
 
     def unchecked(self, column: ex.Column) -> exp.Expression:
         """A column with declared values, read without holding it against them."""
-        return forms.identifier("r" + self._names[column])
+        return identifier("r" + self._names[column])
 
     def select(self, relation: Relation) -> exp.Select:
         """The rows of a relation, with every column that the job reads of it."""
@@ -133,7 +145,7 @@ class RowSource:
 
     def _largest(self, column: ex.Column) -> Fraction | None:
         kind = self._stored[self._tables[column.table]].types.get(column.name)
-        return leaves.largest(kind or "", self._facts(column))
+        return self.dialect.largest_read(kind or "", self._facts(column))
 
     def _own(self, alias: str) -> list[ex.Column]:
         return [column for column in self._names if column.table == alias]
@@ -145,23 +157,22 @@ class RowSource:
         for column in self._own(scan.alias):
             facts, name = self._facts(column), self._names[column]
             kind = stored.types.get(column.name)
-            if kind is None or not leaves.readable(kind, facts.kind):
+            if kind is None or not self.dialect.readable(kind, facts.kind):
                 raise PolicyError(
                     f"column {column.name!r} of table {scan.table!r} cannot be read as "
                     f"{facts.kind.value}"
                 )
-            typed = leaves.typed(forms.identifier(column.name), kind, facts.kind)
-            raw.append(forms.named(typed, name))
-            value = forms.identifier(name)
-            read.append(forms.named(leaves.cleaned(value.copy(), facts), name))
+            typed = self.dialect.typed(identifier(column.name), kind, facts.kind)
+            raw.append(named(typed, name))
+            value = identifier(name)
+            read.append(named(self.dialect.cleaned(value.copy(), facts), name))
             if facts.values is not None:
-                read.append(forms.named(value, "r" + name))
-        table = exp.to_table(stored.view)
-        table.this.set("quoted", True)
+                read.append(named(value, "r" + name))
+        table = named_table(stored.view)
         if not raw:
             # Counting rows needs a column all the same; its name must not meet another's.
             number = list(self._tables).index(scan.alias)
-            return exp.select(forms.named(exp.true(), f"n{number}")).from_(table)
+            return exp.select(named(exp.true(), f"n{number}")).from_(table)
         return exp.select(*read).from_(exp.select(*raw).from_(table).subquery("s", copy=False))
 
     def _public_join(self, join: PublicJoin) -> exp.Select:
@@ -171,28 +182,29 @@ class RowSource:
             name = f"j{i}{join.public.alias}"
             kinds = {self.emitter.facts(left).kind, self.emitter.facts(right).kind}
             kind = _common_kind(kinds)
-            keys.append(forms.named(self.emitter.value(right, kind), name))
+            keys.append(named(self.emitter.value(right, kind), name))
             conditions.append(
-                exp.EQ(this=self.emitter.value(left, kind), expression=forms.identifier(name, "p"))
+                exp.EQ(this=self.emitter.value(left, kind), expression=identifier(name, "p"))
             )
-        own = [forms.identifier(self._names[c]) for c in self._own(join.public.alias)]
+        own = [identifier(self._names[c]) for c in self._own(join.public.alias)]
         public = exp.select(exp.Star(), *keys).from_(
             self._scan(join.public).subquery("s", copy=False)
         )
         # One row per key, whatever the public table holds: a join must not fan out.
         first = exp.Window(
             this=exp.RowNumber(),
-            partition_by=[forms.identifier(f"j{i}{join.public.alias}") for i in range(len(keys))],
+            partition_by=[identifier(f"j{i}{join.public.alias}") for i in range(len(keys))],
             order=exp.Order(expressions=own),
         )
-        once = exp.select("*").from_(public.subquery("q", copy=False))
-        once.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=forms.integer(1))))
+        once = self.dialect.ranked(
+            [exp.Star()], public.subquery("q", copy=False), first, 1, f"first_{join.public.alias}"
+        )
         return (
             exp.select("*")
             .from_(self.select(join.source).subquery("f", copy=False))
             .join(
                 once.subquery("p", copy=False),
-                on=forms.all_of("AND", conditions),
+                on=all_of("AND", conditions),
                 join_type="LEFT" if join.keep_all else "INNER",
                 copy=False,
             )
@@ -221,7 +233,7 @@ class RowSource:
             self._stored[self._tables[unit.table]].types.get(unit.name) or ""
             for unit in (join.left_unit, join.right_unit)
         )
-        if not leaves.stored_alike(ours, theirs):
+        if not self.dialect.stored_alike(ours, theirs):
             raise PolicyError(
                 f"the units {join.left_unit.name!r} and {join.right_unit.name!r} are stored as "
                 f"{ours} and {theirs}, and units are compared as they are stored; store both in "
@@ -239,28 +251,27 @@ class RowSource:
             raise PolicyError(
                 f"table {table.name!r}: declare max_join_rows, the rows of a unit that a join uses"
             )
-        aliases = {scan.alias for scan in scans(relation)}
-        columns = [forms.identifier(name) for c, name in self._names.items() if c.table in aliases]
+        columns = [c for scan in scans(relation) for c in self._own(scan.alias)]
+        read = [identifier(self._names[c]) for c in columns]
+        kept = [*read, *(self.unchecked(c) for c in columns if self._facts(c).values is not None)]
         numbered = exp.select(
             exp.Star(),
-            forms.named(
-                exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in columns]),
+            named(
+                exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in read]),
                 "occurrence",
             ),
         ).from_(rows.subquery("w", copy=False))
-        present = exp.Not(this=exp.Is(this=self.emitter.value(unit), expression=exp.Null()))
-        numbered = numbered.where(present, copy=False)
-        content = [*columns, forms.identifier("occurrence")]
+        numbered = numbered.where(is_not_null(self.emitter.value(unit)), copy=False)
+        content = [*read, identifier("occurrence")]
+        hashed = self.dialect.keyed_hash(self._seeds, content)
         rank = exp.Window(
             this=exp.RowNumber(),
             partition_by=[self.emitter.value(unit)],
-            order=exp.Order(expressions=[self._seeds.hash(*content), *(c.copy() for c in content)]),
+            order=exp.Order(expressions=[hashed, *(c.copy() for c in content)]),
         )
-        kept = exp.select(exp.Star(**{"except_": [exp.to_identifier("occurrence", quoted=True)]}))
-        kept = kept.from_(numbered.subquery("o", copy=False))
-        limit = forms.integer(table.max_join_rows)
-        kept.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=limit)))
-        return kept
+        return self.dialect.ranked(
+            kept, numbered.subquery("o", copy=False), rank, table.max_join_rows, "rank"
+        )
 
 
 def _common_kind(kinds: set[Kind | None]) -> Kind | None:

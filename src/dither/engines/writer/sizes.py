@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from dither.engines.writer.forms import LARGEST
+from dither.engines.writer.dialect import LARGEST
 from dither.plan import expressions as ex
 from dither.plan.facts import Facts
 from dither.plan.kinds import Kind

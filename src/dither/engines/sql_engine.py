@@ -1,0 +1,317 @@
+"""An engine that is asked in SQL: what every one of them does alike.
+
+An engine of this kind supplies a ``Dialect`` and a connection: the six methods at the end of
+``SQLEngine``. From these come the checks of its sources against a schema, the SQL of a job, a trial
+over empty tables before anything is charged, and the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from sqlglot import exp
+
+from dither.engines.base import FAILED, Engine
+from dither.engines.writer.dialect import Dialect, Seeds
+from dither.engines.writer.forms import identifier, named, named_table
+from dither.engines.writer.histograms import HistogramQuery
+from dither.engines.writer.rows import RowSource, Stored
+from dither.engines.writer.sums import SumsQuery, check_overflow
+from dither.errors import ArgumentError, EngineError, PolicyError, nearest
+from dither.plan.job import Answer, Histogram, Job, Leaves, Measurement, Total, Units
+from dither.plan.kinds import Kind, Value
+from dither.plan.schema import ColumnFacts, Schema
+
+__all__ = ["Cursor", "SQLEngine", "all_rows"]
+
+CHUNK = 100_000
+"""Rows of a histogram that are Python objects at a time."""
+
+
+class Cursor(Protocol):
+    """The rows of a query, as the database interface of Python gives them."""
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows that are left."""
+        ...
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """The next rows; none where there are none."""
+        ...
+
+
+def all_rows(found: Cursor) -> list[tuple[Any, ...]]:
+    """Every row of a query."""
+    return found.fetchall()
+
+
+def _histogram(found: Cursor, places: Mapping[tuple[Any, ...], int], bins: int) -> Histogram:
+    parts = [np.zeros((0, 3), dtype=np.int64)]
+    while rows := found.fetchmany(CHUNK):
+        parts.append(np.array([(places[row[:-2]], *row[-2:]) for row in rows], dtype=np.int64))
+    group, leaf, count = np.concatenate(parts).T
+    return Histogram.of(len(places), bins, group, leaf, count)
+
+
+class SQLEngine(Engine):
+    """Writes jobs in a dialect, runs them, and reads their answers."""
+
+    dialect: ClassVar[Dialect]
+
+    # --- what is known of the sources -------------------------------------------------------------
+
+    def describe(self, table: str) -> Mapping[str, Kind | None]:
+        """The columns of a table and their kinds, from its schema and never from its values.
+
+        ``None``: a type that is not read.
+        """
+        types = self._table(table).types
+        return {n: self.dialect.kind_of_type(kind) if kind else None for n, kind in types.items()}
+
+    def complete(self, table: str) -> bool:
+        """Whether every row is read, whatever it holds."""
+        return self._table(table).complete
+
+    def unread(self, table: str) -> Mapping[str, str]:
+        """Why columns cannot be read, where there is more to say than their type."""
+        return self._table(table).unread
+
+    def _table(self, name: str) -> Stored:
+        self._check_open()
+        stored = self._stored_tables()
+        if name not in stored:
+            raise PolicyError(f"no source for table {name!r}" + nearest(name, stored))
+        return stored[name]
+
+    def _read(self, table: str, facts: ColumnFacts, unread: str = "") -> exp.Select:
+        """A column as a query reads it, named ``v``, beside what it was before it was cleaned."""
+        stored = self._table(table)
+        kind = stored.types.get(facts.name)
+        if kind is None or not self.dialect.readable(kind, facts.kind):
+            raise PolicyError(
+                f"column {facts.name!r} of table {table!r} cannot be read as {facts.kind.value}"
+                + (unread or nearest(facts.name, stored.types))
+            )
+        typed = self.dialect.typed(identifier(facts.name), kind, facts.kind)
+        rows = exp.select(named(typed, "v")).from_(named_table(stored.view)).subquery("s")
+        return exp.select(named(self.dialect.cleaned(identifier("v"), facts), "v")).from_(rows)
+
+    def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
+        """Every value of a column of a *public* table, in the order of its rows.
+
+        Read as declared, just as a query reads it.
+
+        Raises
+        ------
+        PolicyError
+            Where the table has no such column, or it cannot be read as its kind.
+        """
+        found = self._execute(self.dialect.sql(self._read(table, facts)))
+        return tuple(row[0] for row in found)
+
+    def check(self, schema: Schema) -> None:
+        """Hold the sources against the schema: kinds that can be read, public keys unique.
+
+        Reads no value of a private table.
+
+        Raises
+        ------
+        PolicyError
+            Where a declared column is missing or cannot be read as its kind, or a public column
+            declared unique is not.
+        """
+        for table in schema.tables.values():
+            stored = self._table(table.name)
+            for facts in table.columns.values():
+                if facts.name not in stored.types:
+                    raise PolicyError(
+                        f"table {table.name!r} has no column {facts.name!r}"
+                        + nearest(facts.name, stored.types)
+                    )
+                why = stored.unread.get(facts.name)
+                self._read(table.name, facts, f": {why}" if why else " ")
+                if facts.name == table.unit:
+                    self._check_unit(table.name, facts)
+            if not table.private:
+                for name in sorted(table.unique):
+                    self._check_unique(table.name, table.column(name))
+
+    def _check_unit(self, table: str, facts: ColumnFacts) -> None:
+        """A unit is compared as it is stored, so that nobody is taken for another, or for two."""
+        dialect, stored = self.dialect, self._table(table)
+        if facts.name in stored.computed:
+            raise PolicyError(
+                f"table {table!r}: its unit {facts.name!r} is computed from other values, and "
+                "two people's could become one; name a column that is stored"
+            )
+        kind = stored.types[facts.name] or ""
+        if not dialect.one_to_one(kind, facts.kind):
+            own = dialect.kind_of_type(kind)
+            fits = [k.value for k in {own, Kind.TEXT} if k and dialect.one_to_one(kind, k)]
+            fix = (
+                f"declare type = {' or '.join(map(repr, sorted(fits)))}"
+                if fits
+                else "store it as whole numbers or text"
+            )
+            raise PolicyError(
+                f"table {table!r}: its unit {facts.name!r} is stored as {kind}, and read as "
+                f"{facts.kind.value} two people could become one, or one two; {fix}"
+            )
+
+    def _check_unique(self, table: str, facts: ColumnFacts) -> None:
+        value = identifier("v")
+        counts = (exp.Count(this=value), exp.Count(this=exp.Distinct(expressions=[value.copy()])))
+        asked = exp.select(*counts).from_(self._read(table, facts).subquery("c", copy=False))
+        ((count, distinct),) = self._execute(self.dialect.sql(asked))
+        if count != distinct:
+            raise PolicyError(
+                f"table {table!r}: column {facts.name!r} is declared unique and is not; a join on "
+                "it could fan out"
+            )
+
+    # --- jobs -------------------------------------------------------------------------------------
+
+    def prepare(self, job: Job, schema: Schema) -> None:
+        """Refuse a job that could not run, from public facts alone: before anything is charged.
+
+        Raises
+        ------
+        PolicyError, BoundsError, UnsupportedError
+            For a column that cannot be read as declared, a sum that could overflow, an expression
+            too deep, a source that is gone or whose columns are not those it had, and for what the
+            engine does not run over empty tables.
+        """
+        self._check_open()
+        self._hold(job)
+        twins = {name: replace(s, view=s.empty) for name, s in self._stored_tables().items()}
+        _, sums, histograms = self._written(job, schema, Seeds(0, 0), twins)
+        for sql in (sums, *histograms.values()):
+            self._rehearse(sql)
+
+    def run(self, job: Job, schema: Schema, key: bytes) -> Answer:
+        """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
+
+        No table is assumed to have more rows than ``dialect.most_rows``, which is 2⁴⁰ or less.
+
+        Parameters
+        ----------
+        job : Job
+        schema : Schema
+        key : bytes
+            At least 16, secret and drawn afresh for each run.
+
+        Raises
+        ------
+        EngineError
+            Always with the same message, whatever went wrong on the data.
+        ArgumentError, PolicyError, BoundsError
+            Before any data is touched: a short key, a column that cannot be read as declared, a
+            sum that could overflow.
+        """
+        self._check_open()
+        if len(key) < 16:
+            raise ArgumentError("key: at least 16 secret bytes are needed")
+        digest = hashlib.blake2b(key, digest_size=16, person=b"dither.bounding").digest()
+        seeds = Seeds(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
+        query, sums, histograms = self._written(job, schema, seeds)
+        try:
+            # Also around the run itself, since the charge has taken a while.
+            self._hold(job)
+            answer = self._answer(job, query, sums, histograms)
+            self._hold(job)
+        except Exception:
+            raise EngineError(FAILED) from None
+        return answer
+
+    def _answer(
+        self, job: Job, query: SumsQuery, sums: str, histograms: Mapping[int, str]
+    ) -> Answer:
+        rows: Sequence[tuple[Any, ...]] = self._execute(sums)
+        width = len(job.keys)
+        places = {row[:width]: i for i, row in enumerate(rows)}
+        values: dict[int, Any] = {}
+        column = width
+        for place, measurement in enumerate(job.measurements):
+            if place in histograms:
+                assert isinstance(measurement, Leaves)
+                take = partial(_histogram, places=places, bins=measurement.bins)
+                values[place] = self._execute(histograms[place], take)
+            elif not isinstance(measurement, Leaves):
+                kind = self._dtype(job, measurement)
+                values[place] = np.array([row[column] for row in rows], dtype=kind)
+                column += 1
+        for place, fine in _summed(job).items():
+            leaves = job.measurements[fine]
+            assert isinstance(leaves, Leaves)
+            values[place] = values[fine].coarser(leaves.within)
+        return Answer([query.key_of(row[:width]) for row in rows], values)
+
+    def _written(
+        self,
+        job: Job,
+        schema: Schema,
+        seeds: Seeds,
+        stored: Mapping[str, Stored] | None = None,
+    ) -> tuple[SumsQuery, str, dict[int, str]]:
+        """A job as SQL: all that is one integer per group, and each histogram."""
+        tables = stored or self._stored_tables()
+        for measurement in job.measurements:
+            check_overflow(self.dialect, measurement, job.max_rows)
+        source = RowSource(self.dialect, job, schema, tables, seeds)
+        query, leaves = SumsQuery(job, source, seeds), HistogramQuery(job, source, seeds)
+        histograms = {
+            place: self.dialect.sql(leaves.query(m))
+            for place, m in enumerate(job.measurements)
+            if isinstance(m, Leaves) and place not in _summed(job)
+        }
+        return query, self.dialect.sql(query.query()), histograms
+
+    def _dtype(self, job: Job, measurement: Measurement) -> type[np.int64] | type[np.object_]:
+        """int64 where the public facts prove that every sum fits, else Python integers."""
+        size = measurement.magnitude if isinstance(measurement, Total) else 1
+        rows = 1 if job.unit is None or isinstance(measurement, Units) else job.max_rows
+        return np.int64 if size * rows * self.dialect.most_rows < 2**63 else np.object_
+
+    # --- what an engine supplies ------------------------------------------------------------------
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Raise ``ArgumentError`` where the engine is closed."""
+
+    @abstractmethod
+    def _stored_tables(self) -> Mapping[str, Stored]:
+        """What each table's source turned out to be."""
+
+    @abstractmethod
+    def _execute(self, sql: str, take: Callable[[Cursor], Any] = all_rows) -> Any:
+        """Run a query and take its rows; any failure becomes the one error that says nothing."""
+
+    @abstractmethod
+    def _rehearse(self, sql: str) -> None:
+        """Run a query over empty tables, and raise ``UnsupportedError`` where it fails."""
+
+    @abstractmethod
+    def _hold(self, job: Job) -> None:
+        """Hold the sources that a job reads against what they were when they were opened.
+
+        Raises
+        ------
+        PolicyError
+            Where one is gone or has other columns.
+        """
+
+
+def _summed(job: Job) -> dict[int, int]:
+    """Histograms that need no query, each with the finer one that it is a sum of."""
+    fine = {
+        m.above: place
+        for place, m in enumerate(job.measurements)
+        if isinstance(m, Leaves) and m.within
+    }
+    return {place: fine[m] for place, m in enumerate(job.measurements) if m in fine}

@@ -1,0 +1,358 @@
+"""What an engine's SQL is where engines differ: one object that the writer asks.
+
+The writer says what a query means; a dialect says how an engine spells it. The forms here are those
+of standard SQL where there is one; an engine replaces what it spells otherwise, and supplies what
+no standard has. Three rules bind every form, because privacy rests on them:
+
+- it fails on no value of its operands, whatever a source holds;
+- what its docstring says of the result is true of every value, not only of those declared;
+- types are always written out: left to itself an engine would read ``5`` as a 32-bit integer and
+  ``0.1`` as a decimal, and both have other rules for overflow and rounding.
+
+sqlglot spells the tree in the engine's grammar, quotes names and escapes text. It may also put
+another function in a form's place, or leave out what an engine lacks (``TRY_CAST`` becomes ``CAST``
+in many): so the writer uses no such form of its own, and ``tests/engines/conformance`` holds every
+dialect against a reference on values that would tell.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dither.engines.writer.forms import binary, call, case, identifier, named
+from dither.plan.kinds import Kind, Value, kind_of_value
+from dither.plan.schema import ColumnFacts
+
+__all__ = ["FIRST_DAY", "LARGEST", "LAST_MOMENT", "Dialect", "Seeds"]
+
+LARGEST = 2**63 - 1
+"""A plan's integers have 64 bits in every engine."""
+
+LARGEST_DOUBLE = Fraction(1.7976931348623157e308)
+FIRST_DAY, LAST_MOMENT = dt.date(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
+"""Dates outside are read as NULL: neither Python nor every date function knows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """The secret key of one run, as two 64-bit numbers."""
+
+    first: int
+    second: int
+
+
+@cache
+def _parsed(name: str, dialect: str) -> exp.DataType:
+    return exp.DataType.build(name, dialect=dialect)
+
+
+class Dialect(ABC):
+    """One engine's SQL. Stateless: an engine has one of it for all queries.
+
+    Its types are named in the engine's own words.
+    """
+
+    name: ClassVar[str]
+    """What sqlglot calls the grammar."""
+
+    types: ClassVar[dict[Kind, str]]
+    """In which type each kind is computed: integers of 64 bits, doubles, text compared by its
+    bytes, dates and timestamps without a zone."""
+
+    wide: ClassVar[str]
+    """The type of sums, and of what two 64-bit integers give."""
+
+    largest_sum: ClassVar[int] = 2**126
+    """Below this every integer fits the wide type, and so does the sum of two."""
+
+    most_rows: ClassVar[int] = 2**40
+    """No table is assumed to have more rows than this; the proofs against overflow use it."""
+
+    repeats_narrowed: ClassVar[int] = 0
+    """How many further times ``narrowed`` writes its operand."""
+
+    repeats_without_nan: ClassVar[int] = 2
+    """How many further times ``without_nan`` writes its operand."""
+
+    def sql(self, node: exp.Expression) -> str:
+        """A tree as text."""
+        return node.sql(dialect=self.name)
+
+    # --- types ----------------------------------------------------------------------------------
+
+    def cast_to(self, node: exp.Expression, name: str) -> exp.Expression:
+        """``CAST(node AS name)``; only where it cannot fail."""
+        return exp.Cast(this=node, to=self.type_of(name))
+
+    def type_of(self, name: str) -> exp.DataType:
+        """A type by its name."""
+        # Reading a type takes sqlglot longer than all else that makes a constant.
+        return _parsed(name, self.name).copy()
+
+    def cast(self, value: exp.Expression, kind: Kind) -> exp.Expression:
+        """An integer as a real (the nearest), or a date as its midnight."""
+        return self.cast_to(value, self.types[kind])
+
+    def widened(self, value: exp.Expression) -> exp.Expression:
+        """An integer in the wide type."""
+        return self.cast_to(value, self.wide)
+
+    @abstractmethod
+    def narrowed(self, value: exp.Expression) -> exp.Expression:
+        """A whole number of the wide type, or a double, in 64 bits; NULL where it does not fit."""
+
+    # --- constants ------------------------------------------------------------------------------
+
+    def null(self, kind: Kind | None = None) -> exp.Expression:
+        """NULL, typed where the kind is known."""
+        return self.cast(exp.Null(), kind) if kind else exp.Null()
+
+    def integer(self, value: int) -> exp.Expression:
+        """An integer of 64 bits."""
+        return self.cast_to(_digits(str(value)), self.types[Kind.INTEGER])
+
+    def nearest_integer(self, value: int) -> exp.Expression:
+        """As ``integer``; a value that 64 bits cannot hold becomes the nearest that they can."""
+        return self.integer(max(-LARGEST, min(LARGEST, value)))
+
+    def wide_integer(self, value: int) -> exp.Expression:
+        """An integer of the wide type."""
+        return self.cast_to(_digits(str(value)), self.wide)
+
+    def real(self, value: float | Fraction) -> exp.Expression:
+        """The double nearest to the value: an exponent makes an engine read a double exactly."""
+        if isinstance(value, Fraction):
+            value = float(max(-LARGEST_DOUBLE, min(LARGEST_DOUBLE, value)))
+        shown = repr(value)
+        if "n" in shown:
+            return self.cast_to(exp.Literal.string(shown), self.types[Kind.REAL])
+        return self.cast_to(_digits(shown if "e" in shown else shown + "e0"), self.types[Kind.REAL])
+
+    def text(self, value: str) -> exp.Expression:
+        """A text, which compares by its bytes."""
+        return self.cast_to(exp.Literal.string(value), self.types[Kind.TEXT])
+
+    def day(self, value: dt.date, kind: Kind = Kind.DATE) -> exp.Expression:
+        """A date, or as a timestamp its midnight."""
+        return self.cast_to(exp.Literal.string(_day(value)), self.types[kind])
+
+    def moment(self, value: dt.datetime) -> exp.Expression:
+        """A timestamp without a zone."""
+        shown = f"{_day(value.date())} {value.time().isoformat()}"
+        return self.cast_to(exp.Literal.string(shown), self.types[Kind.TIMESTAMP])
+
+    def constant(self, value: Value | None, kind: Kind | None = None) -> exp.Expression:
+        """A public constant as a given kind (its own, if none is given)."""
+        if value is None:
+            return self.null(kind)
+        kind = kind or kind_of_value(value)
+        match value:
+            case bool():
+                return exp.Boolean(this=value)
+            case int() | Fraction():
+                real = kind is Kind.REAL
+                return self.real(Fraction(value)) if real else self.integer(int(value))
+            case str():
+                return self.text(value)
+            case dt.datetime():
+                utc = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+                return self.day(utc.date()) if kind is Kind.DATE else self.moment(utc)
+            case dt.date():
+                return self.day(value, kind)
+
+    # --- numbers --------------------------------------------------------------------------------
+
+    def arithmetic(self, op: str, left: exp.Expression, right: exp.Expression) -> exp.Expression:
+        """``+ - * // %`` of integers of one type whose result it holds; ``//`` goes towards zero.
+
+        The divisor is not 0.
+        """
+        return binary(op, left, right)
+
+    def real_arithmetic(
+        self, op: str, left: exp.Expression, right: exp.Expression
+    ) -> exp.Expression:
+        """``+ - * /`` of doubles, which may give infinities and NaN. The divisor is not 0."""
+        return binary(op, left, right)
+
+    @abstractmethod
+    def without_nan(self, value: exp.Expression) -> exp.Expression:
+        """The value of a double, NULL where it is NaN."""
+
+    @abstractmethod
+    def rounded(self, value: exp.Expression) -> exp.Expression:
+        """The nearest integer to a double, halves to the even one; it fits 64 bits."""
+
+    def floor(self, value: exp.Expression) -> exp.Expression:
+        """The largest integer that is not larger than a double; NULL where 64 bits lack it."""
+        return self.narrowed(call("FLOOR", value))
+
+    def ceil(self, value: exp.Expression) -> exp.Expression:
+        """The smallest integer that is not smaller than a double; NULL where 64 bits lack it."""
+        return self.narrowed(call("CEIL", value))
+
+    def absolute(self, value: exp.Expression) -> exp.Expression:
+        """The absolute value, which fits the type of its operand."""
+        return call("ABS", value)
+
+    def least(self, *values: exp.Expression) -> exp.Expression:
+        """The smallest of the values that are not NULL."""
+        return call("LEAST", *values)
+
+    def greatest(self, *values: exp.Expression) -> exp.Expression:
+        """The largest of the values that are not NULL."""
+        return call("GREATEST", *values)
+
+    def summed(self, value: exp.Expression) -> exp.Expression:
+        """The exact sum of integers, in the wide type; NULL of none. It may stand in a window."""
+        return call("SUM", value)
+
+    # --- dates and text -------------------------------------------------------------------------
+
+    @abstractmethod
+    def date_part(self, part: str, value: exp.Expression) -> exp.Expression:
+        """A part of a date or timestamp as an integer; Sunday is day 0 of a week."""
+
+    @abstractmethod
+    def date_truncate(self, part: str, value: exp.Expression) -> exp.Expression:
+        """The first day of the year, quarter, month, week (a Monday) or day, as a date."""
+
+    def lower(self, value: exp.Expression) -> exp.Expression:
+        """Lower case, of every alphabet."""
+        return call("LOWER", value)
+
+    def upper(self, value: exp.Expression) -> exp.Expression:
+        """Upper case, of every alphabet."""
+        return call("UPPER", value)
+
+    def substring(self, value: exp.Expression, start: int, length: int) -> exp.Expression:
+        """So many characters (code points) from position ``start``, 1 being the first."""
+        ends = (self.integer(min(n, 2**31 - 1)) for n in (start, length))
+        return call("SUBSTRING", value, *ends)
+
+    # --- queries --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
+        """A hash of the parts, NULL among them, under a key.
+
+        It need be no cryptographic one, and need not tell all values apart: what is kept of a unit
+        is a function of that unit's rows and of the key, whatever the function, and the caller
+        breaks ties by the parts themselves. The key is for fairness, so that nobody can choose an
+        identifier that is always kept.
+        """
+
+    def ranked(
+        self,
+        columns: Sequence[exp.Expression],
+        source: exp.Expression,
+        rank: exp.Expression,
+        most: int,
+        name: str,
+    ) -> exp.Select:
+        """Columns of the source's rows that a window function numbers up to ``most``.
+
+        ``name`` is free for a column of its own.
+        """
+        numbered = exp.select(exp.Star(), named(rank, name)).from_(source)
+        limit = exp.LTE(this=identifier(name), expression=self.integer(most))
+        return exp.select(*columns).from_(numbered.subquery("numbered", copy=False)).where(limit)
+
+    def listed(self, values: Sequence[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
+        """Public values as a table: ``value``, and ``position`` as it is given."""
+        rows = [exp.Tuple(expressions=[v.copy(), self.integer(i)]) for i, v in values]
+        alias = exp.TableAlias(
+            this=exp.to_identifier("listed", quoted=True),
+            columns=[exp.to_identifier(n, quoted=True) for n in ("value", "position")],
+        )
+        return exp.select(exp.Star()).from_(exp.Values(expressions=rows, alias=alias))
+
+    # --- how a source's columns are read ----------------------------------------------------------
+
+    @abstractmethod
+    def kind_of_type(self, stored: str) -> Kind | None:
+        """The kind of a stored type; ``None`` for a type that is not read."""
+
+    def readable(self, stored: str, kind: Kind) -> bool:
+        """Whether a column of the stored type can be declared as the kind."""
+        found = self.kind_of_type(stored)
+        if found is None:
+            return False
+        if kind is Kind.TEXT or found is Kind.TEXT or found is kind:
+            return True
+        if kind.numeric or kind is Kind.BOOLEAN:
+            return found.numeric or found is Kind.BOOLEAN
+        return kind.temporal and found.temporal
+
+    @abstractmethod
+    def one_to_one(self, stored: str, kind: Kind) -> bool:
+        """Whether a unit of the stored type is read as the kind without taking two for one, or one
+        for two.
+
+        A unit is compared as it is stored. What cannot be held is NULL, and so is NaN: such rows
+        are nobody's.
+        """
+
+    @abstractmethod
+    def stored_alike(self, left: str, right: str) -> bool:
+        """Whether two units of these stored types can be compared as they are stored."""
+
+    @abstractmethod
+    def typed(self, raw: exp.Expression, stored: str, kind: Kind) -> exp.Expression:
+        """A column of the stored type as a value of the kind, or NULL; read as declared."""
+
+    @abstractmethod
+    def largest(self, stored: str, kind: Kind) -> Fraction | None:
+        """No number that a column of the stored type is read as is larger than this in size.
+
+        It follows from the type alone. ``None`` where a real may be infinite.
+        """
+
+    def cleaned(self, value: exp.Expression, facts: ColumnFacts) -> exp.Expression:
+        """A typed value, or NULL in place of what no column of these facts holds.
+
+        After it a real is not NaN, a date or timestamp lies in the years 1 to 9999, and with
+        ``values`` declared everything else is NULL. Nothing else that is declared is applied.
+        Bounds in particular move no value: filters and keys see it as it is, aggregates clamp.
+        """
+        kind = facts.kind
+        if facts.values is not None:
+            held = [v for v in facts.values if kind is not Kind.INTEGER or _fits(v)]
+            if not held:
+                return self.null(kind)
+            options = [self.constant(v, kind) for v in held]
+            return case((exp.In(this=value.copy(), expressions=options), value))
+        if kind is Kind.REAL:
+            return self.without_nan(value)
+        if kind.temporal:
+            first, last = (self.constant(day, kind) for day in (FIRST_DAY, LAST_MOMENT))
+            return case((exp.Between(this=value.copy(), low=first, high=last), value))
+        return value
+
+    def largest_read(self, stored: str, facts: ColumnFacts) -> Fraction | None:
+        """As ``largest``, or by a list of values that ``cleaned`` enforces; never by bounds, which
+        are no more than declared."""
+        if facts.values is not None:
+            numbers = [abs(Fraction(v)) for v in facts.values if isinstance(v, int | Fraction)]
+            return max(numbers, default=Fraction(0))
+        return self.largest(stored, facts.kind)
+
+
+def _digits(text: str) -> exp.Expression:
+    return exp.Literal(this=text, is_string=False)
+
+
+def _day(value: dt.date) -> str:
+    return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+
+
+def _fits(value: Value) -> bool:
+    return abs(Fraction(value)) <= LARGEST  # type: ignore[arg-type]

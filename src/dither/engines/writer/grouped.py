@@ -1,0 +1,149 @@
+"""What every query of a job shares: who and which group each row belongs to, and what is kept.
+
+Public keys are replaced by their position in the public list while the rows are read, so that a
+row with any other key is gone before bounding, and the engine groups by small integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from dither.engines.writer.dialect import LARGEST, Seeds
+from dither.engines.writer.forms import identifier, is_not_null, named
+from dither.engines.writer.rows import RowSource, without_negative_zero
+from dither.plan import expressions as ex
+from dither.plan.job import GroupKey, Job
+from dither.plan.kinds import Kind, Value
+
+__all__ = ["UNIT", "GroupedQuery"]
+
+UNIT = "u"
+
+
+class GroupedQuery:
+    """A query over the groups of a job.
+
+    Parameters
+    ----------
+    job : Job
+    source : RowSource
+    seeds : Seeds
+    """
+
+    def __init__(self, job: Job, source: RowSource, seeds: Seeds) -> None:
+        self._job = job
+        self._source = source
+        self._dialect = source.dialect
+        self._seeds = seeds
+        self._keys = [f"k{i}" for i in range(len(job.keys))]
+        self._lists = [self._listed(key) for key in job.keys]
+
+    def key_of(self, found: Sequence[object]) -> tuple[Value | float | None, ...]:
+        """The public key that the engine's key columns stand for."""
+        key: list[Value | float | None] = []
+        for group_key, listed, value in zip(self._job.keys, self._lists, found, strict=True):
+            if listed is None or group_key.values is None:
+                key.append(value)  # type: ignore[arg-type]
+            else:
+                declared = group_key.values[int(value)]  # type: ignore[call-overload]
+                key.append(float(declared) if group_key.kind is Kind.REAL else declared)  # type: ignore[arg-type]
+        return tuple(key)
+
+    def _listed(self, key: GroupKey) -> list[tuple[int, exp.Expression]] | None:
+        """The public values that the engine can hold, each once, with their positions."""
+        if key.values is None:
+            return None
+        found: dict[str, tuple[int, exp.Expression]] = {}
+        for position, value in enumerate(key.values):
+            if key.kind is Kind.INTEGER and (
+                abs(value) > LARGEST or value != int(value)  # type: ignore[operator, arg-type]
+            ):
+                continue
+            constant = self._dialect.constant(value, key.kind)
+            found.setdefault(self._dialect.sql(constant), (position, constant))
+        return list(found.values())
+
+    def _key_value(self, key: GroupKey) -> exp.Expression:
+        node = key.expression
+        if isinstance(node, ex.Column) and key.values is not None:
+            declared = self._source.scope.column(node).values
+            if declared is not None and set(key.values) <= set(declared):
+                # The join with the public list is the test against the declared values too.
+                return self._source.unchecked(node)
+        return without_negative_zero(
+            self._dialect, self._source.emitter.value(node, key.kind), key.kind
+        )
+
+    def _looked_up(
+        self,
+        found: exp.Select,
+        value: exp.Expression,
+        name: str,
+        listed: list[tuple[int, exp.Expression]],
+        kind: Kind,
+    ) -> tuple[exp.Select, exp.Expression]:
+        """Joined with a public list on the value, and the value's position in it."""
+        table = f"{name}_public"
+        joined = found.join(
+            self._dialect.listed(listed, kind).subquery(table, copy=False),
+            on=exp.EQ(this=value, expression=identifier("value", table)),
+            copy=False,
+        )
+        return joined, identifier("position", table)
+
+    def _base(self, values: list[exp.Expression], *, listed: bool = True) -> exp.Select:
+        """Unit, keys and the given values of every row, of public groups alone where ``listed``."""
+        source, job = self._source, self._job
+        columns: list[exp.Expression] = []
+        found = exp.select().from_(source.select(job.relation).subquery("t", copy=False))
+        for name, key, public in zip(self._keys, job.keys, self._lists, strict=True):
+            value = self._key_value(key)
+            if listed and public is not None:
+                found, value = self._looked_up(found, value, name, public, key.kind)
+            columns.append(named(value, name))
+        if job.unit is not None:
+            unit = source.emitter.value(job.unit)
+            kind = source.emitter.facts(job.unit).kind
+            found = found.where(is_not_null(unit.copy()), copy=False)
+            columns.append(named(without_negative_zero(self._dialect, unit, kind), UNIT))
+        columns.extend(values)
+        if not columns:
+            columns.append(named(exp.true(), "row"))
+        return found.select(*columns, copy=False)
+
+    @property
+    def _chooses_groups(self) -> bool:
+        """Whether a unit can have rows in more groups than it may count in."""
+        groups = 1
+        for listed in self._lists:
+            if listed is None:
+                return True
+            groups *= len(listed)
+        return groups > self._job.max_groups
+
+    def _group_order(self) -> list[exp.Expression]:
+        # Ties of the hash are broken by the group itself, so that no other unit's rows can.
+        group = [identifier(UNIT), *self._key_columns()]
+        hashed = self._dialect.keyed_hash(self._seeds, group)
+        return [hashed, *self._key_columns()]
+
+    def _ranked(self, parts: exp.Select, name: str, rank: exp.Expression) -> exp.Select:
+        """The parts of the ``max_groups`` groups of each unit whose hash is smallest."""
+        numbered = exp.Window(
+            this=rank,
+            partition_by=[identifier(UNIT)],
+            order=exp.Order(expressions=self._group_order()),
+        )
+        most, rows = self._job.max_groups, parts.subquery(name, copy=False)
+        return self._dialect.ranked([exp.Star()], rows, numbered, most, "rank")
+
+    def _times(self, whole: exp.Expression, parts: int) -> exp.Expression:
+        """A whole number counted in parts."""
+        if parts == 1:
+            return whole
+        return self._dialect.arithmetic("*", whole, self._dialect.wide_integer(parts))
+
+    def _key_columns(self) -> list[exp.Expression]:
+        return [identifier(name) for name in self._keys]

@@ -1,0 +1,263 @@
+"""The sums of a job as SQL: each unit's contribution bounded as ``dither.plan.job`` says.
+
+Three steps, each one query inside the next: ``rows`` gives every row's unit, group and integers;
+``parts`` sums them by unit and group; the last keeps at most ``max_groups`` parts of a unit, brings
+each down to ``max_rows`` rows, and sums by group. Without a unit the second falls away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from dither.engines.writer.dialect import Dialect
+from dither.engines.writer.forms import binary, call, case, identifier, named
+from dither.engines.writer.grouped import UNIT, GroupedQuery
+from dither.errors import BoundsError
+from dither.plan import expressions as ex
+from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
+
+__all__ = ["SumsQuery", "check_overflow"]
+
+ROWS = "n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lattice:
+    """One operand on one lattice, shared by the measurements that read it."""
+
+    operand: ex.Expression
+    step: Fraction
+    lower: int
+    upper: int
+
+
+class SumsQuery(GroupedQuery):
+    """Writes the query of all measurements that are one integer per group."""
+
+    def query(self) -> exp.Select:
+        """Key columns, then one column for each measurement that is one integer per group."""
+        # With histograms alone, the groups are still asked for: those in which a unit has a row.
+        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)] or [Units()]
+        if self._job.unit is None:
+            return self._sums_of_rows(wanted)
+        found = exp.select(*self._key_columns(), *self._unit_sums(wanted)).from_(
+            self._kept(self._parts(wanted)).subquery("kept", copy=False)
+        )
+        return self._grouped(found)
+
+    def _sums_of_rows(self, wanted: list[Measurement]) -> exp.Select:
+        """Where each row is a unit: summed by the keys as they are, then held against the lists.
+
+        Nothing is bounded across groups, so looking up each group once does what looking up each
+        row would do.
+        """
+        made = [named(node, f"s{i}") for i, node in enumerate(self._row_sums(wanted))]
+        rows = self._rows(wanted, listed=False).subquery("rows", copy=False)
+        found = self._grouped(exp.select(*self._key_columns(), *made).from_(rows))
+        if all(listed is None for listed in self._lists):
+            return found
+        outer = exp.select().from_(found.subquery("sums", copy=False))
+        keys = []
+        for name, key, listed in zip(self._keys, self._job.keys, self._lists, strict=True):
+            value = identifier(name, "sums")
+            if listed is not None:
+                outer, value = self._looked_up(outer, value, name, listed, key.kind)
+            keys.append(named(value, name))
+        sums = [identifier(f"s{i}", "sums") for i in range(len(made))]
+        return outer.select(*keys, *sums, copy=False)
+
+    def _rows(self, wanted: list[Measurement], *, listed: bool = True) -> exp.Select:
+        """Each row's integers, clamped, and the values that are only counted."""
+        emitter = self._source.emitter
+        lattices, plain = self._lattices(wanted), self._plain(wanted)
+        # A formula is computed once, below, however often the clamp names it.
+        operands = {x: f"o{i}" for i, x in enumerate(dict.fromkeys(k.operand for k in lattices))}
+        values = [named(emitter.value(x), name) for x, name in {**operands, **plain}.items()]
+        found = self._base(values, listed=listed)
+        if not lattices:
+            return found
+        unit = [identifier(UNIT)] if self._job.unit is not None else []
+        clamped = [
+            named(
+                emitter.lattice(
+                    lattice.operand,
+                    lattice.step,
+                    lattice.lower,
+                    lattice.upper,
+                    identifier(operands[lattice.operand]),
+                ),
+                name,
+            )
+            for lattice, name in lattices.items()
+        ]
+        counted = [identifier(name) for name in plain.values()]
+        return exp.select(*self._key_columns(), *unit, *clamped, *counted).from_(
+            found.subquery("values", copy=False)
+        )
+
+    @staticmethod
+    def _lattices(wanted: Sequence[Measurement]) -> dict[_Lattice, str]:
+        found = dict.fromkeys(
+            _Lattice(m.operand, m.step, m.lower, m.upper) for m in wanted if isinstance(m, Total)
+        )
+        return {lattice: f"v{i}" for i, lattice in enumerate(found)}
+
+    def _plain(self, wanted: list[Measurement]) -> dict[ex.Expression, str]:
+        """Operands that are only counted: a sum's lattice is NULL exactly where its operand is."""
+        summed = {lattice.operand for lattice in self._lattices(wanted)}
+        found = dict.fromkeys(
+            m.operand for m in wanted if isinstance(m, Values) and m.operand not in summed
+        )
+        return {operand: f"x{i}" for i, operand in enumerate(found)}
+
+    def _counted(self, operand: ex.Expression, wanted: list[Measurement]) -> str:
+        for lattice, name in self._lattices(wanted).items():
+            if lattice.operand == operand:
+                return name
+        return self._plain(wanted)[operand]
+
+    def _name(self, total: Total, wanted: list[Measurement]) -> str:
+        key = _Lattice(total.operand, total.step, total.lower, total.upper)
+        return self._lattices(wanted)[key]
+
+    def _row_sums(self, wanted: list[Measurement]) -> list[exp.Expression]:
+        found: list[exp.Expression] = []
+        for measurement in wanted:
+            match measurement:
+                case Values(operand=operand):
+                    found.append(_count_of(self._counted(operand, wanted)))
+                case Total():
+                    name = self._name(measurement, wanted)
+                    whole = _centred(
+                        self._dialect,
+                        measurement,
+                        _sum_of(self._dialect, measurement, name),
+                        _count_of(name),
+                    )
+                    found.append(self._times(whole, measurement.parts))
+                case _:
+                    found.append(exp.Count(this=exp.Star()))
+        return found
+
+    def _parts(self, wanted: list[Measurement]) -> exp.Select:
+        """By unit and group: rows, values and raw sums, each once."""
+        columns: dict[str, exp.Expression] = {ROWS: exp.Count(this=exp.Star())}
+        for measurement in wanted:
+            if isinstance(measurement, Values):
+                name = self._counted(measurement.operand, wanted)
+                columns[f"count_{name}"] = _count_of(name)
+            if isinstance(measurement, Total):
+                name = self._name(measurement, wanted)
+                columns[f"count_{name}"] = _count_of(name)
+                columns[_sum_name(measurement, name)] = _sum_of(self._dialect, measurement, name)
+        by = [identifier(UNIT), *self._key_columns()]
+        made = [named(node, name) for name, node in columns.items()]
+        return (
+            exp.select(*by, *made)
+            .from_(self._rows(wanted).subquery("rows", copy=False))
+            .group_by(*(c.copy() for c in by), copy=False)
+        )
+
+    def _kept(self, parts: exp.Select) -> exp.Select:
+        return self._ranked(parts, "parts", exp.RowNumber()) if self._chooses_groups else parts
+
+    def _unit_sums(self, wanted: list[Measurement]) -> list[exp.Expression]:
+        limit = self._dialect.integer(self._job.max_rows)
+        found: list[exp.Expression] = []
+        for measurement in wanted:
+            match measurement:
+                case Rows():
+                    part = self._dialect.least(identifier(ROWS), limit.copy())
+                case Units():
+                    found.append(exp.Count(this=exp.Star()))
+                    continue
+                case Values(operand=operand):
+                    count = identifier(f"count_{self._counted(operand, wanted)}")
+                    part = self._dialect.least(count, limit.copy())
+                case Total():
+                    part = self._scaled_down(measurement, wanted)
+                case _:
+                    raise TypeError(type(measurement).__name__)
+            found.append(self._dialect.summed(part))
+        return found
+
+    def _scaled_down(self, total: Total, wanted: list[Measurement]) -> exp.Expression:
+        name = self._name(total, wanted)
+        count = identifier(f"count_{name}")
+        summed = _centred(self._dialect, total, identifier(_sum_name(total, name)), count.copy())
+        contributing = identifier(ROWS) if total.null_as_centre else count
+        limit = self._dialect.wide_integer(self._job.max_rows * total.parts)
+        arithmetic = self._dialect.arithmetic
+        divisor = self._dialect.greatest(contributing.copy(), self._dialect.integer(1))
+        return case(
+            (
+                binary("<=", contributing, self._dialect.integer(self._job.max_rows)),
+                self._times(summed.copy(), total.parts),
+            ),
+            otherwise=arithmetic("//", arithmetic("*", summed, limit), divisor),
+        )
+
+    def _grouped(self, found: exp.Select) -> exp.Select:
+        if self._keys:
+            return found.group_by(*self._key_columns(), copy=False)
+        # Without keys there is one group, and it is absent where nobody has a row.
+        nobody = exp.GT(this=exp.Count(this=exp.Star()), expression=self._dialect.integer(0))
+        return found.having(nobody, copy=False)
+
+
+def _count_of(name: str) -> exp.Expression:
+    """How many values a column has."""
+    return exp.Count(this=identifier(name))
+
+
+def _sum_name(total: Total, name: str) -> str:
+    """The name of a raw sum, the same for equal ones."""
+    return f"square_{name}_{total.centre}" if total.square else f"sum_{name}"
+
+
+def _sum_of(dialect: Dialect, total: Total, name: str) -> exp.Expression:
+    """The raw sum: of the lattice's integers, or of their squared distances to the centre."""
+    value = identifier(name)
+    if not total.square:
+        return dialect.summed(value)
+    distance = dialect.arithmetic("-", value, dialect.integer(total.centre))
+    if max(abs(total.lower - total.centre), abs(total.upper - total.centre)) > 2**31:
+        distance = dialect.widened(distance)
+    return dialect.summed(dialect.arithmetic("*", distance, distance.copy()))
+
+
+def _centred(
+    dialect: Dialect, total: Total, summed: exp.Expression, count: exp.Expression
+) -> exp.Expression:
+    """The sum of the rows' integers: each row's centre is taken off here, once for all."""
+    whole = call("COALESCE", summed, dialect.wide_integer(0))
+    centre = total.square_centre if total.square else total.centre
+    if centre == 0:
+        return whole
+    taken = dialect.arithmetic("*", dialect.widened(count), dialect.wide_integer(centre))
+    return dialect.arithmetic("-", whole, taken)
+
+
+def check_overflow(dialect: Dialect, measurement: Measurement, max_rows: int) -> None:
+    """Refuse what could leave the engine's widest integers, from public facts alone."""
+    if isinstance(measurement, Leaves):
+        cells = measurement.upper - measurement.lower + 1
+        if measurement.width < 1 or measurement.bins * measurement.width < cells:
+            raise BoundsError("the leaves of a histogram do not cover its bounds")
+        if measurement.parts * dialect.most_rows * max_rows >= dialect.largest_sum:
+            raise BoundsError("max_rows is too large for the engine's integers; lower it")
+    if not isinstance(measurement, Total):
+        return
+    ends = (measurement.lower, measurement.upper, measurement.centre)
+    centre = measurement.square_centre
+    largest = max(*(abs(e) for e in ends), 1) ** (2 if measurement.square else 1) * 4 + abs(centre)
+    largest = max(largest, measurement.magnitude)
+    rows = dialect.most_rows * max(max_rows, 1)
+    if largest * rows >= dialect.largest_sum or max(abs(e) for e in ends) > 2**62:
+        raise BoundsError(
+            "a sum could leave the engine's integers; declare narrower bounds or a larger step"
+        )
