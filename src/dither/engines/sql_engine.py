@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from dither.engines.base import FAILED, Engine
 from dither.engines.writer.dialect import Dialect, Seeds
-from dither.engines.writer.forms import identifier, named, named_table
+from dither.engines.writer.forms import identifier, named, named_table, subquery
 from dither.engines.writer.histograms import HistogramQuery
 from dither.engines.writer.rows import RowSource, Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
@@ -99,7 +99,7 @@ class SQLEngine(Engine):
                 + (unread or nearest(facts.name, stored.types))
             )
         typed = self.dialect.typed(identifier(facts.name), kind, facts.kind)
-        rows = exp.select(named(typed, "v")).from_(named_table(stored.view)).subquery("s")
+        rows = subquery(exp.select(named(typed, "v")).from_(named_table(stored.view)), "s")
         return exp.select(named(self.dialect.cleaned(identifier("v"), facts), "v")).from_(rows)
 
     def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
@@ -113,7 +113,7 @@ class SQLEngine(Engine):
             Where the table has no such column, or it cannot be read as its kind.
         """
         found = self._execute(self.dialect.sql(self._read(table, facts)))
-        return tuple(row[0] for row in found)
+        return tuple(self.dialect.value_of(row[0], facts.kind) for row in found)
 
     def check(self, schema: Schema) -> None:
         """Hold the sources against the schema: kinds that can be read, public keys unique.
@@ -167,7 +167,7 @@ class SQLEngine(Engine):
     def _check_unique(self, table: str, facts: ColumnFacts) -> None:
         value = identifier("v")
         counts = (exp.Count(this=value), exp.Count(this=exp.Distinct(expressions=[value.copy()])))
-        asked = exp.select(*counts).from_(self._read(table, facts).subquery("c", copy=False))
+        asked = exp.select(*counts).from_(subquery(self._read(table, facts), "c"))
         ((count, distinct),) = self._execute(self.dialect.sql(asked))
         if count != distinct:
             raise PolicyError(
@@ -244,7 +244,7 @@ class SQLEngine(Engine):
                 values[place] = self._execute(histograms[place], take)
             elif not isinstance(measurement, Leaves):
                 kind = self._dtype(job, measurement)
-                values[place] = np.array([row[column] for row in rows], dtype=kind)
+                values[place] = np.array([int(row[column]) for row in rows], dtype=kind)
                 column += 1
         for place, fine in _summed(job).items():
             leaves = job.measurements[fine]

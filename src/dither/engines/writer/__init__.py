@@ -1,1 +1,12 @@
-"""A job as SQL: its rows, each unit's bounded contribution, and the sums."""
+"""A job as SQL, in the dialect of any engine.
+
+- ``dialect``: what engines spell otherwise; ``forms``: what all spell alike.
+- ``expressions``, ``sizes``: the expressions of a plan.
+- ``rows``: scans, filters and joins.
+- ``grouped``, ``sums``, ``histograms``: each unit's contribution bounded, and added by group.
+"""
+
+from dither.engines.writer.dialect import Dialect, Seeds
+from dither.engines.writer.rows import Stored
+
+__all__ = ["Dialect", "Seeds", "Stored"]

@@ -23,11 +23,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from dither.engines.writer.forms import binary, call, case, identifier, named
+from dither.engines.writer.forms import binary, call, case, identifier, named, subquery
 from dither.plan.kinds import Kind, Value, kind_of_value
 from dither.plan.schema import ColumnFacts
 
@@ -264,7 +264,7 @@ class Dialect(ABC):
         """
         numbered = exp.select(exp.Star(), named(rank, name)).from_(source)
         limit = exp.LTE(this=identifier(name), expression=self.integer(most))
-        return exp.select(*columns).from_(numbered.subquery("numbered", copy=False)).where(limit)
+        return exp.select(*columns).from_(subquery(numbered, "numbered")).where(limit)
 
     def listed(self, values: Sequence[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
         """Public values as a table: ``value``, and ``position`` as it is given."""
@@ -274,6 +274,10 @@ class Dialect(ABC):
             columns=[exp.to_identifier(n, quoted=True) for n in ("value", "position")],
         )
         return exp.select(exp.Star()).from_(exp.Values(expressions=rows, alias=alias))
+
+    def value_of(self, found: Any, kind: Kind) -> Any:
+        """What the engine's driver hands over for a key, as Python's own type of the kind."""
+        return found
 
     # --- how a source's columns are read ----------------------------------------------------------
 

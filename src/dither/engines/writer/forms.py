@@ -9,7 +9,17 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-__all__ = ["all_of", "binary", "call", "case", "identifier", "is_not_null", "named", "named_table"]
+__all__ = [
+    "all_of",
+    "binary",
+    "call",
+    "case",
+    "identifier",
+    "is_not_null",
+    "named",
+    "named_table",
+    "subquery",
+]
 
 _BINARY: dict[str, type[exp.Expression]] = {
     "+": exp.Add,
@@ -74,6 +84,11 @@ def named(node: exp.Expression, name: str) -> exp.Expression:
 def named_table(name: str) -> exp.Table:
     """A quoted table or view, to select from."""
     return exp.Table(this=_quoted(name))
+
+
+def subquery(rows: exp.Select, name: str) -> exp.Subquery:
+    """``(rows) AS "name"``: quoted, since what one engine reserves is a plain word to another."""
+    return rows.subquery(_quoted(name), copy=False)
 
 
 def _quoted(name: str) -> exp.Identifier:

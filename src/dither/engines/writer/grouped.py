@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from dither.engines.writer.dialect import LARGEST, Seeds
-from dither.engines.writer.forms import identifier, is_not_null, named
+from dither.engines.writer.forms import identifier, is_not_null, named, subquery
 from dither.engines.writer.rows import RowSource, without_negative_zero
 from dither.plan import expressions as ex
 from dither.plan.job import GroupKey, Job
@@ -45,7 +45,7 @@ class GroupedQuery:
         key: list[Value | float | None] = []
         for group_key, listed, value in zip(self._job.keys, self._lists, found, strict=True):
             if listed is None or group_key.values is None:
-                key.append(value)  # type: ignore[arg-type]
+                key.append(self._dialect.value_of(value, group_key.kind))
             else:
                 declared = group_key.values[int(value)]  # type: ignore[call-overload]
                 key.append(float(declared) if group_key.kind is Kind.REAL else declared)  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ class GroupedQuery:
         """Joined with a public list on the value, and the value's position in it."""
         table = f"{name}_public"
         joined = found.join(
-            self._dialect.listed(listed, kind).subquery(table, copy=False),
+            subquery(self._dialect.listed(listed, kind), table),
             on=exp.EQ(this=value, expression=identifier("value", table)),
             copy=False,
         )
@@ -97,7 +97,7 @@ class GroupedQuery:
         """Unit, keys and the given values of every row, of public groups alone where ``listed``."""
         source, job = self._source, self._job
         columns: list[exp.Expression] = []
-        found = exp.select().from_(source.select(job.relation).subquery("t", copy=False))
+        found = exp.select().from_(subquery(source.select(job.relation), "t"))
         for name, key, public in zip(self._keys, job.keys, self._lists, strict=True):
             value = self._key_value(key)
             if listed and public is not None:
@@ -136,7 +136,7 @@ class GroupedQuery:
             partition_by=[identifier(UNIT)],
             order=exp.Order(expressions=self._group_order()),
         )
-        most, rows = self._job.max_groups, parts.subquery(name, copy=False)
+        most, rows = self._job.max_groups, subquery(parts, name)
         return self._dialect.ranked([exp.Star()], rows, numbered, most, "rank")
 
     def _times(self, whole: exp.Expression, parts: int) -> exp.Expression:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dither.engines.writer.forms import binary, call, case, identifier, is_not_null, named
+from dither.engines.writer.forms import binary, call, case, identifier, is_not_null, named, subquery
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.plan.job import Leaves
 
@@ -22,7 +22,7 @@ class HistogramQuery(GroupedQuery):
         columns = [*self._key_columns(), leaf]
         if self._job.unit is None:
             count = self._times(exp.Count(this=exp.Star()), measurement.parts)
-            found = exp.select(*columns, count).from_(rows.subquery("rows", copy=False))
+            found = exp.select(*columns, count).from_(subquery(rows, "rows"))
             return found.where(present, copy=False).group_by(
                 *(c.copy() for c in columns), copy=False
             )
@@ -37,7 +37,7 @@ class HistogramQuery(GroupedQuery):
         leaf = self._dialect.arithmetic("//", offset, self._dialect.integer(measurement.width))
         unit = [identifier(UNIT)] if self._job.unit is not None else []
         return exp.select(*self._key_columns(), *unit, named(leaf, "leaf")).from_(
-            self._base([named(emitter.value(operand), "o")]).subquery("values", copy=False)
+            subquery(self._base([named(emitter.value(operand), "o")]), "values")
         )
 
     def _unit_leaves(self, measurement: Leaves, rows: exp.Select) -> exp.Select:
@@ -46,16 +46,12 @@ class HistogramQuery(GroupedQuery):
         by = [unit, *keys, leaf]
         counted = (
             exp.select(*by, named(exp.Count(this=exp.Star()), "c"))
-            .from_(rows.subquery("rows", copy=False))
+            .from_(subquery(rows, "rows"))
             .group_by(*(c.copy() for c in by), copy=False)
         )
         if self._chooses_groups:
             counted = self._ranked(counted, "counted", call("DENSE_RANK"))
-        valued = (
-            exp.select("*")
-            .from_(counted.subquery("chosen", copy=False))
-            .where(is_not_null(leaf.copy()))
-        )
+        valued = exp.select("*").from_(subquery(counted, "chosen")).where(is_not_null(leaf.copy()))
         within = [unit.copy(), *(k.copy() for k in keys)]
         total = exp.Window(this=self._dialect.summed(count.copy()), partition_by=within)
         # A leaf occurs once, so the frame that ends at the current row ends at its leaf.
@@ -65,12 +61,12 @@ class HistogramQuery(GroupedQuery):
             order=exp.Order(expressions=[leaf.copy()]),
         )
         weighed = exp.select("*", named(total, "total"), named(upto, "upto")).from_(
-            valued.subquery("valued", copy=False)
+            subquery(valued, "valued")
         )
         columns = [*(k.copy() for k in keys), leaf.copy()]
         return (
             exp.select(*columns, self._dialect.summed(self._weighed(measurement)))
-            .from_(weighed.subquery("weighed", copy=False))
+            .from_(subquery(weighed, "weighed"))
             .group_by(*(c.copy() for c in columns), copy=False)
         )
 

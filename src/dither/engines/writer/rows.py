@@ -11,7 +11,15 @@ from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.expressions import Emitter
-from dither.engines.writer.forms import all_of, case, identifier, is_not_null, named, named_table
+from dither.engines.writer.forms import (
+    all_of,
+    case,
+    identifier,
+    is_not_null,
+    named,
+    named_table,
+    subquery,
+)
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope
@@ -132,7 +140,7 @@ class RowSource:
             case Scan():
                 return self._scan(relation)
             case Filter(source=source, predicate=predicate):
-                found = exp.select("*").from_(self.select(source).subquery("f", copy=False))
+                found = exp.select("*").from_(subquery(self.select(source), "f"))
                 return found.where(self.emitter.value(predicate, Kind.BOOLEAN), copy=False)
             case PublicJoin():
                 return self._public_join(relation)
@@ -173,7 +181,7 @@ class RowSource:
             # Counting rows needs a column all the same; its name must not meet another's.
             number = list(self._tables).index(scan.alias)
             return exp.select(named(exp.true(), f"n{number}")).from_(table)
-        return exp.select(*read).from_(exp.select(*raw).from_(table).subquery("s", copy=False))
+        return exp.select(*read).from_(subquery(exp.select(*raw).from_(table), "s"))
 
     def _public_join(self, join: PublicJoin) -> exp.Select:
         keys: list[exp.Expression] = []
@@ -187,9 +195,7 @@ class RowSource:
                 exp.EQ(this=self.emitter.value(left, kind), expression=identifier(name, "p"))
             )
         own = [identifier(self._names[c]) for c in self._own(join.public.alias)]
-        public = exp.select(exp.Star(), *keys).from_(
-            self._scan(join.public).subquery("s", copy=False)
-        )
+        public = exp.select(exp.Star(), *keys).from_(subquery(self._scan(join.public), "s"))
         # One row per key, whatever the public table holds: a join must not fan out.
         first = exp.Window(
             this=exp.RowNumber(),
@@ -197,13 +203,13 @@ class RowSource:
             order=exp.Order(expressions=own),
         )
         once = self.dialect.ranked(
-            [exp.Star()], public.subquery("q", copy=False), first, 1, f"first_{join.public.alias}"
+            [exp.Star()], subquery(public, "q"), first, 1, f"first_{join.public.alias}"
         )
         return (
             exp.select("*")
-            .from_(self.select(join.source).subquery("f", copy=False))
+            .from_(subquery(self.select(join.source), "f"))
             .join(
-                once.subquery("p", copy=False),
+                subquery(once, "p"),
                 on=all_of("AND", conditions),
                 join_type="LEFT" if join.keep_all else "INNER",
                 copy=False,
@@ -223,8 +229,8 @@ class RowSource:
         )
         return (
             exp.select("*")
-            .from_(left.subquery("l", copy=False))
-            .join(right.subquery("g", copy=False), on=same, copy=False)
+            .from_(subquery(left, "l"))
+            .join(subquery(right, "g"), on=same, copy=False)
         )
 
     def _check_alike(self, join: UnitJoin) -> None:
@@ -260,7 +266,7 @@ class RowSource:
                 exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in read]),
                 "occurrence",
             ),
-        ).from_(rows.subquery("w", copy=False))
+        ).from_(subquery(rows, "w"))
         numbered = numbered.where(is_not_null(self.emitter.value(unit)), copy=False)
         content = [*read, identifier("occurrence")]
         hashed = self.dialect.keyed_hash(self._seeds, content)
@@ -269,9 +275,7 @@ class RowSource:
             partition_by=[self.emitter.value(unit)],
             order=exp.Order(expressions=[hashed, *(c.copy() for c in content)]),
         )
-        return self.dialect.ranked(
-            kept, numbered.subquery("o", copy=False), rank, table.max_join_rows, "rank"
-        )
+        return self.dialect.ranked(kept, subquery(numbered, "o"), rank, table.max_join_rows, "rank")
 
 
 def _common_kind(kinds: set[Kind | None]) -> Kind | None:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect
-from dither.engines.writer.forms import binary, call, case, identifier, named
+from dither.engines.writer.forms import binary, call, case, identifier, named, subquery
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
@@ -45,7 +45,7 @@ class SumsQuery(GroupedQuery):
         if self._job.unit is None:
             return self._sums_of_rows(wanted)
         found = exp.select(*self._key_columns(), *self._unit_sums(wanted)).from_(
-            self._kept(self._parts(wanted)).subquery("kept", copy=False)
+            subquery(self._kept(self._parts(wanted)), "kept")
         )
         return self._grouped(found)
 
@@ -56,11 +56,11 @@ class SumsQuery(GroupedQuery):
         row would do.
         """
         made = [named(node, f"s{i}") for i, node in enumerate(self._row_sums(wanted))]
-        rows = self._rows(wanted, listed=False).subquery("rows", copy=False)
+        rows = subquery(self._rows(wanted, listed=False), "rows")
         found = self._grouped(exp.select(*self._key_columns(), *made).from_(rows))
         if all(listed is None for listed in self._lists):
             return found
-        outer = exp.select().from_(found.subquery("sums", copy=False))
+        outer = exp.select().from_(subquery(found, "sums"))
         keys = []
         for name, key, listed in zip(self._keys, self._job.keys, self._lists, strict=True):
             value = identifier(name, "sums")
@@ -96,7 +96,7 @@ class SumsQuery(GroupedQuery):
         ]
         counted = [identifier(name) for name in plain.values()]
         return exp.select(*self._key_columns(), *unit, *clamped, *counted).from_(
-            found.subquery("values", copy=False)
+            subquery(found, "values")
         )
 
     @staticmethod
@@ -158,7 +158,7 @@ class SumsQuery(GroupedQuery):
         made = [named(node, name) for name, node in columns.items()]
         return (
             exp.select(*by, *made)
-            .from_(self._rows(wanted).subquery("rows", copy=False))
+            .from_(subquery(self._rows(wanted), "rows"))
             .group_by(*(c.copy() for c in by), copy=False)
         )
 

@@ -1,0 +1,65 @@
+"""The engines that must agree. A new one adds a line to ``ENGINES``.
+
+``open_engine(name)`` gives an engine whose rows can be exchanged: opening one anew for each example
+is slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+
+from dither.errors import BoundsError, UnsupportedError
+from dither.plan.job import Answer, Histogram, Job
+from dither.plan.schema import Schema
+from engines.conformance.sqlite import AVAILABLE, SQLiteEngine
+from engines.hostile import Swapped
+from engines.reference import answer
+
+Tables = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class FreshSQLite:
+    """SQLite over rows that are new each time."""
+
+    def run(self, rows: Tables, job: Job, schema: Schema, key: bytes) -> Answer:
+        """The answer over these rows, after a trial over none, as a release has it."""
+        with SQLiteEngine(rows, schema) as engine:
+            engine.check(schema)
+            engine.prepare(job, schema)
+            return engine.run(job, schema, key)
+
+
+ENGINES: Mapping[str, Callable[[], Any]] = {"duckdb": Swapped, "sqlite": FreshSQLite}
+
+open_engine = cache(lambda name: ENGINES[name]())
+
+EVERY = [
+    pytest.param("duckdb"),
+    pytest.param(
+        "sqlite",
+        marks=pytest.mark.skipif(not AVAILABLE, reason="SQLite before 3.39 lacks HAVING alone"),
+    ),
+]
+"""To parametrize a test with."""
+
+REFUSED = (UnsupportedError, BoundsError)
+"""What an engine may say of a question that it does not take, before anything is charged."""
+
+
+def by_group(found: Answer) -> dict[Any, list[Any]]:
+    """An answer as the reference gives it."""
+    places = sorted(found.values)
+    columns = [
+        v.dense().tolist() if isinstance(v, Histogram) else [int(n) for n in v]
+        for v in (found.values[p] for p in places)
+    ]
+    return {key: [column[i] for column in columns] for i, key in enumerate(found.keys)}
+
+
+def expected(job: Job, schema: Schema, rows: Tables) -> dict[Any, list[Any]]:
+    """What every engine must answer where nothing is chosen by hash."""
+    return answer(job, schema, rows)

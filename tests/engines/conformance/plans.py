@@ -1,0 +1,121 @@
+"""Plans that every engine runs: each node, key, join and measurement at least once.
+
+Nothing is chosen by hash in them, so that each has one right answer.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from dither.plan.job import Job
+from dither.plan.lower import lower
+from dither.plan.schema import Schema
+from dither.sql import parse_query
+from engines.hostile import LABS, SCHEMA, VISITS
+
+MANY = {"unit_name": "person", "max_groups": 1000, "max_rows": 1000, "max_join_rows": 1000}
+
+WIDE = Schema(
+    {
+        **SCHEMA.tables,
+        "visits": replace(VISITS, **MANY),
+        "labs": replace(LABS, **MANY),
+    }
+)
+PEOPLE = Schema({**WIDE.tables, "visits": replace(VISITS, unit=None, max_groups=1, max_rows=1)})
+"""In which a row of ``visits`` is a person. Plans that read ``people`` mean this."""
+
+PLANS = {
+    "rows": "SELECT COUNT(*) AS n FROM people",
+    "rows by unit": "SELECT COUNT(*) AS n, COUNT(DISTINCT u) AS us FROM visits",
+    "public keys": "SELECT g, COUNT(*) AS n FROM visits GROUP BY g",
+    "keys that are found": "SELECT h, COUNT(*) AS n, SUM(i) AS s FROM visits GROUP BY h",
+    "two keys": "SELECT g, b, COUNT(x) AS n, SUM(x) AS s FROM people GROUP BY g, b",
+    "days as keys": "SELECT d, COUNT(*) AS n FROM people GROUP BY d",
+    "text in parts": "SELECT UPPER(SUBSTRING(w, 1, 1)) AS k, COUNT(*) AS n FROM people GROUP BY k",
+    "small letters": "SELECT LOWER(w) AS k, COUNT(*) AS n FROM visits GROUP BY k",
+    "bins as keys": "SELECT BIN(x, -10, 0, 0.5, 1000) AS k, COUNT(*) AS n FROM people GROUP BY k",
+    "months as keys": "SELECT DATE_TRUNC('month', e) AS k, COUNT(*) AS n FROM visits GROUP BY k",
+    "weeks as keys": "SELECT DATE_TRUNC('week', t) AS k, COUNT(*) AS n FROM people GROUP BY k",
+    "parts of days": "SELECT SUM(EXTRACT(MONTH FROM d)) AS m, SUM(EXTRACT(DOW FROM t)) AS w, "
+    "SUM(EXTRACT(HOUR FROM t)) AS h, SUM(EXTRACT(QUARTER FROM e)) AS q FROM people",
+    "sums of squares": "SELECT AVG(x) AS a, VARIANCE(i) AS v FROM visits",
+    "a histogram": "SELECT MEDIAN(x) AS m FROM people",
+    "a histogram by unit and group": "SELECT g, QUANTILE(i, 0.9) AS q FROM visits GROUP BY g",
+    "integers that may not fit": "SELECT COUNT(i * i) AS a, COUNT(i + i) AS b, SUM(i - 1) AS c, "
+    "SUM(-i) AS d, SUM(ABS(i)) AS e FROM people",
+    "quotients": "SELECT SUM(i // 7) AS a, SUM(i % 7) AS b, SUM(7 // i) AS c, SUM(-7 % i) AS d "
+    "FROM people",
+    "reals that may be none": "SELECT SUM(x * x) AS a, SUM(x - x) AS b, SUM(x + x) AS c, "
+    "SUM(x / 3) AS d, SUM(CLAMP(x / i, -9, 9)) AS e FROM people",
+    "whole numbers of reals": "SELECT SUM(FLOOR(x)) AS a, SUM(CEIL(x / 7)) AS b FROM people",
+    "extremes": "SELECT SUM(LEAST(i, x)) AS a, SUM(GREATEST(i, x, 3)) AS b FROM visits",
+    "choices": "SELECT SUM(COALESCE(i, x, 7)) AS a, "
+    "SUM(CASE WHEN b THEN i WHEN x > 1 THEN x ELSE 0 END) AS b FROM visits",
+    "comparisons": "SELECT COUNT(*) AS n FROM people WHERE (y <= 0.5 OR h <> 1) AND NOT (i = 110)",
+    "comparisons of text": "SELECT COUNT(*) AS n FROM people WHERE w >= 'B' AND w < 'é'",
+    "comparisons of time": "SELECT COUNT(*) AS n FROM people WHERE d < t OR "
+    "e BETWEEN DATE '2000-02-29' AND DATE '2010-01-01'",
+    "lists": "SELECT COUNT(*) AS n FROM people WHERE h IN (0, 1, 9007199254740993) "
+    "OR w IN ('', 'o''b') OR y IN (0, 0.5)",
+    "unknown truth": "SELECT COUNT(*) AS n FROM visits WHERE (b OR x IS NULL) AND y = y",
+    "a public table": "SELECT label, COUNT(*) AS n, SUM(weight) AS s FROM visits "
+    "JOIN doctors ON visits.h = doctors.code GROUP BY label",
+    "a public table beside all rows": "SELECT COUNT(weight) AS n, COUNT(*) AS r FROM people "
+    "LEFT JOIN doctors ON people.h = doctors.code",
+    "two tables of one unit": "SELECT SUM(z) AS s, COUNT(*) AS n FROM visits "
+    "JOIN labs ON visits.u = labs.u WHERE z <> x",
+}
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "u": (0, 1, 2, 2**63 - 1, None),
+    "g": ("a", "b", "NULL", "o'b", "elsewhere", "", None),
+    "h": (0, 1, 7, -7, 2**63 - 1, -(2**63), None),
+    "x": (-10.0, 1000.0, 0.0, -0.0, 0.005, 2.675, float("nan"), float("inf"), None, 999.995),
+    "y": (0.0, -0.0, 0.5, 5e-324, 1e308, -1e308, float("nan"), float("inf"), float("-inf"), None),
+    "i": (0, 110, 55, -1, 111, 2**63 - 1, None),
+    "d": (dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2000, 2, 29), None),
+    "e": (dt.date(2000, 1, 1), dt.date(2020, 6, 30), dt.date(1999, 12, 31), None),
+    "t": (dt.datetime(2000, 2, 29, 12, 34, 56, 789012), dt.datetime(1969, 12, 31, 23), None),
+    "b": (True, False, None),
+    "w": ("", "a", "B", "é", "o'b", '"', "\\", "😀z", None),
+    "z": (-5, 5, 0, 9, None),
+}
+
+
+@cache
+def rows() -> dict[str, list[dict[str, Any]]]:
+    """The same hostile rows for all plans."""
+    source = random.Random(20)
+
+    def drawn(table: str, number: int) -> list[dict[str, Any]]:
+        names = WIDE.table(table).columns
+        return [{n: source.choice(_CHOICES[n]) for n in names} for _ in range(number)]
+
+    doctors = [
+        {"code": 0, "label": "x", "weight": 5.0},
+        {"code": 7, "label": "y", "weight": float("nan")},
+        {"code": 2**63 - 1, "label": "z", "weight": 0.5},
+        {"code": None, "label": "x", "weight": 1.0},
+    ]
+    return {
+        "visits": drawn("visits", 40),
+        "labs": drawn("labs", 12),
+        "doctors": doctors,
+    }
+
+
+def schema(name: str) -> Schema:
+    """What is public of the tables that a plan reads."""
+    return PEOPLE if "people" in PLANS[name] else WIDE
+
+
+@cache
+def job(name: str) -> Job:
+    """The job of a plan."""
+    query = parse_query(PLANS[name].replace("people", "visits"), schema(name))
+    return lower(query, schema(name)).job

@@ -1,0 +1,268 @@
+"""SQLite as an engine: small, slow, and as unlike DuckDB as SQL allows.
+
+It shows that the writer is neutral: it has no types but 64-bit integers, doubles and text, no wide
+integers, no QUALIFY, no lists, no TRY_CAST, another division, dates as text. What it lacks it gets
+as functions of Python. Its sums have 64 bits, so it takes 256 rows at most.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import math
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from sqlglot import exp
+
+from dither.engines.base import FAILED
+from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
+from dither.engines.writer import Dialect, Seeds, Stored
+from dither.engines.writer.forms import call
+from dither.errors import ArgumentError, EngineError, UnsupportedError
+from dither.plan.job import Job
+from dither.plan.kinds import Kind
+from dither.plan.schema import Schema
+from engines.reference import _part, _truncate
+
+AVAILABLE = sqlite3.sqlite_version_info >= (3, 39)
+"""Before, HAVING needs a GROUP BY."""
+
+
+class SQLiteDialect(Dialect):
+    """What SQLite spells otherwise."""
+
+    name = "sqlite"
+    types: ClassVar[dict[Kind, str]] = {
+        Kind.INTEGER: "INTEGER",
+        Kind.REAL: "REAL",
+        Kind.TEXT: "TEXT",
+        Kind.BOOLEAN: "INTEGER",
+        Kind.DATE: "TEXT",
+        Kind.TIMESTAMP: "TEXT",
+    }
+    wide = "INTEGER"
+    largest_sum = 2**62
+    most_rows = 2**8
+    repeats_without_nan = 0
+
+    def cast(self, value: exp.Expression, kind: Kind) -> exp.Expression:
+        if isinstance(value, exp.Null):
+            return value
+        return call("midnight", value) if kind is Kind.TIMESTAMP else super().cast(value, kind)
+
+    def narrowed(self, value: exp.Expression) -> exp.Expression:
+        # Where an integer overflows, SQLite goes on with a double.
+        return call("integer_or_null", value)
+
+    def integer(self, value: int) -> exp.Expression:
+        # As a number, the smallest one would be the negation of one that does not fit.
+        return self.cast_to(exp.Literal.string(str(value)), "INTEGER")
+
+    def wide_integer(self, value: int) -> exp.Expression:
+        return self.integer(value)
+
+    def real(self, value: float | Fraction) -> exp.Expression:
+        return call("exact_double", exp.Literal.string(float(value).hex()))
+
+    def day(self, value: dt.date, kind: Kind = Kind.DATE) -> exp.Expression:
+        return self.text(_written(value, kind))
+
+    def moment(self, value: dt.datetime) -> exp.Expression:
+        return self.text(_written(value, Kind.TIMESTAMP))
+
+    def arithmetic(self, op: str, left: exp.Expression, right: exp.Expression) -> exp.Expression:
+        if op == "//":
+            return exp.Paren(this=exp.Div(this=left, expression=right, typed=True, safe=True))
+        return super().arithmetic(op, left, right)
+
+    def without_nan(self, value: exp.Expression) -> exp.Expression:
+        # SQLite itself has NULL for NaN.
+        return value
+
+    def rounded(self, value: exp.Expression) -> exp.Expression:
+        return call("round_half_even", value)
+
+    def floor(self, value: exp.Expression) -> exp.Expression:
+        return call("floor_integer", value)
+
+    def ceil(self, value: exp.Expression) -> exp.Expression:
+        return call("ceil_integer", value)
+
+    def absolute(self, value: exp.Expression) -> exp.Expression:
+        # SQLite's own fails on the smallest integer.
+        return call("absolute", value)
+
+    def least(self, *values: exp.Expression) -> exp.Expression:
+        return call("least_known", *values)
+
+    def greatest(self, *values: exp.Expression) -> exp.Expression:
+        return call("greatest_known", *values)
+
+    def date_part(self, part: str, value: exp.Expression) -> exp.Expression:
+        return call("date_part", exp.Literal.string(part), value)
+
+    def date_truncate(self, part: str, value: exp.Expression) -> exp.Expression:
+        return call("date_truncate", exp.Literal.string(part), value)
+
+    def lower(self, value: exp.Expression) -> exp.Expression:
+        return call("lower_case", value)
+
+    def upper(self, value: exp.Expression) -> exp.Expression:
+        return call("upper_case", value)
+
+    def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
+        key = exp.Literal.string(f"{seeds.first}-{seeds.second}")
+        return call("keyed_hash", key, *(p.copy() for p in parts))
+
+    def listed(self, values: Sequence[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
+        rows = [exp.Tuple(expressions=[v.copy(), self.integer(i)]) for i, v in values]
+        names = {"column1": "value", "column2": "position"}
+        columns = [exp.alias_(exp.column(n), alias, quoted=True) for n, alias in names.items()]
+        return exp.select(*columns).from_(exp.Values(expressions=rows))
+
+    def value_of(self, found: Any, kind: Kind) -> Any:
+        if found is None or kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN):
+            return found
+        return bool(found) if kind is Kind.BOOLEAN else _told(found)
+
+    # --- columns are stored as their kind, and read as nothing else -------------------------------
+
+    def kind_of_type(self, stored: str) -> Kind | None:
+        return Kind(stored.lower())
+
+    def readable(self, stored: str, kind: Kind) -> bool:
+        return self.kind_of_type(stored) is kind
+
+    def one_to_one(self, stored: str, kind: Kind) -> bool:
+        return self.readable(stored, kind)
+
+    def stored_alike(self, left: str, right: str) -> bool:
+        return left == right
+
+    def typed(self, raw: exp.Expression, stored: str, kind: Kind) -> exp.Expression:
+        return raw
+
+    def largest(self, stored: str, kind: Kind) -> Fraction | None:
+        return Fraction(2**63) if kind is Kind.INTEGER else None
+
+
+class SQLiteEngine(SQLEngine):
+    """Runs jobs over rows that it is handed."""
+
+    dialect = SQLiteDialect()
+
+    def __init__(self, tables: Mapping[str, Sequence[Mapping[str, Any]]], schema: Schema) -> None:
+        self._connection: sqlite3.Connection | None = sqlite3.connect(":memory:")
+        for name, function in FUNCTIONS.items():
+            self._connection.create_function(name, -1, function, deterministic=True)
+        self._stored = {}
+        for number, (name, rows) in enumerate(tables.items()):
+            kinds = {n: f.kind for n, f in schema.table(name).columns.items()}
+            types = {n: kind.value.upper() for n, kind in kinds.items()}
+            fields = ", ".join(f'"{n}" {self.dialect.types[kind]}' for n, kind in kinds.items())
+            for view in (f"source_{number}", f"empty_{number}"):
+                self._connection.execute(f"CREATE TABLE {view} ({fields})")
+            self._connection.executemany(
+                f"INSERT INTO source_{number} VALUES ({', '.join('?' * len(kinds))})",
+                [[_written(row[n], kind) for n, kind in kinds.items()] for row in rows],
+            )
+            self._stored[name] = Stored(f"source_{number}", types, empty=f"empty_{number}")
+
+    def _check_open(self) -> None:
+        if self._connection is None:
+            raise ArgumentError("the engine is closed")
+
+    def _stored_tables(self) -> Mapping[str, Stored]:
+        return self._stored
+
+    def _execute(self, sql: str, take: Callable[[Cursor], Any] = all_rows) -> Any:
+        assert self._connection is not None
+        try:
+            return take(self._connection.execute(sql))
+        except Exception:
+            raise EngineError(FAILED) from None
+
+    def _rehearse(self, sql: str) -> None:
+        assert self._connection is not None
+        try:
+            self._connection.execute(sql).fetchall()
+        except Exception:
+            raise UnsupportedError("SQLite does not run this question") from None
+
+    def _hold(self, job: Job) -> None:
+        """Its tables are its own, and nobody changes them."""
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+# --- what SQLite lacks, as functions -----------------------------------------------------------
+
+
+def _written(value: Any, kind: Kind) -> Any:
+    """A value as it is stored: dates as text that sorts by time."""
+    if value is None or kind not in (Kind.DATE, Kind.TIMESTAMP):
+        return value
+    day = f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+    if kind is Kind.DATE:
+        return day
+    time = value.time() if isinstance(value, dt.datetime) else dt.time()
+    return f"{day} {time.isoformat(timespec='microseconds')}"
+
+
+def _told(text: str) -> dt.date | dt.datetime:
+    return dt.datetime.fromisoformat(text) if " " in text else dt.date.fromisoformat(text)
+
+
+def _total(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NULL for NULL."""
+    return lambda *values: None if None in values else function(*values)
+
+
+def _whole(turn: Callable[[float], int]) -> Callable[[float], int | None]:
+    def turned(value: float) -> int | None:
+        found = turn(value) if math.isfinite(value) else None
+        return found if found is not None and -(2**63) <= found < 2**63 else None
+
+    return _total(turned)
+
+
+def _known(choose: Callable[[Any], Any]) -> Callable[..., Any]:
+    def chosen(*values: Any) -> Any:
+        known = [v for v in values if v is not None]
+        return choose(known) if known else None
+
+    return chosen
+
+
+def _hash(key: str, *parts: Any) -> int:
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=7, key=key.encode()).digest()
+    return int.from_bytes(digest, "big")
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "midnight": _total(lambda day: f"{day} 00:00:00.000000"),
+    "integer_or_null": lambda value: value if isinstance(value, int) else None,
+    "exact_double": float.fromhex,
+    "round_half_even": _total(round),
+    "floor_integer": _whole(math.floor),
+    "ceil_integer": _whole(math.ceil),
+    "absolute": _total(lambda v: None if v == -(2**63) and isinstance(v, int) else abs(v)),
+    "least_known": _known(min),
+    "greatest_known": _known(max),
+    "date_part": _total(lambda part, text: _part(_moment(text), part)),
+    "date_truncate": _total(lambda part, text: _written(_truncate(_told(text), part), Kind.DATE)),
+    "lower_case": _total(str.lower),
+    "upper_case": _total(str.upper),
+    "keyed_hash": _hash,
+}
+
+
+def _moment(text: str) -> dt.datetime:
+    found = _told(text)
+    return found if isinstance(found, dt.datetime) else dt.datetime.combine(found, dt.time())

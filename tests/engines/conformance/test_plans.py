@@ -1,0 +1,43 @@
+"""Every engine on every plan of the list: the same exact integers as the reference."""
+
+from __future__ import annotations
+
+import pytest
+
+from dither.plan import expressions as ex
+from dither.plan.job import Leaves, Measurement, Total, Values
+from dither.plan.relations import Filter, PublicJoin, Relation, UnitJoin
+from engines.conformance.engines import EVERY, by_group, expected, open_engine
+from engines.conformance.plans import PLANS, job, rows, schema
+
+KEY = b"sixteen bytes..."
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("engine", EVERY)
+def test_every_engine_runs_every_plan(engine, plan):
+    """One right answer, whatever the engine."""
+    found = by_group(open_engine(engine).run(rows(), job(plan), schema(plan), KEY))
+    assert found == expected(job(plan), schema(plan), rows())
+    assert found
+
+
+def expressions(plan: str) -> list[ex.Expression]:
+    """Every expression of a plan's job."""
+    found = [key.expression for key in job(plan).keys]
+    found += [m.operand for m in job(plan).measurements if isinstance(m, Values | Total | Leaves)]
+    relation: Relation = job(plan).relation
+    while isinstance(relation, Filter | PublicJoin | UnitJoin):
+        if isinstance(relation, Filter):
+            found.append(relation.predicate)
+        relation = relation.left if isinstance(relation, UnitJoin) else relation.source
+    return [node for top in found for node in ex.walk(top)]
+
+
+def test_the_list_holds_every_node_and_measurement():
+    """What a plan may hold, some plan of the list holds."""
+    held = {type(node).__name__ for plan in PLANS for node in expressions(plan)}
+    held |= {type(m).__name__ for plan in PLANS for m in job(plan).measurements}
+    held |= {type(job(plan).relation).__name__ for plan in PLANS}
+    known = {*ex.Expression.__subclasses__(), *Measurement.__subclasses__(), PublicJoin, Filter}
+    assert {kind.__name__ for kind in known} <= held
