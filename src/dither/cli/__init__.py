@@ -16,7 +16,7 @@ from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
 from dither.cli.attack_command import attack
 from dither.cli.audit_command import audit
-from dither.cli.demo_command import demo
+from dither.cli.example_commands import demo
 from dither.cli.init_command import init
 from dither.cli.ledger_commands import ledger, verify
 from dither.cli.local_command import local

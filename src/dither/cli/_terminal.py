@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import textwrap
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -41,7 +41,9 @@ __all__ = [
     "print_plan",
     "print_preview",
     "print_release",
+    "print_verdicts",
     "say_saved",
+    "share",
     "waiting",
 ]
 
@@ -235,6 +237,29 @@ def _spin(what: str, over: threading.Event) -> None:
         # The clock has run since before the spinner showed.
         task.start_time = (task.start_time or 0.0) - PATIENCE
         over.wait()
+
+
+def print_verdicts(verdicts: Sequence[Verdict]) -> None:
+    """Attacks as a table: how much was guessed right, and how much may be."""
+    shown = new_table()
+    theory = any(v.predicted is not None or v.promised is not None for v in verdicts)
+    shown.add_column("release", overflow="fold")
+    for name in ("guessed right", "interval", *(("theory",) if theory else ()), "allowed"):
+        shown.add_column(name, justify="right")
+    shown.add_column("verdict", overflow="fold")
+    for v in verdicts:
+        cells = [v.release, share(v.success), f"{share(v.low)} to {share(v.high)}"]
+        if v.predicted is not None:
+            cells.append(share(v.predicted))
+        elif theory:
+            cells.append("" if v.promised is None else f"≥ {share(v.promised)}")
+        shown.add_row(*cells, share(v.bound) if v.bounded else "all", str(v.outcome))
+    console().print(shown)
+
+
+def share(value: float) -> str:
+    """A share in percent, to a tenth."""
+    return f"{100 * value:.1f} %"
 
 
 def leave_by(verdicts: Iterable[Verdict]) -> None:

@@ -19,10 +19,8 @@ from dither._format import level, loss_text
 from dither.cli._files import check_targets
 from dither.cli._options import FILE, Amount
 from dither.cli._terminal import PATIENCE, leave_by, waiting
-from dither.cli.attack_differencing import differencing
-from dither.cli.attack_linkage import linkage
-from dither.cli.attack_membership import membership
-from dither.cli.attack_tour import tour
+from dither.cli.attack_people import differencing, linkage, membership
+from dither.cli.example_commands import tour
 
 if TYPE_CHECKING:
     from dither.lab.attack import BlackBox, Reconstruction, Statistics, Verdict
@@ -308,40 +306,25 @@ def _private(epsilon: Fraction, queries: int) -> BlackBox:
 
 
 def _show_verdicts(verdicts: list[Verdict]) -> None:
-    from dither.cli._terminal import console, new_table, print_paragraphs
+    from dither.cli._terminal import print_paragraphs, print_verdicts, share
+    from dither.lab.attack import Outcome
 
-    shown = new_table()
-    theory = any(v.predicted is not None or v.promised is not None for v in verdicts)
-    shown.add_column("release", overflow="fold")
-    for name in ("guessed right", "interval", *(("theory",) if theory else ()), "allowed"):
-        shown.add_column(name, justify="right")
-    shown.add_column("verdict", overflow="fold")
-    for v in verdicts:
-        cells = [v.release, _share(v.success), f"{_share(v.low)} to {_share(v.high)}"]
-        if v.predicted is not None:
-            cells.append(_share(v.predicted))
-        elif theory:
-            cells.append("" if v.promised is None else f"≥ {_share(v.promised)}")
-        allowed = _share(v.bound) if v.bounded else "all"
-        shown.add_row(*cells, allowed, str(v.outcome))
-    console().print(shown)
+    print_verdicts(verdicts)
     first = verdicts[0]
     lines = [
         "",
         f"{_attacks(verdicts)}; {len(first.score.hits)} run{'s' * (len(first.score.hits) > 1)} of "
         f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
-        f"{_share(first.prior)}. Intervals are nominal, at {level(first.confidence)}.",
+        f"{share(first.prior)}. Intervals are nominal, at {level(first.confidence)}.",
     ]
     controls = [v.control.share for v in verdicts if v.control is not None]
     nulls = [v.null.share for v in verdicts if v.null is not None]
     if controls and nulls:
         lines.append(
-            f"Controls: at least {_share(min(controls))} of the bare truth, at most "
-            f"{_share(max(nulls))} from a stranger's release."
+            f"Controls: at least {share(min(controls))} of the bare truth, at most "
+            f"{share(max(nulls))} from a stranger's release."
         )
-    lines.append(
-        "Consistent is not safe: another attack may do better, none beyond what is allowed."
-    )
+    lines.append(Outcome.CONSISTENT.sentence)
     print_paragraphs(*lines)
 
 
@@ -355,10 +338,6 @@ def _attacks(verdicts: list[Verdict]) -> str:
     parts = [f"{name} against {', '.join(releases)}" for name, releases in by.items()]
     told = "; ".join(parts)
     return told[:1].upper() + told[1:]
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.1f} %"
 
 
 for command in (linkage, differencing, membership, tour):

@@ -196,10 +196,7 @@ def _table(
         + (" Stopped early." if stopped else "")
     )
     if violated < done:
-        print_paragraphs(
-            "Not refuted is not verified: other datasets, other events or more samples may tell "
-            "more."
-        )
+        print_paragraphs(Outcome.NOT_REFUTED.sentence)
     if stopped or (violated < done if planted else violated > 0):
         sys.exit(VIOLATED)
     if idle or not done:

@@ -29,8 +29,10 @@ __all__ = [
     "asked",
     "boxes",
     "exact_counts",
+    "noisy_years",
     "private_sums",
     "targets",
+    "total_years",
     "women",
 ]
 
@@ -41,6 +43,9 @@ TRAITS = [*QUASI, "occupation_husb", "rate_marriage"]
 """And what a friend knows."""
 
 SECRET = "affairs > 0"
+
+LONGEST = 46
+"""Years of marriage are half-years up to 46: what one woman adds to the sum at most."""
 
 COVERS: Mapping[str, Mapping[Any, list[Any]]] = {
     "religious": {"little": [1, 2], "much": [3, 4]},
@@ -150,3 +155,24 @@ def asked(rows: pl.DataFrame, budget: Fraction) -> Iterator[Session]:
         }
         with dt.open(policy, sources={"survey": rows.drop("affair")}) as session:
             yield session
+
+
+def total_years(years: Any) -> int:
+    """The sum without its noise."""
+    return int(years.sum())
+
+
+def noisy_years(rows: pl.DataFrame, mu: float) -> tuple[Any, Any, Any]:
+    """A private sum of half-years of marriage, its loss, and the half-years."""
+    import numpy as np
+
+    from dither import privacy
+    from dither.noise import discrete_gaussian
+
+    years = np.clip(np.rint(2 * rows["yrs_married"].to_numpy()), 0, LONGEST).astype(np.int64)
+    sigma = Fraction(LONGEST) / Fraction(mu)
+
+    def release(data: Any, size: int) -> Any:
+        return total_years(data) + discrete_gaussian(sigma**2, size)
+
+    return release, privacy.discrete_gaussian(float(sigma), sensitivity=LONGEST), years[:, None]

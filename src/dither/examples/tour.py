@@ -19,8 +19,10 @@ from dither.examples.survey import (
     asked,
     boxes,
     exact_counts,
+    noisy_years,
     private_sums,
     targets,
+    total_years,
     women,
 )
 
@@ -274,7 +276,6 @@ def _statistics(rows: pl.DataFrame, seed: int) -> Chapter:
 def _private(rows: pl.DataFrame, seed: int) -> Chapter:
     """The same attacks on private answers, and what those are still good for."""
     from dither import attack
-    from dither.cli.attack_membership import noisy_years, total_years
     from dither.lab.attack import plot_verdicts
     from dither.plots.alarms import draw_membership
 

@@ -196,10 +196,6 @@ def homogeneity(
     confidence : float
         In (0, 1).
 
-    Returns
-    -------
-    Homogeneity
-
     Raises
     ------
     ArgumentError
@@ -308,10 +304,6 @@ def skewness(
         As of `homogeneity`.
     value : object
         The answer that people would rather not have known.
-
-    Returns
-    -------
-    Skewness
 
     Raises
     ------
@@ -453,10 +445,6 @@ def background(
         Numbers of others of the class whose answers are known, drawn at random.
     excluded : iterable
         Answers that the attacker knows a person did not give. It concerns those who did not.
-
-    Returns
-    -------
-    Background
 
     Raises
     ------

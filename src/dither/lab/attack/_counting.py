@@ -100,10 +100,6 @@ def blurred(
     within : mapping of str to number
         How far an answer may be off; the same names.
 
-    Returns
-    -------
-    Statistics
-
     Raises
     ------
     ArgumentError

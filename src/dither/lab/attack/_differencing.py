@@ -149,10 +149,6 @@ def differencing(
     confidence : float
         In (0, 1).
 
-    Returns
-    -------
-    Differencing
-
     Raises
     ------
     ArgumentError
@@ -214,10 +210,6 @@ def predicted_difference(scale: float, repeats: int = 1, *, alone: bool = False)
         How often each count is asked; the differences are averaged.
     alone : bool
         Whether the second count is known, and so has no noise.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -62,10 +62,6 @@ def census(*, note: bool = False) -> Statistics:
     note : bool
         Whether to add the note that was printed below it: married persons are 15 or over.
 
-    Returns
-    -------
-    Statistics
-
     Examples
     --------
     >>> census().people, len(census().rows), census(note=True).rules[0].about
@@ -83,10 +79,6 @@ def read_statistics(source: str | Path | Mapping[str, Any] | Statistics) -> Stat
     ----------
     source : str, Path or mapping
         A path, the text itself (with line ends in it), or what TOML would give.
-
-    Returns
-    -------
-    Statistics
 
     Raises
     ------

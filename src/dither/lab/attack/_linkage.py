@@ -133,10 +133,6 @@ def linkage(
     confidence : float
         In (0, 1).
 
-    Returns
-    -------
-    Linkage
-
     Raises
     ------
     ArgumentError

@@ -9,7 +9,7 @@ Against a *statistic* the adversary is the strong one, who knows all other recor
 the bound, and says then what such an attacker reaches, not what another might.
 
 Controls: the same statistic or model without its noise must give members away; members of another
-run must not be told from others. What refutes a loss is tested in `_member_tests`.
+run must not be told from others. What refutes a loss is tested in `_roc`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,17 @@ from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
-from dither.lab.attack._member_tests import refuted_by_models, refuted_by_plays
-from dither.lab.attack._roc import Allowed, Floats, Mask, Rate, Roc
-from dither.lab.attack._shadows import (
+from dither.lab.attack._roc import (
+    Allowed,
+    Floats,
+    Mask,
     Played,
+    Rate,
+    Roc,
+    refuted_by_models,
+    refuted_by_plays,
+)
+from dither.lab.attack._shadows import (
     attacked,
     confidences,
     folds,
@@ -157,10 +164,6 @@ def membership(
         Of coins and shadows; a statistic draws its own noise.
     confidence : float
         In (0, 1).
-
-    Returns
-    -------
-    Membership
 
     Raises
     ------

@@ -284,10 +284,6 @@ def without_each(
     limit, seconds : int, float
         Of each search.
 
-    Returns
-    -------
-    dict of str to Reconstruction
-
     Examples
     --------
     >>> from dither import attack

@@ -248,10 +248,6 @@ def private(
     outliers : bool
         Whether its noise has far outliers, as Laplace noise has; no secret either.
 
-    Returns
-    -------
-    BlackBox
-
     Examples
     --------
     >>> from dither import privacy

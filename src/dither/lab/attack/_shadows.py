@@ -36,12 +36,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.lab.attack._roc import Floats, Mask
+from dither.lab.attack._roc import Floats, Mask, Played
 from dither.lab.attack._verdict import BARE
 
 __all__ = [
     "FOLDS",
-    "Played",
     "Plays",
     "attacked",
     "confidences",
@@ -49,9 +48,6 @@ __all__ = [
     "play_statistic",
     "trained_on",
 ]
-
-Played = tuple[Floats, Mask, Mask]
-"""Scores, who is a member, and who is guessed to be one."""
 
 _CLIP = 1e-6
 
@@ -222,10 +218,6 @@ def play_statistic(
     plays : int
         Fresh releases, each with the target in or out by a fair coin; and as many shadows of each.
     generator : numpy.random.Generator
-
-    Returns
-    -------
-    Plays
     """
     without = np.delete(data, target, axis=0)
     draw = _drawer(statistic)

@@ -110,10 +110,6 @@ def uniqueness(
     sizes : iterable of int, optional
         Numbers of columns; by default 3 to 8, as far as there are so many.
 
-    Returns
-    -------
-    Uniqueness
-
     Raises
     ------
     ArgumentError

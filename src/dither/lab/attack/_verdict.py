@@ -187,10 +187,6 @@ def plot_verdicts(
     path : str or Path, optional
         Where to save it: .png, .svg or .pdf.
     title : str, optional
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     from dither.plots.attack import draw_verdicts
 

@@ -125,10 +125,6 @@ def audit_one_run(
     confidence : float
         In (0, 1).
 
-    Returns
-    -------
-    OneRunAudit
-
     Raises
     ------
     ArgumentError

@@ -103,10 +103,6 @@ def describe_outcomes(
         Those that may say which columns there are; the others are only put into them.
     warned : sequence, optional
         Of each outcome, the warnings of its call.
-
-    Returns
-    -------
-    Outcomes
     """
     found = _described(outputs, seen)
     if any(warned):

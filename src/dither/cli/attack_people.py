@@ -1,23 +1,29 @@
-"""The command ``dither attack linkage``: who is found in released rows, and what they give away."""
+"""The commands ``dither attack linkage``, ``differencing`` and ``membership``.
+
+Each attacks what it is given, or shows itself on a survey where it is given nothing.
+"""
 
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither._format import loss_text
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE
-from dither.cli._terminal import waiting
+from dither.cli._options import FILE, Amount
+from dither.cli._terminal import leave_by, waiting
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["linkage"]
+__all__ = ["differencing", "linkage", "membership"]
 
 TABLE = click.Path(dir_okay=False, exists=True, allow_dash=True, path_type=Path)
+MODELS = ("forest", "tree", "regression")
 
 
 @click.command(
@@ -71,7 +77,9 @@ def linkage(
             raise click.UsageError(
                 "--keys, --sensitive, --same-order, --truth and --covers go with RELEASE"
             )
-        _survey(seed, picture)
+        from dither.examples.survey_attacks import show_linkage
+
+        show_linkage(seed, picture)
         return
     known = [name.strip() for name in keys.split(",") if name.strip()]
     if not known:
@@ -105,6 +113,108 @@ def linkage(
     if picture is not None:
         results[0].plot(picture)
         click.echo(f"picture: {picture}")
+
+
+@click.command(
+    short_help="Learn one answer from two counts.",
+    epilog="""\b
+Examples:
+  dither attack differencing                      a real survey, exact and private
+  dither attack differencing --epsilon 0.1 --repeats 10
+  dither attack differencing --policy dither.toml --target "id = 7" --secret "ill = 1" --epsilon 1
+""",
+)
+@click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
+              help="Of each count; may be repeated.  [default: 0.1, 0.5, 1, 3]")  # fmt: skip
+@click.option("--targets", "many", type=click.IntRange(4), default=60, show_default=True)
+@click.option("--repeats", type=click.IntRange(1), default=1, show_default=True,
+              help="How often both counts are asked.")  # fmt: skip
+@click.option("--policy", type=click.Path(dir_okay=False, exists=True, path_type=Path),
+              help="Attack this policy's table; its ledger is charged.")  # fmt: skip
+@click.option("--table", help="Of the policy, where it has several.")
+@click.option("--target", help="A condition that one person meets.")
+@click.option("--secret", help="A condition to learn of that person.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Of the choice of targets, not of the noise.")  # fmt: skip
+@click.option("--plot", "picture", type=FILE, help="Draw the success: .png, .svg, .pdf.")
+def differencing(
+    epsilons: tuple[Fraction, ...],
+    many: int,
+    repeats: int,
+    policy: Path | None,
+    table: str | None,
+    target: str | None,
+    secret: str | None,
+    seed: int,
+    picture: Path | None,
+) -> None:
+    """Ask how many people meet a condition, then how many besides one person; subtract.
+
+    Without a policy it attacks a survey of 6,366 women: whether some of them, whom nobody shares
+    all traits with, had an affair.
+    """
+    check_targets(picture=picture)
+    if policy is not None:
+        if target is None or secret is None or len(epsilons) != 1 or picture is not None:
+            raise click.UsageError("--policy needs --target, --secret and one --epsilon, no --plot")
+        _one(policy, table, target, secret, epsilons[0], repeats)
+        return
+    if target is not None or secret is not None or table is not None:
+        raise click.UsageError("--target, --secret and --table go with --policy")
+    from dither.examples.survey_attacks import show_differencing
+
+    chosen = epsilons or tuple(map(Fraction, ("0.1", "0.5", "1", "3")))
+    leave_by(show_differencing(chosen, many, repeats, seed, picture))
+
+
+@click.command(
+    short_help="Tell who was in the data.",
+    epilog="""\b
+Examples:
+  dither attack membership                        models and private sums, side by side
+  dither attack membership --model forest --records 2000 --plot roc.png
+  dither attack membership --mu 0.5 --mu 1        private sums alone
+""",
+)
+@click.option("--model", "models", type=click.Choice(MODELS), multiple=True,
+              help="Trained on the survey; may be repeated.")  # fmt: skip
+@click.option("--mu", "mus", type=click.FloatRange(0.01, 20), multiple=True,
+              help="A sum released with Gaussian noise; may be repeated.")  # fmt: skip
+@click.option("--method", type=click.Choice(["lira", "loss"]), default="lira", show_default=True)
+@click.option("--records", type=click.IntRange(50, 6366), default=1000, show_default=True,
+              help="Of the survey, to train on.")  # fmt: skip
+@click.option("--shadows", type=click.IntRange(4), default=32, show_default=True,
+              help="Models of each kind.")  # fmt: skip
+@click.option("--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+              default=0.999, show_default=True,
+              help="Of intervals, and that an honest release is not accused.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Of coins and models, not of noise.")  # fmt: skip
+@click.option("--plot", "picture", type=FILE, help="Draw the ROC curves: .png, .svg, .pdf.")
+def membership(
+    models: tuple[str, ...],
+    mus: tuple[float, ...],
+    method: str,
+    records: int,
+    shadows: int,
+    confidence: float,
+    seed: int,
+    picture: Path | None,
+) -> None:
+    """Tell members from others, by a model's answers or a released sum.
+
+    Models are trained on a survey of women to guess who had an affair; the sum is of their years
+    of marriage, and the adversary knows every woman but one.
+
+    Exit code 1 if a release loses more than it says, 3 if a release that promises something could
+    not be judged.
+    """
+    from dither.examples.survey_attacks import show_membership
+
+    check_targets(picture=picture)
+    if not models and not mus:
+        models, mus = MODELS, (0.5, 1.0, 2.0)
+    leave_by(show_membership(models, mus, method, records, shadows, confidence, seed, picture))
 
 
 def _covers(asked: tuple[str, ...]) -> dict[str, dict[str, list[Any]]] | None:
@@ -167,62 +277,20 @@ def _typed(rows: pl.DataFrame, column: str, text: str) -> Any:
         return text
 
 
-def _survey(seed: int, picture: Path | None) -> None:
-    from dither import attack
-    from dither.cli._terminal import console, new_table, print_paragraphs
-    from dither.examples.survey import COVERS, QUASI, TRAITS, anonymous, boxes, women
+def _one(
+    policy: Path, table: str | None, target: str, secret: str, epsilon: Fraction, repeats: int
+) -> None:
+    import dither as dt
 
-    with waiting("attacking the survey"):
-        rows = women()
-        alone = attack.uniqueness(rows, TRAITS)
-        releases = {
-            "as answered": rows.drop("affairs"),
-            "10-anonymous, columns": anonymous(rows),
-            "10-anonymous, boxes": boxes(rows),
-        }
-        found = {
-            name: (
-                attack.linkage(
-                    table,
-                    rows,
-                    QUASI,
-                    covers=COVERS if "columns" in name else None,
-                    truth="position" if name == "as answered" else None,
-                    seed=seed,
-                ),
-                attack.homogeneity(table, QUASI, "affair", seed=seed),
-                attack.skewness(table, QUASI, "affair", value="yes", seed=seed),
-                attack.background(table, QUASI, "affair", companions=[12], seed=seed).known[0],
-            )
-            for name, table in releases.items()
-        }
-    click.echo(alone.summary())
-    shown = new_table()
-    shown.add_column("release")
-    for name in ("alone", "linked", "given away", "doubled", "told apart", "certain, 12 known"):
-        shown.add_column(name, justify="right")
-    for name, (linked, pure, skew, known) in found.items():
-        assert linked.verdict is not None
-        shown.add_row(
-            name,
-            f"{linked.alone:,}",
-            f"{100 * linked.verdict.success:.1f} %",
-            f"{pure.given_away:,}",
-            f"{skew.raised(2):,}",
-            f"{100 * skew.auc:.1f} %",
-            f"{100 * known.certain:.1f} %",
+    with dt.open(policy) as session, waiting("asking"):
+        found = dt.attack.differencing(
+            session, target, secret, table=table, epsilon=epsilon, repeats=repeats
         )
-    console().print()
-    console().print(shown)
-    print_paragraphs(
-        "",
-        f"A neighbour knows {', '.join(QUASI)}. Alone: women whom one row fits. Linked: rows "
-        "guessed rightly. Given away: all of the class gave one answer on affairs. Doubled: "
-        "probability of an affair at least twice everybody's. Told apart: of a woman who had an "
-        "affair and one who had none, which is which (blindly 50 %). Certain: where the answers "
-        "of 12 others of the class are known.",
-        "None of these releases promises anything that could be broken.",
+    assert found.loss is not None
+    best = 100 * (1 - float(found.loss.bayes_risk(0.5).lower))
+    click.echo(
+        f"difference {found.differences[0]:g}: the attacker says "
+        f"{'yes' if found.guesses[0] else 'no'}.\n"
+        f"At even odds nobody is right more often than {best:.1f} %, by what the answers that the "
+        f"target is in lose.\nCharged: ε = {loss_text(found.spent, 6)}."
     )
-    if picture is not None:
-        alone.plot(picture)
-        click.echo(f"picture: {picture}")
