@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from dither.errors import QueryError
 from dither.plan import expressions as ex
-from dither.plan.facts import PARTS, TRUNCATIONS, Facts, Scope, infer, listed_values
+from dither.plan.expressions import PARTS, TRUNCATIONS
+from dither.plan.facts import Facts, Scope, infer, listed_values
 from dither.plan.kinds import Kind, kind_of_value
 from dither.plan.schema import ColumnFacts, Table
 from plan.plan_interpreter import value_of

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dither
-from dither.errors import QueryError
+from dither.errors import BoundsError, QueryError
 
 N = 400
 DELAYS = [(-60, 30, 90, 200, 500)[i % 5] for i in range(N)]
@@ -91,6 +91,46 @@ def test_conditions_see_values_as_they_are(flights, condition, truth):
         truth = pl.lit(value=False)
     found = asked(flights, f"SELECT COUNT(*) AS n FROM flights WHERE {condition}")["n"][0]
     assert found == count(truth)
+
+
+WHOLE = [2**63 - 1, -(2**63), 2**62, 7, None] * 80
+REAL = [float("inf"), float("nan"), 1e308, -2.5, None] * 80
+
+
+@pytest.mark.parametrize(
+    ("condition", "truth"),
+    [
+        # Beyond 64 bits, and infinity minus infinity, are NULL; NULL passes no filter.
+        ("a + 1 > 0", [2**62, 7]),
+        ("a * a > 0", [7]),
+        ("a * a IS NULL", [2**63 - 1, -(2**63), 2**62, None]),
+        ("ABS(a) > 0", [2**63 - 1, 2**62, 7]),
+        ("a - a = 0", [2**63 - 1, -(2**63), 2**62, 7]),
+        ("a // 2 > 3", [2**63 - 1, 2**62]),
+        ("a % 4 = 3", [2**63 - 1, 7]),
+        ("x * 2 > 1e30", [float("inf"), 1e308]),
+        ("x - x = 0", [1e308, -2.5]),
+        ("x / 0 IS NULL", REAL[:5]),
+        ("1 / x < 0", [-2.5]),
+        ("FLOOR(x) = -3", [-2.5]),
+    ],
+)
+def test_arithmetic_in_conditions_needs_no_bounds(tmp_path, condition, truth):
+    """It is total: of every value that a column can hold, and the same for rows and keys."""
+    frame = pl.DataFrame({"a": WHOLE, "x": REAL}, schema={"a": pl.Int64, "x": pl.Float64})
+    frame.write_parquet(tmp_path / "t.parquet")
+    policy = {
+        "budget": {"epsilon": 10**9, "delta": 1e-9, "ledger": str(tmp_path / "ledger")},
+        "tables": {"t": {}},
+    }
+    with dither.open(policy, sources={"t": tmp_path / "t.parquet"}) as session:
+        found = asked(session, f"SELECT COUNT(*) AS n FROM t WHERE {condition}")["n"][0]
+        column = REAL if "x" in condition else WHOLE
+        assert found == sum(any(v is w or v == w for w in truth) for v in column)
+        keys = asked(session, "SELECT a // 2 AS half, COUNT(*) AS n FROM t GROUP BY half")
+        assert dict(zip(keys["half"], keys["n"], strict=True))[3] == 80
+        with pytest.raises(BoundsError, match="of a in the policy, or write CLAMP"):
+            session.sql("SELECT SUM(a // 2) AS s FROM t")
 
 
 def test_only_the_aggregate_clamps(flights):

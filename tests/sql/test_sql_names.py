@@ -11,7 +11,7 @@ import pytest
 
 from dither.errors import QueryError, UnknownNameError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.facts import PARTS, TRUNCATIONS
+from dither.plan.expressions import PARTS, TRUNCATIONS
 from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Schema, Table

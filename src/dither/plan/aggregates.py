@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Expression
 from dither.plan.kinds import Value
 from dither.plan.relations import Relation
+from dither.plan.text import number, unwritable
 
 __all__ = [
     "Aggregate",
@@ -23,6 +26,8 @@ __all__ = [
     "Sum",
     "Variance",
 ]
+
+MOST_OUTPUTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,13 @@ class Quantile(Aggregate):
     q: Fraction
     label: str = "quantile"
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.q <= 1:
+            raise QueryError(f"a quantile must lie in [0, 1], got {number(self.q)}")
+
+
+_DIVISIBLE = (Count, CountValues, CountUnits, Sum)
+
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Aggregate):
@@ -89,6 +101,12 @@ class Ratio(Aggregate):
 
     numerator: Aggregate
     denominator: Aggregate
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(x, _DIVISIBLE) for x in (self.numerator, self.denominator)):
+            raise UnsupportedError(
+                "a ratio is of counts and sums; write SUM(x) / COUNT(*) and the like"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +116,15 @@ class Output:
     name: str
     aggregate: Aggregate
     weight: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        if self.weight <= 0:
+            raise QueryError(f"the weight of {self.name!r} must be above 0")
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The columns of the release that it gives: the value, and the ends of its interval."""
+        return self.name, f"{self.name}_lower", f"{self.name}_upper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +155,27 @@ class Query:
     order: tuple[tuple[str, bool], ...] = ()
     limit: int | None = None
     discover: bool = False
+
+    def __post_init__(self) -> None:
+        """Every column of the release has a name of its own, and ORDER BY names one."""
+        if not self.outputs:
+            raise QueryError("the query releases nothing: add an aggregate, such as COUNT(*)")
+        if len(self.outputs) > MOST_OUTPUTS:
+            raise QueryError(
+                f"the query releases {len(self.outputs):,} outputs, more than {MOST_OUTPUTS}; each "
+                "takes its share of the budget, so ask for fewer at once"
+            )
+        names = [k.name for k in self.keys] + [c for o in self.outputs for c in o.columns]
+        for name in names:
+            fault = unwritable(name) if name else "is empty; give it letters"
+            if fault is not None:
+                raise QueryError(f"the name {name!r} of a key or an output {fault}")
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
+        if twice:
+            raise QueryError(
+                f"two columns of the release would be named {twice[0]!r} (an output x also gives "
+                "x_lower and x_upper); use AS to tell them apart"
+            )
+        for name, _ in self.order:
+            if name not in names:
+                raise QueryError(f"ORDER BY {name}: the release has no such column")

@@ -1,8 +1,8 @@
 """Expressions over the columns of one row: small frozen nodes, all of them total.
 
 Every node is defined for every input, NULL included, and an engine must emit it in a form that
-cannot raise. A node knows only its shape; what its values can be is worked out in
-``dither.plan.facts``.
+cannot raise. A node knows only its shape, and refuses at birth what no shape of its kind is; what
+its values can be is worked out in ``dither.plan.facts``.
 
 NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise. So does
 arithmetic whose result no 64-bit integer holds, or is no number (infinity minus infinity).
@@ -13,14 +13,18 @@ they sum, to the bounds that ``dither.plan.facts`` derives from the declared one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeGuard
 
+from dither.errors import QueryError, UnsupportedError, nearest
 from dither.plan.kinds import Value
 
 __all__ = [
+    "PARTS",
+    "TRUNCATIONS",
     "Absolute",
     "And",
     "Arithmetic",
@@ -52,9 +56,34 @@ __all__ = [
 ]
 
 
+PARTS: Mapping[str, tuple[int, int] | None] = {
+    "year": None,
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "day": (1, 31),
+    "dayofweek": (0, 6),
+    "hour": (0, 23),
+    "minute": (0, 59),
+}
+"""The date parts and their ranges; 0 is Sunday. The range of years follows from the bounds."""
+
+TRUNCATIONS = ("year", "quarter", "month", "week", "day")
+"""What a date can be truncated to; weeks start on Monday."""
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """The root of all expressions."""
+
+
+def _check_operator(op: str, offered: Collection[str]) -> None:
+    if op not in offered:
+        raise UnsupportedError(f"operator {op!r} is not offered")
+
+
+def _check_arguments(node: Expression, given: Collection[object]) -> None:
+    if not given:
+        raise QueryError(f"{type(node).__name__.upper()} needs at least one argument")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +113,9 @@ class Arithmetic(Expression):
     left: Expression
     right: Expression
 
+    def __post_init__(self) -> None:
+        _check_operator(self.op, ("+", "-", "*", "/", "//", "%"))
+
 
 @dataclass(frozen=True, slots=True)
 class Compare(Expression):
@@ -92,6 +124,9 @@ class Compare(Expression):
     op: str
     left: Expression
     right: Expression
+
+    def __post_init__(self) -> None:
+        _check_operator(self.op, ("=", "<>", "<", "<=", ">", ">="))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +144,10 @@ class InList(Expression):
 
     operand: Expression
     values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise QueryError("IN needs at least one value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +185,19 @@ class Case(Expression):
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
 
+    def __post_init__(self) -> None:
+        if not self.branches:
+            raise QueryError("CASE needs at least one WHEN")
+
 
 @dataclass(frozen=True, slots=True)
 class Coalesce(Expression):
     """The first operand that is not NULL."""
 
     operands: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        _check_arguments(self, self.operands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +227,18 @@ class Least(Expression):
 
     operands: tuple[Expression, ...]
 
+    def __post_init__(self) -> None:
+        _check_arguments(self, self.operands)
+
 
 @dataclass(frozen=True, slots=True)
 class Greatest(Expression):
     """The largest of the operands that are not NULL; NULL where all are."""
 
     operands: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        _check_arguments(self, self.operands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +248,10 @@ class Clamp(Expression):
     operand: Expression
     lower: Fraction
     upper: Fraction
+
+    def __post_init__(self) -> None:
+        if self.lower > self.upper:
+            raise QueryError("the lower bound of CLAMP is above the upper one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +264,10 @@ class Bin(Expression):
     operand: Expression
     edges: tuple[Fraction, ...]
 
+    def __post_init__(self) -> None:
+        if len(self.edges) < 2 or any(a >= b for a, b in pairwise(self.edges)):
+            raise QueryError("BIN needs at least two edges, which increase")
+
 
 @dataclass(frozen=True, slots=True)
 class DatePart(Expression):
@@ -216,6 +276,10 @@ class DatePart(Expression):
     part: str
     operand: Expression
 
+    def __post_init__(self) -> None:
+        if self.part not in PARTS:
+            raise QueryError(f"unknown date part {self.part!r}" + nearest(self.part, PARTS))
+
 
 @dataclass(frozen=True, slots=True)
 class DateTruncate(Expression):
@@ -223,6 +287,10 @@ class DateTruncate(Expression):
 
     part: str
     operand: Expression
+
+    def __post_init__(self) -> None:
+        if self.part not in TRUNCATIONS:
+            raise QueryError(f"unknown truncation {self.part!r}" + nearest(self.part, TRUNCATIONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +314,10 @@ class Substring(Expression):
     operand: Expression
     start: int
     length: int
+
+    def __post_init__(self) -> None:
+        if self.start < 1 or self.length < 0:
+            raise QueryError("SUBSTRING starts at 1 or later and has a whole length of 0 or more")
 
 
 def _rebuild(node: Expression, change: Callable[[Expression], Expression]) -> Expression:

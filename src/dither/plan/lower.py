@@ -20,13 +20,10 @@ from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base
 from dither.plan.schema import Schema, Table
 from dither.plan.sensitivity import Sensitivity, sensitivity
-from dither.plan.text import number, show, unwritable
+from dither.plan.text import number, show
 
 __all__ = [
     "Plan",
-    "check_filters",
-    "check_names",
-    "group_key",
     "lower",
 ]
 
@@ -87,10 +84,9 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     table = schema.table(base(query.relation).table)
     if not table.private:
         raise QueryError(f"table {table.name!r} is public: start FROM a private table")
-    check_names(query)
-    check_filters(query.relation, scope)
+    _check_rows(query.relation, scope)
     notes: list[str] = []
-    keys = tuple(group_key(key, scope, notes, discover=query.discover) for key in query.keys)
+    keys = tuple(_group_key(key, scope, notes, discover=query.discover) for key in query.keys)
     listed = [key.values for key in keys if key.values is not None]
     public_keys = prod(len(v) for v in listed) if len(listed) == len(keys) else None
     if public_keys is not None and public_keys > MOST_KEYS:
@@ -145,61 +141,22 @@ def _unit(relation: Relation, table: Table) -> Column | None:
     return None if table.unit is None else Column(base(relation).alias, table.unit)
 
 
-MOST_OUTPUTS = 200
-
-
-def check_names(query: ag.Query) -> None:
-    """Every column of the release has a name of its own, and ORDER BY names one."""
-    if not query.outputs:
-        raise QueryError("the query releases nothing: add an aggregate, such as COUNT(*)")
-    if len(query.outputs) > MOST_OUTPUTS:
-        raise QueryError(
-            f"the query releases {len(query.outputs):,} outputs, more than {MOST_OUTPUTS}; each "
-            "takes its share of the budget, so ask for fewer at once"
-        )
-    names = [k.name for k in query.keys]
-    for output in query.outputs:
-        names += [output.name, f"{output.name}_lower", f"{output.name}_upper"]
-        if output.weight <= 0:
-            raise QueryError(f"the weight of {output.name!r} must be above 0")
-    for name in names:
-        fault = unwritable(name) if name else "is empty; give it letters"
-        if fault is not None:
-            raise QueryError(f"the name {name!r} of a key or an output {fault}")
-    twice = sorted({n for n in names if names.count(n) > 1})
-    if twice:
-        raise QueryError(
-            f"two columns of the release would be named {twice[0]!r} (an output x also gives "
-            "x_lower and x_upper); use AS to tell them apart"
-        )
-    for name, _ in query.order:
-        if name not in names:
-            raise QueryError(f"ORDER BY {name}: the release has no such column")
-
-
-def check_filters(relation: Relation, scope: Scope) -> None:
+def _check_rows(relation: Relation, scope: Scope) -> None:
     """Every WHERE is a condition, and every join sets equal what can be."""
     match relation:
         case Filter(source=source, predicate=predicate):
             if infer(predicate, scope).kind not in (Kind.BOOLEAN, None):
-                raise QueryError(f"WHERE {show(predicate)} is not a condition")
-            check_filters(source, scope)
+                raise QueryError(f"WHERE {scope.show(predicate)} is not a condition")
+            _check_rows(source, scope)
         case PublicJoin(source=source, on=on):
             for left, right in on:
-                if not _comparable(infer(left, scope).kind, infer(right, scope).kind):
-                    raise QueryError(f"JOIN ON {show(left)} = {show(right)}: unlike kinds of value")
-            check_filters(source, scope)
+                infer(ex.Compare("=", left, right), scope)
+            _check_rows(source, scope)
         case UnitJoin(left=source):
-            check_filters(source, scope)
+            _check_rows(source, scope)
 
 
-def _comparable(left: Kind | None, right: Kind | None) -> bool:
-    if left is None or right is None or left is right:
-        return True
-    return (left.numeric and right.numeric) or (left.temporal and right.temporal)
-
-
-def group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -> GroupKey:
+def _group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -> GroupKey:
     """A grouping expression with its public values, where there are any and they are wanted.
 
     Raises
@@ -209,11 +166,11 @@ def group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) ->
     """
     facts = infer(key.expression, scope)
     if facts.kind is None:
-        raise QueryError(f"GROUP BY {show(key.expression)}: NULL is no key")
+        raise QueryError(f"GROUP BY {scope.show(key.expression)}: NULL is no key")
     if facts.kind in (Kind.REAL, Kind.TIMESTAMP):
         cut = "BIN(x, e0, e1, ...) or FLOOR(x)" if facts.kind is Kind.REAL else "DATE_TRUNC"
         raise QueryError(
-            f"GROUP BY {show(key.expression)}: a {facts.kind.value} has too many values; "
+            f"GROUP BY {scope.show(key.expression)}: a {facts.kind.value} has too many values; "
             f"cut it with {cut}, or declare bins in the policy"
         )
     values: tuple[Value, ...] | None = key.values

@@ -15,7 +15,7 @@ from fractions import Fraction
 from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Expression
-from dither.plan.facts import Facts, Scope, infer
+from dither.plan.facts import Facts, Scope, infer, why_unbounded
 from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
 from dither.plan.kinds import Kind
 from dither.plan.text import number, show
@@ -190,9 +190,7 @@ class Build:
                 return Linear(((count, one),), Fraction(0))
             case ag.Sum(operand=operand):
                 return self._sum(operand, weight, alone)
-        raise UnsupportedError(
-            f"{type(aggregate).__name__} cannot stand in a ratio; use counts and sums"
-        )
+        raise UnsupportedError(f"{type(aggregate).__name__} is not an aggregate of this version")
 
     def _count(self, operand: Expression, facts: Facts, weight: Fraction) -> int:
         return self.measure(Values(operand) if facts.nullable else Rows(), weight)
@@ -239,8 +237,6 @@ class Build:
         return SQUARE_CELLS if operand in self.squared else SUM_CELLS
 
     def _quantile(self, aggregate: ag.Quantile, weight: Fraction) -> QuantileRecipe:
-        if not 0 <= aggregate.q <= 1:
-            raise QueryError(f"a quantile must lie in [0, 1], got {number(aggregate.q)}")
         if aggregate.label in ("min", "max"):
             self.notes.append(
                 f"{aggregate.label.upper()} of {show(aggregate.operand)} is its "
@@ -295,11 +291,13 @@ class Build:
     ) -> tuple[Facts, Fraction, int, int]:
         facts = infer(operand, self.scope)
         if facts.kind is None or not facts.kind.numeric:
-            raise QueryError(f"{what} of {show(operand)}: not a number{_as_number(operand, facts)}")
+            shown = self.scope.show(operand)
+            raise QueryError(f"{what} of {shown}: not a number{_as_number(shown, facts)}")
         if facts.range is None:
+            shown = self.scope.show(operand)
             raise BoundsError(
-                f"{what} of {show(operand)} needs bounds: declare bounds = [lower, upper] in the "
-                f"policy, or write CLAMP({show(operand)}, lower, upper)"
+                f"{what} of {shown} needs bounds: {why_unbounded(operand, self.scope)} write "
+                f"CLAMP({shown}, lower, upper)"
             )
         low, high = facts.range
         declared = facts.step
@@ -311,13 +309,13 @@ class Build:
         return facts, step, int(low // step), int(-(-high // step))
 
 
-def _as_number(operand: Expression, facts: Facts) -> str:
+def _as_number(shown: str, facts: Facts) -> str:
     """How it can become a number, for the error."""
     match facts.kind:
         case Kind.BOOLEAN:
-            return f"; write CASE WHEN {show(operand)} THEN 1 ELSE 0 END"
+            return f"; write CASE WHEN {shown} THEN 1 ELSE 0 END"
         case Kind.DATE | Kind.TIMESTAMP:
-            return f"; take a part of it, such as YEAR({show(operand)}), or group by it"
+            return f"; take a part of it, such as YEAR({shown}), or group by it"
         case Kind.TEXT:
             return '; if it holds numbers, declare type = "integer" or "real" in the policy'
     return ""

@@ -24,7 +24,6 @@ _AFTER = (
     "release the aggregates by themselves and calculate on the released frame, which is free, or "
     "put the arithmetic inside, as SUM(100 * x)"
 )
-_DIVISIBLE = (ag.Count, ag.CountValues, ag.CountUnits, ag.Sum)
 
 
 def aggregates_in(node: exp.Expr) -> bool:
@@ -75,12 +74,7 @@ def _ratio(node: exp.Div, place: Place) -> ag.Aggregate:
         raise UnsupportedError(
             f"{place.where}: arithmetic on an aggregate is not offered; {_AFTER}"
         )
-    parts = aggregate(top, place), aggregate(bottom, place)
-    if not all(isinstance(p, _DIVISIBLE) for p in parts):
-        raise UnsupportedError(
-            f"{place.where}: a ratio is of counts and sums; write SUM(x) / COUNT(*) and the like"
-        )
-    return ag.Ratio(*parts)
+    return place.make(ag.Ratio, aggregate(top, place), aggregate(bottom, place))
 
 
 def _operand(node: Any, place: Place, name: str) -> ex.Expression:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from sqlglot import exp
 
@@ -263,6 +263,8 @@ def take(node: exp.Expr, where: str, *parts: str, ignored: Collection[str] = ())
     return tuple(found.get(part) for part in parts)
 
 
+Node = TypeVar("Node")
+
 Rule = Callable[[Any, "Place"], ex.Expression]
 """Reads one type of node of sqlglot's tree."""
 
@@ -298,6 +300,13 @@ class Place:
         if rule is None:
             refuse(node, self.where)
         return rule(node, self)
+
+    def make(self, kind: Callable[..., Node], *parts: Any) -> Node:
+        """A node of the plan, refused with its place where it refuses itself."""
+        try:
+            return kind(*parts)
+        except QueryError as error:
+            raise type(error)(f"{self.where}: {error}") from None
 
     def operand(self, node: exp.Expr) -> ex.Expression:
         """Read an operand that must not be a bare condition.

@@ -1,0 +1,435 @@
+"""Which values an expression can have, from the public facts alone.
+
+``infer`` walks an expression and gives its kind, its bounds by interval arithmetic, its list of
+values where that is short, the lattice its exact values lie on, and whether it can be NULL. It is
+also the type checker: what makes no sense is refused here, by name.
+
+All of it holds for values that keep to what is declared of them, and none of it is believed of any
+value. Bounds give the sensitivity of sums, which the engine makes true by an integer clamp of every
+value that enters a sum. So a fact that is false of the data costs accuracy and never privacy. An
+expression without bounds can be filtered and grouped by; only an aggregate needs bounds, and
+``why_unbounded`` says which part has none.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from dither.errors import BoundsError, QueryError, UnknownNameError, UnsupportedError, nearest
+from dither.plan import expressions as ex
+from dither.plan._ranges import (
+    LARGEST_INTEGER,
+    LARGEST_REAL,
+    LONGEST_LIST,
+    Facts,
+    absolute,
+    arithmetic,
+    clamped,
+    common_step,
+    extreme,
+    listed_values,
+    whole,
+    within_limits,
+)
+from dither.plan.expressions import Column
+from dither.plan.kinds import Kind, Value, kind_of_value
+from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
+from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.text import show
+
+__all__ = [
+    "LARGEST_INTEGER",
+    "LARGEST_REAL",
+    "LONGEST_LIST",
+    "Facts",
+    "Scope",
+    "Words",
+    "infer",
+    "listed_values",
+    "why_unbounded",
+]
+
+Words = Callable[[ex.Expression], str | None]
+"""How an expression was written, where that is known."""
+
+
+class Scope:
+    """The columns that the expressions over a relation may name.
+
+    Parameters
+    ----------
+    tables : mapping of str to (Table, bool)
+        By alias: the table, and whether a left join pads it with NULL.
+    words : callable, optional
+        How expressions were written, for messages.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, tuple[Table, bool]], words: Words | None = None
+    ) -> None:
+        self._tables = dict(tables)
+        self._words = words
+
+    @classmethod
+    def of(cls, relation: Relation, schema: Schema, words: Words | None = None) -> Scope:
+        """The scope of a relation: its tables by alias, and whether a left join pads them."""
+        return cls(_tables(relation, schema), words)
+
+    def column(self, column: Column) -> ColumnFacts:
+        """The public facts of a column; NULL is possible in one that a left join pads.
+
+        Raises
+        ------
+        UnknownNameError
+            Where there is no such table or column; the nearest is offered.
+        """
+        if column.table not in self._tables:
+            raise UnknownNameError(
+                f"unknown table {column.table!r}" + nearest(column.table, self._tables)
+            )
+        table, padded = self._tables[column.table]
+        facts = table.column(column.name)
+        return replace(facts, nullable=True) if padded else facts
+
+    def show(self, node: ex.Expression) -> str:
+        """An expression for a message: as it was written, where that is known."""
+        written = None if self._words is None else self._words(node)
+        return show(node) if written is None else written
+
+
+def _tables(relation: Relation, schema: Schema) -> dict[str, tuple[Table, bool]]:
+    match relation:
+        case Scan(table=table, alias=alias):
+            return {alias: (schema.table(table), False)}
+        case Filter(source=source):
+            return _tables(source, schema)
+        case PublicJoin(source=source, public=public, keep_all=keep_all):
+            return _tables(source, schema) | {public.alias: (schema.table(public.table), keep_all)}
+        case UnitJoin(left=left, right=right):
+            return _tables(left, schema) | {right.alias: (schema.table(right.table), False)}
+    raise TypeError(type(relation).__name__)
+
+
+def infer(node: ex.Expression, scope: Scope) -> Facts:
+    """The public facts of an expression's values.
+
+    Parameters
+    ----------
+    node : Expression
+    scope : Scope
+        The columns it may name.
+
+    Raises
+    ------
+    UnknownNameError
+        For a table or column that does not exist.
+    QueryError
+        Where the kinds do not fit, or a literal is none of a column's declared values.
+    BoundsError
+        For a constant that no engine holds.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> facts = infer(ex.Arithmetic("*", ex.Literal(2), ex.Literal(Fraction(1, 4))), Scope({}))
+    >>> facts.lower, facts.step
+    (Fraction(1, 2), Fraction(1, 2))
+    """
+    match node:
+        case ex.Column():
+            return _column(scope.column(node))
+        case ex.Literal():
+            return _literal(node, scope)
+        case ex.Compare(op=op, left=left, right=right):
+            return _comparison(node, (left, right), scope, listed=op in ("=", "<>"))
+        case ex.Between(operand=x, low=low, high=high):
+            return _comparison(node, (x, low, high), scope, listed=False)
+        case ex.InList(operand=x, values=values):
+            return _comparison(node, (x, *map(ex.Literal, values)), scope, listed=True)
+        case ex.And(operands=xs) | ex.Or(operands=xs):
+            parts = [_condition(x, node, scope) for x in xs]
+            return Facts(Kind.BOOLEAN, nullable=any(p.nullable for p in parts))
+        case ex.Not(operand=x):
+            return Facts(Kind.BOOLEAN, nullable=_condition(x, node, scope).nullable)
+        case ex.IsNull(operand=x):
+            infer(x, scope)
+            return Facts(Kind.BOOLEAN)
+        case ex.Case(branches=branches, otherwise=other):
+            for test, _ in branches:
+                _condition(test, node, scope)
+            options = (*(value for _, value in branches), other)
+            return _union([infer(value, scope) for value in options], node, scope)
+        case ex.Coalesce(operands=xs):
+            parts = [infer(x, scope) for x in xs]
+            return replace(_union(parts, node, scope), nullable=all(p.nullable for p in parts))
+        case ex.DatePart(operand=x):
+            return _date_part(node, _temporal(x, node, scope), scope)
+        case ex.DateTruncate(part=part, operand=x):
+            return _date_truncate(part, _temporal(x, node, scope))
+        case ex.Lower(operand=x) | ex.Upper(operand=x) | ex.Substring(operand=x):
+            return _letters(node, infer(x, scope), scope)
+    return _numeric(node, scope)
+
+
+def _numeric(node: ex.Expression, scope: Scope) -> Facts:
+    match node:
+        case ex.Arithmetic(op=op, left=left, right=right):
+            sides = [_number(x, node, scope) for x in (left, right)]
+            if op in ("//", "%") and any(s.kind is not Kind.INTEGER for s in sides):
+                raise QueryError(f"{scope.show(node)}: {op} is of two integers; use FLOOR(x / y)")
+            return arithmetic(op, *sides, same=left == right)
+        case ex.Absolute(operand=x):
+            return absolute(_number(x, node, scope))
+        case ex.Floor(operand=x) | ex.Ceil(operand=x):
+            return whole(_number(x, node, scope), up=isinstance(node, ex.Ceil))
+        case ex.Least(operands=xs) | ex.Greatest(operands=xs):
+            parts = [_number(x, node, scope) for x in xs]
+            kind = _one_kind(parts, node, scope)
+            return extreme(parts, kind, largest=isinstance(node, ex.Greatest))
+        case ex.Clamp(operand=x, lower=lower, upper=upper):
+            facts = _number(x, node, scope)
+            if facts.kind is Kind.INTEGER and (lower.denominator != 1 or upper.denominator != 1):
+                raise BoundsError(f"{scope.show(node)}: an integer is clamped to whole bounds")
+            return _held(clamped(facts, lower, upper), node, scope)
+        case ex.Bin(operand=x, edges=edges):
+            facts = _number(x, node, scope)
+            found = facts.range
+            inside = found is not None and edges[0] <= found[0] and found[1] <= edges[-1]
+            last = Fraction(len(edges) - 2)
+            nullable = facts.nullable or not inside
+            return Facts(Kind.INTEGER, Fraction(0), last, None, Fraction(1), nullable)
+    raise UnsupportedError(f"{type(node).__name__} is not an expression of this version")
+
+
+def why_unbounded(node: ex.Expression, scope: Scope) -> str:
+    """Which part of a number without bounds has none, and what would give it some.
+
+    The end of a message, up to the advice to write ``CLAMP``.
+    """
+    for part in ex.walk(node):
+        facts = infer(part, scope)
+        own = facts.kind is not None and facts.kind.numeric and facts.range is None
+        match part:
+            case ex.Column(name=name) if own:
+                return f"declare bounds = [lower, upper] of {name} in the policy, or"
+            case ex.DatePart(operand=x) if own:
+                return f"declare bounds of {scope.show(x)} in the policy, or"
+            case ex.Arithmetic(op="/", right=divisor) if own and _near_zero(divisor, scope):
+                return f"the divisor {scope.show(divisor)} can be as near to 0 as it likes;"
+            case _ if own:
+                limit = "2^62" if facts.kind is Kind.INTEGER else "1e300"
+                return (
+                    f"{scope.show(part)} can reach beyond {limit}; declare narrower bounds of its "
+                    "parts, or"
+                )
+    raise ValueError("the expression has bounds")
+
+
+def _near_zero(divisor: ex.Expression, scope: Scope) -> bool:
+    low, high = infer(divisor, scope).range or (0, 0)
+    return low <= 0 <= high
+
+
+def _held(facts: Facts, node: ex.Expression, scope: Scope) -> Facts:
+    """The facts of constants, refused where no engine holds them."""
+    if within_limits(facts):
+        return facts
+    shown = "2^62" if facts.kind is Kind.INTEGER else "1e300"
+    raise BoundsError(f"{scope.show(node)} reaches beyond {shown}, which no engine holds")
+
+
+def _column(facts: ColumnFacts) -> Facts:
+    lower, upper = facts.lower, facts.upper
+    if facts.values is not None and facts.kind.numeric:
+        numbers = [Fraction(v) for v in facts.values if isinstance(v, int | Fraction)]
+        lower, upper = min(numbers, default=None), max(numbers, default=None)
+    step = Fraction(1) if facts.kind is Kind.INTEGER else facts.step
+    return Facts(facts.kind, lower, upper, facts.values, step, facts.nullable)
+
+
+def _literal(node: ex.Literal, scope: Scope) -> Facts:
+    """A constant: itself, on the lattice of its multiples."""
+    value = node.value
+    if value is None:
+        return Facts(None, nullable=True)
+    kind = kind_of_value(value)
+    if isinstance(value, int | Fraction) and kind.numeric:
+        exact = Fraction(value)
+        step = Fraction(1) if kind is Kind.INTEGER else abs(exact)
+        return _held(Facts(kind, exact, exact, (value,), step), node, scope)
+    if isinstance(value, dt.date):
+        return Facts(kind, value, value, (value,))
+    return Facts(kind, domain=(value,))
+
+
+# --- operands that must be of some kind ---------------------------------------------------------
+
+
+def _number(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Facts:
+    facts = infer(operand, scope)
+    if facts.kind is None or not facts.kind.numeric:
+        raise QueryError(f"{scope.show(node)}: {scope.show(operand)} is not a number")
+    return facts
+
+
+def _temporal(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Facts:
+    facts = infer(operand, scope)
+    if facts.kind is None or not facts.kind.temporal:
+        raise QueryError(f"{scope.show(node)}: {scope.show(operand)} is not a date or a timestamp")
+    return facts
+
+
+def _condition(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Facts:
+    facts = infer(operand, scope)
+    if facts.kind not in (Kind.BOOLEAN, None):
+        raise QueryError(f"{scope.show(node)}: {scope.show(operand)} is not a condition")
+    return facts
+
+
+def _one_kind(parts: Sequence[Facts], node: ex.Expression, scope: Scope) -> Kind | None:
+    """The one kind that all operands are read as; NULL goes with any."""
+    found = {p.kind for p in parts if p.kind is not None}
+    if len(found) > 1 and all(k.numeric for k in found):
+        return Kind.REAL
+    if len(found) > 1 and all(k.temporal for k in found):
+        return Kind.TIMESTAMP
+    if len(found) > 1:
+        names = " and ".join(sorted(k.value for k in found))
+        raise QueryError(f"{scope.show(node)}: mixes {names}")
+    return next(iter(found), None)
+
+
+# --- conditions and choices ---------------------------------------------------------------------
+
+
+def _comparison(
+    node: ex.Expression, operands: tuple[ex.Expression, ...], scope: Scope, *, listed: bool
+) -> Facts:
+    parts = [infer(x, scope) for x in operands]
+    _one_kind(parts, node, scope)
+    if listed:
+        for operand, facts in zip(operands, parts, strict=True):
+            if isinstance(operand, ex.Column) and facts.domain is not None:
+                _check_declared(operand, facts.domain, operands, node, scope)
+    return Facts(Kind.BOOLEAN, nullable=any(p.nullable for p in parts))
+
+
+def _check_declared(
+    column: ex.Column,
+    domain: tuple[Value, ...],
+    operands: tuple[ex.Expression, ...],
+    node: ex.Expression,
+    scope: Scope,
+) -> None:
+    for operand in operands:
+        if not isinstance(operand, ex.Literal) or operand.value is None:
+            continue
+        if operand.value not in domain:
+            hint = nearest(str(operand.value), [str(v) for v in domain])
+            raise QueryError(
+                f"{scope.show(node)}: {show(operand)} is not a declared value of "
+                f"{column.name!r}{hint}"
+            )
+
+
+def _union(parts: list[Facts], node: ex.Expression, scope: Scope) -> Facts:
+    """Whatever one of the options can be, the choice can be."""
+    kind = _one_kind(parts, node, scope)
+    if kind is None:
+        return Facts(None, nullable=True)
+    valued = [p for p in parts if p.kind is not None]
+    domain: tuple[Value, ...] | None = None
+    if all(p.domain is not None for p in valued):
+        domain = tuple(dict.fromkeys(_as(v, kind) for p in valued for v in p.domain or ()))
+    lower: Fraction | dt.date | None = None
+    upper: Fraction | dt.date | None = None
+    if kind.numeric and all(p.range is not None for p in valued):
+        ranges = [p.range for p in valued if p.range is not None]
+        lower, upper = min(r[0] for r in ranges), max(r[1] for r in ranges)
+    elif kind is Kind.DATE:
+        firsts = [p.lower for p in valued if isinstance(p.lower, dt.date)]
+        lasts = [p.upper for p in valued if isinstance(p.upper, dt.date)]
+        if len(firsts) == len(lasts) == len(valued):
+            lower, upper = min(firsts), max(lasts)
+    step = common_step(p.step for p in valued) if kind.numeric else None
+    return Facts(kind, lower, upper, domain, step, any(p.nullable for p in parts))
+
+
+def _as(value: Value, kind: Kind) -> Value:
+    """A value as the kind that unites the options reads it."""
+    if kind is Kind.REAL and isinstance(value, int):
+        return Fraction(value)
+    if kind is Kind.TIMESTAMP and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day)
+    return value
+
+
+# --- dates and text -----------------------------------------------------------------------------
+
+
+def _date_part(node: ex.DatePart, facts: Facts, scope: Scope) -> Facts:
+    if node.part in ("hour", "minute") and facts.kind is Kind.DATE:
+        raise QueryError(f"{scope.show(node)}: a date has no {node.part}")
+    ends = ex.PARTS[node.part]
+    if ends is None and isinstance(facts.lower, dt.date) and isinstance(facts.upper, dt.date):
+        ends = facts.lower.year, facts.upper.year
+    if ends is None:
+        return Facts(Kind.INTEGER, step=Fraction(1), nullable=facts.nullable)
+    low, high = (Fraction(end) for end in ends)
+    return Facts(Kind.INTEGER, low, high, None, Fraction(1), facts.nullable)
+
+
+_REACH = {"year": 366, "quarter": 92, "month": 31, "week": 7, "day": 1}
+"""Days from the first day of a period that always lead into the next one, and not past it."""
+
+
+def _date_truncate(part: str, facts: Facts) -> Facts:
+    if not isinstance(facts.lower, dt.date) or not isinstance(facts.upper, dt.date):
+        return Facts(Kind.DATE, nullable=facts.nullable)
+    first, last = _truncated(facts.lower, part), _truncated(facts.upper, part)
+    days, day = [first], first
+    while day < last and len(days) <= LONGEST_LIST:
+        day = _truncated(day + dt.timedelta(days=_REACH[part]), part)
+        days.append(day)
+    domain = tuple(days) if day >= last else None
+    return Facts(Kind.DATE, first, last, domain, None, facts.nullable)
+
+
+def _truncated(value: dt.date, part: str) -> dt.date:
+    day = value.date() if isinstance(value, dt.datetime) else value
+    match part:
+        case "year":
+            return day.replace(month=1, day=1)
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "month":
+            return day.replace(day=1)
+        case "week":
+            return day - dt.timedelta(days=day.weekday())
+    return day
+
+
+_Letters = ex.Lower | ex.Upper | ex.Substring
+
+
+def _letters(node: _Letters, facts: Facts, scope: Scope) -> Facts:
+    """A short list of values stays one under any change of its letters."""
+    if facts.kind not in (Kind.TEXT, None):
+        raise QueryError(f"{scope.show(node)}: {scope.show(node.operand)} is not text")
+    domain: tuple[Value, ...] | None = None
+    # Only ASCII is sure to change case alike here and in every engine.
+    if facts.domain is not None and all(str(v).isascii() for v in facts.domain):
+        domain = tuple(dict.fromkeys(_reshaped(node, str(v)) for v in facts.domain))
+    return Facts(Kind.TEXT, domain=domain, nullable=facts.nullable)
+
+
+def _reshaped(node: ex.Expression, text: str) -> str:
+    match node:
+        case ex.Lower():
+            return text.lower()
+        case ex.Substring(start=start, length=length):
+            return text[start - 1 : start - 1 + length]
+    return text.upper()
