@@ -68,7 +68,7 @@ class SplitLedger(Ledger):
                 token=token,
                 request=request,
             )
-        return Charged(record.number, record.hash, False, None)
+        return Charged(record.number, record.hash, False, None, "")
 
 
 def spend(path: Path, kind: type[Ledger]) -> None:

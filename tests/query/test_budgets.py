@@ -9,7 +9,7 @@ import pytest
 
 import dither as dt
 from dither.errors import BudgetError, LedgerError
-from dither.query.noise import price
+from dither.query.noise import plan_noise
 from query.query_data import policy
 
 COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
@@ -45,7 +45,7 @@ def test_the_suggestion_fits_and_nothing_larger_does(tmp_path, frames, budget, t
         best = Fraction(epsilon)
         step = Fraction(10) ** (len(str(int(best * 1000))) - 6)
         balance = opened.balance()[0]
-        more = price(question._plan, best + step, opened.policy.release_delta).charge
+        more = plan_noise(question._plan, best + step, opened.policy.release_delta).charge
         assert not balance.caps.admits(balance.spent + more)
         assert question.release(epsilon).frame.height == 4
         with pytest.raises(BudgetError):

@@ -13,13 +13,14 @@ import pytest
 
 import dither as dt
 from dither.errors import TokenError
+from dither.ledger import Charged
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.query import certificate, explain
 from dither.query.canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
-from dither.query.certificate import Request, _digest, certificate_of
+from dither.query.certificate import Request, _digest, certificate_data, certified
 from query.query_data import policy
 
 TEXT = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits WHERE age >= 18 GROUP BY region"
@@ -177,7 +178,7 @@ ASKED = [
 def request_of(session, text, *, epsilon, delta=None, confidence=0.95, **options):
     """The digest that a release would be charged under."""
     question = session.sql(text, **options)
-    priced = question._price(epsilon, delta)
+    priced = question._noise_plan(epsilon, delta)
     return Request.of(priced, confidence, session.policy.digest).digest
 
 
@@ -209,7 +210,7 @@ def test_the_same_question_has_one_digest(session):
     digests = {
         request_of(session, TEXT, epsilon="0.5"),
         request_of(session, text, epsilon=0.5),
-        Request.of(built._price(F(1, 2), None), 0.95, session.policy.digest).digest,
+        Request.of(built._noise_plan(F(1, 2), None), 0.95, session.policy.digest).digest,
     }
     assert len(digests) == 1
 
@@ -225,29 +226,27 @@ def reworded(monkeypatch):
     monkeypatch.setattr(explain, "percent", lambda _: "much")
 
 
-def certified(session):
+def certificate_now(session):
     """A certificate of the question, as of some entry."""
     question = session.sql(TEXT)
-    priced = question._price("0.5", None)
-    return certificate_of(
+    priced = question._noise_plan("0.5", None)
+    data = certificate_data(
         priced,
+        Request.of(priced, 0.95, session.policy.digest),
         sql=question.sql,
-        asked=Request.of(priced, 0.95, session.policy.digest),
         tables={"visits": "column pid"},
         accounts=("dataset:pid of visits",),
-        ledger="ab" * 16,
-        entry=3,
-        entry_hash="cd" * 32,
-    ).to_dict()
+    )
+    return certified(data, Charged(3, "cd" * 32, False, None, "ab" * 16))
 
 
 def test_rewording_an_explanation_changes_no_hash(session, monkeypatch):
     """Neither the certificate's digest nor the token's: the words are beside the data."""
-    before = certified(session)
+    before = certificate_now(session)
     first = session.sql(TEXT).release("0.5", token="t")
     with monkeypatch.context() as patch:
         reworded(patch)
-        after = certified(session)
+        after = certificate_now(session)
         assert after["text"] != before["text"]
         assert after["digest"] == before["digest"] == _digest(after)
         again = session.sql(TEXT).release("0.5", token="t")

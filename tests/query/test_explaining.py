@@ -64,7 +64,7 @@ def test_every_part_of_the_plan_is_there(session):
 def test_the_scale_is_the_noise_that_will_be_drawn(session):
     """The deviation shown is that of the mechanism, turned into the column's unit."""
     question = session.sql("SELECT SUM(cost) AS s FROM visits")
-    noise = question._price(0.5, None).noises[0]
+    noise = question._noise_plan(0.5, None).noises[0]
     shown = nodes(question.explain(0.5))["measurement 1: sum of cost"]["scale"]
     number = float(shown.split()[2].replace(",", ""))
     assert math.isclose(number, math.sqrt(noise.variance) * 0.01, rel_tol=1e-3)

@@ -81,7 +81,7 @@ def test_the_budget_for_a_width_is_the_least(session, select, wanted):
     )
 
     def reached(epsilon):
-        found = half_widths(question._price(epsilon, None), [2000], 0.95)
+        found = half_widths(question._noise_plan(epsilon, None), [2000], 0.95)
         return all(found[name][0] <= width for name, width in asked.items())
 
     assert reached(best)

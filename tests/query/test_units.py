@@ -220,7 +220,7 @@ def test_a_group_of_rows_with_discovered_keys_stays_within_what_was_asked(tmp_pa
         question = session.sql(
             "SELECT height, COUNT(*) AS n FROM people GROUP BY height", discover=True
         )
-        priced = question._price("0.6", "1e-7")
+        priced = question._noise_plan("0.6", "1e-7")
         charge = priced.charge
         assert charge.epsilon <= F("0.6")
         assert F("0.9e-7") < charge.delta <= F("1e-7")

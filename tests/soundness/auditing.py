@@ -19,13 +19,13 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteLaplace
 from dither.plan.job import Answer, Leaves
-from dither.query.noise import Priced, _on_grid, add_noise
+from dither.query.noise import NoisePlan, _on_grid, add_noise
 
 LEVEL = 1e-7
 Samples = npt.NDArray[np.float64]
 
 
-def exact_parts(priced: Priced, answer: Answer) -> list[npt.NDArray[np.int64]]:
+def exact_parts(priced: NoisePlan, answer: Answer) -> list[npt.NDArray[np.int64]]:
     """What each measurement would release without noise, over the public groups, flat."""
     from itertools import product
 
@@ -39,7 +39,7 @@ def exact_parts(priced: Priced, answer: Answer) -> list[npt.NDArray[np.int64]]:
     ]
 
 
-def released_parts(priced: Priced, answer: Answer) -> list[npt.NDArray[np.int64]]:
+def released_parts(priced: NoisePlan, answer: Answer) -> list[npt.NDArray[np.int64]]:
     """One noisy draw, in the shape of ``exact_parts``."""
     noisy = add_noise(priced, answer, 0.95).values
     return [
@@ -51,7 +51,7 @@ def released_parts(priced: Priced, answer: Answer) -> list[npt.NDArray[np.int64]
 
 
 def statistics(
-    claimed: Priced, drawn: Priced, answer: Answer, pair: tuple[Answer, Answer], draws: int
+    claimed: NoisePlan, drawn: NoisePlan, answer: Answer, pair: tuple[Answer, Answer], draws: int
 ) -> Samples:
     """Of each draw: the log-likelihood ratio of the pair, and differences of coordinates.
 
@@ -108,7 +108,9 @@ def _upper(event: npt.NDArray[np.bool_], level: float) -> float:
     return float(beta.ppf(1 - level, hits + 1, event.size - hits)) if hits < event.size else 1.0
 
 
-def audit(claimed: Priced, drawn: Priced, pair: tuple[Answer, Answer], draws: int = 8_000) -> bool:
+def audit(
+    claimed: NoisePlan, drawn: NoisePlan, pair: tuple[Answer, Answer], draws: int = 8_000
+) -> bool:
     """Whether what ``drawn`` releases on two neighbours refutes what ``claimed`` costs."""
     here, there = (statistics(claimed, drawn, a, pair, draws) for a in pair)
     charge = claimed.charge
@@ -116,7 +118,7 @@ def audit(claimed: Priced, drawn: Priced, pair: tuple[Answer, Answer], draws: in
     return refuted(here, there, float(charge.epsilon), float(charge.delta))
 
 
-def with_noise(priced: Priced, change) -> Priced:  # type: ignore[no-untyped-def]
+def with_noise(priced: NoisePlan, change) -> NoisePlan:  # type: ignore[no-untyped-def]
     """The plan with each of its noises exchanged."""
     return replace(priced, noises={i: n and change(n) for i, n in priced.noises.items()})
 

@@ -19,7 +19,7 @@ from scipy.stats import binom
 from dither.plan.job import Answer
 from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
 from dither.query.estimates import Measured, estimate
-from dither.query.noise import Priced, _on_grid, add_noise, price
+from dither.query.noise import NoisePlan, _on_grid, add_noise, plan_noise
 from soundness.sessions import opened
 from soundness.tables import MEASURED, Bench, Row, frame, planned, schema_of
 
@@ -93,10 +93,10 @@ OUTPUTS = (
 )
 
 
-def priced_and_exact(bench: Bench, sql: str, delta: F) -> tuple[Priced, Answer]:
+def priced_and_exact(bench: Bench, sql: str, delta: F) -> tuple[NoisePlan, Answer]:
     plan = planned(sql, schema_of())
     answer = bench.run(plan.job, bench.schema, {"people": people()})
-    return price(plan, F(8), delta), answer
+    return plan_noise(plan, F(8), delta), answer
 
 
 @pytest.mark.parametrize("delta", [F(0), F(1, 1000)], ids=["pure", "approximate"])
@@ -144,7 +144,7 @@ def test_the_count_that_decides_holds_for_groups_well_above_the_threshold(bench)
     """Given that it is shown, a group of twice the threshold has its count's interval held."""
     sql = "SELECT w AS k, COUNT(*) AS n FROM people GROUP BY w"
     plan = planned(sql, schema_of())
-    priced = price(plan, F(1), F(1, 100))
+    priced = plan_noise(plan, F(1), F(1, 100))
     assert priced.allocation is not None
     assert priced.allocation.keys is not None
     size = 2 * priced.allocation.keys.tau

@@ -16,7 +16,7 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
 from dither.plan.job import Answer
-from dither.query.noise import Priced, add_noise, price
+from dither.query.noise import NoisePlan, add_noise, plan_noise
 from soundness.auditing import audit, narrower, with_noise
 from soundness.tables import DOCTOR_ROWS, MEASURED, TARGET, Bench, Row, planned, schema_of
 
@@ -38,7 +38,7 @@ def rows_of(unit: int, groups: str, *, copies: int = 5, **values: object) -> lis
 
 def neighbours(
     bench: Bench, sql: str, epsilon: F, delta: F, *, groups: str = "ab", **limits: object
-) -> tuple[Priced, tuple[Answer, Answer]]:
+) -> tuple[NoisePlan, tuple[Answer, Answer]]:
     """A priced plan, and its exact answers with and without a unit that moves them furthest."""
     schema = schema_of(**limits)  # type: ignore[arg-type]
     plan = planned(sql, schema)
@@ -47,7 +47,7 @@ def neighbours(
         bench.run(plan.job, schema, {"visits": rows, "doctors": DOCTOR_ROWS})
         for rows in ([*others, *rows_of(TARGET, groups)], others)
     )
-    return price(plan, epsilon, delta), (first, second)
+    return plan_noise(plan, epsilon, delta), (first, second)
 
 
 CASES = {
@@ -87,7 +87,7 @@ def test_gaussian_groups_keep_their_word(bench):
     own = [row for i in range(40) for row in rows_of(TARGET, "a", copies=1, i=i)]
     others = rows_of(1, "a", i=3)
     pair = tuple(bench.run(plan.job, schema, {"visits": r}) for r in ([*own, *others], others))
-    priced = price(plan, F(1), F(1, 1000))
+    priced = plan_noise(plan, F(1), F(1, 1000))
     assert all(isinstance(n, DiscreteGaussian) for n in priced.noises.values())
     assert not audit(priced, priced, pair, 4_000)
     mutant = with_noise(priced, lambda noise: narrower(noise, F(1, 4)))
@@ -101,7 +101,7 @@ def test_a_replaced_unit_is_hidden_as_charged(bench):
     pair = tuple(
         bench.run(plan.job, schema, {"visits": rows_of(TARGET, groups)}) for groups in ("ab", "cé")
     )
-    priced = price(plan, F(1), F(0))
+    priced = plan_noise(plan, F(1), F(0))
     assert not audit(priced, priced, pair)
     assert audit(priced, with_noise(priced, lambda noise: narrower(noise, F(1, 4))), pair)
 
@@ -126,14 +126,16 @@ def test_noise_used_twice_is_caught(bench):
 # --- keys that are discovered ------------------------------------------------------------------
 
 
-def shown_by_one(bench: Bench, *, max_groups: int, epsilon: F, delta: F) -> tuple[Priced, Answer]:
+def shown_by_one(
+    bench: Bench, *, max_groups: int, epsilon: F, delta: F
+) -> tuple[NoisePlan, Answer]:
     """A table in which every key is one unit's."""
     schema = schema_of(max_groups=max_groups, max_rows=1)
     plan = planned("SELECT w AS k, COUNT(DISTINCT u) AS n FROM visits GROUP BY w", schema)
     own = [row for w in "pqrst" for row in rows_of(TARGET, "a", copies=2, w=w)]
     answer = bench.run(plan.job, schema, {"visits": own})
     assert len(answer.keys) == max_groups
-    return price(plan, epsilon, delta), answer
+    return plan_noise(plan, epsilon, delta), answer
 
 
 def odds_bounds(hits: int, draws: int) -> tuple[float, float]:
@@ -152,7 +154,7 @@ def test_keys_of_one_unit_are_shown_within_delta(bench, max_groups):
     assert rule is not None
     draws = 8_000
 
-    def shown(drawn: Priced) -> int:
+    def shown(drawn: NoisePlan) -> int:
         return sum(bool(add_noise(drawn, answer, 0.95).keys) for _ in range(draws))
 
     low, high = odds_bounds(shown(priced), draws)

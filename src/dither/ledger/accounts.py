@@ -97,12 +97,15 @@ class Charged:
         nothing was charged now.
     answer : str or None
         The stored answer of a replay.
+    ledger : str
+        The identity of the ledger that was charged.
     """
 
     entry: int
     hash: str
     replayed: bool
     answer: str | None
+    ledger: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,9 +135,9 @@ class Ledger:
     @property
     def id(self) -> str:
         """The random identity that the first entry holds."""
-        note = self.entry(0).note
-        with reading("entry 0"):
-            return str(note["ledger"])
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            return _identity(connection)
 
     def close(self) -> None:
         """Close it; using it afterwards is an error. No file is kept open in between calls."""
@@ -294,7 +294,8 @@ class Ledger:
                 token=token,
                 request=request,
             )
-        return Charged(record.number, record.hash, False, None)
+            identity = _identity(connection)
+        return Charged(record.number, record.hash, False, None, identity)
 
     def replay(self, accounts: Sequence[str], *, token: str, request: str) -> Charged | None:
         """What an earlier charge under this token was answered; ``None`` where there was none.
@@ -484,7 +485,12 @@ def _replay(connection: Connection, record: Record, names: Sequence[str], reques
             "stored: data may have been touched, so it stays charged; ask anew with a new token"
         )
     answer = chain.read_record(connection, number).answer
-    return Charged(record.number, record.hash, True, answer)
+    return Charged(record.number, record.hash, True, answer, _identity(connection))
+
+
+def _identity(connection: Connection) -> str:
+    with reading("entry 0"):
+        return str(chain.read_record(connection, 0).entry().note["ledger"])
 
 
 def _names(connection: Connection) -> list[str]:

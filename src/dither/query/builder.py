@@ -20,16 +20,16 @@ from dither.plan.expressions import Bin, Expression
 from dither.plan.relations import Filter, Relation, scans
 from dither.plan.schema import Schema
 from dither.sql import Names, parse_expression
-from dither.sql.joins import join, start
+from dither.sql.joins import join
 from dither.sql.names import default_key_name, key_expression
 
 if TYPE_CHECKING:
     from dither.query.question import Question
 
 __all__ = [
-    "Asked",
+    "AggregateRequest",
     "Bins",
-    "Rows",
+    "TableQuery",
     "bins",
     "count",
     "count_units",
@@ -39,7 +39,6 @@ __all__ = [
     "min",
     "quantile",
     "ratio",
-    "rows",
     "std",
     "sum",
     "var",
@@ -52,7 +51,7 @@ Read = Callable[[str], Expression]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AggregateRequest:
     """An aggregate that waits for its table. ``weight`` is its share of the budget."""
 
     make: Callable[[Read], ag.Aggregate]
@@ -87,44 +86,44 @@ def bins(x: str, edges: Sequence[float | int | str | Fraction]) -> Bins:
     return Bins(x, tuple(exact(e, "edges") for e in edges))
 
 
-def count(x: str | None = None, *, weight: Any = 1) -> Asked:
+def count(x: str | None = None, *, weight: Any = 1) -> AggregateRequest:
     """Rows, or rows in which ``x`` is not NULL: ``COUNT(*)`` and ``COUNT(x)``."""
     if x is None:
         return _asked(lambda _: ag.Count(), weight)
     return _asked(lambda read: ag.CountValues(read(x)), weight)
 
 
-def count_units(*, weight: Any = 1) -> Asked:
+def count_units(*, weight: Any = 1) -> AggregateRequest:
     """Distinct protected units: ``COUNT(DISTINCT unit)``; rows where a row is a person."""
     return _asked(lambda _: ag.CountUnits(), weight)
 
 
-def sum(x: str, *, weight: Any = 1) -> Asked:
+def sum(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The sum of a number with known bounds."""
     return _asked(lambda read: ag.Sum(read(x)), weight)
 
 
-def mean(x: str, *, weight: Any = 1) -> Asked:
+def mean(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The mean of a number with known bounds."""
     return _asked(lambda read: ag.Mean(read(x)), weight)
 
 
-def var(x: str, *, sample: bool = True, weight: Any = 1) -> Asked:
+def var(x: str, *, sample: bool = True, weight: Any = 1) -> AggregateRequest:
     """The variance of a number with known bounds (n - 1 in the denominator where ``sample``)."""
     return _asked(lambda read: ag.Variance(read(x), sample), weight)
 
 
-def std(x: str, *, sample: bool = True, weight: Any = 1) -> Asked:
+def std(x: str, *, sample: bool = True, weight: Any = 1) -> AggregateRequest:
     """The standard deviation of a number with known bounds."""
     return _asked(lambda read: ag.Variance(read(x), sample, root=True), weight)
 
 
-def median(x: str, *, weight: Any = 1) -> Asked:
+def median(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The median of a number with known bounds."""
     return _asked(lambda read: ag.Quantile(read(x), Fraction(1, 2), "median"), weight)
 
 
-def quantile(x: str, q: Any, *, weight: Any = 1) -> Asked:
+def quantile(x: str, q: Any, *, weight: Any = 1) -> AggregateRequest:
     """The value below which the share ``q`` (0 to 1) of the rows lies."""
     share = exact(q, "q")
     if not 0 <= share <= 1:
@@ -132,31 +131,31 @@ def quantile(x: str, q: Any, *, weight: Any = 1) -> Asked:
     return _asked(lambda read: ag.Quantile(read(x), share), weight)
 
 
-def min(x: str, *, weight: Any = 1) -> Asked:
+def min(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The 0.5 % quantile: the true minimum is one person's value and cannot be answered."""
     return _asked(lambda read: ag.Quantile(read(x), EXTREME, "min"), weight)
 
 
-def max(x: str, *, weight: Any = 1) -> Asked:
+def max(x: str, *, weight: Any = 1) -> AggregateRequest:
     """The 99.5 % quantile: the true maximum is one person's value and cannot be answered."""
     return _asked(lambda read: ag.Quantile(read(x), 1 - EXTREME, "max"), weight)
 
 
-def ratio(top: Asked, bottom: Asked, *, weight: Any = 1) -> Asked:
+def ratio(top: AggregateRequest, bottom: AggregateRequest, *, weight: Any = 1) -> AggregateRequest:
     """One count or sum over another, with an interval for the ratio."""
     return _asked(lambda read: ag.Ratio(top.make(read), bottom.make(read)), weight)
 
 
-def _asked(make: Callable[[Read], ag.Aggregate], weight: Any) -> Asked:
-    return Asked(make, positive(weight, "weight"))
+def _asked(make: Callable[[Read], ag.Aggregate], weight: Any) -> AggregateRequest:
+    return AggregateRequest(make, positive(weight, "weight"))
 
 
 Ask = Callable[[ag.Query], "Question"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of a table, on the way to a question. Every method gives a new ``Rows``.
+class TableQuery:
+    """Rows of a table, on the way to a question. Every method gives a new one.
 
     Examples
     --------
@@ -190,7 +189,7 @@ class Rows:
         tables = (self.schema.table(scan.table) for scan in scans(self.relation))
         return any(text in table.columns for table in tables)
 
-    def filter(self, condition: str) -> Rows:
+    def filter(self, condition: str) -> TableQuery:
         """Keep the rows for which a condition is true.
 
         Parameters
@@ -208,7 +207,7 @@ class Rows:
 
     def join(
         self, table: str, on: str | Sequence[str] | dict[str, str], *, how: str = "inner"
-    ) -> Rows:
+    ) -> TableQuery:
         """Join a public table, or a second private table on the protected unit's key.
 
         Parameters
@@ -234,7 +233,9 @@ class Rows:
         joined = join(self.relation, table, None, pairs, how == "left", self.schema)
         return replace(self, relation=joined)
 
-    def group_by(self, *keys: str | Bins, discover: bool = False, **named: str | Bins) -> Rows:
+    def group_by(
+        self, *keys: str | Bins, discover: bool = False, **named: str | Bins
+    ) -> TableQuery:
         """Group by columns or expressions.
 
         Parameters
@@ -257,7 +258,7 @@ class Rows:
         made += [self._key(name, key, names) for name, key in named.items()]
         return replace(self, keys=tuple(made), discover=discover)
 
-    def agg(self, **outputs: Asked) -> Question:
+    def agg(self, **outputs: AggregateRequest) -> Question:
         """Ask for aggregates, each under its keyword's name.
 
         Parameters
@@ -271,7 +272,7 @@ class Rows:
         """
         made = []
         for name, asked in outputs.items():
-            if not isinstance(asked, Asked):
+            if not isinstance(asked, AggregateRequest):
                 raise ArgumentError(f"{name} must be an aggregate such as dt.count()")
             made.append(ag.Output(name, asked.make(self._read), asked.weight))
         return self.ask(ag.Query(self.relation, self.keys, tuple(made), discover=self.discover))
@@ -297,8 +298,3 @@ class Rows:
     def __repr__(self) -> str:
         keys = ", ".join(k.name for k in self.keys)
         return f"<rows grouped by {keys}>" if keys else "<rows>"
-
-
-def rows(table: str, schema: Schema, ask: Ask) -> Rows:
-    """All rows of a private table."""
-    return Rows(start(table, None, schema), schema, ask)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dither import __version__
 from dither.errors import ArgumentError, CertificateError, LedgerError
-from dither.ledger import Ledger
+from dither.ledger import Charged, Ledger
 from dither.numeric.rational import exact
 from dither.privacy import Charge
 from dither.query.canonical import form, hashed, request_digest
 from dither.query.explain import UNACCOUNTED, explain, protects
-from dither.query.noise import Priced
+from dither.query.noise import NoisePlan
 
-__all__ = ["Certificate", "Request", "Verified", "certificate_of", "verify"]
+__all__ = ["Certificate", "Request", "Verified", "certificate_data", "certified", "verify"]
 
 FORMAT = 2
 """The version of certificates.
@@ -71,11 +72,11 @@ class Verified:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """What a release was asked for, as data: the question, its parameters, whom it protects.
 
-    ``digest`` is what the ledger keeps and what a token stands for.
+    ``digest`` is what the ledger keeps and what a token stands for: SHA-256 of its canonical form.
     """
 
     question: Any
@@ -84,73 +85,70 @@ class Request:
     policy: str
 
     @classmethod
-    def of(cls, priced: Priced, confidence: float, policy: str) -> Request:
-        """The request of a plan at its price."""
+    def of(cls, noise_plan: NoisePlan, confidence: float, policy: str) -> Request:
+        """The request of a plan with its noise."""
         requested = {
-            "epsilon": str(priced.epsilon),
-            "delta": str(priced.delta),
+            "epsilon": str(noise_plan.epsilon),
+            "delta": str(noise_plan.delta),
             "confidence": str(exact(confidence, "confidence")),
         }
-        return cls(form(priced.plan.query), requested, priced.promise.to_dict(), policy)
+        return cls(form(noise_plan.plan.query), requested, noise_plan.promise.to_dict(), policy)
 
     @classmethod
     def in_certificate(cls, body: Mapping[str, Any]) -> Request:
         """The request that a certificate tells of."""
         return cls(body["question"], body["requested"], body["promise"], body["policy"])
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """SHA-256 of its canonical form."""
+        """What the ledger keeps."""
         return request_digest(
             self.question, requested=self.requested, promise=self.promise, policy=self.policy
         )
 
 
-def certificate_of(
-    priced: Priced,
+def certificate_data(
+    noise_plan: NoisePlan,
+    request: Request,
     *,
     sql: str,
-    asked: Request,
     tables: Mapping[str, str],
-    accounts: tuple[str, ...],
-    ledger: str,
-    entry: int,
-    entry_hash: str,
-) -> Certificate:
-    """The certificate of a release that was charged as ``entry``."""
-    plan = priced.plan
-    body: dict[str, Any] = {
+    accounts: Iterable[str],
+) -> dict[str, Any]:
+    """All that a certificate says but for its ledger entry: ``certified`` adds that."""
+    plan = noise_plan.plan
+    allocation = noise_plan.allocation
+    keys = None if allocation is None else allocation.keys
+    return {
         "format": FORMAT,
         "dither": __version__,
-        "question": asked.question,
-        "promise": dict(asked.promise),
+        "question": request.question,
+        "promise": dict(request.promise),
         "tables": dict(tables),
-        "rows": priced.rows,
+        "rows": noise_plan.rows,
         "max_groups": plan.job.max_groups,
         "max_rows": plan.job.max_rows,
-        "requested": dict(asked.requested),
-        "loss": charge_dict(priced.charge),
-        "measurements": _measurements(priced),
-        "keys": None,
-        "policy": asked.policy,
-        "request": asked.digest,
-        "ledger": {
-            "id": ledger,
-            "accounts": list(accounts),
-            "entry": entry,
-            "hash": entry_hash,
-        },
+        "requested": dict(request.requested),
+        "loss": charge_dict(noise_plan.charge),
+        "measurements": _measurements(noise_plan),
+        "keys": None if keys is None else keys.parameters(),
+        "policy": request.policy,
+        "request": request.digest,
+        "ledger": {"accounts": list(accounts)},
         TEXT: {
             "sql": sql,
-            "plan": explain(plan, priced).to_dict(),
+            "plan": explain(plan, noise_plan).to_dict(),
             "protects": protects(plan),
             "unaccounted": UNACCOUNTED,
         },
     }
-    if priced.allocation is not None and priced.allocation.keys is not None:
-        body["keys"] = priced.allocation.keys.parameters()
-    body["digest"] = _digest(body)
-    return Certificate(body)
+
+
+def certified(data: Mapping[str, Any], charged: Charged) -> dict[str, Any]:
+    """The certificate of a release that was charged, as plain data."""
+    entry = {"id": charged.ledger, "entry": charged.entry, "hash": charged.hash}
+    body = {**data, "ledger": data["ledger"] | entry}
+    return {**body, "digest": _digest(body)}
 
 
 def charge_dict(charge: Charge) -> dict[str, str | None]:
@@ -166,24 +164,24 @@ def charge_dict(charge: Charge) -> dict[str, str | None]:
     }
 
 
-def _measurements(priced: Priced) -> list[dict[str, Any]]:
+def _measurements(noise_plan: NoisePlan) -> list[dict[str, Any]]:
     found = []
-    plan = priced.plan
+    plan = noise_plan.plan
     for i, (measurement, bound) in enumerate(
         zip(plan.job.measurements, plan.sensitivities, strict=True)
     ):
         entry: dict[str, Any] = {"measures": form(measurement)}
-        levels = priced.trees[i].levels if i in priced.trees else 1
+        levels = noise_plan.trees[i].levels if i in noise_plan.trees else 1
         entry |= {
             "l1": str(bound.l1 * levels),
             "l2_squared": str(bound.l2_squared * levels),
             "levels": levels,
         }
-        noise = priced.noises[i]
-        if noise is None or priced.allocation is None:
+        noise = noise_plan.noises[i]
+        if noise is None or noise_plan.allocation is None:
             entry |= {"mechanism": "none", "loss": charge_dict(Charge())}
         else:
-            share = priced.allocation[str(i)]
+            share = noise_plan.allocation[str(i)]
             entry |= {**noise.parameters(), "loss": charge_dict(share.charge)}
         found.append(entry)
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,16 +60,6 @@ class Measured:
     values: dict[int, Any]
     noises: dict[int, AdditiveNoise | None]
     trees: dict[int, QuantileTree]
-
-
-class _Noised(Protocol):
-    """Noises and trees by measurement, as a priced plan and its measurements have them."""
-
-    @property
-    def noises(self) -> dict[int, AdditiveNoise | None]: ...
-
-    @property
-    def trees(self) -> dict[int, QuantileTree]: ...
 
 
 def estimate(
@@ -173,15 +163,17 @@ def _bessel(count: Floats) -> Floats:
 
 
 def refined(
-    recipe: QuantileRecipe, priced: _Noised
+    recipe: QuantileRecipe,
+    trees: dict[int, QuantileTree],
+    noises: dict[int, AdditiveNoise | None],
 ) -> tuple[int, RefinedQuantiles, tuple[AdditiveNoise, AdditiveNoise]]:
     """The first of two histograms, the layout of both, and their noises."""
     assert recipe.below is not None
-    top, below = priced.trees[recipe.leaves], priced.trees[recipe.below]
+    top, below = trees[recipe.leaves], trees[recipe.below]
     bins = -(
         -int((recipe.upper - recipe.lower) / recipe.step + 1) // int(recipe.width / recipe.step)
     )
-    first, second = priced.noises[recipe.leaves], priced.noises[recipe.below]
+    first, second = noises[recipe.leaves], noises[recipe.below]
     assert first is not None
     assert second is not None
     return recipe.leaves, RefinedQuantiles(top, below, bins), (first, second)
@@ -194,7 +186,7 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
         assert noise is not None
         found = tree.quantiles(noisy, qs, noise, confidence, recipe.parts)
     else:
-        _, layout, noises = refined(recipe, measured)
+        _, layout, noises = refined(recipe, measured.trees, measured.noises)
         opened = measured.values[recipe.below]
         found = layout.quantiles(noisy, opened, qs, noises, confidence, recipe.parts)
     value, first, last = (part[:, 0] for part in (found.value, found.lower, found.upper))

@@ -27,7 +27,7 @@ from dither.plan.schema import Table
 from dither.plan.sensitivity import Sensitivity
 from dither.plan.text import number, show, show_value
 from dither.query.display import Explanation, Node
-from dither.query.noise import Priced, promise_of
+from dither.query.noise import NoisePlan, promise_of
 
 __all__ = [
     "UNACCOUNTED",
@@ -42,19 +42,19 @@ __all__ = [
 ]
 
 
-def explain(plan: Plan, priced: Priced | None = None) -> Explanation:
-    """Explain a plan, with its noise and cost where it is priced."""
+def explain(plan: Plan, noise_plan: NoisePlan | None = None) -> Explanation:
+    """Explain a plan, with its noise and cost where it is noise_plan."""
     children = [
         _protection(plan),
         Node("reads", children=(_relation(plan.query.relation, plan),)),
         _groups(plan),
-        *(_measurement(i, plan, priced) for i in range(len(plan.job.measurements))),
+        *(_measurement(i, plan, noise_plan) for i in range(len(plan.job.measurements))),
         _outputs(plan),
     ]
-    if priced is not None and priced.allocation is not None:
-        if priced.allocation.keys is not None:
-            children.append(_threshold(priced))
-        children.append(_cost(priced))
+    if noise_plan is not None and noise_plan.allocation is not None:
+        if noise_plan.allocation.keys is not None:
+            children.append(_threshold(noise_plan))
+        children.append(_cost(noise_plan))
     children.append(Node("not accounted for", (("intervals", UNACCOUNTED),)))
     if plan.notes:
         children.append(Node("notes", tuple(("", note) for note in plan.notes)))
@@ -147,7 +147,7 @@ def _key_text(key: jb.GroupKey) -> str:
     return what + text
 
 
-def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
+def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     measurement, bound = plan.job.measurements[i], plan.sensitivities[i]
     facts: list[tuple[str, str]] = []
     scale, named = Fraction(1), ""
@@ -166,9 +166,9 @@ def _measurement(i: int, plan: Plan, priced: Priced | None) -> Node:
         return Node(f"measurement {i + 1}: count of rows", tuple(facts))
     facts.append(("sensitivity", _sensitivity(bound, scale, named)))
     facts.append(("share", f"{percent(plan.weights[i])} of the budget"))
-    if priced is not None and priced.allocation is not None:
-        share = priced.allocation[str(i)]
-        tree = priced.trees.get(i)
+    if noise_plan is not None and noise_plan.allocation is not None:
+        share = noise_plan.allocation[str(i)]
+        tree = noise_plan.trees.get(i)
         if tree is not None:
             shape = f"{tree.levels} levels" if tree.levels > 1 else "1 level"
             facts.append(
@@ -238,12 +238,12 @@ def _sources(recipe: Recipe) -> str:
     return f"measurements {', '.join(most)} and {last}" if most else f"measurement {last}"
 
 
-def _threshold(priced: Priced) -> Node:
-    assert priced.allocation is not None
-    rule = priced.allocation.keys
+def _threshold(noise_plan: NoisePlan) -> Node:
+    assert noise_plan.allocation is not None
+    rule = noise_plan.allocation.keys
     assert rule is not None
     half, rare = rule.n_for(0.5), rule.n_for(0.05)
-    who = priced.plan.table.unit or "row"
+    who = noise_plan.plan.table.unit or "row"
     return Node(
         "keys shown where the noisy count of units is high enough",
         (
@@ -261,8 +261,8 @@ def _threshold(priced: Priced) -> Node:
     )
 
 
-def _cost(priced: Priced) -> Node:
-    charge = priced.charge
+def _cost(noise_plan: NoisePlan) -> Node:
+    charge = noise_plan.charge
     assert charge.epsilon is not None
     facts = [("guarantee", f"(ε, δ) = ({loss_text(charge.epsilon)}, {loss_text(charge.delta)})")]
     if charge.rho is not None:

@@ -26,13 +26,13 @@ from dither.privacy.charge import group_factor
 from dither.query.estimates import refined
 
 __all__ = [
+    "NoisePlan",
     "Noisy",
-    "Priced",
     "add_noise",
-    "no_groups",
-    "price",
+    "plan_noise",
     "promise_of",
     "quantiles_of",
+    "without_groups",
 ]
 
 WIDEST_SCALE = 2**49
@@ -43,8 +43,8 @@ MOST_CELLS = 2**27
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
-    """A plan ready to run at a given epsilon and delta.
+class NoisePlan:
+    """The noise of a plan at a given epsilon and delta: what each measurement gets, and its cost.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def promise_of(plan: Plan) -> Promise:
     )
 
 
-def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
+def plan_noise(plan: Plan, epsilon: Fraction, delta: Fraction) -> NoisePlan:
     """Choose the noise of a plan.
 
     Parameters
@@ -144,7 +144,7 @@ def price(plan: Plan, epsilon: Fraction, delta: Fraction) -> Priced:
     # Trees suit one family of noise or the other; both are tried, and the lesser error kept.
     either = delta > 0 and any(isinstance(m, Leaves) for m in job.measurements)
     options = [
-        _priced(plan, inner, inner_delta, gaussian)
+        _of_family(plan, inner, inner_delta, gaussian)
         for gaussian in ([False, True] if either else [False])
     ]
     best = replace(min(options, key=lambda option: option[0])[1], epsilon=epsilon, delta=delta)
@@ -187,7 +187,10 @@ def _too_wide(place: int, job: Job) -> BoundsError:
     )
 
 
-def _priced(plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool) -> tuple[float, Priced]:
+def _of_family(
+    plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool
+) -> tuple[float, NoisePlan]:
+    """Noise with trees that suit one family of it, and how large an error to expect."""
     job = plan.job
     trees = {
         i: QuantileTree.choose(m.within or m.bins, "gaussian" if gaussian else "laplace")
@@ -209,7 +212,7 @@ def _priced(plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool) -> t
         units = job.measurements.index(Units() if job.unit is not None else Rows())
         keys = KeyDiscovery(str(units), job.max_groups)
     if not needs:
-        return 0.0, Priced(
+        return 0.0, NoisePlan(
             plan, epsilon, delta, None, dict.fromkeys(range(len(job.measurements))), {}, -1
         )
     allocation = allocate(needs, epsilon, delta, keys=keys)
@@ -221,7 +224,7 @@ def _priced(plan: Plan, epsilon: Fraction, delta: Fraction, gaussian: bool) -> t
         noise = noises[i]
         assert noise is not None
         error += float(plan.weights[i]) * _rank_error(tree, noise)
-    return error, Priced(plan, epsilon, delta, allocation, noises, trees, units)
+    return error, NoisePlan(plan, epsilon, delta, allocation, noises, trees, units)
 
 
 def _rank_error(tree: QuantileTree, noise: AdditiveNoise) -> float:
@@ -252,12 +255,12 @@ class Noisy:
     values: dict[int, Any]
 
 
-def add_noise(priced: Priced, answer: Answer, confidence: float) -> Noisy:
+def add_noise(noise_plan: NoisePlan, answer: Answer, confidence: float) -> Noisy:
     """Add each measurement's noise to its exact integers, over all public or all found groups.
 
     ``confidence`` is that of the intervals to come: it says where a wide range is read closely.
     """
-    plan = priced.plan
+    plan = noise_plan.plan
     if plan.discovered:
         keys = list(answer.keys)
         exact = dict(answer.values)
@@ -267,54 +270,54 @@ def add_noise(priced: Priced, answer: Answer, confidence: float) -> Noisy:
         exact = _on_grid(keys, answer, plan.job.measurements)
     noisy: dict[int, Any] = {}
     if plan.discovered:
-        assert priced.allocation is not None
-        assert priced.allocation.keys is not None
-        counts = _noised(exact[priced.units], priced.noises[priced.units])
-        kept = np.flatnonzero(priced.allocation.keys.shown(counts))
+        assert noise_plan.allocation is not None
+        assert noise_plan.allocation.keys is not None
+        counts = _noised(exact[noise_plan.units], noise_plan.noises[noise_plan.units])
+        kept = np.flatnonzero(noise_plan.allocation.keys.shown(counts))
         kept = np.array(sorted(kept, key=lambda i: _rank(keys[i])), dtype=np.int64)
         keys = [keys[i] for i in kept]
         exact = {i: values[kept] for i, values in exact.items()}
-        noisy[priced.units] = counts[kept]
-    return Noisy(keys, _measured(priced, exact, noisy, confidence))
+        noisy[noise_plan.units] = counts[kept]
+    return Noisy(keys, _measured(noise_plan, exact, noisy, confidence))
 
 
 def _measured(
-    priced: Priced, exact: dict[int, Any], noisy: dict[int, Any], confidence: float
+    noise_plan: NoisePlan, exact: dict[int, Any], noisy: dict[int, Any], confidence: float
 ) -> dict[int, Any]:
     """Each measurement with its noise, beside those that have theirs already."""
     # A histogram that is read in stretches comes after the one that says which.
-    last = {r.below for r in priced.plan.recipes if isinstance(r, QuantileRecipe)}
+    last = {r.below for r in noise_plan.plan.recipes if isinstance(r, QuantileRecipe)}
     for i, measurement in sorted(
-        enumerate(priced.plan.job.measurements), key=lambda m: m[0] in last
+        enumerate(noise_plan.plan.job.measurements), key=lambda m: m[0] in last
     ):
         if i in noisy:
             continue
         if i in last:
-            noisy[i] = _opened(i, priced, noisy, exact[i], confidence)
+            noisy[i] = _opened(i, noise_plan, noisy, exact[i], confidence)
         elif isinstance(measurement, Leaves):
-            noise = priced.noises[i]
+            noise = noise_plan.noises[i]
             assert noise is not None
-            noisy[i] = priced.trees[i].measure(exact[i].dense(), noise)
+            noisy[i] = noise_plan.trees[i].measure(exact[i].dense(), noise)
         else:
-            noisy[i] = _noised(exact[i], priced.noises[i])
+            noisy[i] = _noised(exact[i], noise_plan.noises[i])
     return noisy
 
 
-def no_groups(priced: Priced, confidence: float) -> Noisy:
+def without_groups(noise_plan: NoisePlan, confidence: float) -> Noisy:
     """What ``add_noise`` gives where there is no group at all; nothing is drawn."""
     nothing = np.zeros((0,), dtype=np.int64)
     exact: dict[int, Any] = {
         i: Histogram(0, m.bins, nothing, nothing) if isinstance(m, Leaves) else nothing
-        for i, m in enumerate(priced.plan.job.measurements)
+        for i, m in enumerate(noise_plan.plan.job.measurements)
     }
-    return Noisy([], _measured(priced, exact, {}, confidence))
+    return Noisy([], _measured(noise_plan, exact, {}, confidence))
 
 
 def _opened(
-    place: int, priced: Priced, noisy: dict[int, Any], exact: Histogram, confidence: float
+    place: int, noise_plan: NoisePlan, noisy: dict[int, Any], exact: Histogram, confidence: float
 ) -> Opened:
-    recipes = quantiles_of(priced.plan, place)
-    top, layout, noises = refined(recipes[0], priced)
+    recipes = quantiles_of(noise_plan.plan, place)
+    top, layout, noises = refined(recipes[0], noise_plan.trees, noise_plan.noises)
     qs = [float(r.q) for r in recipes]
     return layout.measure(noisy[top], exact.stretches, qs, noises, confidence, recipes[0].parts)
 

@@ -27,7 +27,7 @@ from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceReci
 from dither.query.display import html_table, paragraph, table
 from dither.query.estimates import Measured, estimate
 from dither.query.explain import UNACCOUNTED
-from dither.query.noise import Priced
+from dither.query.noise import NoisePlan
 from dither.sql.names import free_name
 
 if TYPE_CHECKING:
@@ -120,16 +120,16 @@ class Preview:
         )
 
 
-def preview(priced: Priced, sizes: Sequence[int], confidence: float) -> Preview:
-    """The preview of a priced plan."""
+def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> Preview:
+    """The preview of a noise_plan plan."""
     check_sizes(sizes, "sizes")
     confidence = check_confidence(confidence)
-    widths = half_widths(priced, sizes, confidence)
+    widths = half_widths(noise_plan, sizes, confidence)
     missed = None
-    if priced.allocation is not None and priced.allocation.keys is not None:
-        rule = priced.allocation.keys
+    if noise_plan.allocation is not None and noise_plan.allocation.keys is not None:
+        rule = noise_plan.allocation.keys
         missed = tuple(float(rule.miss_probability(n)) for n in sizes)
-    return Preview(priced.epsilon, priced.delta, confidence, tuple(sizes), widths, missed)
+    return Preview(noise_plan.epsilon, noise_plan.delta, confidence, tuple(sizes), widths, missed)
 
 
 def check_sizes(sizes: Sequence[int], name: str) -> None:
@@ -139,15 +139,15 @@ def check_sizes(sizes: Sequence[int], name: str) -> None:
 
 
 def half_widths(
-    priced: Priced, sizes: Sequence[int], confidence: float
+    noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
 ) -> dict[str, tuple[float, ...]]:
     """By output name: the half-width of its interval at each group size."""
-    outputs = zip(priced.plan.query.outputs, priced.plan.recipes, strict=True)
-    return {o.name: _half_widths(recipe, priced, sizes, confidence) for o, recipe in outputs}
+    outputs = zip(noise_plan.plan.query.outputs, noise_plan.plan.recipes, strict=True)
+    return {o.name: _half_widths(recipe, noise_plan, sizes, confidence) for o, recipe in outputs}
 
 
 def budget_for(
-    priced_at: Callable[[Fraction], Priced],
+    noise_plan_at: Callable[[Fraction], NoisePlan],
     wanted: Mapping[str, float],
     size: int,
     confidence: float,
@@ -155,7 +155,7 @@ def budget_for(
     """The smallest epsilon at which every wanted half-width is reached."""
 
     def reached(epsilon: Fraction) -> bool:
-        widths = half_widths(priced_at(epsilon), [size], confidence)
+        widths = half_widths(noise_plan_at(epsilon), [size], confidence)
         return all(widths[name][0] <= most for name, most in wanted.items())
 
     best = smallest_epsilon(reached, high=Fraction(1000))
@@ -168,17 +168,17 @@ def budget_for(
 
 
 def _half_widths(
-    recipe: Recipe, priced: Priced, sizes: Sequence[int], confidence: float
+    recipe: Recipe, noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
 ) -> tuple[float, ...]:
     n = np.asarray(sizes, dtype=np.float64)
     if isinstance(recipe, QuantileRecipe):
-        return _quantile_widths(recipe, priced, n, confidence)
+        return _quantile_widths(recipe, noise_plan, n, confidence)
     values: dict[int, Any] = {
         i: _hypothetical(m, n, recipe)
-        for i, m in enumerate(priced.plan.job.measurements)
+        for i, m in enumerate(noise_plan.plan.job.measurements)
         if not isinstance(m, Leaves)
     }
-    measured = Measured(values, priced.noises, priced.trees)
+    measured = Measured(values, noise_plan.noises, noise_plan.trees)
     found = estimate(recipe, measured, confidence, clip=False)
     half = (found.upper - found.lower) / 2
     if isinstance(recipe, MeanRecipe):
@@ -187,16 +187,16 @@ def _half_widths(
 
 
 def _quantile_widths(
-    recipe: QuantileRecipe, priced: Priced, n: Any, confidence: float
+    recipe: QuantileRecipe, noise_plan: NoisePlan, n: Any, confidence: float
 ) -> tuple[float, ...]:
-    tree, noise = priced.trees[recipe.leaves], priced.noises[recipe.leaves]
+    tree, noise = noise_plan.trees[recipe.leaves], noise_plan.noises[recipe.leaves]
     assert noise is not None
     q, span = float(recipe.q), float(recipe.upper - recipe.lower)
     leaf = float(recipe.width)
     if recipe.below is not None:
         confidence = 1 - FIRST * (1 - confidence)
         # Values spread evenly leave many stretches open, unless there are very many of them.
-        leaf *= priced.trees[recipe.below].bins
+        leaf *= noise_plan.trees[recipe.below].bins
     ranks = tree.half_widths([q], noise, confidence)[0] / recipe.parts + max(q, 1 - q)
     # At the ends the rank is known, but the quantile next to them is not.
     edge = int(min(max(round(q * tree.bins), 1), max(tree.bins - 1, 1)))

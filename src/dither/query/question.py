@@ -1,4 +1,4 @@
-"""A question: explained, previewed and priced for nothing; released for its price."""
+"""A question: explained, previewed and noise_plan for nothing; released for its price."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dither._format import remaining
 from dither.engines.base import FAILED
@@ -26,15 +26,18 @@ from dither.mechanisms import largest_epsilon
 from dither.numeric import check_confidence, secure_words
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
+from dither.plan.relations import scans
 from dither.privacy import Loss
-from dither.query.certificate import Certificate, Request, certificate_of
-from dither.query.desk import Desk
+from dither.query.certificate import Request, certificate_data, certified
 from dither.query.explain import Explanation, explain
 from dither.query.fields import LARGEST_EPSILON
-from dither.query.noise import Priced, add_noise, no_groups, price
+from dither.query.noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
 from dither.query.preview import Preview, budget_for, check_sizes, preview
-from dither.query.release import Release, answer_of
+from dither.query.release import Release, release_data
 from dither.sql import to_sql
+
+if TYPE_CHECKING:
+    from dither.query.session import Session
 
 __all__ = ["Question"]
 
@@ -53,13 +56,9 @@ class Question:
     charges the ledger, then reads the data.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        desk: Desk,
-    ) -> None:
+    def __init__(self, plan: Plan, session: Session) -> None:
         self._plan = plan
-        self._desk = desk
+        self._session = session
 
     @cached_property
     def sql(self) -> str:
@@ -83,7 +82,7 @@ class Question:
         """
         if epsilon is None:
             return explain(self._plan)
-        return explain(self._plan, self._price(epsilon, delta))
+        return explain(self._plan, self._noise_plan(epsilon, delta))
 
     def preview(
         self,
@@ -109,7 +108,7 @@ class Question:
         Preview
             Half-widths for each output and size; for discovered keys, the odds of being missed.
         """
-        return preview(self._price(epsilon, delta), sizes, confidence)
+        return preview(self._noise_plan(epsilon, delta), sizes, confidence)
 
     def budget_for(
         self,
@@ -147,7 +146,9 @@ class Question:
         wanted = {name: float(_wide(w)) for name, w in half_width.items()}
         check_sizes([size], "size")
         confidence = check_confidence(confidence)
-        return budget_for(lambda epsilon: self._price(epsilon, delta), wanted, size, confidence)
+        return budget_for(
+            lambda epsilon: self._noise_plan(epsilon, delta), wanted, size, confidence
+        )
 
     def loss(self, epsilon: Number, delta: Number | None = None) -> Loss:
         """What a release would lose, before anything is spent or read.
@@ -163,7 +164,7 @@ class Question:
             With its promise. It composes with the losses of other releases about the same unit;
             its ``charge`` is what the ledger would be charged.
         """
-        return self._price(epsilon, delta).loss
+        return self._noise_plan(epsilon, delta).loss
 
     def release(
         self,
@@ -206,65 +207,65 @@ class Question:
         names. The charge is on the disk before the engine starts, because from then on the time it
         takes, or a crash, may tell something.
         """
-        self._desk.check_open()
+        session = self._session
+        session._check_open()
         confidence = check_confidence(confidence)
-        priced = self._price(epsilon, delta)
-        asked = Request.of(priced, confidence, self._desk.policy)
-        accounts = self._desk.accounts(priced.promise.unit)
+        noise_plan = self._noise_plan(epsilon, delta)
+        request = Request.of(noise_plan, confidence, session.policy.digest)
         if token is not None:
             # The sources may have changed or gone: what was answered was answered.
-            earlier = self._desk.ledger.replay(list(accounts), token=token, request=asked.digest)
+            accounts = list(session._accounts(noise_plan.promise.unit))
+            earlier = session.ledger.replay(accounts, token=token, request=request.digest)
             if earlier is not None:
                 return self._replayed(earlier)
-        self._desk.engine.prepare(self._plan.job, self._plan.schema)
-        self._rehearse(priced, confidence, asked)
-        try:
-            charged = self._desk.ledger.charge(
-                accounts,
-                priced.loss,
-                token=secrets.token_hex(16) if token is None else token,
-                request=asked.digest,
-                note={"query": self.sql, "policy": self._desk.policy},
-                tables=self._desk.tables(self._plan),
-            )
-        except BudgetError as error:
-            raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(priced)}") from None
+        session._engine.prepare(self._plan.job, self._plan.schema)
+        certificate = self._rehearsed(noise_plan, confidence, request)
+        charged = self._charged(noise_plan, request, token)
         if charged.replayed:
             return self._replayed(charged)
         try:
-            stored = self._answered(priced, confidence, asked, charged)
+            noisy = self._measured(noise_plan, confidence, charged)
+            data = release_data(noise_plan, noisy, confidence, certified(certificate, charged))
         except EngineError:
             raise
         except Exception:
             # The engine's own words: what failed, and where, may depend on the data.
             raise EngineError(FAILED) from None
         try:
-            self._desk.ledger.store_answer(charged.entry, json.dumps(stored))
+            session.ledger.store_answer(charged.entry, json.dumps(data))
         except LedgerError:
             # It is paid for and protected, so it is handed over all the same.
-            stored["notes"].append(UNSTORED)
+            data["notes"].append(UNSTORED)
             warnings.warn(UNSTORED, stacklevel=2)
-        return Release(stored)
+        return Release(data)
 
     def _replayed(self, charged: Charged) -> Release:
         assert charged.answer is not None
-        when = self._desk.ledger.entry(charged.entry).time
+        when = self._session.ledger.entry(charged.entry).time
         return Release(json.loads(charged.answer), replayed=when)
 
-    def _rehearse(self, priced: Priced, confidence: float, asked: Request) -> None:
-        """Write an answer without groups, as the ledger and the frame will hold the real one.
+    def _rehearsed(
+        self, noise_plan: NoisePlan, confidence: float, request: Request
+    ) -> dict[str, Any]:
+        """What the certificate will say, once an answer without groups was written with it.
 
-        What cannot be written (a name, a label) is found here, before anything is charged.
+        It is written as the ledger and the frame will hold the real one, so what cannot be written
+        (a name, a label) is found here, before anything is charged.
         """
         try:
-            nobody = Charged(0, "0" * 64, False, None)
-            certificate = self._certificate(priced, asked, nobody)
-            stored = answer_of(priced, no_groups(priced, confidence), confidence, certificate)
-            for text in (self.sql, json.dumps(stored, ensure_ascii=False)):
+            certificate = certificate_data(
+                noise_plan,
+                request,
+                sql=self.sql,
+                tables=self._tables,
+                accounts=self._session._accounts(noise_plan.promise.unit),
+            )
+            written = certified(certificate, Charged(0, "0" * 64, False, None, "0" * 32))
+            nobody = without_groups(noise_plan, confidence)
+            data = release_data(noise_plan, nobody, confidence, written)
+            for text in (self.sql, json.dumps(data, ensure_ascii=False)):
                 text.encode("utf-8")
-            release = Release(stored)
-            release.summary()
-            release.certificate.to_json()
+            Release(data).summary()
         except DitherError:
             raise
         except Exception:
@@ -272,42 +273,49 @@ class Question:
                 "the answer to this question could not be written down; nothing was charged. Give "
                 "its keys and outputs plain names"
             ) from None
+        return certificate
 
-    def _answered(
-        self, priced: Priced, confidence: float, asked: Request, charged: Charged
-    ) -> dict[str, Any]:
+    def _charged(self, noise_plan: NoisePlan, request: Request, token: str | None) -> Charged:
+        """Charge the ledger; on the disk when this returns."""
+        session = self._session
+        try:
+            return session.ledger.charge(
+                session._accounts(noise_plan.promise.unit),
+                noise_plan.loss,
+                token=secrets.token_hex(16) if token is None else token,
+                request=request.digest,
+                note={"query": self.sql, "policy": session.policy.digest},
+                tables=self._tables,
+            )
+        except BudgetError as error:
+            raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(noise_plan)}") from None
+
+    def _measured(self, noise_plan: NoisePlan, confidence: float, charged: Charged) -> Noisy:
         """Run what was charged for: exact integers come in, and leave with noise."""
         words = secure_words()
         # The entry's hash tells this question from every other one that was ever charged, so not
         # even a machine that repeats its randomness gives two questions the same noise.
         words.renew(bytes.fromhex(charged.hash))
         secret = words.words(4).tobytes()
-        answer = self._desk.engine.run(self._plan.job, self._plan.schema, secret)
-        noisy = add_noise(priced, answer, confidence)
-        del answer
-        certificate = self._certificate(priced, asked, charged)
-        return answer_of(priced, noisy, confidence, certificate)
+        answer = self._session._engine.run(self._plan.job, self._plan.schema, secret)
+        return add_noise(noise_plan, answer, confidence)
 
-    def _certificate(self, priced: Priced, asked: Request, charged: Charged) -> Certificate:
-        return certificate_of(
-            priced,
-            sql=self.sql,
-            asked=asked,
-            tables=self._desk.tables(self._plan),
-            accounts=tuple(self._desk.accounts(priced.promise.unit)),
-            ledger=self._desk.ledger.id,
-            entry=charged.entry,
-            entry_hash=charged.hash,
-        )
+    @cached_property
+    def _tables(self) -> dict[str, str]:
+        """The private tables that the plan reads, each with how its units are told."""
+        units = self._session.policy.units
+        read = (scan.table for scan in scans(self._plan.query.relation))
+        return {name: units[name].by for name in read if name in units}
 
-    def _price(self, epsilon: Number, delta: Number | None) -> Priced:
+    def _noise_plan(self, epsilon: Number, delta: Number | None) -> NoisePlan:
+        """The plan with its noise, once epsilon and delta are seen to be what a budget can have."""
         asked = positive(epsilon, "epsilon")
         if asked > LARGEST_EPSILON:
             raise ArgumentError(
                 f"epsilon must be at most {LARGEST_EPSILON:,}: far below it, a release tells all"
             )
-        whole = self._desk.delta
-        share = self._desk.release_delta if delta is None else exact(delta, "delta")
+        whole = self._session.policy.budget.delta
+        share = self._session.policy.release_delta if delta is None else exact(delta, "delta")
         if not 0 <= share < 1:
             raise ArgumentError("delta must lie in [0, 1)")
         if share > 0 and whole == 0:
@@ -317,28 +325,28 @@ class Question:
                 "keys cannot be discovered under a pure budget: declare them public in the policy "
                 "(values or bins of the columns), or give [budget] a delta"
             )
-        return price(self._plan, asked, share)
+        return plan_noise(self._plan, asked, share)
 
-    def _what_fits(self, priced: Priced) -> str:
+    def _what_fits(self, noise_plan: NoisePlan) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
-        balances = [(b.caps, b.spent) for b in self._desk.balances([priced.promise])]
+        balances = [(b.caps, b.spent) for b in self._session._balances([noise_plan.promise])]
 
         def fits(epsilon: Fraction, delta: Fraction) -> bool:
             try:
-                charge = price(self._plan, epsilon, delta).charge
+                charge = plan_noise(self._plan, epsilon, delta).charge
             except DitherError:
                 # So small an epsilon wants noise too wide to draw; its price is no obstacle.
                 return True
             return all(caps.admits(spent + charge) for caps, spent in balances)
 
         # Where no epsilon fits, it may be the delta that is too much.
-        deltas = [priced.delta]
-        deltas += [d for d in (self._desk.release_delta,) if d < priced.delta]
-        deltas += [Fraction(0)] if priced.delta and not self._plan.discovered else []
+        deltas = [noise_plan.delta]
+        deltas += [d for d in (self._session.policy.release_delta,) if d < noise_plan.delta]
+        deltas += [Fraction(0)] if noise_plan.delta and not self._plan.discovered else []
         for delta in dict.fromkeys(deltas):
-            best = largest_epsilon(lambda e, d=delta: fits(e, d), high=priced.epsilon)  # type: ignore[misc]
+            best = largest_epsilon(lambda e, d=delta: fits(e, d), high=noise_plan.epsilon)  # type: ignore[misc]
             if best is not None:
-                other = "" if delta == priced.delta else f" and delta = {remaining(delta)}"
+                other = "" if delta == noise_plan.delta else f" and delta = {remaining(delta)}"
                 return f"The same query fits with epsilon = {remaining(best, 6)}{other}."
         return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
 

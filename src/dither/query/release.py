@@ -24,16 +24,16 @@ from dither.query.certificate import Certificate
 from dither.query.display import html_table, key_text, paragraph, table
 from dither.query.estimates import Estimate, Measured, estimate
 from dither.query.explain import UNACCOUNTED, limits_text
-from dither.query.noise import Noisy, Priced
+from dither.query.noise import NoisePlan, Noisy
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
     "Release",
-    "answer_of",
     "bin_labels",
     "decode",
+    "release_data",
 ]
 
 SELECTED = (
@@ -44,13 +44,13 @@ SELECTED = (
 COUNTS = (Count, CountUnits, CountValues)
 
 
-def answer_of(
-    priced: Priced, noisy: Noisy, confidence: float, certificate: Certificate
+def release_data(
+    noise_plan: NoisePlan, noisy: Noisy, confidence: float, certificate: dict[str, Any]
 ) -> dict[str, Any]:
     """All that a release holds, as plain data for the ledger."""
-    plan = priced.plan
+    plan = noise_plan.plan
     query = plan.query
-    measured = Measured(noisy.values, priced.noises, priced.trees)
+    measured = Measured(noisy.values, noise_plan.noises, noise_plan.trees)
     made: list[dict[str, Any]] = []
     sortable: dict[str, list[Any]] = {}
     for at, key in enumerate(plan.job.keys):
@@ -74,7 +74,7 @@ def answer_of(
         | {o.name: _unit(o.aggregate, plan) for o in query.outputs},
         "confidence": confidence,
         "notes": [*plan.notes, *([SELECTED] if plan.discovered else [])],
-        "certificate": certificate.to_dict(),
+        "certificate": certificate,
     }
 
 
