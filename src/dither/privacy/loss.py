@@ -25,6 +25,8 @@ from dither.privacy.parts import (
 from dither.privacy.promise import Promise
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import numpy.typing as npt
 
@@ -455,6 +457,31 @@ class Loss:
         from dither.privacy import views
 
         return views.delta(self, number("epsilon", epsilon, low=0, high=math.inf, closed="low"))
+
+    def profile(self, epsilons: Sequence[float]) -> tuple[Bound, ...]:
+        """The least delta at each of many epsilons, at less cost than one by one.
+
+        Parameters
+        ----------
+        epsilons : sequence of float
+            Of at least 0, in any order.
+
+        Returns
+        -------
+        tuple of Bound
+            One for each, in their order, and as sound as `delta` gives it. Where the pairs of laws
+            are known, as tight too, to six digits.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> [round(d, 6) for d in privacy.gaussian(1.0).profile([0.0, 1.0, 2.0])]
+        [0.382925, 0.126937, 0.020923]
+        """
+        from dither.privacy import views
+
+        given = [number("epsilons", e, low=0, high=math.inf, closed="low") for e in epsilons]
+        return views.profile(self, given)
 
     def tradeoff(self, fpr: float) -> Bound:
         """The least rate of misses of any attacker whose rate of false alarms is ``fpr``.

@@ -27,7 +27,7 @@ from dither.privacy.terms.base import EPS
 if TYPE_CHECKING:
     from dither.privacy.loss import Loss
 
-__all__ = ["advantage", "delta", "epsilon", "gdp", "mean", "renyi", "tpr", "zcdp"]
+__all__ = ["advantage", "delta", "epsilon", "gdp", "mean", "profile", "renyi", "tpr", "zcdp"]
 
 _FAR = 700.0
 """Thresholds beyond which e^epsilon leaves the doubles."""
@@ -90,6 +90,36 @@ def delta(loss: Loss, at: float) -> Bound:
         if least == 0 or not this.below(at, math.log(least) - 4 * EPS):
             answers.append(one_delta(loss, this, at))
     return _worst(loss, answers)
+
+
+_APART = 0.25
+"""How far apart the epsilons are that engines of a profile are made for."""
+
+_CLOSE = 1e-6
+"""A relative width beyond which a point of a profile is given an engine of its own."""
+
+
+def profile(loss: Loss, epsilons: list[float]) -> tuple[Bound, ...]:
+    """The worse direction's delta at each epsilon, by engines that neighbours share."""
+    ends: dict[float, tuple[float, float, str]] = {}
+    for at in sorted(set(epsilons)):
+        answers = []
+        for this in sides(loss):
+            low, high, method = one_delta(loss, this, at, near=_APART * round(at / _APART))
+            if this.exact and high - low > _CLOSE * high:
+                low, high, method = one_delta(loss, this, at)
+            answers.append((low, high, method))
+        found = _worst(loss, answers)
+        ends[at] = (found.lower, found.upper, found.method)
+    # A profile falls: no upper end exceeds one to its left, and no lower end one to its right.
+    order = sorted(ends)
+    tops = np.minimum.accumulate([ends[e][1] for e in order])
+    bottoms = np.maximum.accumulate([ends[e][0] for e in reversed(order)])[::-1]
+    told = {
+        e: Bound(min(low, high), high, ends[e][2], one_sided=loss.one_sided)
+        for e, low, high in zip(order, bottoms.tolist(), tops.tolist(), strict=True)
+    }
+    return tuple(told[e] for e in epsilons)
 
 
 def epsilon(loss: Loss, target: float) -> Bound:
