@@ -236,3 +236,32 @@ def test_picture(tmp_path):
     assert (tmp_path / "loss.png").stat().st_size > 10_000
     figure = privacy.zcdp(0.1).plot()
     assert any("only bounded" in text.get_text() for text in figure.axes[2].texts)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        privacy.gaussian(1.0),
+        30 * privacy.gaussian(2.0).poisson(0.1),
+        5 * privacy.pure(0.3) + privacy.laplace(2.0),
+        privacy.zcdp(0.05),
+        privacy.approximate(0.5, 1e-3),
+        privacy.gaussian(1.0).poisson(0.1, truncate=200, population=1000),
+        privacy.Loss(),
+    ],
+    ids=lambda loss: loss.describe(),
+)
+def test_a_profile_is_many_deltas(loss):
+    """In the order asked, each interval overlapping that of `delta`, and never growing."""
+    asked = [1.0, 0.0, 0.3, 2.6, 1.0]
+    found = loss.profile(asked)
+    for epsilon, bound in zip(asked, found, strict=True):
+        one = loss.delta(epsilon)
+        assert max(bound.lower, one.lower) <= min(bound.upper, one.upper)
+        assert bound.upper <= one.upper * 1.01 + 1e-300
+        assert bound.one_sided is loss.one_sided
+    assert found[0] == found[-1]
+    assert found[1].upper >= found[2].upper >= found[0].upper >= found[3].upper
+    with pytest.raises(ArgumentError, match="epsilons"):
+        loss.profile([0.1, -1.0])
+    assert loss.profile([]) == ()

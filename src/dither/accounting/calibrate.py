@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable
 
 from dither.errors import ArgumentError
-from dither.privacy import Bound, Loss
+from dither.privacy import Bound, Loss, views
 from dither.privacy.arguments import number, promised
+from dither.privacy.views import one_delta, sides
 
 __all__ = ["calibrate"]
 
@@ -113,7 +114,8 @@ def _promise(
     if named[2]:
         level = number("fpr", fpr, low=0, high=1, closed="low")
         most = promised("tpr", tpr, low=level, high=1)
-        return _Asked(make, lambda loss: loss.tpr(level), most, rises=True)
+        starts: dict[bool, float] = {}
+        return _Asked(make, lambda loss: views.tpr(loss, level, starts), most, rises=True)
     pi = number("prior", prior, low=0, high=1)
     least = number("bayes_risk", bayes_risk, low=0, high=min(pi, 1 - pi))
     return _Asked(make, lambda loss: loss.bayes_risk(pi), least, rises=False)
@@ -124,8 +126,9 @@ class _Promise:
 
     def __init__(self, make: Callable[[float], Loss], epsilon: float, delta: float) -> None:
         self.make, self.epsilon, self.delta = make, epsilon, delta
+        self._worse: bool | None = None
 
-    def excess(self, x: float, *, lower: bool = False) -> float:
+    def excess(self, x: float, *, lower: bool = False, both: bool = True) -> float:
         loss = self.make(x)
         if self.delta == 0:
             try:
@@ -136,8 +139,14 @@ class _Promise:
             value = bound.lower if lower else bound.upper
             gap = math.log(max(value, 1e-300)) - math.log(self.epsilon)
             return _signed(gap, value <= self.epsilon)
-        found = loss.delta(self.epsilon)
-        top = found.lower if lower else found.upper
+        found = sides(loss)
+        if not both and self._worse is not None and len(found) == 2:
+            found = [s for s in found if s.removal == self._worse]
+        ends = [one_delta(loss, s, self.epsilon)[:2] for s in found]
+        values = [low if lower else high for low, high in ends]
+        top = max(values)
+        if len(found) == 2:
+            self._worse = found[values.index(top)].removal
         # sqrt(-log delta) is close to linear in log(noise), which keeps the search short.
         target = math.sqrt(-math.log(self.delta))
         gap = target - math.sqrt(max(-math.log(max(top, 1e-300)), 0.0))
@@ -168,7 +177,7 @@ class _Asked(_Promise):
     ) -> None:
         self.make, self._ask, self._target, self._rises = make, ask, target, rises
 
-    def excess(self, x: float, *, lower: bool = False) -> float:
+    def excess(self, x: float, *, lower: bool = False, both: bool = True) -> float:
         found = self._ask(self.make(x))
         value = found.lower if lower == self._rises else found.upper
         gap = _logit(value) - _logit(self._target)
@@ -232,8 +241,8 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
     a, b = math.log(good), math.log(bad)
     while abs(b - a) > math.log(2):
         c = (a + b) / 2
-        a, b = (c, b) if promise.excess(math.exp(c)) <= 0 else (a, c)
-    fa, fb = (promise.excess(math.exp(end)) for end in (a, b))
+        a, b = (c, b) if promise.excess(math.exp(c), both=False) <= 0 else (a, c)
+    fa, fb = (promise.excess(math.exp(end), both=False) for end in (a, b))
     side = 0
     for _ in range(60):
         if abs(b - a) <= _TIGHT:
@@ -246,7 +255,7 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
             c = min(max(c, min(a, b) + margin), max(a, b) - margin)
         else:
             c = (a + b) / 2
-        fc = promise.excess(math.exp(c))
+        fc = promise.excess(math.exp(c), both=False)
         if fc <= 0:
             if side == 1:
                 fb /= 2
@@ -256,7 +265,7 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
                 fa /= 2
             b, fb, side = c, fc, -1
     good, bad = math.exp(a), math.exp(b)
-    # False position ends beside the root, on either side of it.
+    # Both directions at the end: the other one may be worse after all.
     for _ in range(60):
         if promise.excess(good) <= 0:
             break

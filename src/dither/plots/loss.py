@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.plots.canvas import COLOURS, MUTED, WIDTH, finish, heading, new_figure, tidy
 from dither.plots.theorems import bars_of_theorems
-from dither.privacy.views import one_delta, sides
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dither.accounting import EveryTheorem
-    from dither.privacy import Loss
+    from dither.privacy import Bound, Loss
 
 __all__ = ["draw_loss"]
 
-_POINTS = 33
+_POINTS = 49
+
+_SEEN = 0.01
+"""A relative width that shows in a picture."""
+
+_LEAST = 1e-16
+"""Deltas below are drawn here: no picture tells them apart."""
+
+Floats = npt.NDArray[np.float64]
 
 
 def draw_loss(
@@ -54,10 +65,17 @@ def draw_loss(
         below = figure.add_subplot(grid[1, :])
         bars_of_theorems(below, table)
         heading(below, "epsilon by every method" + _at(table))
-    _profile(left, loss)
-    _tradeoff(middle, loss)
+    top = float(loss.epsilon(1e-9)) if _reaches(loss, 1e-9) else 10.0
+    epsilons = np.linspace(0.0, max(top, 1e-3), _POINTS)
+    found = loss.profile(epsilons.tolist())
+    _profile(left, loss, epsilons, found)
+    _tradeoff(middle, loss, epsilons, found)
     _law(right, loss)
     foot = f"{loss.describe()}; neighbours: {loss.neighbours.value}"
+    if loss.one_sided:
+        foot += ". Dashed: a bound that is proved from one side only; less may be lost"
+    elif any(bound.width > _SEEN * bound.upper for bound in found):
+        foot += ". Shaded: between the bounds, where the loss lies"
     return finish(figure, title="What the loss reveals", foot=foot, path=path)
 
 
@@ -65,46 +83,59 @@ def _at(table: EveryTheorem) -> str:
     return ", at" + table.title.rpartition(" at")[2]
 
 
-def _profile(axes: object, loss: Loss) -> None:
-    from matplotlib.axes import Axes
-
-    assert isinstance(axes, Axes)
-    top = float(loss.epsilon(1e-9)) if _reaches(loss, 1e-9) else 10.0
-    epsilons = np.linspace(0.0, max(top, 1e-3), _POINTS)
-    deltas = [max(_delta(loss, float(e)), 1e-16) for e in epsilons]
-    # It cannot grow: a rough point is bettered by the one before.
-    deltas = np.minimum.accumulate(deltas).tolist()
-    axes.plot(epsilons, deltas, color=COLOURS[0], linewidth=2)
-    tidy(axes, values="x")
+def _profile(axes: Axes, loss: Loss, epsilons: Floats, found: Sequence[Bound]) -> None:
+    upper = [max(bound.upper, _LEAST) for bound in found]
+    floor = min(upper) / 10 if loss.one_sided else _LEAST
+    lower = [min(max(bound.lower, floor), high) for bound, high in zip(found, upper, strict=True)]
     axes.set_yscale("log")
+    _curve(axes, epsilons, upper, lower, COLOURS[0], loss)
+    tidy(axes, values="x")
     axes.set_xlabel("epsilon")
-    heading(axes, "privacy profile: delta")
+    heading(axes, "privacy profile: delta" + (", at most" if loss.one_sided else ""))
 
 
-def _tradeoff(axes: object, loss: Loss) -> None:
-    from matplotlib.axes import Axes
-
-    assert isinstance(axes, Axes)
-    epsilons = np.linspace(-8.0, 8.0, 65)
+def _tradeoff(axes: Axes, loss: Loss, epsilons: Floats, found: Sequence[Bound]) -> None:
     fpr = np.linspace(0.0, 1.0, 201)
-    caught = np.ones_like(fpr)
-    values = {abs(e): _delta(loss, abs(float(e))) for e in epsilons}
-    for e in epsilons.tolist():
-        d = values[abs(e)] if e >= 0 else -math.expm1(e) + math.exp(e) * values[abs(e)]
-        caught = np.minimum(caught, d + math.exp(e) * fpr)
+    least = 1 - _caught(fpr, epsilons, np.array([bound.upper for bound in found]))
+    most = 1 - _caught(fpr, epsilons, np.array([bound.lower for bound in found]))
     axes.plot(fpr, 1 - fpr, color=MUTED, linewidth=1, linestyle=":")
-    axes.plot(fpr, 1 - caught, color=COLOURS[1], linewidth=2)
+    _curve(axes, fpr, least, most, COLOURS[1], loss)
     tidy(axes, values="x")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xlabel("false alarms")
-    heading(axes, "least misses of any attacker")
+    heading(axes, "least misses of any attacker" + (", at least" if loss.one_sided else ""))
 
 
-def _law(axes: object, loss: Loss) -> None:
-    from matplotlib.axes import Axes
+def _caught(fpr: Floats, epsilons: Floats, deltas: Floats) -> Floats:
+    """The most true alarms that a profile allows: the least of all its tests' lines.
 
-    assert isinstance(axes, Axes)
+    The line of -epsilon is that of epsilon with the two laws exchanged, and so are its errors.
+    """
+    grow, shrink = np.exp(epsilons)[:, None], np.exp(-epsilons)[:, None]
+    known = deltas[:, None] + grow * fpr
+    swapped = 1 - shrink + shrink * (deltas[:, None] + fpr)
+    best: Floats = np.minimum(known.min(axis=0), swapped.min(axis=0))
+    return np.minimum(best, 1.0)
+
+
+def _curve(
+    axes: Axes, x: Floats, proved: Sequence[float] | Floats, other: Any, colour: str, loss: Loss
+) -> None:
+    """The end that a guarantee quotes, and how far away the truth may be.
+
+    Of a loss that is only bounded from above nothing is known to come near that end: the line is
+    dashed then, and what it leaves open is shaded up to where an attack that learns nothing lies.
+    """
+    if not loss.one_sided:
+        axes.fill_between(x, proved, other, color=colour, alpha=0.18, linewidth=0)
+        axes.plot(x, proved, color=colour, linewidth=2)
+        return
+    axes.fill_between(x, proved, other, color=colour, alpha=0.1, linewidth=0)
+    axes.plot(x, proved, color=colour, linewidth=2, linestyle=(0, (4, 2)))
+
+
+def _law(axes: Axes, loss: Loss) -> None:
     tidy(axes, values="x")
     heading(axes, "law of the privacy loss")
     points = masses = np.zeros(1)
@@ -129,17 +160,6 @@ def _law(axes: object, loss: Loss) -> None:
     axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=COLOURS[2])
     axes.axvline(mean, color=MUTED, linewidth=1)
     axes.set_xlabel("loss")
-
-
-def _delta(loss: Loss, epsilon: float) -> float:
-    """A sound delta from engines that neighbouring points share, which is close enough to draw."""
-    worst = 0.0
-    for side in sides(loss):
-        if epsilon >= side.top * (1 + 1e-9) and not loss.slack:
-            worst = max(worst, side.infinite)
-        else:
-            worst = max(worst, one_delta(loss, side, epsilon, near=round(4 * epsilon) / 4)[1])
-    return worst
 
 
 def _reaches(loss: Loss, delta: float) -> bool:

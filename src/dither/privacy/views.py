@@ -105,8 +105,10 @@ def profile(loss: Loss, epsilons: list[float]) -> tuple[Bound, ...]:
     for at in sorted(set(epsilons)):
         answers = []
         for this in sides(loss):
-            low, high, method = one_delta(loss, this, at, near=_APART * round(at / _APART))
-            if this.exact and high - low > _CLOSE * high:
+            # A bound of moments is only good where it was made, and takes little to make.
+            near = _APART * round(at / _APART) if this.exact else None
+            low, high, method = one_delta(loss, this, at, near=near)
+            if near is not None and high - low > _CLOSE * high:
                 low, high, method = one_delta(loss, this, at)
             answers.append((low, high, method))
         found = _worst(loss, answers)
