@@ -2,9 +2,9 @@
 
 A promise (epsilon, delta) is to be kept by k mechanisms together. Each has its own (epsilon_i,
 delta_i), and the theorem that adds them up may need a slack delta'. The parts are not alike: an
-error falls with epsilon_i and delta_i at its own rate. Which split is best? The seeds call the
-search for it a combinatorial explosion; it is a smooth minimum with one constraint, since every
-error falls as either grows, and a theorem says what they cost together.
+error falls with epsilon_i and delta_i at its own rate. Which split is best? Nothing has to be
+enumerated: it is a smooth minimum with one constraint, since every error falls as either grows, and
+a theorem says what they cost together.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Gaussian(RealNoise):
     >>> mechanism = Gaussian.for_loss(Fraction(1), Fraction(1, 10**5), l2=1)
     >>> round(mechanism.sigma, 9)
     3.730631635
-    >>> cost = mechanism.loss(l2=1, epsilon=Fraction(1))
+    >>> cost = mechanism.loss(l2=1, epsilon=Fraction(1)).charge
     >>> cost.epsilon, cost.delta <= Fraction(1, 10**5)
     (Fraction(1, 1), True)
     >>> len(Gaussian.for_loss(Fraction(1), Fraction(1, 10**5), l2=1, dimension=3)

@@ -58,7 +58,7 @@ class TopK:
     Examples
     --------
     >>> mechanism = TopK.for_loss(Fraction(1), k=4, sensitivity=1, monotone=True)
-    >>> loss = mechanism.loss(sensitivity=1, monotone=True)
+    >>> loss = mechanism.loss(sensitivity=1, monotone=True).charge
     >>> mechanism.rate, loss.epsilon, loss.rho
     (Fraction(1, 4), Fraction(1, 1), Fraction(1, 32))
     >>> sorted(TopK(Fraction(1), 2).draw([0, 1000, 3, 2000]))

@@ -476,7 +476,7 @@ class Loss:
         --------
         >>> from dither import privacy
         >>> [round(d, 6) for d in privacy.gaussian(1.0).profile([0.0, 1.0, 2.0])]
-        [0.382925, 0.126937, 0.020923]
+        [0.382925, 0.126937, 0.020924]
         """
         from dither.privacy import views
 
