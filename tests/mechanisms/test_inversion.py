@@ -8,7 +8,7 @@ import pytest
 
 from dither.errors import ArgumentError
 from dither.mechanisms import BinaryTree, DiscreteGaussian, DiscreteLaplace
-from dither.mechanisms.inversion import sum_half_width
+from dither.mechanisms._inversion import sum_half_width
 
 NOISES = [
     DiscreteLaplace(F(1, 2)),

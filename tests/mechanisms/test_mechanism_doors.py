@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from dither import mechanisms
-from dither.mechanisms.selection import Selection
+from dither.mechanisms._selection import Selection
 
 CALIBRATED = {
     mechanisms.BinaryTree,

@@ -5,7 +5,9 @@ is said, not of how long it took to say: each file that draws in a time that dep
 says so.
 """
 
-from dither.mechanisms.additive import AdditiveNoise
+from dither.mechanisms._additive import AdditiveNoise
+from dither.mechanisms._combination import half_width, linear_interval
+from dither.mechanisms._ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.allocate import (
     Allocation,
     KeyDiscovery,
@@ -15,7 +17,6 @@ from dither.mechanisms.allocate import (
 )
 from dither.mechanisms.binary_tree import BinaryTree, RunningCount
 from dither.mechanisms.chooser import Choice, choose
-from dither.mechanisms.combination import half_width, linear_interval
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.exponential import Exponential
@@ -30,7 +31,6 @@ from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.propose_test_release import ProposeTestRelease
 from dither.mechanisms.quantile_tree import Quantiles, QuantileTree
 from dither.mechanisms.randomized_response import RandomizedResponse
-from dither.mechanisms.ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.search import largest_epsilon, smallest_epsilon
 from dither.mechanisms.sensitivity import Sensitivity
 from dither.mechanisms.smooth_median import SmoothMedian

@@ -27,7 +27,7 @@ from fractions import Fraction
 
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError, nearest
-from dither.mechanisms.additive import check_amount
+from dither.mechanisms._additive import check_amount
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold

@@ -34,12 +34,12 @@ from fractions import Fraction
 from typing import Self
 
 from dither.errors import ArgumentError, BudgetError
+from dither.mechanisms._inversion import sum_half_width
+from dither.mechanisms._selection import check_integers, check_whole
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.inversion import sum_half_width
 from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
-from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours
 
@@ -131,7 +131,7 @@ class BinaryTree:
         """What a whole run costs: each level's own loss, added up.
 
         Every level changes by at most ``sensitivity`` in L1: one node by all of it is the worst
-        for Laplace noise (see `composable`), and for Gaussian noise where it is 1.
+        for Laplace noise (see `_composable`), and for Gaussian noise where it is 1.
         """
         whole = check_whole("sensitivity", sensitivity, 0)
         if isinstance(self.noise, DiscreteLaplace):
@@ -145,7 +145,7 @@ class BinaryTree:
         return self.noise.variance * float(sum(map(_share, _tiles(self._time(time)))))
 
     def half_width(self, time: int, confidence: float) -> float:
-        """A proven half-width of the interval of the count after ``time`` steps; see `inversion`.
+        """A proven half-width of the interval of the count after ``time`` steps; see `_inversion`.
 
         Exact where the estimate holds a single noise; else for confidences up to 1 - 1e-7.
         """

@@ -3,7 +3,7 @@
 Candidates, each at exactly (epsilon, delta) for the whole vector:
 
 * discrete Laplace noise of scale l1/epsilon, always;
-* discrete Gaussian noise, if delta > 0, by the law's own delta (``analytic``), exact for one
+* discrete Gaussian noise, if delta > 0, by the law's own delta (``_analytic``), exact for one
   coordinate and nearly so for vectors; on very coarse lattices the conversion from zCDP wins;
 * staircase noise, for one number;
 * noise by the largest norm, for a vector of known dimension;
@@ -20,8 +20,8 @@ from fractions import Fraction
 
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount
-from dither.mechanisms.composable import gaussian_pair
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._composable import gaussian_pair
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.max_norm import MaxNorm

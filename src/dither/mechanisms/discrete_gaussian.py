@@ -10,7 +10,7 @@ Assumption. q is integer-valued and l2_squared bounds Σ(q_i(D) - q_i(D'))² for
 D, D'.
 
 Guarantee. rho-zCDP with rho = l2_squared/(2σ²) exactly, for the neighbours that l2_squared was
-computed for; and (epsilon, delta)-DP for every epsilon with the delta of ``analytic``, which is
+computed for; and (epsilon, delta)-DP for every epsilon with the delta of ``_analytic``, which is
 exact where one coordinate changes, and for vectors as good as continuous noise's on all but coarse
 lattices.
 
@@ -45,9 +45,9 @@ from statistics import NormalDist
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import Integers, check_amount, shape_of, smallest_half_width
-from dither.mechanisms.analytic import discrete_delta, discrete_sigma2, mass_below
-from dither.mechanisms.composable import gaussian_pair
+from dither.mechanisms._additive import Integers, check_amount, shape_of, smallest_half_width
+from dither.mechanisms._analytic import discrete_delta, discrete_sigma2, mass_below
+from dither.mechanisms._composable import gaussian_pair
 from dither.mechanisms.search import largest_parameter
 from dither.numeric import check_confidence, directed
 from dither.privacy import Loss, Neighbours
@@ -157,7 +157,7 @@ class DiscreteGaussian:
         """What a release costs: rho = l2_squared/(2σ²), and no finite epsilon at delta 0.
 
         With ``coordinates``, the most that change, it composes more closely where that is one; see
-        `composable`.
+        `_composable`.
         """
         square = check_amount("l2_squared", l2_squared, zero=True)
         return gaussian_pair(self.sigma2, square, _moved(square, coordinates)[0], neighbours)

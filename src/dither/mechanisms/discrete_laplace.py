@@ -29,8 +29,8 @@ from fractions import Fraction
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import Integers, check_amount, shape_of, smallest_half_width
-from dither.mechanisms.composable import laplace_pair
+from dither.mechanisms._additive import Integers, check_amount, shape_of, smallest_half_width
+from dither.mechanisms._composable import laplace_pair
 from dither.mechanisms.search import largest_parameter
 from dither.numeric import check_confidence, directed
 from dither.privacy import Loss, Neighbours
@@ -94,7 +94,7 @@ class DiscreteLaplace:
         """What a release of L1 sensitivity ``l1`` costs: pure epsilon = l1/scale.
 
         It composes as the pair of one coordinate that carries the whole change, floor(l1): see
-        `composable`.
+        `_composable`.
         """
         return laplace_pair(self.scale, check_amount("l1", l1, zero=True), neighbours)
 

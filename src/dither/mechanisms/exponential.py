@@ -5,7 +5,7 @@ Law, with u_i the integer utilities and ``rate`` the one parameter::
     Pr[i] = exp(rate·u_i) / Σ_j exp(rate·u_j)
 
 It is also the law of the largest of u_i + G_i for independent Gumbel noises of scale 1/rate (see
-``noisy_max``), and is drawn without a race: see ``coins.exp_choice``.
+``noisy_max``), and is drawn without a race: see ``_coins.exp_choice``.
 
 Assumption. Each u_i changes by at most ``sensitivity`` between neighbours (the neighbour relation
 is the caller's); for ``monotone`` all change in the same direction.
@@ -20,7 +20,7 @@ epsilon-DP. Let psi(t) be the logarithm of the mean of exp(t·loss) under the se
 psi(0) = psi(1) = 0, and psi'' is a variance of a number in that interval, at most epsilon²/4. So
 psi(alpha) <= alpha·(alpha - 1)·epsilon²/8, and the Rényi divergence is psi(alpha)/(alpha - 1).
 
-Timing. How long a draw takes depends on the utilities; see ``selection``.
+Timing. How long a draw takes depends on the utilities; see ``_selection``.
 
 Source. McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007; the range of
 the loss: Durfee and Rogers, NeurIPS 2019; its zCDP: Cesar and Rogers, "Bounding, concentrating, and
@@ -32,9 +32,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dither.mechanisms.coins import exp_choice
-from dither.mechanisms.composable import bounded_class
-from dither.mechanisms.selection import Selection, check_integers
+from dither.mechanisms._coins import exp_choice
+from dither.mechanisms._composable import bounded_class
+from dither.mechanisms._selection import Selection, check_integers
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Exponential"]

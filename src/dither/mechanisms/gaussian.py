@@ -5,12 +5,12 @@ Law of what is added, with h the step and z an integer::
     Pr[noise = z·h] proportional to exp(-(z·h)²/(2·sigma2))
 
 that is discrete Gaussian noise of sigma2/h² steps²; the answer is rounded to the lattice first (see
-``reals``).
+``_reals``).
 
 Assumption. The real vector q changes by at most ``l2`` in the Euclidean norm between neighbours, in
 the answer's own units (the neighbour relation is the caller's), and has ``dimension`` coordinates.
 
-Guarantee. For every epsilon, (epsilon, delta)-DP with the delta of ``analytic`` for the discrete
+Guarantee. For every epsilon, (epsilon, delta)-DP with the delta of ``_analytic`` for the discrete
 law and the rounded answer: exact for one coordinate on a coarse lattice, else Balle and Wang's
 exact condition for continuous noise, less a proven correction that a fine lattice makes invisible.
 It holds for vectors too. And rho-zCDP with rho = (L2 sensitivity in steps)²·h²/(2·sigma2).
@@ -20,7 +20,7 @@ for some above: at (10, 1e-5) its delta is 2.27e-5. Nor is the sigma of the conv
 needed, which is some seven per cent too large at (1, 1e-6).
 
 Source. Balle and Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018; the
-discrete law: ``analytic`` and ``discrete_gaussian``.
+discrete law: ``_analytic`` and ``discrete_gaussian``.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from fractions import Fraction
 from typing import Self
 
 from dither import noise
-from dither.mechanisms.additive import check_amount
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._reals import RealNoise, check_step, steps_l2_squared
+from dither.mechanisms._selection import check_whole
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.reals import RealNoise, check_step, steps_l2_squared
 from dither.mechanisms.search import largest_parameter
-from dither.mechanisms.selection import check_whole
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Gaussian"]

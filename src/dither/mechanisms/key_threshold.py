@@ -49,8 +49,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import AdditiveNoise, Integers, check_amount
-from dither.mechanisms.composable import approximate_class
+from dither.mechanisms._additive import AdditiveNoise, Integers, check_amount
+from dither.mechanisms._composable import approximate_class
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["KeyThreshold"]

@@ -5,7 +5,7 @@ Law of what is added, with h the step and z an integer::
     Pr[noise = z·h] proportional to exp(-|z|·h/scale)
 
 that is discrete Laplace noise of scale/h steps; the answer is rounded to the lattice first (see
-``reals``). As h falls to 0 this is the Laplace law of density exp(-|x|/scale)/(2·scale), but
+``_reals``). As h falls to 0 this is the Laplace law of density exp(-|x|/scale)/(2·scale), but
 nothing here is continuous: a sampler in floating point leaks through its gaps, this one has none.
 
 Assumption. The real vector q changes by at most ``l1`` in the L1 norm between neighbours, in the
@@ -14,7 +14,7 @@ answer's own units (the neighbour relation is the caller's), and has ``dimension
 Guarantee. epsilon-DP with epsilon = (ceil(l1/h) + dimension - 1)·h/scale exactly: the rounding of
 the answer is charged.
 
-Proof. The rounded answer is an integer vector of that L1 sensitivity (see ``reals``), and the rest
+Proof. The rounded answer is an integer vector of that L1 sensitivity (see ``_reals``), and the rest
 is ``discrete_laplace``.
 
 Source. Dwork, McSherry, Nissim and Smith, TCC 2006; the attack on floating point: Mironov, "On
@@ -28,11 +28,11 @@ from fractions import Fraction
 from typing import Self
 
 from dither import noise
-from dither.mechanisms.additive import check_amount
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._reals import RealNoise, check_step, steps_l1
+from dither.mechanisms._selection import check_whole
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.reals import RealNoise, check_step, steps_l1
 from dither.mechanisms.search import largest_parameter
-from dither.mechanisms.selection import check_whole
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Laplace"]

@@ -21,7 +21,7 @@ Pr[Z_i = z] <= exp(rate·s)·Pr[Z_i = z + s]. Average over the rest.
 The winner's noisy value must not be released with it: that would cost more than the winner. For
 the value, add fresh noise (see ``peeling``).
 
-Timing. How long a draw takes depends on the utilities; see ``selection``.
+Timing. How long a draw takes depends on the utilities; see ``_selection``.
 
 Source. Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3
 (claim 3.9, for continuous noise and counts); with ties and integers as proved above.
@@ -39,10 +39,10 @@ import numpy as np
 
 from dither import noise
 from dither.errors import ArgumentError, nearest
-from dither.mechanisms.additive import check_amount
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._selection import Selection, check_integers
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
-from dither.mechanisms.selection import Selection, check_integers
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["NoisyMax"]

@@ -13,7 +13,7 @@ l1 = k·sensitivity and l2_squared = k·sensitivity².
 Proof. Given the picks, the values are k fixed coordinates; everything composes adaptively. The
 noise of the picks says nothing that composition does not allow, as it is never used again.
 
-Timing. How long the picks take depends on the values; see ``selection``.
+Timing. How long the picks take depends on the values; see ``_selection``.
 
 Source. Dwork, Su and Zhang, "Differentially private false discovery rate control", 2018; Cai, Wang
 and Zhang, "The cost of privacy", Annals of Statistics 2021, for sparse means. With Gumbel and
@@ -30,17 +30,17 @@ from typing import Self
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount
-from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.exponential import Exponential
-from dither.mechanisms.search import least_epsilon
-from dither.mechanisms.selection import (
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._selection import (
     Selection,
     check_integers,
     check_whole,
     smallest_shortfall,
 )
+from dither.mechanisms.discrete_gaussian import DiscreteGaussian
+from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.search import least_epsilon
 from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours
 

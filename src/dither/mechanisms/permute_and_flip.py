@@ -21,7 +21,7 @@ Average over the other noises. The two forms agree: an exponential noise exceeds
 u_max with the coin's probability; among those that do, the excess is again exponential with the
 same mean (no memory), so the largest is uniform among them, as the first in random order is.
 
-Timing. How long a draw takes depends on the utilities; see ``selection``.
+Timing. How long a draw takes depends on the utilities; see ``_selection``.
 
 Source. McKenna and Sheldon, "Permute-and-flip", NeurIPS 2020; the noise form:
 Ding, Kifer, Steinke and others, "The permute-and-flip mechanism is identical to report-noisy-max
@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dither import noise
-from dither.mechanisms.selection import Selection, check_integers
+from dither.mechanisms._selection import Selection, check_integers
 
 __all__ = ["PermuteAndFlip"]
 

@@ -34,12 +34,12 @@ from typing import Self
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount
-from dither.mechanisms.composable import approximate_class
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._composable import approximate_class
+from dither.mechanisms._selection import check_integers, check_whole
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
 from dither.mechanisms.search import least_epsilon
-from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours
 

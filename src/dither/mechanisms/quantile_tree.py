@@ -56,8 +56,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import AdditiveNoise, Integers
-from dither.mechanisms.combination import Floats, continuous_deviation, laplace_normal_factor
+from dither.mechanisms._additive import AdditiveNoise, Integers
+from dither.mechanisms._combination import Floats, continuous_deviation, laplace_normal_factor
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.numeric import check_confidence
 from dither.privacy import Neighbours

@@ -42,11 +42,11 @@ import numpy.typing as npt
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms import coins
-from dither.mechanisms.additive import Integers, check_amount
-from dither.mechanisms.composable import response_class
+from dither.mechanisms import _coins as coins
+from dither.mechanisms._additive import Integers, check_amount
+from dither.mechanisms._composable import response_class
+from dither.mechanisms._selection import check_integers, check_whole
 from dither.mechanisms.search import smallest_epsilon
-from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import check_confidence, directed
 from dither.privacy import Loss, Neighbours
 

@@ -39,8 +39,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.mechanisms.additive import AdditiveNoise, Integers
-from dither.mechanisms.combination import Floats
+from dither.mechanisms._additive import AdditiveNoise, Integers
+from dither.mechanisms._combination import Floats
 from dither.mechanisms.quantile_tree import (
     Quantiles,
     QuantileTree,

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount, log_of
+from dither.mechanisms._additive import check_amount, log_of
 from dither.numeric import check_confidence
 
 __all__ = ["largest_epsilon", "largest_parameter", "least_epsilon", "smallest_epsilon"]

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._selection import check_whole
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.selection import check_whole
 
 __all__ = ["Sensitivity"]
 

@@ -46,10 +46,10 @@ import numpy as np
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import Integers, check_amount
-from dither.mechanisms.composable import approximate_class
+from dither.mechanisms._additive import Integers, check_amount
+from dither.mechanisms._composable import approximate_class
+from dither.mechanisms._selection import check_integers
 from dither.mechanisms.search import least_epsilon
-from dither.mechanisms.selection import check_integers
 from dither.numeric import check_confidence, directed
 from dither.privacy import Loss, Neighbours
 

@@ -46,12 +46,12 @@ from typing import Self
 
 from dither import noise
 from dither.errors import ArgumentError, BudgetError
-from dither.mechanisms.additive import check_amount
-from dither.mechanisms.composable import laplace_pair, pure_class
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._composable import laplace_pair, pure_class
+from dither.mechanisms._selection import check_integers, check_whole
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.run import Run
 from dither.mechanisms.search import smallest_epsilon
-from dither.mechanisms.selection import check_integers, check_whole
 from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours
 

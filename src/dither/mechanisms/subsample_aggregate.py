@@ -31,9 +31,9 @@ from typing import Any, Self
 
 from dither import noise
 from dither.errors import ArgumentError
+from dither.mechanisms._selection import check_integers, check_whole
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.search import smallest_epsilon
-from dither.mechanisms.selection import check_integers, check_whole
 from dither.mechanisms.smooth_median import SmoothMedian
 from dither.privacy import Loss, Neighbours
 

@@ -13,7 +13,7 @@ Guarantee. With e = 2·rate·sensitivity (rate·sensitivity if monotone): (k·e)
 
 Proof. k adaptive exponential mechanisms of e and e²/8 each (see ``exponential``), composed.
 
-Timing. How long a draw takes depends on the utilities; see ``selection``.
+Timing. How long a draw takes depends on the utilities; see ``_selection``.
 
 Source. Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
 composition", NeurIPS 2019; Cesar and Rogers, ALT 2021, for e²/8.
@@ -28,11 +28,11 @@ from fractions import Fraction
 from typing import Self
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount
-from dither.mechanisms.coins import exp_choice
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._coins import exp_choice
+from dither.mechanisms._selection import check_integers, check_whole, smallest_shortfall
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.search import smallest_epsilon
-from dither.mechanisms.selection import check_integers, check_whole, smallest_shortfall
 from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 

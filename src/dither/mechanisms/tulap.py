@@ -43,9 +43,15 @@ import numpy.typing as npt
 
 from dither import noise
 from dither.errors import ArgumentError
-from dither.mechanisms import coins
-from dither.mechanisms.additive import Integers, check_amount, log_of, shape_of, smallest_half_width
-from dither.mechanisms.composable import approximate_class
+from dither.mechanisms import _coins as coins
+from dither.mechanisms._additive import (
+    Integers,
+    check_amount,
+    log_of,
+    shape_of,
+    smallest_half_width,
+)
+from dither.mechanisms._composable import approximate_class
 from dither.mechanisms.search import least_epsilon
 from dither.numeric import check_confidence, directed
 from dither.privacy import Loss, Neighbours

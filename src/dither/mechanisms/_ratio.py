@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dither.mechanisms.additive import AdditiveNoise
-from dither.mechanisms.combination import Floats, Term, half_width
+from dither.mechanisms._additive import AdditiveNoise
+from dither.mechanisms._combination import Floats, Term, half_width
 from dither.numeric import check_confidence
 
 __all__ = ["RatioTerm", "ratio_interval", "shared_ratio_interval", "variance_interval"]

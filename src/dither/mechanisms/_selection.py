@@ -22,8 +22,8 @@ from typing import Any, Self
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import check_amount
-from dither.mechanisms.composable import pure_class
+from dither.mechanisms._additive import check_amount
+from dither.mechanisms._composable import pure_class
 from dither.mechanisms.search import smallest_epsilon
 from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours

@@ -18,7 +18,7 @@ pair's support is kept short.
 
 Discrete Gaussian noise, L2 norm. One coordinate: the pair itself, while its support is short.
 Otherwise, by the rounding of
-``analytic``, the likelihood ratio is within a factor of that of continuous Gaussian noise of a
+``_analytic``, the likelihood ratio is within a factor of that of continuous Gaussian noise of a
 little less sigma2, and so composes: the factors multiply. Its zCDP is held beside. A sample starts
 from a softening of 96, by which continuous Gaussian noise of sigma2 - 96 dominates but for a
 distance in total variation of less than 1e-820 a coordinate; even times e^epsilon, epsilon <= 709,
@@ -31,7 +31,7 @@ import math
 from fractions import Fraction
 
 from dither import privacy
-from dither.mechanisms.analytic import softened
+from dither.mechanisms._analytic import softened
 from dither.numeric import directed
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy.neighbours import as_neighbours

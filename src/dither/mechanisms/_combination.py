@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import AdditiveNoise
+from dither.mechanisms._additive import AdditiveNoise
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.numeric import check_confidence

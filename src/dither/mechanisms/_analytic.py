@@ -35,7 +35,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dither.accounting import delta_of_rho, rho_of_epsilon
-from dither.mechanisms.additive import log_of
+from dither.mechanisms._additive import log_of
 from dither.numeric import directed
 
 __all__ = [

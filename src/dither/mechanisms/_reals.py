@@ -33,8 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.mechanisms.additive import AdditiveNoise, Integers, check_amount
-from dither.mechanisms.selection import check_whole
+from dither.mechanisms._additive import AdditiveNoise, Integers, check_amount
+from dither.mechanisms._selection import check_whole
 from dither.numeric import Lattice, directed, exact
 
 __all__ = ["Answer", "Number", "RealNoise", "check_step", "steps_l1", "steps_l2_squared"]
