@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TypeVar
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -339,6 +339,12 @@ def bisect_arrays(
     return low, high
 
 
+@overload
+def least_integer(turned: Callable[[int], bool], least: int = 0, *, step: int = 1) -> int: ...
+@overload
+def least_integer(
+    turned: Callable[[int], bool], least: int = 0, *, step: int = 1, most: int
+) -> int | None: ...
 def least_integer(
     turned: Callable[[int], bool], least: int = 0, *, step: int = 1, most: int | None = None
 ) -> int | None:

@@ -15,7 +15,7 @@ import mpmath
 import numpy as np
 
 from dither import noise
-from dither.mechanisms import coins
+from dither.mechanisms import _coins as coins
 
 MP = mpmath.mpf
 

@@ -34,8 +34,8 @@ from dither.mechanisms import (
     TopK,
     Tulap,
     choose,
-    composable,
 )
+from dither.mechanisms import _composable as composable
 from dither.privacy import Neighbours
 from mechanisms.realised import (
     MP,

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.mechanisms import RandomizedResponse, coins
+from dither.mechanisms import RandomizedResponse
+from dither.mechanisms import _coins as coins
 from mechanisms.realised import fraction, realised_law, refuted, renyi, worst_ratio
 
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from dither import noise as samplers
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError
-from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, analytic, reals
+from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from dither.mechanisms import _analytic as analytic
+from dither.mechanisms import _reals as reals
 from dither.numeric import SimulatedWords
 from mechanisms.realised import MP, divergence, fraction, laplace_options, refuted
 

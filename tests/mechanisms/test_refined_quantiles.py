@@ -8,6 +8,7 @@ import pytest
 from dither import noise as samplers
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, QuantileTree
+from dither.mechanisms.quantile_tree import Candidates
 from dither.mechanisms.refined_quantiles import FIRST, OPEN, Opened, RefinedQuantiles
 from dither.numeric import SimulatedWords
 
@@ -134,7 +135,8 @@ def test_the_curve_inside_meets_the_tree_above():
     above = layout.top.cumulative(top)
     gap, first, last = above - 0.5 * above[:, -1:], stretch[:1], stretch[-1:] + 1
     inside = layout.below.cumulative(opened.noisy)
-    curve = layout._inside(gap, first, last, first * 0, opened, inside, 0.5, (noise, noise), 0.95)
+    found = Candidates(gap, first, first, last)
+    curve = layout._inside(found, first * 0, opened, inside, 0.5, (noise, noise), 0.95)
     joints = curve.gaps[0, : (last[0] - first[0]) * SIZE + 1 : SIZE]
     np.testing.assert_allclose(joints, gap[0, first[0] : last[0] + 1])
 

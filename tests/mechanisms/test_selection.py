@@ -17,8 +17,8 @@ from dither.mechanisms import (
     PermuteAndFlip,
     RandomizedResponse,
     TopK,
-    coins,
 )
+from dither.mechanisms import _coins as coins
 from dither.numeric import directed
 from mechanisms.realised import (
     fraction,

@@ -5,7 +5,7 @@ is said, not of how long it took to say: each file that draws in a time that dep
 says so.
 """
 
-from dither.mechanisms._additive import AdditiveNoise
+from dither.mechanisms._base import AdditiveNoise
 from dither.mechanisms._combination import half_width, linear_interval
 from dither.mechanisms._ratio import ratio_interval, shared_ratio_interval, variance_interval
 from dither.mechanisms.allocate import (
@@ -18,10 +18,9 @@ from dither.mechanisms.allocate import (
 from dither.mechanisms.binary_tree import BinaryTree, RunningCount
 from dither.mechanisms.chooser import Choice, choose
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.discrete_laplace import DiscreteLaplace, Geometric
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.gaussian import Gaussian
-from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.key_threshold import KeyThreshold
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.max_norm import MaxNorm
@@ -31,7 +30,6 @@ from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.mechanisms.propose_test_release import ProposeTestRelease
 from dither.mechanisms.quantile_tree import Quantiles, QuantileTree
 from dither.mechanisms.randomized_response import RandomizedResponse
-from dither.mechanisms.search import largest_epsilon, smallest_epsilon
 from dither.mechanisms.sensitivity import Sensitivity
 from dither.mechanisms.smooth_median import SmoothMedian
 from dither.mechanisms.sparse_vector import AboveThreshold, SparseAnswer, SparseVector
@@ -76,10 +74,8 @@ __all__ = [
     "allocate",
     "choose",
     "half_width",
-    "largest_epsilon",
     "linear_interval",
     "ratio_interval",
     "shared_ratio_interval",
-    "smallest_epsilon",
     "variance_interval",
 ]

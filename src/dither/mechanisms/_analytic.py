@@ -34,8 +34,9 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
+from dither._stats import least_integer
 from dither.accounting import delta_of_rho, rho_of_epsilon
-from dither.mechanisms._additive import log_of
+from dither.mechanisms._base import log_of
 from dither.numeric import directed
 
 __all__ = [
@@ -143,16 +144,9 @@ def gaussian_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     # A sound start: what zCDP gives. Its square root is cut to whole multiples of 2**-48 of it.
     low = directed.sqrt_lower(2 * rho_of_epsilon(epsilon, delta), 64)
     unit = low / (1 << 48)
-    least, most = 1 << 48, 1 << 49
-    while gaussian_delta(epsilon, most * unit) <= delta:
-        least, most = most, 2 * most
-    while most - least > 1:
-        middle = (least + most) // 2
-        if gaussian_delta(epsilon, middle * unit) <= delta:
-            least = middle
-        else:
-            most = middle
-    return least * unit
+    first = 1 << 48
+    over = least_integer(lambda k: gaussian_delta(epsilon, k * unit) > delta, first, step=first)
+    return max(over - 1, first) * unit
 
 
 @lru_cache(maxsize=4096)
@@ -230,11 +224,10 @@ def discrete_sigma2(
         return best
     low, high = rough / 4, best
     while high - low > high / (1 << 36):
+        # The middle is rounded up to 40 bits, so that what is found is short.
         middle = _up40((low + high) / 2)
-        if discrete_delta(epsilon, middle, l2_squared, 1) <= delta:
-            high = middle
-        else:
-            low = middle
+        kept = discrete_delta(epsilon, middle, l2_squared, 1) <= delta
+        low, high = (low, middle) if kept else (middle, high)
     return high
 
 

@@ -26,16 +26,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
+from dither._stats import bisect_arrays, two_sided
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import AdditiveNoise
+from dither.mechanisms._base import AdditiveNoise
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.numeric import check_confidence
 
 __all__ = [
     "Floats",
@@ -81,7 +81,7 @@ def half_width(terms: Sequence[Term], confidence: float) -> Floats:
     >>> half_width([(1, noise)], 0.95), half_width([([1, 2], noise), (-1, noise)], 0.95).round(2)
     (array(30.), array([41.63, 66.48]))
     """
-    confidence = check_confidence(confidence)
+    confidence = check.confidence(confidence)
     if not terms:
         raise ArgumentError("terms must hold at least one coefficient with its noise")
     coefficients = np.broadcast_arrays(*(np.abs(np.asarray(c, dtype=float)) for c, _ in terms))
@@ -142,7 +142,7 @@ def laplace_normal_factor(share: Floats, confidence: float) -> Floats:
     one, two = np.sqrt(share), np.sqrt(np.maximum(0.0, 1.0 - share))
     table = _laplace_normal_table(confidence)
     found = _look_up(table, two / (one + two)) * (one + two)
-    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    normal = two_sided(confidence)
     return np.asarray(np.maximum(found, normal) * _MARGIN)
 
 
@@ -150,7 +150,7 @@ def _continuous(laplaces: list[Floats], normal_variance: Floats, confidence: flo
     """The quantile of |Laplaces + normal|, given standard deviations and a variance."""
     deviation = np.sqrt(normal_variance)
     if not laplaces:
-        return np.asarray(NormalDist().inv_cdf((1 + confidence) / 2) * deviation)
+        return np.asarray(two_sided(confidence) * deviation)
     if len(laplaces) == 1:
         total = laplaces[0] + deviation
         ratio = np.divide(deviation, total, out=np.zeros_like(total), where=total > 0)
@@ -217,18 +217,14 @@ def _laplace_normal_table(confidence: float) -> Floats:
 
     middle = _solve(outside, 1 - confidence, inner.size)
     laplace = -math.log(1 - confidence) / math.sqrt(2)
-    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    normal = two_sided(confidence)
     return np.concatenate(([laplace], middle, [normal]))
 
 
 def _solve(outside: Callable[[Floats], Floats], target: float, size: int) -> Floats:
-    """Bisect for t where a falling tail probability meets its target; the upper end is kept."""
-    low, high = np.zeros(size), np.full(size, 64.0)
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = outside(middle) > target
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return high
+    """Where a falling tail probability meets its target; the upper end is kept."""
+    ends = np.zeros(size), np.full(size, 64.0)
+    return bisect_arrays(lambda t: outside(t) <= target, *ends)[1]
 
 
 def _erfc(x: Floats) -> Floats:

@@ -28,10 +28,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
+from dither._stats import bisect
 from dither.errors import ArgumentError
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.numeric import check_confidence
 
 __all__ = ["sum_half_width"]
 
@@ -65,7 +66,7 @@ def sum_half_width(
     >>> noise.half_width(0.95), round(sum_half_width(((1.0, 1),), noise, 0.95), 1)
     (30, 30.1)
     """
-    outside = 1 - check_confidence(confidence)
+    outside = 1 - check.confidence(confidence)
     if outside < _LEAST:
         raise ArgumentError("confidence must be at most 1 - 1e-7 for a sum of noises")
     c = np.array([x for x, _ in coefficients])
@@ -85,12 +86,11 @@ def sum_half_width(
         logs += n * _log_transform(noise, x * u)
     weights = 2 / (math.pi * k) * np.exp(logs) * np.sinc(u * eta / (_ORDER * math.pi)) ** _ORDER
     wanted = 1 - outside + 2 * spare + _ROUNDING
-    low, high = 0.0, period / 2
-    for _ in range(40):
-        middle = (low + high) / 2
-        inside = 2 * middle / period + float(weights @ np.sin(u * middle))
-        low, high = (low, middle) if inside >= wanted else (middle, high)
-    return high + eta
+
+    def enough(q: float) -> bool:
+        return 2 * q / period + float(weights @ np.sin(u * q)) >= wanted
+
+    return bisect(enough, 0.0, period / 2, steps=40)[1] + eta
 
 
 def _log_transform(noise: Noise, v: Floats) -> Floats:

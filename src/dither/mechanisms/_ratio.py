@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dither.mechanisms._additive import AdditiveNoise
+from dither import _checks as check
+from dither.mechanisms._base import AdditiveNoise
 from dither.mechanisms._combination import Floats, Term, half_width
-from dither.numeric import check_confidence
 
 __all__ = ["RatioTerm", "ratio_interval", "shared_ratio_interval", "variance_interval"]
 
@@ -106,7 +106,7 @@ def shared_ratio_interval(
     top, bottom = np.broadcast_arrays(
         np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
     )
-    confidence = check_confidence(confidence)
+    confidence = check.confidence(confidence)
 
     def width(theta: Floats, _: _Index) -> Floats:
         return half_width([(a - theta * b, noise) for a, b, noise in terms], confidence)
@@ -164,7 +164,7 @@ def variance_interval(
     (3.62, 4.39)
     """
     n, s, t = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (count, total, squares)))
-    each = (1 + check_confidence(confidence)) / 2
+    each = (1 + check.confidence(confidence)) / 2
     low, high = ratio_interval(s, n, noises[1], noises[0], each)
     low, high = (np.clip(end, *mean_bounds) for end in (low, high))
     lower, upper = np.full(n.shape, np.inf), np.full(n.shape, -np.inf)

@@ -32,22 +32,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import AdditiveNoise, Integers, check_amount
-from dither.mechanisms._selection import check_whole
-from dither.numeric import Lattice, directed, exact
+from dither.mechanisms._base import AdditiveNoise, Integers, Mechanism
+from dither.numeric import Lattice, directed
 
-__all__ = ["Answer", "Number", "RealNoise", "check_step", "steps_l1", "steps_l2_squared"]
-
-Number = int | float | Fraction | Decimal | str
-"""A real number; a float is read as the decimal that it prints as."""
+__all__ = ["Answer", "RealNoise", "check_step", "steps_l1", "steps_l2_squared"]
 
 Answer = Number | Iterable[Number] | npt.NDArray[Any]
 
 _FINE = 20
 
 
-class RealNoise(ABC):
+class RealNoise(Mechanism, ABC):
     """What noise on real answers offers, whatever its law: points of a lattice of a step."""
 
     __slots__ = ()
@@ -92,30 +90,30 @@ class RealNoise(ABC):
         """A w with Pr[|released - answer| <= w] >= confidence, rounding included."""
         return float((self.noise.half_width(confidence) + Fraction(1, 2)) * self.step)
 
-    def tail(self, t: Fraction | int) -> Fraction:
+    def tail(self, t: Number) -> Fraction:
         """A proven upper bound of Pr[|released - answer| >= t], t in the answer's units."""
-        steps = check_amount("t", t, zero=True) / self.step - Fraction(1, 2)
+        steps = check.exact("t", t, least=0) / self.step - Fraction(1, 2)
         return self.noise.tail(math.ceil(steps))
 
 
-def check_step(step: Fraction | int | None, sensitivity: Fraction, dimension: int) -> Fraction:
+def check_step(step: Number | None, sensitivity: Fraction, dimension: int) -> Fraction:
     """The lattice's step as given, or the one that follows from the sensitivity alone."""
     if step is not None:
-        return check_amount("step", step)
+        return check.positive("step", step)
     fine = sensitivity / math.isqrt(4 * dimension - 3) / (1 << _FINE)
     exponent = fine.numerator.bit_length() - fine.denominator.bit_length()
     return Fraction(2) ** (exponent if Fraction(2) ** exponent <= fine else exponent - 1)
 
 
-def steps_l1(l1: Fraction | int, step: Fraction, dimension: int) -> int:
+def steps_l1(l1: Number, step: Fraction, dimension: int) -> int:
     """The L1 sensitivity of the rounded answer, in steps."""
-    exact_l1, d = check_amount("l1", l1, zero=True), check_whole("dimension", dimension)
+    exact_l1, d = check.exact("l1", l1, least=0), check.whole("dimension", dimension, 1)
     return math.ceil(exact_l1 / step) + d - 1 if exact_l1 else 0
 
 
-def steps_l2_squared(l2: Fraction | int, step: Fraction, dimension: int) -> int:
+def steps_l2_squared(l2: Number, step: Fraction, dimension: int) -> int:
     """The squared L2 sensitivity of the rounded answer, in squared steps."""
-    exact_l2, d = check_amount("l2", l2, zero=True), check_whole("dimension", dimension)
+    exact_l2, d = check.exact("l2", l2, least=0), check.whole("dimension", dimension, 1)
     if exact_l2 == 0:
         return 0
     if d == 1:
@@ -157,5 +155,5 @@ def released(answer: Any, step: Fraction, noise: AdditiveNoise) -> Any:
 
 def _noisy(values: list[Number], step: Fraction, noise: AdditiveNoise) -> list[int]:
     half = Fraction(1, 2)
-    points = [math.floor(exact(value, "answer") / step + half) for value in values]
+    points = [math.floor(check.exact("answer", value) / step + half) for value in values]
     return [k + int(z) for k, z in zip(points, noise.draw(len(points)), strict=True)]

@@ -25,9 +25,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError, nearest
-from dither.mechanisms._additive import check_amount
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
@@ -63,7 +64,7 @@ class Need:
 
     def __post_init__(self) -> None:
         for field in ("l1", "l2_squared", "weight"):
-            object.__setattr__(self, field, check_amount(field, getattr(self, field)))
+            object.__setattr__(self, field, check.positive(field, getattr(self, field)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +149,8 @@ class Allocation:
 
 def allocate(
     needs: Sequence[Need],
-    epsilon: Fraction,
-    delta: Fraction,
+    epsilon: Number,
+    delta: Number,
     *,
     keys: KeyDiscovery | None = None,
 ) -> Allocation:
@@ -189,10 +190,8 @@ def allocate(
     ...           Fraction(1, 10**6)).shares]
     ['DiscreteGaussian']
     """
-    epsilon = check_amount("epsilon", epsilon)
-    delta = check_amount("delta", delta, zero=True)
-    if delta >= 1:
-        raise ArgumentError("delta must be in [0, 1)")
+    epsilon = check.positive("epsilon", epsilon)
+    delta = check.exact("delta", delta, least=0, below=1)
     _check_needs(needs, delta, keys)
     whole = sum((n.weight for n in needs), Fraction(0))
     weights = [n.weight / whole for n in needs]

@@ -31,23 +31,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from functools import partial
+from typing import ClassVar, Self
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.errors import ArgumentError, BudgetError
+from dither.mechanisms._base import Mechanism, Run, least_epsilon
 from dither.mechanisms._inversion import sum_half_width
-from dither.mechanisms._selection import check_integers, check_whole
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.run import Run
-from dither.mechanisms.search import smallest_epsilon
-from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["BinaryTree", "RunningCount"]
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryTree:
+class BinaryTree(Mechanism):
     """Counts over time, bound to the exact noise of its nodes.
 
     Parameters
@@ -74,11 +74,13 @@ class BinaryTree:
     (3, True)
     """
 
+    title: ClassVar[str] = "binary tree"
+
     horizon: int
     noise: DiscreteLaplace | DiscreteGaussian
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "horizon", check_whole("horizon", self.horizon))
+        self._settle(horizon=check.whole("horizon", self.horizon, 1))
         if not isinstance(self.noise, DiscreteLaplace | DiscreteGaussian):
             raise ArgumentError("noise must be a DiscreteLaplace or a DiscreteGaussian")
 
@@ -88,17 +90,17 @@ class BinaryTree:
         return self.horizon.bit_length()
 
     @classmethod
-    def for_loss(cls, epsilon: Fraction, *, horizon: int, sensitivity: int) -> Self:
+    def for_loss(cls, epsilon: Number, *, horizon: int, sensitivity: int) -> Self:
         """Discrete Laplace noise, exactly epsilon for the whole run."""
-        levels = check_whole("horizon", horizon).bit_length()
-        l1 = levels * check_whole("sensitivity", sensitivity)
+        levels = check.whole("horizon", horizon, 1).bit_length()
+        l1 = levels * check.whole("sensitivity", sensitivity, 1)
         return cls(horizon, DiscreteLaplace.for_loss(epsilon, l1=l1))
 
     @classmethod
-    def for_rho(cls, rho: Fraction, *, horizon: int, sensitivity: int) -> Self:
+    def for_rho(cls, rho: Number, *, horizon: int, sensitivity: int) -> Self:
         """Discrete Gaussian noise, exactly rho for the whole run."""
-        levels = check_whole("horizon", horizon).bit_length()
-        l2_squared = levels * check_whole("sensitivity", sensitivity) ** 2
+        levels = check.whole("horizon", horizon, 1).bit_length()
+        l2_squared = levels * check.whole("sensitivity", sensitivity, 1) ** 2
         return cls(horizon, DiscreteGaussian.for_loss(rho, l2_squared=l2_squared))
 
     @classmethod
@@ -112,18 +114,11 @@ class BinaryTree:
         ArgumentError
             No epsilon up to 10,000 reaches it.
         """
-
-        def made(epsilon: Fraction) -> BinaryTree:
-            return cls.for_loss(epsilon, horizon=horizon, sensitivity=sensitivity)
-
-        found = smallest_epsilon(
-            lambda e: made(e).worst_half_width(confidence) <= half_width,
-            Fraction(1, 10**6),
-            Fraction(10**4),
+        made = partial(cls.for_loss, horizon=horizon, sensitivity=sensitivity)
+        found = least_epsilon(
+            "half_width", half_width, lambda e: made(e).worst_half_width(confidence)
         )
-        if found is None:
-            raise ArgumentError("half_width cannot be reached: allow more, or a lower confidence")
-        return cls(horizon, made(found).noise)
+        return made(found)
 
     def loss(
         self, *, sensitivity: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE
@@ -133,7 +128,7 @@ class BinaryTree:
         Every level changes by at most ``sensitivity`` in L1: one node by all of it is the worst
         for Laplace noise (see `_composable`), and for Gaussian noise where it is 1.
         """
-        whole = check_whole("sensitivity", sensitivity, 0)
+        whole = check.whole("sensitivity", sensitivity)
         if isinstance(self.noise, DiscreteLaplace):
             return self.levels * self.noise.loss(l1=whole, neighbours=neighbours)
         if whole <= 1:
@@ -149,7 +144,7 @@ class BinaryTree:
 
         Exact where the estimate holds a single noise; else for confidences up to 1 - 1e-7.
         """
-        check_confidence(confidence)
+        check.confidence(confidence)
         terms: dict[float, int] = {}
         for height in _tiles(self._time(time)):
             weight = Fraction(1)
@@ -175,15 +170,8 @@ class BinaryTree:
         """Begin a run; its whole loss must be charged first."""
         return RunningCount(self)
 
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        noise = {f"noise {name}": text for name, text in self.noise.parameters().items()}
-        return {"mechanism": "binary tree", "horizon": str(self.horizon)} | noise
-
     def _time(self, time: int) -> int:
-        if check_whole("time", time, 0) > self.horizon:
-            raise ArgumentError("time must be at most the horizon")
-        return time
+        return check.whole("time", time, most=self.horizon, instead=", the horizon")
 
 
 class RunningCount(Run):
@@ -224,7 +212,7 @@ class RunningCount(Run):
         ArgumentError
             The number is not an integer, or this is a forked process.
         """
-        exact = check_integers("events", [events])[0]
+        exact = check.integers("events", [events])[0]
         with self._lock:
             self._check_process()
             if self.time >= self.tree.horizon:

@@ -18,9 +18,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.accounting import rho_of_epsilon
-from dither.errors import ArgumentError
-from dither.mechanisms._additive import check_amount
 from dither.mechanisms._composable import gaussian_pair
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
@@ -79,11 +79,11 @@ class Choice:
 
 def choose(
     *,
-    epsilon: Fraction,
-    delta: Fraction = Fraction(0),
-    l1: Fraction | int | None = None,
-    l2_squared: Fraction | int | None = None,
-    linf: Fraction | int | None = None,
+    epsilon: Number,
+    delta: Number = Fraction(0),
+    l1: Number | None = None,
+    l2_squared: Number | None = None,
+    linf: Number | None = None,
     dimension: int | None = None,
 ) -> Choice:
     """Choose the noise of least variance for an integer vector.
@@ -117,10 +117,8 @@ def choose(
     >>> choose(l1=1000, dimension=1, epsilon=Fraction(5)).reason
     'staircase: standard deviation 172.4; discrete Laplace, 282.8'
     """
-    epsilon = check_amount("epsilon", epsilon)
-    delta = check_amount("delta", delta, zero=True)
-    if delta >= 1:
-        raise ArgumentError("delta must be in [0, 1)")
+    epsilon = check.positive("epsilon", epsilon)
+    delta = check.exact("delta", delta, least=0, below=1)
     known = Sensitivity.of(l1=l1, l2_squared=l2_squared, linf=linf, dimension=dimension)
     laplace = known.laplace(epsilon)
     found: list[tuple[str, _Noise, Charge]] = [

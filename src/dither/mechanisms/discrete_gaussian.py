@@ -41,15 +41,17 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
+from typing import ClassVar
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
+from dither._stats import two_sided
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import Integers, check_amount, shape_of, smallest_half_width
 from dither.mechanisms._analytic import discrete_delta, discrete_sigma2, mass_below
+from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter, shape_of
 from dither.mechanisms._composable import gaussian_pair
-from dither.mechanisms.search import largest_parameter
-from dither.numeric import check_confidence, directed
+from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["DiscreteGaussian"]
@@ -62,7 +64,7 @@ _TWO_PI_BELOW = Fraction(6_283_185_307_179_586, 10**15)
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(AdditiveNoise):
     """Discrete Gaussian noise, bound to its exact parameter σ².
 
     Parameters
@@ -84,28 +86,29 @@ class DiscreteGaussian:
     20
     """
 
+    title: ClassVar[str] = "discrete Gaussian"
+
     sigma2: Fraction
 
     def __post_init__(self) -> None:
-        exact = check_amount("sigma2", self.sigma2)
-        if exact > noise.MAX_SIGMA2:
+        self._settle_positive("sigma2")
+        if self.sigma2 > noise.MAX_SIGMA2:
             raise ArgumentError(
                 "sigma2 must be at most 2**104: ask for a larger epsilon or a coarser lattice"
             )
-        object.__setattr__(self, "sigma2", exact)
 
     @classmethod
-    def for_loss(cls, rho: Fraction, *, l2_squared: Fraction | int) -> DiscreteGaussian:
+    def for_loss(cls, rho: Number, *, l2_squared: Number) -> DiscreteGaussian:
         """The mechanism that costs exactly rho at squared L2 sensitivity ``l2_squared``."""
-        return cls(check_amount("l2_squared", l2_squared) / (2 * check_amount("rho", rho)))
+        return cls(check.positive("l2_squared", l2_squared) / (2 * check.positive("rho", rho)))
 
     @classmethod
     def for_epsilon(
         cls,
-        epsilon: Fraction,
-        delta: Fraction,
+        epsilon: Number,
+        delta: Number,
         *,
-        l2_squared: Fraction | int,
+        l2_squared: Number,
         coordinates: int | None = None,
     ) -> DiscreteGaussian:
         """The least noise found that is (epsilon, delta)-DP, by the delta of the law itself.
@@ -127,12 +130,11 @@ class DiscreteGaussian:
         >>> round(math.sqrt(noise.sigma2), 1)
         42.3
         """
-        moved, square = _moved(check_amount("l2_squared", l2_squared), coordinates)
+        moved, square = _moved(check.positive("l2_squared", l2_squared), coordinates)
         if square == 0:
             raise ArgumentError("l2_squared must be at least 1 for a vector of integers to change")
-        exact, target = check_amount("epsilon", epsilon), check_amount("delta", delta)
-        if target >= 1:
-            raise ArgumentError("delta must be in (0, 1)")
+        exact = check.positive("epsilon", epsilon)
+        target = check.exact("delta", delta, above=0, below=1)
         return cls(discrete_sigma2(exact, target, square, moved))
 
     @classmethod
@@ -150,7 +152,7 @@ class DiscreteGaussian:
     def loss(
         self,
         *,
-        l2_squared: Fraction | int,
+        l2_squared: Number,
         coordinates: int | None = None,
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
@@ -159,17 +161,15 @@ class DiscreteGaussian:
         With ``coordinates``, the most that change, it composes more closely where that is one; see
         `_composable`.
         """
-        square = check_amount("l2_squared", l2_squared, zero=True)
+        square = check.exact("l2_squared", l2_squared, least=0)
         return gaussian_pair(self.sigma2, square, _moved(square, coordinates)[0], neighbours)
 
     def delta(
-        self, epsilon: Fraction, *, l2_squared: Fraction | int, coordinates: int | None = None
+        self, epsilon: Number, *, l2_squared: Number, coordinates: int | None = None
     ) -> Fraction:
         """A proven upper bound of the delta at an epsilon; parameters as in `for_epsilon`."""
-        moved, square = _moved(check_amount("l2_squared", l2_squared, zero=True), coordinates)
-        return discrete_delta(
-            check_amount("epsilon", epsilon, zero=True), self.sigma2, square, moved
-        )
+        moved, square = _moved(check.exact("l2_squared", l2_squared, least=0), coordinates)
+        return discrete_delta(check.exact("epsilon", epsilon, least=0), self.sigma2, square, moved)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape."""
@@ -188,23 +188,12 @@ class DiscreteGaussian:
         """A proven upper bound of Pr[Z >= t]; for t <= 0 it is 1, which serves no guarantee."""
         return _upper_tail(self.sigma2, t) if t >= 1 else Fraction(1)
 
-    def tail(self, t: int) -> Fraction:
-        """A proven upper bound of Pr[|Z| >= t]."""
-        return min(Fraction(1), 2 * self.upper_tail(t)) if t >= 1 else Fraction(1)
-
     def survival(self, t: int) -> float:
         """Pr[Z >= t] in floating point."""
         return _survival(float(self.sigma2), t) if t >= 1 else 1.0 - self.survival(1 - t)
 
-    def half_width(self, confidence: float) -> int:
-        """The smallest integer w with Pr[|Z| <= w] >= confidence."""
-        outside = 1 - check_confidence(confidence)
-        guess = -NormalDist().inv_cdf(outside / 2) * math.sqrt(float(self.sigma2))
-        return smallest_half_width(self, confidence, math.ceil(guess))
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameter as text, for certificates."""
-        return {"mechanism": "discrete Gaussian", "sigma2": str(self.sigma2)}
+    def _guess(self, outside: float) -> float:
+        return two_sided(1 - outside) * math.sqrt(float(self.sigma2))
 
 
 def _moved(l2_squared: Fraction, coordinates: int | None) -> tuple[int, int]:
@@ -212,9 +201,7 @@ def _moved(l2_squared: Fraction, coordinates: int | None) -> tuple[int, int]:
     square = math.floor(l2_squared)
     if coordinates is None:
         return max(1, square), square
-    if isinstance(coordinates, bool) or not isinstance(coordinates, int) or coordinates < 1:
-        raise ArgumentError("coordinates must be an integer of at least 1")
-    return coordinates, square
+    return check.whole("coordinates", coordinates, 1), square
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,8 @@
 """The discrete Laplace mechanism: pure privacy for integer vectors of bounded L1 sensitivity.
 
+It is also called the geometric mechanism. For one count of sensitivity 1 no epsilon-DP mechanism
+is more useful, to any Bayesian with a symmetric monotone loss.
+
 Law, with s the scale and r = exp(-1/s)::
 
     Pr[Z = z] = (1 - r)/(1 + r) · r^|z|,   z an integer
@@ -17,8 +20,8 @@ r^(-l1) = exp(l1/s). It is attained wherever one coordinate carries the whole ch
 is as large as l1 (an integer): the loss is exact.
 
 Source. Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy mechanisms",
-STOC 2009, for the law; epsilon-DP implies (epsilon²/2)-zCDP by Bun and Steinke, TCC 2016,
-proposition 1.4.
+STOC 2009, for the law and that use; epsilon-DP implies (epsilon²/2)-zCDP by Bun and Steinke,
+TCC 2016, proposition 1.4.
 """
 
 from __future__ import annotations
@@ -26,20 +29,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import Integers, check_amount, shape_of, smallest_half_width
+from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter, shape_of
 from dither.mechanisms._composable import laplace_pair
-from dither.mechanisms.search import largest_parameter
-from dither.numeric import check_confidence, directed
+from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["DiscreteLaplace"]
+__all__ = ["DiscreteLaplace", "Geometric"]
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class DiscreteLaplace(AdditiveNoise):
     """Discrete Laplace noise, bound to its exact scale.
 
     Parameters
@@ -61,20 +66,21 @@ class DiscreteLaplace:
     18
     """
 
+    title: ClassVar[str] = "discrete Laplace"
+
     scale: Fraction
 
     def __post_init__(self) -> None:
-        exact = check_amount("scale", self.scale)
-        if exact > noise.MAX_SCALE:
+        self._settle_positive("scale")
+        if self.scale > noise.MAX_SCALE:
             raise ArgumentError(
                 "scale must be at most 2**52: ask for a larger epsilon or a coarser lattice"
             )
-        object.__setattr__(self, "scale", exact)
 
     @classmethod
-    def for_loss(cls, epsilon: Fraction, *, l1: Fraction | int) -> DiscreteLaplace:
+    def for_loss(cls, epsilon: Number, *, l1: Number) -> DiscreteLaplace:
         """The mechanism that costs exactly epsilon at L1 sensitivity ``l1``."""
-        return cls(check_amount("l1", l1) / check_amount("epsilon", epsilon))
+        return cls(check.positive("l1", l1) / check.positive("epsilon", epsilon))
 
     @classmethod
     def for_half_width(cls, half_width: int, *, confidence: float) -> DiscreteLaplace:
@@ -88,15 +94,13 @@ class DiscreteLaplace:
         found = largest_parameter("half_width", half_width, cls, confidence, noise.MAX_SCALE)
         return cls(found)
 
-    def loss(
-        self, *, l1: Fraction | int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE
-    ) -> Loss:
+    def loss(self, *, l1: Number, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What a release of L1 sensitivity ``l1`` costs: pure epsilon = l1/scale.
 
         It composes as the pair of one coordinate that carries the whole change, floor(l1): see
         `_composable`.
         """
-        return laplace_pair(self.scale, check_amount("l1", l1, zero=True), neighbours)
+        return laplace_pair(self.scale, check.exact("l1", l1, least=0), neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape."""
@@ -121,10 +125,6 @@ class DiscreteLaplace:
         below = directed.exp_lower((t - 1) * over_scale) / (1 + directed.exp_upper(-over_scale))
         return 1 - below
 
-    def tail(self, t: int) -> Fraction:
-        """A proven upper bound of Pr[|Z| >= t]."""
-        return min(Fraction(1), 2 * self.upper_tail(t)) if t >= 1 else Fraction(1)
-
     def survival(self, t: int) -> float:
         """Pr[Z >= t] in floating point."""
         inverse = float(1 / self.scale)
@@ -132,13 +132,10 @@ class DiscreteLaplace:
             return 1.0 - self.survival(1 - t)
         return math.exp(-t * inverse) / (1 + math.exp(-inverse))
 
-    def half_width(self, confidence: float) -> int:
-        """The smallest integer w with Pr[|Z| <= w] >= confidence."""
-        outside = 1 - check_confidence(confidence)
+    def _guess(self, outside: float) -> float:
         inverse = float(1 / self.scale)
-        exponent = math.log(2 / outside) - math.log1p(math.exp(-inverse))
-        return smallest_half_width(self, confidence, math.ceil(exponent / inverse) - 1)
+        return (math.log(2 / outside) - math.log1p(math.exp(-inverse))) / inverse - 1
 
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameter as text, for certificates."""
-        return {"mechanism": "discrete Laplace", "scale": str(self.scale)}
+
+Geometric = DiscreteLaplace
+"""`DiscreteLaplace`, under the name that statisticians of counts use."""

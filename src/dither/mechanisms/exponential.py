@@ -31,10 +31,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+from dither import _checks as check
 from dither.mechanisms._coins import exp_choice
 from dither.mechanisms._composable import bounded_class
-from dither.mechanisms._selection import Selection, check_integers
+from dither.mechanisms._selection import Selection
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Exponential"]
@@ -64,6 +66,8 @@ class Exponential(Selection):
     (1, 7)
     """
 
+    title: ClassVar[str] = "exponential mechanism"
+
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate.
 
@@ -77,7 +81,7 @@ class Exponential(Selection):
         ArgumentError
             There are no utilities, or they are not integers.
         """
-        return exp_choice([-u for u in check_integers("utilities", utilities)], self.rate)
+        return exp_choice([-u for u in check.integers("utilities", utilities)], self.rate)
 
     def loss(
         self,

@@ -28,14 +28,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
+from dither import _checks as check
 from dither import noise
-from dither.mechanisms._additive import check_amount
+from dither._checks import Number
+from dither.mechanisms._base import largest_parameter
 from dither.mechanisms._reals import RealNoise, check_step, steps_l2_squared
-from dither.mechanisms._selection import check_whole
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
-from dither.mechanisms.search import largest_parameter
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = ["Gaussian"]
@@ -70,12 +70,13 @@ class Gaussian(RealNoise):
     3
     """
 
+    title: ClassVar[str] = "Gaussian"
+
     sigma2: Fraction
     step: Fraction
 
     def __post_init__(self) -> None:
-        for name in ("sigma2", "step"):
-            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
+        self._settle_positive("sigma2", "step")
         DiscreteGaussian(self.sigma2 / self.step**2)
 
     @property
@@ -91,12 +92,12 @@ class Gaussian(RealNoise):
     @classmethod
     def for_loss(
         cls,
-        epsilon: Fraction,
-        delta: Fraction,
+        epsilon: Number,
+        delta: Number,
         *,
-        l2: Fraction | int,
+        l2: Number,
         dimension: int = 1,
-        step: Fraction | int | None = None,
+        step: Number | None = None,
     ) -> Self:
         """The least noise found that is (epsilon, delta)-DP, rounding included.
 
@@ -111,8 +112,8 @@ class Gaussian(RealNoise):
         step : Fraction, optional
             The public lattice; without it, a fine one that follows from l2 and dimension.
         """
-        change = check_amount("l2", l2)
-        exact = check_step(step, change, check_whole("dimension", dimension))
+        change = check.positive("l2", l2)
+        exact = check_step(step, change, check.whole("dimension", dimension, 1))
         square = steps_l2_squared(change, exact, dimension)
         found = DiscreteGaussian.for_epsilon(
             epsilon, delta, l2_squared=square, coordinates=dimension
@@ -120,9 +121,7 @@ class Gaussian(RealNoise):
         return cls(found.sigma2 * exact**2, exact)
 
     @classmethod
-    def for_half_width(
-        cls, half_width: float | Fraction, *, confidence: float, step: Fraction | int
-    ) -> Self:
+    def for_half_width(cls, half_width: Number, *, confidence: float, step: Number) -> Self:
         """The mechanism of largest σ² (three digits, in steps²) with this half-width.
 
         Raises
@@ -130,7 +129,7 @@ class Gaussian(RealNoise):
         ArgumentError
             Nothing on this lattice reaches it, or an argument is out of range.
         """
-        exact = check_amount("step", step)
+        exact = check.positive("step", step)
         found = largest_parameter(
             "half_width",
             half_width,
@@ -140,7 +139,7 @@ class Gaussian(RealNoise):
         )
         return cls(found * exact**2, exact)
 
-    def delta(self, epsilon: Fraction, *, l2: Fraction | int, dimension: int = 1) -> Fraction:
+    def delta(self, epsilon: Number, *, l2: Number, dimension: int = 1) -> Fraction:
         """A proven upper bound of the delta at an epsilon, tight to many digits."""
         square = steps_l2_squared(l2, self.step, dimension)
         return self.noise.delta(epsilon, l2_squared=square, coordinates=dimension)
@@ -148,9 +147,9 @@ class Gaussian(RealNoise):
     def loss(
         self,
         *,
-        l2: Fraction | int,
+        l2: Number,
         dimension: int = 1,
-        epsilon: Fraction | None = None,
+        epsilon: Number | None = None,
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
         """What a release costs: rho, and (epsilon, `delta`) where an epsilon is named.
@@ -162,10 +161,6 @@ class Gaussian(RealNoise):
         found = self.noise.loss(l2_squared=square, coordinates=dimension, neighbours=neighbours)
         if epsilon is None or found.free:
             return found
-        at = check_amount("epsilon", epsilon)
+        at = check.positive("epsilon", epsilon)
         delta = self.delta(at, l2=l2, dimension=dimension)
         return found.with_charge(Charge(at, delta, found.charge.rho))
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        return {"mechanism": "Gaussian", "sigma2": str(self.sigma2), "step": str(self.step)}

@@ -44,12 +44,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
+from dither._stats import least_integer
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import AdditiveNoise, Integers, check_amount
+from dither.mechanisms._base import AdditiveNoise, Integers, Mechanism
 from dither.mechanisms._composable import approximate_class
 from dither.privacy import Loss, Neighbours
 
@@ -57,7 +60,7 @@ __all__ = ["KeyThreshold"]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyThreshold:
+class KeyThreshold(Mechanism):
     """The rule that decides which discovered groups are shown.
 
     Parameters
@@ -87,21 +90,26 @@ class KeyThreshold:
     (28, 0.00094, 36)
     """
 
+    title: ClassVar[str] = "threshold on noisy distinct units"
+
     noise: AdditiveNoise
     max_groups: int
     delta_keys: Fraction
     tau: int = field(init=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max_groups, int) or self.max_groups < 1:
-            raise ArgumentError("max_groups must be an integer of at least 1")
-        delta = check_amount("delta_keys", self.delta_keys, zero=True)
+        groups = check.whole("max_groups", self.max_groups, 1)
+        delta = check.exact("delta_keys", self.delta_keys)
         if not 0 < delta < 1:
             raise ArgumentError(
-                "delta_keys must be in (0, 1): keys cannot be discovered at delta = 0; "
+                "delta_keys must be above 0 and below 1: keys cannot be discovered at delta = 0; "
                 "give a delta, or declare the keys public"
             )
-        object.__setattr__(self, "tau", 1 + _reach(self.noise, delta / self.max_groups))
+        self._settle(max_groups=groups, delta_keys=delta)
+        # The bound falls in t wherever it is at most 1/2, up to steps that err upwards; it was
+        # seen to hold at the t found, so the guarantee does not rest on that.
+        allowed = delta / groups
+        self._settle(tau=1 + least_integer(lambda t: self.noise.upper_tail(t) <= allowed, 1))
 
     def shown(self, noisy_counts: Integers) -> npt.NDArray[np.bool_]:
         """Which groups are released; ``noisy_counts`` must be of groups with at least one unit."""
@@ -123,42 +131,14 @@ class KeyThreshold:
 
     def n_for(self, probability: float) -> int:
         """The smallest group that is missed with at most the given probability."""
-        if not 0 < probability < 1:
-            raise ArgumentError("probability must be strictly between 0 and 1")
-        low, high = 0, self.tau
-        while self.miss_probability(high) > probability:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.miss_probability(middle) > probability:
-                low = middle
-            else:
-                high = middle
-        return high
+        most = check.number("probability", probability, above=0, below=1)
+        return least_integer(lambda n: self.miss_probability(n) <= most, 1)
 
     def parameters(self) -> dict[str, str]:
         """The rule as text, for certificates."""
         return {
-            "mechanism": "threshold on noisy distinct units",
+            "mechanism": self.title,
             "threshold": str(self.tau),
             "max_groups": str(self.max_groups),
             "delta": str(self.delta_keys),
         }
-
-
-def _reach(noise: AdditiveNoise, allowed: Fraction) -> int:
-    """The smallest t >= 1 with Pr[Z >= t] <= allowed, by the proven bound.
-
-    The bound falls in t wherever it is at most 1/2, up to steps that err upwards; the final check
-    is on the t returned, so the guarantee does not rest on that.
-    """
-    low, high = 0, 1
-    while noise.upper_tail(high) > allowed:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if noise.upper_tail(middle) > allowed:
-            low = middle
-        else:
-            high = middle
-    return high

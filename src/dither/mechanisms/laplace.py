@@ -25,14 +25,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
+from dither import _checks as check
 from dither import noise
-from dither.mechanisms._additive import check_amount
+from dither._checks import Number
+from dither.mechanisms._base import largest_parameter
 from dither.mechanisms._reals import RealNoise, check_step, steps_l1
-from dither.mechanisms._selection import check_whole
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.search import largest_parameter
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Laplace"]
@@ -64,12 +64,13 @@ class Laplace(RealNoise):
     (True, 14.985)
     """
 
+    title: ClassVar[str] = "Laplace"
+
     scale: Fraction
     step: Fraction
 
     def __post_init__(self) -> None:
-        for name in ("scale", "step"):
-            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
+        self._settle_positive("scale", "step")
         DiscreteLaplace(self.scale / self.step)
 
     @property
@@ -80,11 +81,11 @@ class Laplace(RealNoise):
     @classmethod
     def for_loss(
         cls,
-        epsilon: Fraction,
+        epsilon: Number,
         *,
-        l1: Fraction | int,
+        l1: Number,
         dimension: int = 1,
-        step: Fraction | int | None = None,
+        step: Number | None = None,
     ) -> Self:
         """The mechanism that costs exactly epsilon, rounding included.
 
@@ -99,16 +100,14 @@ class Laplace(RealNoise):
         step : Fraction, optional
             The public lattice; without it, a fine one that follows from l1 and dimension.
         """
-        change = check_amount("l1", l1)
-        exact = check_step(step, change, check_whole("dimension", dimension))
+        change = check.positive("l1", l1)
+        exact = check_step(step, change, check.whole("dimension", dimension, 1))
         return cls(
-            steps_l1(change, exact, dimension) * exact / check_amount("epsilon", epsilon), exact
+            steps_l1(change, exact, dimension) * exact / check.positive("epsilon", epsilon), exact
         )
 
     @classmethod
-    def for_half_width(
-        cls, half_width: float | Fraction, *, confidence: float, step: Fraction | int
-    ) -> Self:
+    def for_half_width(cls, half_width: Number, *, confidence: float, step: Number) -> Self:
         """The mechanism of largest scale (three digits, in steps) with this half-width.
 
         Raises
@@ -116,7 +115,7 @@ class Laplace(RealNoise):
         ArgumentError
             Nothing on this lattice reaches it, or an argument is out of range.
         """
-        exact = check_amount("step", step)
+        exact = check.positive("step", step)
         found = largest_parameter(
             "half_width", half_width, lambda s: cls(s * exact, exact), confidence, noise.MAX_SCALE
         )
@@ -125,13 +124,9 @@ class Laplace(RealNoise):
     def loss(
         self,
         *,
-        l1: Fraction | int,
+        l1: Number,
         dimension: int = 1,
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
         """What a release of L1 sensitivity ``l1`` costs: pure epsilon, rounding included."""
         return self.noise.loss(l1=steps_l1(l1, self.step, dimension), neighbours=neighbours)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        return {"mechanism": "Laplace", "scale": str(self.scale), "step": str(self.step)}

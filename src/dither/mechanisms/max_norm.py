@@ -34,19 +34,20 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
+from dither._stats import least_integer
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
-from dither.mechanisms._additive import Integers, check_amount
+from dither.mechanisms._base import Integers, Mechanism, least_epsilon
 from dither.mechanisms._composable import pure_class
-from dither.mechanisms._selection import check_whole
-from dither.mechanisms.search import least_epsilon
-from dither.numeric import check_confidence, directed
+from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["MaxNorm"]
@@ -56,7 +57,7 @@ _SHORT = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
-class MaxNorm:
+class MaxNorm(Mechanism):
     """Noise for a whole vector, bound to its exact scale.
 
     Parameters
@@ -80,19 +81,21 @@ class MaxNorm:
     (29.7, 62)
     """
 
+    title: ClassVar[str] = "K-norm of the largest norm"
+
     scale: Fraction
     dimension: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_amount("scale", self.scale))
-        object.__setattr__(self, "dimension", check_whole("dimension", self.dimension))
+        self._settle_positive("scale")
+        self._settle(dimension=check.whole("dimension", self.dimension, 1))
         if self.scale * self.dimension > _MOST:
             raise ArgumentError("scale times dimension must be at most 2**50: coarsen the lattice")
 
     @classmethod
-    def for_loss(cls, epsilon: Fraction, *, linf: int, dimension: int) -> Self:
+    def for_loss(cls, epsilon: Number, *, linf: int, dimension: int) -> Self:
         """The mechanism that costs exactly epsilon for the whole vector."""
-        return cls(check_whole("linf", linf) / check_amount("epsilon", epsilon), dimension)
+        return cls(check.whole("linf", linf, 1) / check.positive("epsilon", epsilon), dimension)
 
     @classmethod
     def for_half_width(
@@ -105,8 +108,8 @@ class MaxNorm:
         ArgumentError
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
-        d, whole = check_whole("dimension", dimension), check_whole("linf", linf)
-        check_confidence(confidence)
+        d, whole = check.whole("dimension", dimension, 1), check.whole("linf", linf, 1)
+        check.confidence(confidence)
         least = max(Fraction(1, 10**6), Fraction(whole * d, _MOST))  # what a scale allows
 
         def error(epsilon: Fraction) -> float:
@@ -116,7 +119,7 @@ class MaxNorm:
 
     def loss(self, *, linf: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What a whole vector costs: pure epsilon = linf/scale."""
-        return pure_class(check_whole("linf", linf, 0) / self.scale, neighbours)
+        return pure_class(check.whole("linf", linf) / self.scale, neighbours)
 
     def draw(self, size: int = 1) -> Integers:
         """Draw independent vectors of noise.
@@ -131,7 +134,7 @@ class MaxNorm:
         array of int64, shape (size, dimension)
         """
         hat = _hat(self.scale, self.dimension)
-        rows = [self._vector(hat.draw()) for _ in range(check_whole("size", size))]
+        rows = [self._vector(hat.draw()) for _ in range(check.whole("size", size, 1))]
         return np.stack(rows)
 
     @property
@@ -145,26 +148,16 @@ class MaxNorm:
 
         Pr[max|Z_i| = m] is proportional to ((2m + 1)^d - (2m - 1)^d)·exp(-m/s).
         """
-        check_confidence(confidence)
+        wanted = check.confidence(confidence)
         k, p = self._radii()
-        # Given K = k, Pr[all within w] is ((2w + 1)/(2k + 1))^d for w < k.
-        low, high = -1, int(k[-1])
-        while high - low > 1:
-            middle = (low + high) // 2
-            inside = np.minimum(0.0, self.dimension * np.log((2 * middle + 1) / (2 * k + 1)))
-            if float(np.sum(p * np.exp(inside))) >= confidence:
-                high = middle
-            else:
-                low = middle
-        return high
+        most = int(k[-1])
 
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        return {
-            "mechanism": "K-norm of the largest norm",
-            "scale": str(self.scale),
-            "dimension": str(self.dimension),
-        }
+        def enough(w: int) -> bool:
+            # Given K = k, Pr[all within w] is ((2w + 1)/(2k + 1))^d for w < k.
+            inside = np.minimum(0.0, self.dimension * np.log((2 * w + 1) / (2 * k + 1)))
+            return w >= most or float(np.sum(p * np.exp(inside))) >= wanted
+
+        return least_integer(enough)
 
     def _vector(self, radius: int) -> Integers:
         return noise.below(2 * radius + 1, self.dimension) - radius

@@ -32,15 +32,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 
+from dither import _checks as check
 from dither import noise
-from dither.errors import ArgumentError, nearest
-from dither.mechanisms._additive import check_amount
-from dither.mechanisms._selection import Selection, check_integers
+from dither._checks import Number
+from dither.errors import ArgumentError
+from dither.mechanisms._selection import Selection
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
 from dither.privacy import Loss, Neighbours
@@ -74,20 +74,20 @@ class NoisyMax(Selection):
     (1, Fraction(1, 1))
     """
 
+    title: ClassVar[str] = "report-noisy-max"
+
     kind: Kind = "exponential"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", check_amount("rate", self.rate))
-        kinds = ("gumbel", "exponential", "laplace")
-        if self.kind not in kinds:
-            raise ArgumentError(f"unknown kind of noise{nearest(str(self.kind), kinds)}")
+        self._settle_positive("rate")
+        check.choice("kind of noise", self.kind, get_args(Kind))
         if self.kind == "laplace" and 1 / self.rate > noise.MAX_SCALE:
             raise ArgumentError("rate must be at least 2**-52 for Laplace noise")
 
     @classmethod
     def for_loss(
         cls,
-        epsilon: Fraction,
+        epsilon: Number,
         *,
         sensitivity: int,
         monotone: bool = False,
@@ -124,7 +124,7 @@ class NoisyMax(Selection):
             return Exponential(self.rate).draw(utilities)
         if self.kind == "exponential":
             return PermuteAndFlip(self.rate).draw(utilities)
-        found = check_integers("utilities", utilities)
+        found = check.integers("utilities", utilities)
         noisy = [
             u + int(z)
             for u, z in zip(found, noise.discrete_laplace(1 / self.rate, len(found)), strict=True)

@@ -25,30 +25,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from functools import partial
+from typing import ClassVar, Self
 
 import numpy as np
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import check_amount
+from dither.mechanisms._base import Mechanism, least_epsilon
 from dither.mechanisms._selection import (
     Selection,
-    check_integers,
-    check_whole,
     smallest_shortfall,
 )
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.exponential import Exponential
-from dither.mechanisms.search import least_epsilon
-from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Peeling"]
 
 
 @dataclass(frozen=True, slots=True)
-class Peeling:
+class Peeling(Mechanism):
     """Noisy top-k values of an integer vector.
 
     Parameters
@@ -77,6 +76,8 @@ class Peeling:
     [1, 3]
     """
 
+    title: ClassVar[str] = "peeling"
+
     selection: Selection
     k: int
     noise: DiscreteLaplace | DiscreteGaussian
@@ -86,25 +87,23 @@ class Peeling:
             raise ArgumentError("selection must be an Exponential, PermuteAndFlip or NoisyMax")
         if not isinstance(self.noise, DiscreteLaplace | DiscreteGaussian):
             raise ArgumentError("noise must be a DiscreteLaplace or a DiscreteGaussian")
-        object.__setattr__(self, "k", check_whole("k", self.k))
+        self._settle(k=check.whole("k", self.k, 1))
 
     @classmethod
     def for_loss(
         cls,
-        epsilon: Fraction,
+        epsilon: Number,
         *,
         k: int,
         sensitivity: int,
-        value_share: Fraction = Fraction(1, 2),
+        value_share: Number = Fraction(1, 2),
     ) -> Self:
         """Exponential picks and Laplace values that cost exactly epsilon in all.
 
         ``value_share`` in (0, 1) of epsilon goes to the values.
         """
-        exact, times = check_amount("epsilon", epsilon), check_whole("k", k)
-        share = check_amount("value_share", value_share)
-        if share >= 1:
-            raise ArgumentError("value_share must be in (0, 1)")
+        exact, times = check.positive("epsilon", epsilon), check.whole("k", k, 1)
+        share = check.exact("value_share", value_share, above=0, below=1)
         pick = Exponential.for_loss(exact * (1 - share) / times, sensitivity=sensitivity)
         return cls(pick, times, DiscreteLaplace.for_loss(exact * share, l1=times * sensitivity))
 
@@ -116,7 +115,7 @@ class Peeling:
         k: int,
         sensitivity: int,
         confidence: float,
-        value_share: Fraction = Fraction(1, 2),
+        value_share: Number = Fraction(1, 2),
     ) -> Self:
         """The peeling of least epsilon (three digits) whose values' half-width is as asked.
 
@@ -125,21 +124,16 @@ class Peeling:
         ArgumentError
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
-        check_confidence(confidence)
-
-        def made(epsilon: Fraction) -> Peeling:
-            return cls.for_loss(epsilon, k=k, sensitivity=sensitivity, value_share=value_share)
-
-        found = made(
+        made = partial(cls.for_loss, k=k, sensitivity=sensitivity, value_share=value_share)
+        return made(
             least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
         )
-        return cls(found.selection, found.k, found.noise)
 
     def loss(
         self, *, sensitivity: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE
     ) -> Loss:
         """What the picks and their values cost together: k picks and k values, each by its own."""
-        whole = check_whole("sensitivity", sensitivity, 0)
+        whole = check.whole("sensitivity", sensitivity)
         pick = self.selection.loss(sensitivity=whole, neighbours=neighbours)
         if isinstance(self.noise, DiscreteLaplace):
             value = self.noise.loss(l1=whole, neighbours=neighbours)
@@ -152,7 +146,7 @@ class Peeling:
 
         By a union over the k picks: in each round one of the k best is still there.
         """
-        n = check_whole("candidates", candidates, self.k)
+        n = check.whole("candidates", candidates, self.k)
         return smallest_shortfall(
             lambda gap: min(1.0, self.k * self.selection.miss_probability(gap, n)), confidence
         )
@@ -175,7 +169,7 @@ class Peeling:
         ArgumentError
             There are fewer than k values, or they are not integers.
         """
-        found = check_integers("values", values)
+        found = check.integers("values", values)
         if len(found) < self.k:
             raise ArgumentError("values must hold at least k coordinates; ask for a smaller k")
         left = list(range(len(found)))
@@ -188,9 +182,3 @@ class Peeling:
     def half_width(self, confidence: float) -> int:
         """The half-width that each released value's own interval has."""
         return self.noise.half_width(confidence)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        pick = {f"selection {name}": text for name, text in self.selection.parameters().items()}
-        noise = {f"noise {name}": text for name, text in self.noise.parameters().items()}
-        return {"mechanism": "peeling", "k": str(self.k)} | pick | noise

@@ -32,9 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+from dither import _checks as check
 from dither import noise
-from dither.mechanisms._selection import Selection, check_integers
+from dither.mechanisms._selection import Selection
 
 __all__ = ["PermuteAndFlip"]
 
@@ -61,6 +63,8 @@ class PermuteAndFlip(Selection):
     (Fraction(1, 1), 1)
     """
 
+    title: ClassVar[str] = "permute-and-flip"
+
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate.
 
@@ -74,7 +78,7 @@ class PermuteAndFlip(Selection):
         ArgumentError
             There are no utilities, or they are not integers.
         """
-        found = check_integers("utilities", utilities)
+        found = check.integers("utilities", utilities)
         best = max(found)
         order = noise.permutation(len(found))
         return int(

@@ -30,24 +30,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Self
+from functools import partial
+from typing import ClassVar, Self
 
+from dither import _checks as check
 from dither import noise
-from dither.errors import ArgumentError
-from dither.mechanisms._additive import check_amount
+from dither._checks import Number
+from dither.mechanisms._base import Mechanism, least_epsilon
 from dither.mechanisms._composable import approximate_class
-from dither.mechanisms._selection import check_integers, check_whole
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
-from dither.mechanisms.search import least_epsilon
-from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["ProposeTestRelease"]
 
 
 @dataclass(frozen=True, slots=True)
-class ProposeTestRelease:
+class ProposeTestRelease(Mechanism):
     """Propose-test-release, bound to its exact scales.
 
     Parameters
@@ -76,54 +75,53 @@ class ProposeTestRelease:
     (True, False)
     """
 
+    title: ClassVar[str] = "propose-test-release"
+
     test_scale: Fraction
     value_scale: Fraction
     delta: Fraction
     tau: int = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("test_scale", "value_scale"):
-            exact = DiscreteLaplace(check_amount(name, getattr(self, name))).scale
-            object.__setattr__(self, name, exact)
-        delta = check_amount("delta", self.delta)
-        if delta >= 1:
-            raise ArgumentError("delta must be in (0, 1)")
-        object.__setattr__(self, "delta", delta)
+        self._settle_positive("test_scale", "value_scale")
+        self._settle(delta=check.exact("delta", self.delta, above=0, below=1))
+        DiscreteLaplace(self.value_scale)
         # The rule for a key of one unit: 1 + Z >= threshold has probability at most delta.
-        rule = KeyThreshold(DiscreteLaplace(self.test_scale), 1, delta)
-        object.__setattr__(self, "tau", rule.tau - 1)
+        rule = KeyThreshold(DiscreteLaplace(self.test_scale), 1, self.delta)
+        self._settle(tau=rule.tau - 1)
 
     @classmethod
     def for_loss(
         cls,
-        epsilon: Fraction,
-        delta: Fraction,
+        epsilon: Number,
+        delta: Number,
         *,
         bound: int,
-        test_share: Fraction = Fraction(1, 2),
+        test_share: Number = Fraction(1, 2),
     ) -> Self:
         """The mechanism that costs exactly epsilon, ``test_share`` of it for the test."""
-        exact, share = check_amount("epsilon", epsilon), check_amount("test_share", test_share)
-        if share >= 1:
-            raise ArgumentError("test_share must be in (0, 1)")
-        whole = check_whole("bound", bound)
-        return cls(1 / (exact * share), whole / (exact * (1 - share)), delta)
+        exact = check.positive("epsilon", epsilon)
+        share = check.exact("test_share", test_share, above=0, below=1)
+        whole = check.whole("bound", bound, 1)
+        return cls(
+            1 / (exact * share), whole / (exact * (1 - share)), check.positive("delta", delta)
+        )
 
     def loss(self, *, bound: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What a release costs, whatever it says, for the bound that the distance was taken of."""
-        epsilon = 1 / self.test_scale + check_whole("bound", bound, 0) / self.value_scale
+        epsilon = 1 / self.test_scale + check.whole("bound", bound) / self.value_scale
         return approximate_class(epsilon, self.delta, neighbours)
 
     @classmethod
     def for_half_width(
         cls,
         half_width: int,
-        delta: Fraction,
+        delta: Number,
         *,
         bound: int,
         confidence: float,
         distance: int | None = None,
-        test_share: Fraction = Fraction(1, 2),
+        test_share: Number = Fraction(1, 2),
     ) -> Self:
         """The mechanism of least epsilon (three digits) whose half-width is at most the one given.
 
@@ -135,18 +133,15 @@ class ProposeTestRelease:
         ArgumentError
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
-        outside = 1 - check_confidence(confidence)
+        outside = 1 - check.confidence(confidence)
+        made = partial(cls.for_loss, delta=delta, bound=bound, test_share=test_share)
 
-        def made(epsilon: Fraction) -> ProposeTestRelease:
-            return cls.for_loss(epsilon, delta, bound=bound, test_share=test_share)
-
-        def error(epsilon: Fraction) -> float:
+        def error(epsilon: Number) -> float:
             found = made(epsilon)
             silent = distance is not None and found.miss_probability(distance) > outside
             return math.inf if silent else found.half_width(confidence)
 
-        found = made(least_epsilon("half_width", half_width, error))
-        return cls(found.test_scale, found.value_scale, found.delta)
+        return made(least_epsilon("half_width", half_width, error))
 
     def release(self, value: int, *, distance: int) -> int | None:
         """Say the value with noise, or None.
@@ -163,15 +158,15 @@ class ProposeTestRelease:
         ArgumentError
             An argument is not an integer, or the distance is below 0.
         """
-        exact = check_integers("value", [value])[0]
-        far = check_whole("distance", distance, 0)
+        exact = check.integers("value", [value])[0]
+        far = check.whole("distance", distance)
         if far + noise.discrete_laplace_one(self.test_scale) < self.tau:
             return None
         return exact + noise.discrete_laplace_one(self.value_scale)
 
     def miss_probability(self, distance: int) -> float:
         """Pr[no answer] at a distance."""
-        far = check_whole("distance", distance, 0)
+        far = check.whole("distance", distance)
         return 1.0 - DiscreteLaplace(self.test_scale).survival(self.tau - far)
 
     def half_width(self, confidence: float) -> int:
@@ -179,11 +174,6 @@ class ProposeTestRelease:
         return DiscreteLaplace(self.value_scale).half_width(confidence)
 
     def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        return {
-            "mechanism": "propose-test-release",
-            "test_scale": str(self.test_scale),
-            "value_scale": str(self.value_scale),
-            "delta": str(self.delta),
-            "threshold": str(self.tau),
-        }
+        """The law, its exact parameters and the threshold as text, for certificates."""
+        # Named, as a slotted dataclass knows no super() of its own.
+        return Mechanism.parameters(self) | {"threshold": str(self.tau)}

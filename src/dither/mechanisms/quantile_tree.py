@@ -45,21 +45,21 @@ row is ``row`` parts, and so are 1 - q and q.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
+from dither._stats import two_sided
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import AdditiveNoise, Integers
+from dither.mechanisms._base import AdditiveNoise, Integers
 from dither.mechanisms._combination import Floats, continuous_deviation, laplace_normal_factor
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.numeric import check_confidence
 from dither.privacy import Neighbours
 
 __all__ = ["QuantileTree", "Quantiles"]
@@ -81,6 +81,29 @@ class Quantiles:
     value: Floats
     lower: Floats
     upper: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Where one quantile of each group may lie.
+
+    Parameters
+    ----------
+    gap : array of float, shape (groups, edges)
+        F~ - q·n~.
+    middle : array of float, shape (groups,)
+        The estimate, in bins.
+    first, last : arrays of int64, shape (groups,)
+        The edges of the bins that pass both tests, at least one bin.
+    """
+
+    gap: Floats
+    middle: Floats
+    first: Integers
+    last: Integers
+
+
+_ENDS = ("first", "last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +138,8 @@ class QuantileTree:
     levels: int
 
     def __post_init__(self) -> None:
-        if self.bins < 1 or self.branching < 2 or self.levels < 1:
-            raise ArgumentError("bins and levels must be at least 1, branching at least 2")
+        for name, least in (("bins", 1), ("branching", 2), ("levels", 1)):
+            check.whole(name, getattr(self, name), least)
         if self.branching**self.levels < self.bins:
             raise ArgumentError("levels must be enough for branching**levels to reach bins")
 
@@ -126,9 +149,8 @@ class QuantileTree:
 
         The noise's variance grows with levels² for Laplace and with levels for Gaussian noise.
         """
-        if bins < 1:
-            raise ArgumentError("bins must be at least 1")
-        return _choose(bins, family)
+        check.choice("family", family, ("laplace", "gaussian"))
+        return _choose(check.whole("bins", bins, 1), family)
 
     @property
     def nodes(self) -> int:
@@ -143,11 +165,13 @@ class QuantileTree:
         neighbours: Neighbours = Neighbours.ADD_REMOVE,
     ) -> tuple[Fraction, Fraction]:
         """(l1, l2_squared) of all counts of all groups together."""
-        if max_rows < 1 or max_groups < 1:
-            raise ArgumentError("max_rows and max_groups must be at least 1")
+        rows, groups = (
+            check.whole("max_rows", max_rows, 1),
+            check.whole("max_groups", max_groups, 1),
+        )
         factor = 2 if neighbours is Neighbours.REPLACE else 1
-        l1 = factor * self.levels * max_rows * max_groups
-        return Fraction(l1), Fraction(l1 * max_rows)
+        l1 = factor * self.levels * rows * groups
+        return Fraction(l1), Fraction(l1 * rows)
 
     def counts(self, leaves: Integers) -> list[Integers]:
         """Exact counts of each level, root's children first; leaves of shape (groups, bins)."""
@@ -199,26 +223,34 @@ class QuantileTree:
         Quantiles
             The intervals account for noise and bin width.
         """
-        check_shares(qs)
-        below = self.cumulative(noisy)
         width = self.half_widths(qs, noise, confidence)
-        value, lower, upper = (np.empty((below.shape[0], len(qs))) for _ in range(3))
-        for i, q in enumerate(qs):
+        read = list(self.candidates(noisy, qs, width, row))
+        lower, upper = (np.stack([getattr(one, end) for one in read], axis=1) for end in _ENDS)
+        value = np.stack([one.middle for one in read], axis=1)
+        return Quantiles(np.clip(value, lower, upper), lower.astype(float), upper.astype(float))
+
+    def candidates(
+        self, noisy: Sequence[npt.ArrayLike], qs: Sequence[float], width: Floats, row: int
+    ) -> Iterator[Candidates]:
+        """For each quantile, the bins that may hold it, given half-widths of shape (qs, edges)."""
+        below = self.cumulative(noisy)
+        for q, reach in zip(qs, width, strict=True):
             gap = below - q * below[:, -1:]
             middle = crossing(gap, row * (0.5 - q))
-            found, first, last = passing(gap, width[i], q, row)
-            lower[:, i] = np.where(found, first, np.floor(middle))
-            upper[:, i] = np.where(found, last, np.minimum(self.bins, np.floor(middle) + 1))
-            value[:, i] = np.clip(middle, lower[:, i], upper[:, i])
-        return Quantiles(value, lower, upper)
+            some, first, last = passing(gap, reach, q, row)
+            # Where noise lets no bin pass, the likeliest stands for all.
+            likeliest = np.minimum(np.floor(middle), self.bins - 1).astype(np.int64)
+            yield Candidates(
+                gap, middle, np.where(some, first, likeliest), np.where(some, last, likeliest + 1)
+            )
 
     def half_widths(self, qs: Sequence[float], noise: AdditiveNoise, confidence: float) -> Floats:
         """h(e) for each q and each edge e = 0..bins; infinite at both ends, where F is known.
 
         Shape (quantiles, bins + 1), in rows. Says before any release how well ranks will be known.
         """
-        confidence = check_confidence(confidence)
-        width = spread(confidence, (self.weights(qs), noise))
+        check_shares(qs)
+        width = spread(check.confidence(confidence), (self.weights(qs), noise))
         width[:, [0, -1]] = np.inf
         return width
 
@@ -246,9 +278,9 @@ class QuantileTree:
 
 
 def check_shares(qs: Sequence[float]) -> None:
-    """Refuse what is no share of the rows."""
+    """Refuse what is not a share of the rows."""
     if any(not 0 <= q <= 1 for q in qs) or not len(qs):
-        raise ArgumentError("qs must hold at least one number in [0, 1]")
+        raise ArgumentError("qs must hold at least one number from 0 to 1")
 
 
 def spread(confidence: float, *parts: tuple[Weights, AdditiveNoise]) -> Floats:
@@ -262,7 +294,7 @@ def spread(confidence: float, *parts: tuple[Weights, AdditiveNoise]) -> Floats:
             laplace = True
             cubes = cubes + deviation**3 * cube
         step = np.maximum(step, largest)
-    factor = np.asarray(NormalDist().inv_cdf((1 + confidence) / 2))
+    factor = np.asarray(two_sided(confidence))
     if laplace:
         share = np.divide(cubes ** (2 / 3), squares, out=np.ones_like(squares), where=squares > 0)
         factor = laplace_normal_factor(np.minimum(share, 1.0), confidence)
@@ -357,8 +389,6 @@ def weights_at(tree: QuantileTree, q: Floats) -> Weights:
 
 @lru_cache(maxsize=256)
 def _choose(bins: int, family: str) -> QuantileTree:
-    if family not in ("laplace", "gaussian"):
-        raise ArgumentError("family must be 'laplace' or 'gaussian'")
     best: tuple[float, QuantileTree] | None = None
     for levels in range(1, max(1, math.ceil(math.log2(bins))) + 1):
         branching = max(2, math.ceil(bins ** (1 / levels)) - 1)

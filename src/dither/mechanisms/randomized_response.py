@@ -34,27 +34,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
-from typing import Self
+from functools import partial
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
+from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
-from dither.mechanisms._additive import Integers, check_amount
+from dither.mechanisms._base import Integers, Mechanism, least_epsilon
 from dither.mechanisms._composable import response_class
-from dither.mechanisms._selection import check_integers, check_whole
-from dither.mechanisms.search import smallest_epsilon
-from dither.numeric import check_confidence, directed
+from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["RandomizedResponse"]
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Randomised response among k categories, bound to its exact epsilon.
 
     Parameters
@@ -79,17 +80,19 @@ class RandomizedResponse:
     0.0166
     """
 
+    title: ClassVar[str] = "randomised response"
+
     epsilon: Fraction
     categories: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_amount("epsilon", self.epsilon))
-        object.__setattr__(self, "categories", check_whole("categories", self.categories, 2))
+        self._settle_positive("epsilon")
+        self._settle(categories=check.whole("categories", self.categories, 2))
 
     @classmethod
-    def for_loss(cls, epsilon: Fraction, *, categories: int = 2) -> Self:
+    def for_loss(cls, epsilon: Number, *, categories: int = 2) -> Self:
         """The mechanism that costs exactly epsilon a report."""
-        return cls(epsilon, categories)
+        return cls(check.positive("epsilon", epsilon), categories)
 
     @classmethod
     def for_deviation(cls, deviation: float, *, reports: int, categories: int = 2) -> Self:
@@ -100,12 +103,16 @@ class RandomizedResponse:
         ArgumentError
             No epsilon up to 100 reaches it, or an argument is out of range.
         """
-        if not deviation > 0:
-            raise ArgumentError("deviation must be above 0")
-        found = smallest_epsilon(lambda e: cls(e, categories).deviation(reports) <= deviation)
-        if found is None:
-            raise ArgumentError("deviation cannot be reached: allow more, or gather more reports")
-        return cls(found, categories)
+        made = partial(cls, categories=categories)
+        return made(
+            least_epsilon(
+                "deviation",
+                deviation,
+                lambda e: made(e).deviation(reports),
+                low=Fraction(1, 1000),
+                high=Fraction(100),
+            )
+        )
 
     def loss(self, *, neighbours: Neighbours | str = Neighbours.REPLACE) -> Loss:
         """What one report costs: epsilon, and rho = epsilon·tanh(epsilon/2) rounded up.
@@ -131,7 +138,7 @@ class RandomizedResponse:
         ArgumentError
             A truth is not one of the categories.
         """
-        known = np.array(check_integers("truths", truths), dtype=object)
+        known = np.array(check.integers("truths", truths), dtype=object)
         if not np.all((known >= 0) & (known < self.categories)):
             raise ArgumentError("truths must be integers from 0 to categories - 1")
         found = known.astype(np.int64)
@@ -157,18 +164,15 @@ class RandomizedResponse:
             f in [0, 1].
         """
         p, q = self.probabilities
-        n = check_whole("reports", reports)
-        if share is not None and not 0 <= share <= 1:
-            raise ArgumentError("share must be between 0 and 1")
-        each = [
-            f * p * (1 - p) + (1 - f) * q * (1 - q) for f in ((0, 1) if share is None else [share])
-        ]
+        n = check.whole("reports", reports, 1)
+        shares = [0.0, 1.0] if share is None else [check.number("share", share, least=0, most=1)]
+        each = [f * p * (1 - p) + (1 - f) * q * (1 - q) for f in shares]
         return math.sqrt(max(each) / n) / (p - q)
 
     def estimate(self, reports: Sequence[int] | Integers) -> npt.NDArray[np.float64]:
         """Unbiased estimates of all categories' shares; they sum to 1 and may be negative."""
         p, q = self.probabilities
-        found = np.array(check_integers("reports", reports), dtype=np.int64)
+        found = np.array(check.integers("reports", reports), dtype=np.int64)
         if found.min() < 0 or found.max() >= self.categories:
             raise ArgumentError("reports must be integers from 0 to categories - 1")
         shares = np.bincount(found, minlength=self.categories) / found.size
@@ -176,16 +180,7 @@ class RandomizedResponse:
 
     def half_width(self, reports: int, confidence: float) -> float:
         """The half-width of a share's interval for the people asked, by the normal limit."""
-        quantile = NormalDist().inv_cdf((1 + check_confidence(confidence)) / 2)
-        return quantile * self.deviation(reports)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameter as text, for certificates."""
-        return {
-            "mechanism": "randomised response",
-            "epsilon": str(self.epsilon),
-            "categories": str(self.categories),
-        }
+        return two_sided(check.confidence(confidence)) * self.deviation(reports)
 
     def _truth_bounds(self, bits: int) -> tuple[Fraction, Fraction]:
         others = self.categories - 1

@@ -39,19 +39,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.mechanisms._additive import AdditiveNoise, Integers
+from dither import _checks as check
+from dither.mechanisms._base import AdditiveNoise, Integers
 from dither.mechanisms._combination import Floats
 from dither.mechanisms.quantile_tree import (
+    Candidates,
     Quantiles,
     QuantileTree,
     Weights,
-    check_shares,
     crossing,
     passing,
     spread,
     weights_at,
 )
-from dither.numeric import check_confidence
 
 __all__ = ["OPEN", "Opened", "RefinedQuantiles"]
 
@@ -131,9 +131,9 @@ class RefinedQuantiles:
     ) -> tuple[Integers, Integers]:
         """Groups and stretches that are open, in order and none twice: from ``noisy`` alone."""
         found: set[tuple[int, int]] = set()
-        for first, last, read in self._open(noisy, qs, noise, confidence, row):
-            for g in np.flatnonzero(read).tolist():
-                found.update((g, j) for j in range(first[g], last[g]))
+        for one in self._open(noisy, qs, noise, confidence, row):
+            for g in np.flatnonzero(one.last - one.first <= OPEN).tolist():
+                found.update((g, j) for j in range(one.first[g], one.last[g]))
         pairs = np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
@@ -168,24 +168,21 @@ class RefinedQuantiles:
         Quantiles
             In bins of the whole grid.
         """
-        below = self.top.cumulative(noisy)
         size = self.below.bins
-        value, lower, upper = (np.empty((below.shape[0], len(qs))) for _ in range(3))
         inside = self.below.cumulative(opened.noisy)
-        found = self._open(noisy, qs, noises[0], confidence, row)
-        for i, (q, (first, last, read)) in enumerate(zip(qs, found, strict=True)):
-            gap = below - q * below[:, -1:]
-            middle = crossing(gap, row * (0.5 - q))
-            lower[:, i], upper[:, i] = first * size, np.minimum(last * size, self.bins)
-            value[:, i] = np.clip(middle * size, lower[:, i], upper[:, i])
-            at = np.flatnonzero(read & self._read(opened, first, last))
+        found = []
+        for q, on_top in zip(qs, self._open(noisy, qs, noises[0], confidence, row), strict=True):
+            first, last = on_top.first, on_top.last
+            lower = (first * size).astype(float)
+            upper = np.minimum(last * size, self.bins).astype(float)
+            value = np.clip(on_top.middle * size, lower, upper)
+            at = np.flatnonzero((last - first <= OPEN) & self._read(opened, first, last))
             if at.size:
-                curve = self._inside(
-                    gap[at], first[at], last[at], at, opened, inside, q, noises, confidence
-                )
+                curve = self._inside(on_top, at, opened, inside, q, noises, confidence)
                 for part, new in zip((value, lower, upper), curve.read(q, row), strict=True):
-                    part[at, i] = first[at] * size + new
-        return Quantiles(value, lower, upper)
+                    part[at] = first[at] * size + new
+            found.append((value, lower, upper))
+        return Quantiles(*(np.stack(parts, axis=1) for parts in zip(*found, strict=True)))
 
     def _read(self, opened: Opened, first: Integers, last: Integers) -> npt.NDArray[np.bool_]:
         """Whether all of a group's stretches ``first .. last - 1`` were read."""
@@ -205,28 +202,15 @@ class RefinedQuantiles:
         noise: AdditiveNoise,
         confidence: float,
         row: int,
-    ) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
-        """For each quantile, the stretches that may hold it in each group; whether to read them."""
-        check_shares(qs)
-        below = self.top.cumulative(noisy)
-        level = 1 - FIRST * (1 - check_confidence(confidence))
+    ) -> list[Candidates]:
+        """For each quantile, the stretches that may hold it in each group."""
+        level = 1 - FIRST * (1 - check.confidence(confidence))
         width = self.top.half_widths(qs, noise, level)
-        found = []
-        for i, q in enumerate(qs):
-            gap = below - q * below[:, -1:]
-            # Where noise lets no stretch pass, the likeliest stands for all.
-            middle = np.minimum(np.floor(crossing(gap, row * (0.5 - q))), self.top.bins - 1)
-            some, first, last = passing(gap, width[i], q, row)
-            first = np.where(some, first, middle).astype(np.int64)
-            last = np.where(some, last, middle + 1).astype(np.int64)
-            found.append((first, last, last - first <= OPEN))
-        return found
+        return list(self.top.candidates(noisy, qs, width, row))
 
     def _inside(
         self,
-        gap: Floats,
-        first: Integers,
-        last: Integers,
+        on_top: Candidates,
         groups: npt.NDArray[np.intp],
         opened: Opened,
         inside: Floats,
@@ -234,7 +218,8 @@ class RefinedQuantiles:
         noises: tuple[AdditiveNoise, AdditiveNoise],
         confidence: float,
     ) -> Curve:
-        """F~ - q·n~ inside the open stretches ``first .. last - 1`` of each of the groups."""
+        """F~ - q·n~ inside the open stretches of each of the groups."""
+        gap, first, last = on_top.gap[groups], on_top.first[groups], on_top.last[groups]
         size = self.below.bins
         edges = np.arange(size + 1)
         share = edges / size

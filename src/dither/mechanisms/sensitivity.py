@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import check_amount
-from dither.mechanisms._selection import check_whole
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 
@@ -57,9 +56,9 @@ class Sensitivity:
     def of(
         cls,
         *,
-        l1: Fraction | int | None = None,
-        l2_squared: Fraction | int | None = None,
-        linf: Fraction | int | None = None,
+        l1: Number | None = None,
+        l2_squared: Number | None = None,
+        linf: Number | None = None,
         dimension: int | None = None,
     ) -> Sensitivity:
         """Complete and tighten what is known.
@@ -76,10 +75,10 @@ class Sensitivity:
         ArgumentError
             Nothing, or too little, or something out of range is given.
         """
-        d = None if dimension is None else check_whole("dimension", dimension)
+        d = None if dimension is None else check.whole("dimension", dimension, 1)
         given = {"l1": l1, "l2_squared": l2_squared, "linf": linf}
         known = {
-            name: math.floor(check_amount(name, value))
+            name: math.floor(check.positive(name, value))
             for name, value in given.items()
             if value is not None
         }
@@ -103,11 +102,11 @@ class Sensitivity:
         assert c is not None
         return cls(a, b, c, d)
 
-    def laplace(self, epsilon: Fraction) -> DiscreteLaplace:
+    def laplace(self, epsilon: Number) -> DiscreteLaplace:
         """Noise for every coordinate, (pure) epsilon-DP for the whole vector."""
         return DiscreteLaplace.for_loss(epsilon, l1=self.l1)
 
-    def gaussian(self, rho: Fraction) -> DiscreteGaussian:
+    def gaussian(self, rho: Number) -> DiscreteGaussian:
         """Noise for every coordinate, rho-zCDP for the whole vector."""
         return DiscreteGaussian.for_loss(rho, l2_squared=self.l2_squared)
 
@@ -116,7 +115,7 @@ class Sensitivity:
         """The most coordinates that change: at most the dimension, and at most l1."""
         return self.l1 if self.dimension is None else min(self.l1, self.dimension)
 
-    def analytic_gaussian(self, epsilon: Fraction, delta: Fraction) -> DiscreteGaussian:
+    def analytic_gaussian(self, epsilon: Number, delta: Number) -> DiscreteGaussian:
         """The least noise for every coordinate that is (epsilon, delta)-DP for the whole vector."""
         return DiscreteGaussian.for_epsilon(
             epsilon, delta, l2_squared=self.l2_squared, coordinates=self.changed

@@ -40,17 +40,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
+from dither._stats import least_integer
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import Integers, check_amount
+from dither.mechanisms._base import Integers, Mechanism, least_epsilon
 from dither.mechanisms._composable import approximate_class
-from dither.mechanisms._selection import check_integers
-from dither.mechanisms.search import least_epsilon
-from dither.numeric import check_confidence, directed
+from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["SmoothMedian"]
@@ -60,7 +61,7 @@ _MOST = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothMedian:
+class SmoothMedian(Mechanism):
     """The smooth-sensitivity median, bound to its exact alpha and falloff.
 
     Parameters
@@ -91,6 +92,8 @@ class SmoothMedian:
     True
     """
 
+    title: ClassVar[str] = "smooth median"
+
     lower: int
     upper: int
     alpha: Fraction
@@ -98,15 +101,13 @@ class SmoothMedian:
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        low, high = check_integers("lower and upper", [self.lower, self.upper])
+        low, high = check.integers("lower and upper", [self.lower, self.upper])
         if not -_MOST <= low < high <= _MOST:
             raise ArgumentError("lower must be below upper, both within 2**60 of 0")
-        object.__setattr__(self, "lower", low)
-        object.__setattr__(self, "upper", high)
-        for name in ("alpha", "falloff", "epsilon"):
-            object.__setattr__(self, name, check_amount(name, getattr(self, name)))
+        self._settle(lower=low, upper=high)
+        self._settle_positive("alpha", "falloff", "epsilon")
         if self.falloff >= 1:
-            raise ArgumentError("falloff must be in (0, 1)")
+            raise ArgumentError("falloff must be below 1")
         if self.epsilon < self.alpha + directed.log_upper(1 / self.falloff):
             raise ArgumentError("epsilon must be at least alpha + log(1/falloff)")
         if 2 * (high - low) / self.alpha > noise.MAX_SCALE:
@@ -115,48 +116,42 @@ class SmoothMedian:
     @classmethod
     def for_loss(
         cls,
-        epsilon: Fraction,
-        delta: Fraction,
+        epsilon: Number,
+        delta: Number,
         *,
         lower: int,
         upper: int,
-        share: Fraction = Fraction(1, 2),
+        share: Number = Fraction(1, 2),
     ) -> Self:
         """The mechanism that costs epsilon and at most delta, with alpha = share·epsilon.
 
         The falloff is the smallest of 40 bits that the guarantee allows.
         """
-        exact, part = check_amount("epsilon", epsilon), check_amount("share", share)
-        target = check_amount("delta", delta)
-        if target >= 1:
-            raise ArgumentError("delta must be in (0, 1)")
-        if part >= 1:
-            raise ArgumentError("share must be in (0, 1)")
+        exact = check.positive("epsilon", epsilon)
+        part = check.exact("share", share, above=0, below=1)
+        target = check.exact("delta", delta, above=0, below=1)
         alpha, one = part * exact, 1 << 40
 
         def good(step: int) -> bool:
             q = Fraction(step, one)
             return alpha + directed.log_upper(1 / q) <= exact and _delta(exact, alpha, q) <= target
 
-        low, high = 0, one - 1
-        if not good(high):
+        if not good(one - 1):
             raise ArgumentError("epsilon is too small for this delta: ask for more of either")
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if good(middle) else (middle, high)
-        return cls(lower, upper, alpha, Fraction(high, one), exact)
+        least = least_integer(good, 1, step=one // 2, most=one - 1) or one - 1
+        return cls(lower, upper, alpha, Fraction(least, one), exact)
 
     @classmethod
     def for_half_width(
         cls,
         half_width: int,
-        delta: Fraction,
+        delta: Number,
         *,
         lower: int,
         upper: int,
-        smooth: Fraction | int,
+        smooth: Number,
         confidence: float,
-        share: Fraction = Fraction(1, 2),
+        share: Number = Fraction(1, 2),
     ) -> Self:
         """The mechanism of least epsilon (three digits) for a half-width where S is ``smooth``.
 
@@ -167,8 +162,8 @@ class SmoothMedian:
         ArgumentError
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
-        planned = check_amount("smooth", smooth) / check_amount("share", share)
-        inside = math.log(1 - check_confidence(confidence))
+        planned = check.positive("smooth", smooth) / check.positive("share", share)
+        inside = math.log(1 - check.confidence(confidence))
 
         def error(epsilon: Fraction) -> float:
             return math.floor(-float(planned / epsilon) * inside + 0.5)
@@ -209,18 +204,13 @@ class SmoothMedian:
         sign = 1 - 2 * int(noise.below(2, 1)[0])
         return min(self.upper, max(self.lower, median + sign * ((halves + 1) // 2)))
 
-    def half_width(self, smooth: Fraction | int, confidence: float) -> int:
+    def half_width(self, smooth: Number, confidence: float) -> int:
         """The half-width of the noise where the smooth sensitivity is ``smooth``."""
-        scale = float(check_amount("smooth", smooth) / self.alpha)
-        return math.floor(-scale * math.log(1 - check_confidence(confidence)) + 0.5)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        names = ("lower", "upper", "alpha", "falloff", "epsilon")
-        return {"mechanism": "smooth median"} | {n: str(getattr(self, n)) for n in names}
+        scale = float(check.positive("smooth", smooth) / self.alpha)
+        return math.floor(-scale * math.log(1 - check.confidence(confidence)) + 0.5)
 
     def _median_and_smooth(self, values: Sequence[int] | Integers) -> tuple[int, Fraction]:
-        known = check_integers("values", values)
+        known = check.integers("values", values)
         x = np.sort(np.array([min(self.upper, max(self.lower, v)) for v in known], dtype=np.int64))
         n, rank = x.size, (x.size + 1) // 2
         one = g = 1 << _BITS

@@ -42,17 +42,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from functools import partial
+from typing import ClassVar, Self
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
 from dither.errors import ArgumentError, BudgetError
-from dither.mechanisms._additive import check_amount
+from dither.mechanisms._base import Mechanism, Run, least_epsilon
 from dither.mechanisms._composable import laplace_pair, pure_class
-from dither.mechanisms._selection import check_integers, check_whole
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.run import Run
-from dither.mechanisms.search import smallest_epsilon
-from dither.numeric import check_confidence
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["AboveThreshold", "SparseAnswer", "SparseVector"]
@@ -70,7 +69,7 @@ class SparseAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SparseVector:
+class SparseVector(Mechanism):
     """The sparse vector technique, bound to its exact scales.
 
     Parameters
@@ -101,30 +100,31 @@ class SparseVector:
     dither.errors.BudgetError: the cut-off is reached: start another run, which costs again
     """
 
+    title: ClassVar[str] = "sparse vector"
+
     threshold_scale: Fraction
     query_scale: Fraction
     cutoff: int = 1
     value_scale: Fraction | None = None
 
     def __post_init__(self) -> None:
-        for name in ("threshold_scale", "query_scale", "value_scale"):
-            value = getattr(self, name)
-            if value is not None:
-                exact = DiscreteLaplace(check_amount(name, value)).scale
-                object.__setattr__(self, name, exact)
-            elif name != "value_scale":
-                raise ArgumentError(f"{name} must be an int or a Fraction above 0")
-        object.__setattr__(self, "cutoff", check_whole("cutoff", self.cutoff))
+        scales = ["threshold_scale", "query_scale"]
+        if self.value_scale is not None:
+            scales.append("value_scale")
+        self._settle_positive(*scales)
+        for name in scales:
+            DiscreteLaplace(getattr(self, name))
+        self._settle(cutoff=check.whole("cutoff", self.cutoff, 1))
 
     @classmethod
     def for_loss(
         cls,
-        epsilon: Fraction,
+        epsilon: Number,
         *,
         sensitivity: int,
         cutoff: int = 1,
         monotone: bool = False,
-        value_share: Fraction = Fraction(0),
+        value_share: Number = Fraction(0),
     ) -> Self:
         """The mechanism that costs exactly epsilon, split for the least error of comparisons.
 
@@ -132,20 +132,19 @@ class SparseVector:
         amounts as 1 to (2c)^(2/3) (c^(2/3) if monotone), which minimises the variance of
         nu - rho.
         """
-        whole = check_whole("sensitivity", sensitivity)
-        cutoff = check_whole("cutoff", cutoff)
-        share = check_amount("value_share", value_share, zero=True)
-        if share >= 1:
-            raise ArgumentError("value_share must be in [0, 1)")
+        whole = check.whole("sensitivity", sensitivity, 1)
+        cutoff = check.whole("cutoff", cutoff, 1)
+        share = check.exact("value_share", value_share, least=0, below=1)
         times = (1 if monotone else 2) * cutoff
-        compare = check_amount("epsilon", epsilon) * (1 - share)
+        whole_epsilon = check.positive("epsilon", epsilon)
+        compare = whole_epsilon * (1 - share)
         ratio = Fraction(times ** (2 / 3)).limit_denominator(1000)
         first = compare / (1 + ratio)
         return cls(
             whole / first,
             times * whole / (compare - first),
             cutoff,
-            cutoff * whole / (epsilon * share) if share else None,
+            cutoff * whole / (whole_epsilon * share) if share else None,
         )
 
     @classmethod
@@ -166,20 +165,9 @@ class SparseVector:
         ArgumentError
             No epsilon up to 10,000 reaches it.
         """
-        allowed = check_whole("margin", margin, 0)
-
-        def made(epsilon: Fraction) -> SparseVector:
-            return cls.for_loss(epsilon, sensitivity=sensitivity, cutoff=cutoff, monotone=monotone)
-
-        epsilon = smallest_epsilon(
-            lambda e: made(e).margin(queries, confidence) <= allowed,
-            Fraction(1, 10**6),
-            Fraction(10**4),
-        )
-        if epsilon is None:
-            raise ArgumentError("margin cannot be reached: allow more, or a lower confidence")
-        found = made(epsilon)
-        return cls(found.threshold_scale, found.query_scale, found.cutoff)
+        allowed = check.whole("margin", margin)
+        made = partial(cls.for_loss, sensitivity=sensitivity, cutoff=cutoff, monotone=monotone)
+        return made(least_epsilon("margin", allowed, lambda e: made(e).margin(queries, confidence)))
 
     def loss(
         self,
@@ -194,7 +182,7 @@ class SparseVector:
         costs no more than one after the other, by Vadhan and Zhang, "Concurrent composition
         theorems for differential privacy", STOC 2023.
         """
-        whole = check_whole("sensitivity", sensitivity, 0)
+        whole = check.whole("sensitivity", sensitivity)
         times = (1 if monotone else 2) * self.cutoff
         found = pure_class(
             whole / self.threshold_scale + times * whole / self.query_scale, neighbours
@@ -209,8 +197,8 @@ class SparseVector:
         With at least the given probability, each of the first ``queries`` answers is right for
         every query more than this margin away from the threshold (a union bound).
         """
-        outside = 1 - check_confidence(confidence)
-        each = outside / (2 * check_whole("queries", queries))
+        outside = 1 - check.confidence(confidence)
+        each = outside / (2 * check.whole("queries", queries, 1))
         return DiscreteLaplace(self.threshold_scale).half_width(1 - outside / 2) + DiscreteLaplace(
             self.query_scale
         ).half_width(1 - each)
@@ -224,16 +212,6 @@ class SparseVector:
     def start(self, threshold: int) -> AboveThreshold:
         """Draw the threshold's noise and begin a run; the whole loss must be charged first."""
         return AboveThreshold(self, threshold)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        found = {
-            "mechanism": "sparse vector",
-            "threshold_scale": str(self.threshold_scale),
-            "query_scale": str(self.query_scale),
-            "cutoff": str(self.cutoff),
-        }
-        return found | ({"value_scale": str(self.value_scale)} if self.value_scale else {})
 
 
 class AboveThreshold(Run):
@@ -254,7 +232,7 @@ class AboveThreshold(Run):
 
     def __init__(self, mechanism: SparseVector, threshold: int) -> None:
         super().__init__()
-        bar = check_integers("threshold", [threshold])[0]
+        bar = check.integers("threshold", [threshold])[0]
         self.mechanism = mechanism
         self.left = mechanism.cutoff
         self._bar = bar + noise.discrete_laplace_one(mechanism.threshold_scale)
@@ -279,7 +257,7 @@ class AboveThreshold(Run):
         ArgumentError
             The value is not an integer, or this is a forked process.
         """
-        exact = check_integers("value", [value])[0]
+        exact = check.integers("value", [value])[0]
         with self._lock:
             self._check_process()
             if self.left < 1:

@@ -31,26 +31,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Self
+from functools import lru_cache, partial
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
+from dither._stats import least_integer
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
-from dither.mechanisms._additive import (
-    Integers,
-    check_amount,
-    log_of,
-    shape_of,
-    smallest_half_width,
-)
+from dither.mechanisms._base import AdditiveNoise, Integers, least_epsilon, log_of, shape_of
 from dither.mechanisms._composable import pure_class
-from dither.mechanisms._selection import check_whole
-from dither.mechanisms.search import least_epsilon
-from dither.numeric import check_confidence, directed
+from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Staircase"]
@@ -61,7 +56,7 @@ _MOST = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
-class Staircase:
+class Staircase(AdditiveNoise):
     """Discrete staircase noise, bound to its exact epsilon, sensitivity and step.
 
     Parameters
@@ -88,22 +83,27 @@ class Staircase:
     (650, 1250)
     """
 
+    title: ClassVar[str] = "staircase"
+
     epsilon: Fraction
     sensitivity: int
     step: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_amount("epsilon", self.epsilon))
-        object.__setattr__(self, "sensitivity", check_whole("sensitivity", self.sensitivity))
-        object.__setattr__(self, "step", check_whole("step", self.step))
+        self._settle_positive("epsilon")
+        self._settle(sensitivity=check.whole("sensitivity", self.sensitivity, 1))
+        self._settle(step=check.whole("step", self.step, 1))
         if self.step > self.sensitivity:
             raise ArgumentError("step must be at most the sensitivity")
         _check_lattice(self.epsilon, self.sensitivity)
 
     @classmethod
-    def for_loss(cls, epsilon: Fraction, *, sensitivity: int) -> Self:
+    def for_loss(cls, epsilon: Number, *, sensitivity: int) -> Self:
         """The mechanism of least variance that costs exactly epsilon at this sensitivity."""
-        exact, whole = check_amount("epsilon", epsilon), check_whole("sensitivity", sensitivity)
+        exact, whole = (
+            check.positive("epsilon", epsilon),
+            check.whole("sensitivity", sensitivity, 1),
+        )
         _check_lattice(exact, whole)
         return cls(exact, whole, _best_step(float(exact), whole))
 
@@ -116,12 +116,10 @@ class Staircase:
         ArgumentError
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
-
-        def error(epsilon: Fraction) -> float:
-            return cls.for_loss(epsilon, sensitivity=sensitivity).half_width(confidence)
-
-        check_confidence(confidence)
-        return cls.for_loss(least_epsilon("half_width", half_width, error), sensitivity=sensitivity)
+        made = partial(cls.for_loss, sensitivity=sensitivity)
+        return made(
+            least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
+        )
 
     def loss(
         self,
@@ -131,9 +129,9 @@ class Staircase:
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
         """What a release costs: ceil(d/D)·epsilon for each coordinate that changes, by up to d."""
-        whole = check_whole("sensitivity", sensitivity, 0)
+        whole = check.whole("sensitivity", sensitivity)
         each = -(-whole // self.sensitivity) * self.epsilon
-        return check_whole("coordinates", coordinates) * pure_class(each, neighbours)
+        return check.whole("coordinates", coordinates, 1) * pure_class(each, neighbours)
 
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape.
@@ -168,10 +166,6 @@ class Staircase:
             / ((2 * self.step - 1) * (1 - high) + 2 * self.sensitivity * low),
         )
 
-    def tail(self, t: int) -> Fraction:
-        """A proven upper bound of Pr[|Z| >= t]."""
-        return min(Fraction(1), 2 * self.upper_tail(t)) if t >= 1 else Fraction(1)
-
     def survival(self, t: int) -> float:
         """Pr[Z >= t] in floating point."""
         if t < 1:
@@ -181,28 +175,8 @@ class Staircase:
         whole = (2 * self.step - 1) * lost + 2 * self.sensitivity * b
         return math.exp(-level * float(self.epsilon)) * (left * lost + self.sensitivity * b) / whole
 
-    def half_width(self, confidence: float) -> int:
-        """The smallest integer w with Pr[|Z| <= w] >= confidence."""
-        outside = 1 - check_confidence(confidence)
-        low, high = -1, 1
-        while 2 * self.survival(high + 1) > outside:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if 2 * self.survival(middle + 1) > outside:
-                low = middle
-            else:
-                high = middle
-        return smallest_half_width(self, confidence, high)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        return {
-            "mechanism": "staircase",
-            "epsilon": str(self.epsilon),
-            "sensitivity": str(self.sensitivity),
-            "step": str(self.step),
-        }
+    def _guess(self, outside: float) -> float:
+        return least_integer(lambda w: 2 * self.survival(w + 1) <= outside)
 
     def _level(self, t: int) -> tuple[int, int]:
         """L(t), and how many integers from t on have that level."""

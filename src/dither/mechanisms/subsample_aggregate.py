@@ -27,13 +27,15 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.mechanisms._selection import check_integers, check_whole
+from dither.mechanisms._base import Mechanism, least_epsilon
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
-from dither.mechanisms.search import smallest_epsilon
 from dither.mechanisms.smooth_median import SmoothMedian
 from dither.privacy import Loss, Neighbours
 
@@ -41,7 +43,7 @@ __all__ = ["SubsampleAggregate"]
 
 
 @dataclass(frozen=True, slots=True)
-class SubsampleAggregate:
+class SubsampleAggregate(Mechanism):
     """Subsample and aggregate, bound to its exact aggregator.
 
     Parameters
@@ -68,16 +70,16 @@ class SubsampleAggregate:
     True
     """
 
+    title: ClassVar[str] = "subsample and aggregate"
+
     blocks: int
     lower: int
     upper: int
     aggregator: DiscreteLaplace | SmoothMedian
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "blocks", check_whole("blocks", self.blocks))
-        low, high = check_integers("lower and upper", [self.lower, self.upper])
-        if not low < high:
-            raise ArgumentError("lower must be below upper")
+        low, high = _bounds(self.lower, self.upper)
+        self._settle(blocks=check.whole("blocks", self.blocks, 1), lower=low, upper=high)
         if isinstance(self.aggregator, SmoothMedian):
             if (self.aggregator.lower, self.aggregator.upper) != (low, high):
                 raise ArgumentError("aggregator must have the same lower and upper")
@@ -85,17 +87,13 @@ class SubsampleAggregate:
             raise ArgumentError("aggregator must be a DiscreteLaplace or a SmoothMedian")
 
     @classmethod
-    def mean(cls, epsilon: Fraction, *, blocks: int, lower: int, upper: int) -> Self:
+    def mean(cls, epsilon: Number, *, blocks: int, lower: int, upper: int) -> Self:
         """The mean of the results, exactly epsilon."""
-        low, high = check_integers("lower and upper", [lower, upper])
-        if not low < high:
-            raise ArgumentError("lower must be below upper")
+        low, high = _bounds(lower, upper)
         return cls(blocks, low, high, DiscreteLaplace.for_loss(epsilon, l1=high - low))
 
     @classmethod
-    def median(
-        cls, epsilon: Fraction, delta: Fraction, *, blocks: int, lower: int, upper: int
-    ) -> Self:
+    def median(cls, epsilon: Number, delta: Number, *, blocks: int, lower: int, upper: int) -> Self:
         """The smooth-sensitivity median of the results, epsilon and at most delta."""
         aggregator = SmoothMedian.for_loss(epsilon, delta, lower=lower, upper=upper)
         return cls(blocks, lower, upper, aggregator)
@@ -136,22 +134,10 @@ class SubsampleAggregate:
         cls, half_width: float, *, blocks: int, lower: int, upper: int, confidence: float
     ) -> Self:
         """The mean of largest scale (so of least epsilon, three digits) with this half-width."""
-        found = smallest_epsilon(
-            lambda e: (
-                cls.mean(e, blocks=blocks, lower=lower, upper=upper).half_width(confidence)
-                <= half_width
-            ),
-            Fraction(1, 10**6),
-            Fraction(10**4),
+        made = partial(cls.mean, blocks=blocks, lower=lower, upper=upper)
+        return made(
+            least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
         )
-        if found is None:
-            raise ArgumentError("half_width cannot be reached: allow more, or use more blocks")
-        return cls.mean(found, blocks=blocks, lower=lower, upper=upper)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        inner = {f"aggregator {name}": text for name, text in self.aggregator.parameters().items()}
-        return {"mechanism": "subsample and aggregate", "blocks": str(self.blocks)} | inner
 
     def _result(self, estimator: Callable[[list[Any]], int], part: list[Any]) -> int:
         try:
@@ -161,3 +147,10 @@ class SubsampleAggregate:
         except BaseException:  # whatever it is, an exit too, it must not show
             return self.lower
         return min(self.upper, max(self.lower, found))
+
+
+def _bounds(lower: int, upper: int) -> tuple[int, int]:
+    low, high = check.integers("lower and upper", [lower, upper])
+    if not low < high:
+        raise ArgumentError("lower must be below upper")
+    return low, high

@@ -25,14 +25,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.mechanisms._additive import check_amount
+from dither.mechanisms._base import Mechanism
 from dither.mechanisms._coins import exp_choice
-from dither.mechanisms._selection import check_integers, check_whole, smallest_shortfall
+from dither.mechanisms._selection import least_rate, smallest_shortfall
 from dither.mechanisms.exponential import Exponential
-from dither.mechanisms.search import smallest_epsilon
 from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 
@@ -40,7 +41,7 @@ __all__ = ["TopK"]
 
 
 @dataclass(frozen=True, slots=True)
-class TopK:
+class TopK(Mechanism):
     """One-shot top-k with Gumbel noise, bound to its exact rate.
 
     Parameters
@@ -65,25 +66,25 @@ class TopK:
     [1, 3]
     """
 
+    title: ClassVar[str] = "one-shot top-k"
+
     rate: Fraction
     k: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", check_amount("rate", self.rate))
-        object.__setattr__(self, "k", check_whole("k", self.k))
+        self._settle_positive("rate")
+        self._settle(k=check.whole("k", self.k, 1))
 
     @classmethod
-    def for_loss(
-        cls, epsilon: Fraction, *, k: int, sensitivity: int, monotone: bool = False
-    ) -> Self:
+    def for_loss(cls, epsilon: Number, *, k: int, sensitivity: int, monotone: bool = False) -> Self:
         """The mechanism that costs exactly epsilon in all."""
-        each = check_amount("epsilon", epsilon) / check_whole("k", k)
+        each = check.positive("epsilon", epsilon) / check.whole("k", k, 1)
         return cls(Exponential.for_loss(each, sensitivity=sensitivity, monotone=monotone).rate, k)
 
     @classmethod
-    def for_rho(cls, rho: Fraction, *, k: int, sensitivity: int, monotone: bool = False) -> Self:
+    def for_rho(cls, rho: Number, *, k: int, sensitivity: int, monotone: bool = False) -> Self:
         """The mechanism that costs at most rho in all: e = sqrt(8·rho/k), rounded down."""
-        square = 8 * check_amount("rho", rho) / check_whole("k", k)
+        square = 8 * check.positive("rho", rho) / check.whole("k", k, 1)
         return cls.for_loss(
             k * directed.sqrt_lower(square, 48), k=k, sensitivity=sensitivity, monotone=monotone
         )
@@ -97,14 +98,7 @@ class TopK:
         ArgumentError
             No rate up to a million reaches it, or an argument is out of range.
         """
-        allowed = check_whole("shortfall", shortfall, 0)
-        rate = smallest_epsilon(
-            lambda r: cls(r, k).shortfall(candidates, confidence) <= allowed,
-            Fraction(1, 10**9),
-            Fraction(10**6),
-        )
-        if rate is None:
-            raise ArgumentError("shortfall cannot be reached: allow more, or a lower confidence")
+        rate = least_rate(shortfall, lambda r: cls(r, k).shortfall(candidates, confidence))
         return cls(rate, k)
 
     def loss(
@@ -132,7 +126,7 @@ class TopK:
         ArgumentError
             There are fewer than k utilities, or they are not integers.
         """
-        found = check_integers("utilities", utilities)
+        found = check.integers("utilities", utilities)
         if len(found) < self.k:
             raise ArgumentError("utilities must hold at least k candidates; ask for a smaller k")
         left = list(range(len(found)))
@@ -145,13 +139,9 @@ class TopK:
         In each round at least one of the k best is still there, so that a pick so far below has
         probability at most (n - 1)·exp(-rate·gap).
         """
-        others = check_whole("candidates", candidates, self.k) - 1
+        others = check.whole("candidates", candidates, self.k) - 1
         return min(1.0, self.k * others * math.exp(-float(self.rate) * gap))
 
     def shortfall(self, candidates: int, confidence: float) -> int:
         """The least w with Pr[some pick is more than w below the k-th best] <= 1 - confidence."""
         return smallest_shortfall(lambda gap: self.miss_probability(gap, candidates), confidence)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameter as text, for certificates."""
-        return {"mechanism": "one-shot top-k", "rate": str(self.rate), "k": str(self.k)}

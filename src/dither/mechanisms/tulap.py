@@ -36,24 +36,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Self
+from functools import partial
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
 from dither import noise
+from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
-from dither.mechanisms._additive import (
-    Integers,
-    check_amount,
-    log_of,
-    shape_of,
-    smallest_half_width,
-)
+from dither.mechanisms._base import AdditiveNoise, Integers, least_epsilon, log_of, shape_of
 from dither.mechanisms._composable import approximate_class
-from dither.mechanisms.search import least_epsilon
-from dither.numeric import check_confidence, directed
+from dither.numeric import directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Tulap"]
@@ -63,7 +59,7 @@ _SUMMED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tulap:
+class Tulap(AdditiveNoise):
     """Canonical noise for a count, bound to its exact epsilon and delta.
 
     Parameters
@@ -90,28 +86,27 @@ class Tulap:
     (7, 3, Fraction(1, 1000))
     """
 
+    title: ClassVar[str] = "Tulap"
+
     epsilon: Fraction
     delta: Fraction
     reach: int = field(init=False)
 
     def __post_init__(self) -> None:
-        epsilon = check_amount("epsilon", self.epsilon)
-        delta = check_amount("delta", self.delta)
-        if delta >= 1:
-            raise ArgumentError("delta must be in (0, 1); at delta = 0 use DiscreteLaplace")
-        if epsilon < Fraction(1, 2**40):
+        self._settle_positive("epsilon", "delta")
+        if self.delta >= 1:
+            raise ArgumentError("delta must be below 1; at delta = 0 use DiscreteLaplace")
+        if self.epsilon < Fraction(1, 2**40):
             raise ArgumentError("epsilon must be at least 2**-40")
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "delta", delta)
-        object.__setattr__(self, "reach", _reach(epsilon, delta))
+        self._settle(reach=_reach(self.epsilon, self.delta))
 
     @classmethod
-    def for_loss(cls, epsilon: Fraction, delta: Fraction) -> Self:
+    def for_loss(cls, epsilon: Number, delta: Number) -> Self:
         """The mechanism that costs exactly (epsilon, delta)."""
-        return cls(epsilon, delta)
+        return cls(check.positive("epsilon", epsilon), check.positive("delta", delta))
 
     @classmethod
-    def for_half_width(cls, half_width: int, delta: Fraction, *, confidence: float) -> Self:
+    def for_half_width(cls, half_width: int, delta: Number, *, confidence: float) -> Self:
         """The mechanism of least epsilon (three digits) whose half-width is at most the one given.
 
         Raises
@@ -119,10 +114,9 @@ class Tulap:
         ArgumentError
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
-        check_confidence(confidence)
-        return cls(
-            least_epsilon("half_width", half_width, lambda e: cls(e, delta).half_width(confidence)),
-            delta,
+        made = partial(cls.for_loss, delta=delta)
+        return made(
+            least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
         )
 
     def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
@@ -184,10 +178,6 @@ class Tulap:
         top = (first - end_low) / (1 - high) + w_high * end_high
         return min(Fraction(1), top / (1 + 2 * (low - end_high) / (1 - low) + 2 * w_low * end_low))
 
-    def tail(self, t: int) -> Fraction:
-        """A proven upper bound of Pr[|Z| >= t]."""
-        return min(Fraction(1), 2 * self.upper_tail(t)) if t >= 1 else Fraction(1)
-
     def survival(self, t: int) -> float:
         """Pr[Z >= t] in floating point."""
         if t < 1:
@@ -200,15 +190,8 @@ class Tulap:
         inner = math.exp(-e * t) * -math.expm1(-e * (self.reach - t)) / -math.expm1(-e)
         return c * (inner + w * last)
 
-    def half_width(self, confidence: float) -> int:
-        """The smallest integer w with Pr[|Z| <= w] >= confidence."""
-        outside = 1 - check_confidence(confidence)
-        guess = min(self.reach, math.ceil(math.log(2 / outside) / float(self.epsilon)))
-        return smallest_half_width(self, confidence, guess)
-
-    def parameters(self) -> dict[str, str]:
-        """The law and its exact parameters as text, for certificates."""
-        return {"mechanism": "Tulap", "epsilon": str(self.epsilon), "delta": str(self.delta)}
+    def _guess(self, outside: float) -> float:
+        return min(self.reach, math.log(2 / outside) / float(self.epsilon))
 
     def _constants(self) -> tuple[float, float]:
         """(c, w) in floating point."""

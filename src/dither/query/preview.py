@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._format import cost_text, half_width, level, odds
+from dither._stats import least_decimal
 from dither.errors import ArgumentError
-from dither.mechanisms import smallest_epsilon
 from dither.mechanisms.refined_quantiles import FIRST
 from dither.numeric import check_confidence
 from dither.plan.job import Leaves, Measurement, Total
@@ -158,7 +158,7 @@ def budget_for(
         widths = half_widths(noise_plan_at(epsilon), [size], confidence)
         return all(widths[name][0] <= most for name, most in wanted.items())
 
-    best = smallest_epsilon(reached, high=Fraction(1000))
+    best = least_decimal(reached, Fraction(1, 1000), Fraction(1000))
     if best is None:
         raise ArgumentError(
             f"half_width: not reached with {size:,} rows in a group at any epsilon up to 1000; "

@@ -7,10 +7,11 @@ import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from dither._format import remaining
+from dither._stats import greatest_decimal
 from dither.engines.base import FAILED
 from dither.errors import (
     ArgumentError,
@@ -22,7 +23,6 @@ from dither.errors import (
     nearest,
 )
 from dither.ledger import Charged
-from dither.mechanisms import largest_epsilon
 from dither.numeric import check_confidence, secure_words
 from dither.numeric.rational import exact, positive
 from dither.plan.lower import Plan
@@ -344,7 +344,9 @@ class Question:
         deltas += [d for d in (self._session.policy.release_delta,) if d < noise_plan.delta]
         deltas += [Fraction(0)] if noise_plan.delta and not self._plan.discovered else []
         for delta in dict.fromkeys(deltas):
-            best = largest_epsilon(lambda e, d=delta: fits(e, d), high=noise_plan.epsilon)  # type: ignore[misc]
+            best = greatest_decimal(
+                partial(fits, delta=delta), Fraction(1, 1000), noise_plan.epsilon
+            )
             if best is not None:
                 other = "" if delta == noise_plan.delta else f" and delta = {remaining(delta)}"
                 return f"The same query fits with epsilon = {remaining(best, 6)}{other}."
