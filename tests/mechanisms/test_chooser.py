@@ -92,7 +92,7 @@ def test_least_error_wins(question, kind):
 
 
 def test_refusals():
-    """Too little, zero, infinite or inexact parameters are refused by name."""
+    """Too little, zero or infinite parameters are refused by name."""
     with pytest.raises(ArgumentError, match="must be given"):
         choose(epsilon=F(1))
     with pytest.raises(ArgumentError, match="dimension"):
@@ -101,10 +101,10 @@ def test_refusals():
         for name in ("l1", "l2_squared", "linf"):
             with pytest.raises(ArgumentError, match=name):
                 choose(epsilon=F(1), dimension=2, **{name: value})
-    for epsilon in (0, -1, 0.5, float("inf")):
+    for epsilon in (0, -1, -0.5, float("inf")):
         with pytest.raises(ArgumentError, match="epsilon"):
             choose(epsilon=epsilon, l1=1)
-    for delta in (1, -1, 1e-6):
+    for delta in (1, -1, -1e-6):
         with pytest.raises(ArgumentError, match="delta"):
             choose(epsilon=F(1), delta=delta, l1=1)
     with pytest.raises(ArgumentError, match="dimension"):

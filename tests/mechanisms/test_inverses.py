@@ -109,7 +109,7 @@ def test_top_k():
 
 def test_refusals():
     """What cannot be reached, and arguments out of range, are refused by name."""
-    for width in (-1, float("nan"), "3", None, True):
+    for width in (-1, float("nan"), "wide", None, True):
         for ask in (
             lambda w: DiscreteLaplace.for_half_width(w, confidence=0.9),
             lambda w: DiscreteGaussian.for_half_width(w, confidence=0.9),
@@ -121,7 +121,7 @@ def test_refusals():
         ):
             with pytest.raises(ArgumentError, match="half_width"):
                 ask(width)
-    for confidence in (0, 1, "0.9"):
+    for confidence in (0, 1, "high"):
         with pytest.raises(ArgumentError, match="confidence"):
             Tulap.for_half_width(3, SMALL, confidence=confidence)
         with pytest.raises(ArgumentError, match="confidence"):

@@ -98,7 +98,7 @@ def test_the_release_keeps_its_promise_in_law(others):
 def test_refusals():
     """A threshold needs a delta and a bound on groups."""
     noise = DiscreteLaplace(F(1))
-    for delta in (F(0), F(1), 0.5):
+    for delta in (F(0), F(1), -0.5):
         with pytest.raises(ArgumentError, match="delta_keys"):
             KeyThreshold(noise, 1, delta)
     with pytest.raises(ArgumentError, match="max_groups"):

@@ -120,8 +120,8 @@ def test_many_dimensions():
 
 
 def test_refusals():
-    """Parameters that are inexact or out of range are refused by name."""
-    for scale in (0, -1, 0.5, float("inf"), 2**60):
+    """Parameters that are not numbers or out of range are refused by name."""
+    for scale in (0, -1, -0.5, float("inf"), 2**60):
         with pytest.raises(ArgumentError, match="scale"):
             MaxNorm(scale, 2)
     with pytest.raises(ArgumentError, match="dimension"):

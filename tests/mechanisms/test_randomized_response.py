@@ -118,7 +118,7 @@ def test_calibration():
 
 def test_refusals():
     """Parameters and truths out of range are refused by name, without the truth."""
-    for epsilon in (0, F(-1), 0.5, float("inf"), True):
+    for epsilon in (0, F(-1), -0.5, float("inf"), True):
         with pytest.raises(ArgumentError, match="epsilon"):
             RandomizedResponse(epsilon)
     for categories in (1, 0, 2.0):

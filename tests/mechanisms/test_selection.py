@@ -289,7 +289,7 @@ def test_refusals(make):
     for utilities in ([], [0.5, 1.0], [True, False], np.array([0.1]), np.zeros((2, 2), int), 3):
         with pytest.raises(ArgumentError, match="utilities"):
             mechanism.draw(utilities)
-    for rate in (0, F(-1), 0.5, float("inf"), True):
+    for rate in (0, F(-1), -0.5, float("inf"), True):
         with pytest.raises(ArgumentError, match="rate"):
             make(rate)
     for sensitivity in (0, -1, 0.5, float("inf"), True):

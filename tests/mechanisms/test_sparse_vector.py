@@ -275,8 +275,8 @@ def test_a_run_refuses():
 
 
 def test_refusals():
-    """Parameters and values that are inexact or out of range are refused by name."""
-    for scale in (0, -1, 0.5, None, float("inf")):
+    """Parameters and values that are not numbers or out of range are refused by name."""
+    for scale in (0, -1, -0.5, None, float("inf")):
         with pytest.raises(ArgumentError, match="threshold_scale"):
             SparseVector(scale, F(1))
         with pytest.raises(ArgumentError, match="query_scale"):

@@ -180,7 +180,7 @@ def test_refusals():
         with pytest.raises(ArgumentError, match="k must"):
             Peeling(Exponential(F(1)), k, DiscreteLaplace(F(1)))
     with pytest.raises(ArgumentError, match="rate"):
-        TopK(0.5, 1)
+        TopK(-0.5, 1)
     with pytest.raises(ArgumentError, match="utilities"):
         TopK(F(1), 3).draw([1, 2])
     with pytest.raises(ArgumentError, match="sensitivity"):
