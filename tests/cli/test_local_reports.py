@@ -103,3 +103,112 @@ def test_the_best_channel_is_written(tmp_path: Path, size: int) -> None:
     assert found.exit_code == 0, found.output
     assert run("privatize", made, "-", "--out", out, data="0\n3\n").exit_code == 0
     assert local.aggregate_file(out)[0].n == 2
+
+
+NAMES = {"smokes": ["no", "yes"], "region": 3}
+ROWS = "region,age,smokes\n" + "2,40,yes\n1,30,no\n" * 200
+KINDS = {
+    "attributes": (local.Attributes(NAMES, 8), ROWS, "smokes: "),
+    "fake-data": (local.FakeData(NAMES, 8), ROWS, "region: "),
+    "marginals": (local.Marginals(NAMES, 2, 8), ROWS, "yes × 2"),
+    "item-sets": (
+        local.ItemSets(["bread", "milk", 7], 8, padding=2),
+        '["bread"]\n["bread", 7]\n' * 200,
+        "bread",
+    ),
+    "key-value": (
+        local.KeyValue(["film", "book"], (0, 5), 8, padding=2),
+        '{"film": 4}\n{"film": 5, "book": 1.5}\n' * 200,
+        "film",
+    ),
+    "heavy-hitters": (local.HeavyHitters("abc", 3, 8, bits=8), "cab\nab\n" * 200, "cab"),
+    "offer": (
+        local.Personal([local.GRR(["no", "yes"], e) for e in (4, 8)]),
+        "value,choice\nyes,0\nno,1\n" + "yes,1\n" * 398,
+        "personal, by weights: 400 reports (1 + 399)",
+    ),
+    "classes": (
+        local.Personal({n: local.PM(local.Interval(0, 10), e) for n, e in (("a", 4), ("b", 8))}),
+        "choice,value\n" + "a,2.5\nb,7.5\n" * 200,
+        "choice b: 200 reports",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_survey_of_structures(kind: str, tmp_path: Path) -> None:
+    """Rows, sets, pairs and choices: reports to counts to an estimate, a table and a picture."""
+    structure, lines, told = KINDS[kind]
+    made, values = described(tmp_path, structure), tmp_path / "values.txt"  # type: ignore[arg-type]
+    values.write_text(lines)
+    reports, counts = tmp_path / "r.reports", tmp_path / "c.json"
+    found = run("privatize", made, values, "--out", reports)
+    assert found.exit_code == 0, found.output
+    assert "400 people's reports of" in found.output
+    more = tmp_path / "more.reports"
+    empty = lines.splitlines()[0] + "\n" if "," in lines.splitlines()[0][:9] else ""
+    assert run("privatize", made, "-", "--out", more, data=empty).exit_code == 0
+    found = run("aggregate", made, reports, more, "--out", counts)
+    assert found.exit_code == 0, found.output
+    assert ", 0 dropped, 0 missing" in found.output
+    assert run("aggregate", made, counts, more, "--out", tmp_path / "d.json").exit_code == 0
+    assert json.loads((tmp_path / "d.json").read_text()) == json.loads(counts.read_text())
+    table, picture = tmp_path / "t.csv", tmp_path / "p.png"
+    found = run("estimate", counts, "--out", table, "--plot", picture)
+    assert found.exit_code == 0, found.output
+    assert told in found.output
+    assert pl.read_csv(table).height >= 1
+    assert picture.stat().st_size > 5_000
+
+
+def test_options_reach_the_estimate(tmp_path: Path) -> None:
+    """A method, a number of texts and candidates are passed on; others are refused by name."""
+    out, counts = tmp_path / "r.reports", tmp_path / "c.json"
+
+    def counted(carrier: object, lines: str) -> None:
+        made = described(tmp_path, carrier)  # type: ignore[arg-type]
+        assert run("privatize", made, "-", "--out", out, data=lines).exit_code == 0
+        assert run("aggregate", made, out, "--out", counts).exit_code == 0
+
+    counted(local.GRR(["no", "yes"], 4), "yes\n" * 200)
+    assert "maximum likelihood" in run("estimate", counts, "--method", "likelihood").output
+    found = run("estimate", counts, "--top", 3)
+    assert found.exit_code != 0
+    assert "k cannot be asked for of an estimate by grr" in found.output
+    counted(local.HeavyHitters("abc", 2, 8, bits=8), "ab\nac\n" * 300)
+    found = run("estimate", counts, "--top", 1)
+    assert ("ab" in found.output) != ("ac  " in found.output)
+    counted(local.HCMS(["a", "b"], 8, hashes=64), "c\n" * 500)
+    asked = tmp_path / "asked.txt"
+    asked.write_text("c\nd\n")
+    found = run("estimate", counts, "--candidates", asked)
+    assert found.exit_code == 0, found.output
+    assert "hcms, of candidates: 500 reports" in found.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        ("attributes", "region,smokes\n1,secret\n"),
+        ("attributes", "region,smokes\n1\n"),
+        ("attributes", "region\n1\n"),
+        ("attributes", "region,smokes,smokes\n1,yes,no\n"),
+        ("item-sets", '["secret"]\n'),
+        ("item-sets", '{"secret": 1}\n'),
+        ("item-sets", "secret\n"),
+        ("key-value", '{"film": "secret"}\n'),
+        ("key-value", '["film"]\n'),
+        ("offer", "choice,value\n2,yes\n"),
+        ("offer", "choice,value\nsecret,yes\n"),
+        ("classes", "choice,value\nsecret,2\n"),
+        ("classes", "choice,value\na,secret\n"),
+    ],
+)
+def test_bad_lines_are_refused(kind: str, lines: str, tmp_path: Path) -> None:
+    """A line that is not what the structure asks for: no report, and no value is shown."""
+    made, out = described(tmp_path, KINDS[kind][0]), tmp_path / "x.reports"  # type: ignore[arg-type]
+    found = run("privatize", made, "-", "--out", out, data=lines)
+    assert found.exit_code != 0
+    assert isinstance(found.exception, SystemExit), found.exception
+    assert "secret" not in found.output
+    assert not out.exists()

@@ -80,7 +80,7 @@ MADE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (local.SDPM, {"interval": UNIT, "low_range": (0.25, 0.5), "epsilon": 1}),
     (local.Personal, {"channels": (local.GRR(3, 1),)}),
     (local.Personal.of, {"make": local.GRR, "domain": 3, "epsilons": [1, 2]}),
-    (local.Personalised, {"classes": {"a": local.GRR(3, 1)}}),
+    (local.Personal, {"channels": {"a": local.GRR(3, 1)}}),
     (
         local.Attributes,
         {"domains": {"a": 3}, "epsilon": 1, "method": "split", "channel": local.GRR},
@@ -139,7 +139,9 @@ SETS = local.ItemSets(3, 1, padding=2)
 PAIRS = local.KeyValue(3, (0, 1), 1, padding=2)
 WORDS = local.HeavyHitters("ab", 2, 1, bits=8)
 OFFER = local.Personal.of(local.GRR, 3, epsilons=[1, 2])
-CLASSES = local.Personalised({"a": SMALL, "b": local.GRR(3, 2)})
+CLASSES = local.Personal({"a": SMALL, "b": local.GRR(3, 2)})
+TEXTS = local.CMS(3, 1, hashes=4, buckets=8).aggregate([[0, 0, 1], [1, 0, 255]])
+FILTERS = local.BloomRAPPOR(3, 1, bits=8, cohorts=2).aggregate([[0, 0, 1], [1, 0, 255]])
 RNG = np.random.default_rng(1)
 HELD = local.RAPPOR(3, 2, once=1, question="q")
 
@@ -173,17 +175,23 @@ DOORS: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
         )
     ),
     ("estimate", COUNTED.estimate, {"postprocess": "none", "confidence": 0.9}),
-    ("estimate a row", SURVEY.estimate, {"counts": SURVEYED, "postprocess": "none"}),
-    ("estimate sets", SETS.estimate, {"counts": SETS.aggregate({"item": [0, 1]})}),
-    ("estimate pairs", PAIRS.estimate, {"counts": PAIRS.aggregate({"pair": [0, 1]})}),
-    ("find", WORDS.find, {"counts": WORDS.aggregate({"2": [0]}), "k": 2, "confidence": 0.9}),
+    ("estimate a row", SURVEYED.estimate, {"postprocess": "none", "confidence": 0.9}),
+    ("estimate sets", SETS.aggregate({"item": [0, 1]}).estimate, {"postprocess": "none"}),
+    ("estimate pairs", PAIRS.aggregate({"pair": [0, 1]}).estimate, {"postprocess": "none"}),
+    ("estimate words", WORDS.aggregate({"2": [0]}).estimate, {"k": 2, "confidence": 0.9}),
+    ("estimate candidates", TEXTS.estimate, {"candidates": ["x"], "postprocess": "none"}),
+    ("select", FILTERS.estimate, {"method": "selection", "alpha": 0.1, "candidates": ["x", "y"]}),
     (
         "estimate by choice",
         OFFER.aggregate({0: [0, 1], 1: [1]}).estimate,
         {"method": "weights", "postprocess": "none", "confidence": 0.9},
     ),
-    ("mean", NUMBERS.mean, {"confidence": 0.9}),
-    ("distribution", NUMBERS.distribution, {"bins": 4, "tolerance": 0.1, "max_iterations": 5}),
+    ("mean", NUMBERS.estimate, {"postprocess": "none", "method": None, "confidence": 0.9}),
+    (
+        "distribution",
+        NUMBERS.estimate,
+        {"method": "likelihood", "bins": 4, "tolerance": 0.1, "max_iterations": 5},
+    ),
     ("attack", SMALL.attack, {"prior": [0.5, 0.25, 0.25], "high": [0]}),
     ("attack numbers", NUMBERS.channel.attack, {"prior": None, "bins": 3}),
     (
@@ -196,13 +204,17 @@ DOORS: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
     ("shuffled", SMALL.shuffled, {"n": 1000}),
     ("simulate", local.simulate, {"channel": SMALL, "histogram": [1, 2, 3], "rng": RNG}),
     ("best", local.best, {"domain_size": 5, "epsilon": 1, "n": 100, "error": "mean"}),
-    ("em", local.em, {"aggregate": NUMBERS}),
-    ("mean of", local.mean, {"aggregate": NUMBERS, "confidence": 0.9}),
-    ("pooled_em", local.pooled_em, {"aggregates": [NUMBERS]}),
+    (
+        "simulate an offer",
+        local.simulate,
+        {"channel": OFFER, "histogram": [[1, 2, 3], [0, 0, 1]], "rng": RNG},
+    ),
+    ("attack an offer", OFFER.attack, {"prior": np.full((2, 3), 1 / 6)}),
     ("add", lambda other: COUNTED.estimate() and other, {"other": 1}),
     ("index", lambda value: COUNTED.estimate()[value], {"value": 0}),
     ("channel_from_dict", local.channel_from_dict, {"found": SMALL.to_dict()}),
     ("Aggregate.from_dict", local.Aggregate.from_dict, {"found": COUNTED.to_dict()}),
+    ("structure_from_dict", local.structure_from_dict, {"found": OFFER.to_dict()}),
     ("PartCounts.from_dict", local.PartCounts.from_dict, {"found": SURVEYED.to_dict()}),
     ("pack", wire.pack, {"channel": SMALL, "reports": [0]}),
     ("unpack", wire.unpack, {"channel": SMALL, "records": b"\0"}),

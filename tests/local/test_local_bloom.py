@@ -117,12 +117,12 @@ def test_candidates_are_found() -> None:
     shares = {"word 3": 20_000, "word 7": 10_000, "word 9": 5_000, "word 11": 10}
     false = 0
     for seed in range(60):
-        told = channel.find(held(channel, shares, seed), alpha=0.05)
+        told = held(channel, shares, seed).estimate(method="selection", alpha=0.05)
         assert {"word 3", "word 7"} <= set(told.found)
         false += bool(set(told.found) - set(shares))
     # Binomial(60, 0.05) exceeds 14 with probability below 1e-6.
     assert false <= 14
-    assert not told.selected
+    assert "half of the cohorts" not in told.summary()
     assert told["word 3"] == pytest.approx(20_000 / 35_010, abs=0.1)
     assert told.shares.min() >= 0
 
@@ -132,12 +132,14 @@ def test_more_candidates_than_bits() -> None:
     words = [f"word {i}" for i in range(600)]
     channel = BloomRAPPOR(words, 6, bits=32, cohorts=16)
     counted = held(channel, {"word 3": 30_000, "word 77": 20_000}, 1)
-    with pytest.raises(ArgumentError, match=r"BloomRAPPOR\.find"):
+    with pytest.raises(ArgumentError, match="method='selection'"):
         counted.estimate()
     false = 0
     for seed in range(5):
-        told = channel.find(held(channel, {"word 3": 30_000, "word 77": 20_000}, seed))
-        assert told.selected
+        told = held(channel, {"word 3": 30_000, "word 77": 20_000}, seed).estimate(
+            method="selection"
+        )
+        assert "half of the cohorts chose" in told.notes[0]
         assert {"word 3", "word 77"} <= set(told.found)
         false += len(told.found) > 2
     # All five at a chance of 0.05 each: below 1e-6.
@@ -156,7 +158,9 @@ def test_reports_can_be_read_for_other_candidates() -> None:
     assert np.array_equal(one, other.report(["z"] * 40, users, memory))
     counted = first.aggregate(first.privatize(["z"] * 3000 + ["x"] * 1000))
     again = Aggregate(other, counted.counts, counted.n)
-    assert other.find(again).found[0] == "z"
+    assert again.estimate(method="selection").found[0] == "z"
+    same = counted.estimate(method="selection", candidates=["z", "x", "y"])
+    assert same.found == again.estimate(method="selection").found
 
 
 def test_memory_keeps_cohort_and_bits() -> None:
@@ -215,7 +219,7 @@ def test_refusals() -> None:
             SMALL.privatize(values)
     with pytest.raises(ArgumentError, match="one user"):
         SMALL.report(["a"], [1, 2], Memory(KEY))
-    with pytest.raises(ArgumentError, match="this channel"):
-        SMALL.find(LARGE.aggregate(LARGE.privatize(["a"])))
     with pytest.raises(ArgumentError, match="alpha"):
-        SMALL.find(SMALL.aggregate(SMALL.privatize(["a"])), alpha=1.0)
+        SMALL.aggregate(SMALL.privatize(["a"])).estimate(alpha=0.1)
+    with pytest.raises(ArgumentError, match="alpha"):
+        SMALL.aggregate(SMALL.privatize(["a"])).estimate(method="selection", alpha=1.0)

@@ -96,7 +96,7 @@ def thresholds(channel: Any) -> list[int]:
         own, others = channel.ones
         return [own[0], others[0]]
     if isinstance(channel, SDGRR | URR):
-        return [channel.truth_high, channel.truth_low]
+        return list(channel.truths)
     return [channel.truth]
 
 
@@ -336,7 +336,7 @@ def coins_of(channel: Any) -> list[int]:
     if isinstance(channel, RAPPOR):
         return [channel.layers.flip, channel.layers.low, channel.layers.high]
     if isinstance(channel, LOLOHA):
-        return [channel.permanent, channel.instant]
+        return list(channel.thresholds)
     if isinstance(channel, Duchi):
         return [channel.law.truth]
     return [int(channel.law.inside * 2**64)]

@@ -177,7 +177,7 @@ def test_an_offer_with_a_class_missing_is_refused() -> None:
     """What people could choose from is written with the counts, and held against them."""
     offer = local.Personal.of(local.GRR, 3, epsilons=[1, 2])
     found = json.loads(json.dumps(offer.aggregate({0: [0], 1: [1, 2]}).to_dict()))
-    assert local.PersonalAggregate.from_dict(found).n == 3
+    assert local.PartCounts.from_dict(found).n == 3
     for wrong in (
         {**found, "parts": found["parts"][:1]},
         {**found, "parts": found["parts"][::-1]},
@@ -187,7 +187,7 @@ def test_an_offer_with_a_class_missing_is_refused() -> None:
         *({name: v for name, v in found.items() if name != key} for key in found),
     ):
         with pytest.raises(ArgumentError):
-            local.PersonalAggregate.from_dict(wrong)
+            local.PartCounts.from_dict(wrong)
 
 
 def test_the_stated_epsilon_is_that_of_the_reports() -> None:
@@ -204,7 +204,7 @@ def test_the_stated_epsilon_is_that_of_the_reports() -> None:
 def test_classes_state_the_largest_epsilon_of_any_pair_of_values() -> None:
     """A class whose epsilon is for a step is not counted by the step."""
     metric = local.TruncatedGeometric(10, 1)
-    both = local.Personalised({"metric": metric, "plain": local.GRR(10, 2)})
+    both = local.Personal({"metric": metric, "plain": local.GRR(10, 2)})
     assert both.guarantee.epsilon == 9
     pair = both.guarantee.pairs["metric: all values", "metric: all values"]
     exact = worst_pair(metric, np.array([0]), np.array([9]), both.guarantee.epsilon)

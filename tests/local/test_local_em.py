@@ -11,6 +11,7 @@ from dither import local
 from dither.errors import ArgumentError
 from dither.local._numbers import formulas
 from dither.local._numbers.bins import Dense
+from dither.local._numbers.em import em
 from dither.local._numbers.solvers import Part, solve
 
 INTERVAL = local.Interval(-1, 1, steps=128)
@@ -36,7 +37,9 @@ def _drawn(channel: local.FiniteChannel, histogram: object = BELL, seed: int = 1
 def test_fast_rounds_are_the_matrix_rounds(channel: local.FiniteChannel) -> None:
     """Forty rounds without the matrix end where forty with it do."""
     drawn = _drawn(channel)
-    fast = local.em(drawn, bins=129, max_iterations=40, tolerance=1e-12, smooth=False)
+    fast = drawn.estimate(
+        method="likelihood", bins=129, max_iterations=40, tolerance=1e-12, smooth=False
+    )
     plain = solve([Part(Dense(channel.matrix), drawn.counts)], 1e-12, 40)
     np.testing.assert_allclose(fast.shares, plain.shares, atol=1e-9)
     assert fast.iterations == plain.iterations == 40
@@ -62,9 +65,15 @@ def test_the_maximum_is_the_inverse_where_that_is_plausible() -> None:
     drawn = _drawn(channel, np.array([40_000, 30_000, 20_000, 15_000, 9_000]))
     raw = drawn.estimate().shares
     assert raw.min() > 0
-    found = local.em(drawn, tolerance=1e-15)
+    found = drawn.estimate(method="likelihood", tolerance=1e-15)
     np.testing.assert_allclose(found.shares, raw, atol=1e-5)
-    np.testing.assert_allclose(drawn.distribution().shares, raw, atol=1e-3)
+    np.testing.assert_allclose(
+        drawn.estimate(
+            method="likelihood",
+        ).shares,
+        raw,
+        atol=1e-3,
+    )
     assert found[3] == found.shares[3]
 
 
@@ -73,7 +82,7 @@ def test_any_matrix_will_do() -> None:
     histogram = np.array([5_000, 3_000, 200, 0, 1_800])
     for channel in (local.SDGRR(5, {0, 4}, 1), local.URR(5, {0, 4}, 1)):
         drawn = _drawn(channel, histogram)
-        found = local.em(drawn)
+        found = drawn.estimate(method="likelihood")
         clipped = np.maximum(drawn.estimate().shares, 1e-12)
         chances = clipped / clipped.sum() @ channel.matrix
         seen = drawn.counts > 0
@@ -107,7 +116,7 @@ def test_the_stop_regularises() -> None:
     truth = BELL / BELL.sum()
 
     def off(**options: object) -> float:
-        found = local.em(drawn, bins=129, **options)
+        found = drawn.estimate(method="likelihood", bins=129, **options)
         return float(np.abs(found.shares - truth).sum())
 
     early = off(smooth=False)
@@ -119,7 +128,7 @@ def test_the_stop_regularises() -> None:
 def test_the_papers_rule_answers_the_middle() -> None:
     """At epsilon 0.1 one round of PM gains less than the paper's tolerance per report."""
     drawn = _drawn(local.PM(INTERVAL, 0.1))
-    found = local.em(drawn, tolerance=formulas.paper_tolerance(0.1))
+    found = drawn.estimate(method="likelihood", tolerance=formulas.paper_tolerance(0.1))
     assert found.iterations == 1
     assert abs(found.mean) < 0.01
     truth = BELL @ INTERVAL.points / BELL.sum()
@@ -131,7 +140,9 @@ def test_early_stops_bias_towards_the_middle() -> None:
     """EM's mean of PM lies nearer to the middle than the truth does, on average over surveys."""
     channel, truth = local.PM(INTERVAL, 0.5), BELL @ INTERVAL.points / BELL.sum()
     means = [
-        local.em(_drawn(channel, BELL // 20, seed), bins=32, tolerance=1e-4).mean
+        _drawn(channel, BELL // 20, seed)
+        .estimate(method="likelihood", bins=32, tolerance=1e-4)
+        .mean
         for seed in range(20)
     ]
     assert 0 < np.mean(means) < 0.9 * truth
@@ -140,22 +151,22 @@ def test_early_stops_bias_towards_the_middle() -> None:
 def test_several_channels_pool_into_one_likelihood() -> None:
     """Reports of PM and SW over one interval give one distribution; unlike intervals do not."""
     a, b = _drawn(local.PM(INTERVAL, 2)), _drawn(local.SW(INTERVAL, 2), seed=2)
-    found = local.pooled_em([a, b], smooth=True)
+    found = em([a, b], smooth=True)
     assert found.n == a.n + b.n
     assert found.kinds == ("pm", "sw")
     assert abs(found.mean - BELL @ INTERVAL.points / BELL.sum()) < 0.02
     other = local.PM(local.Interval(-2, 1, steps=128), 2).aggregate([1, 2])
     for wrong in (other, local.GRR(129, 1).aggregate([1])):
         with pytest.raises(ArgumentError, match="same"):
-            local.pooled_em([a, wrong])
+            em([a, wrong])
     with pytest.raises(ArgumentError, match="same domain"):
-        local.pooled_em([local.GRR(3, 1).aggregate([1]), local.GRR(4, 1).aggregate([1])])
+        em([local.GRR(3, 1).aggregate([1]), local.GRR(4, 1).aggregate([1])])
 
 
 def test_the_result_tells_what_it_rests_on() -> None:
     """Bins, tolerance, rounds and likelihood are in the result, and in its summary."""
     drawn = _drawn(local.SW(INTERVAL, 1))
-    found = drawn.distribution(bins=20, outputs=30)
+    found = drawn.estimate(method="likelihood", bins=20, outputs=30)
     assert (found.bins, found.outputs, found.smooth) == (20, (30,), True)
     assert found.tolerance == pytest.approx(1e-3 * np.e / drawn.n)
     assert found.converged
@@ -173,7 +184,7 @@ def test_the_result_tells_what_it_rests_on() -> None:
     assert found.frame.height == 20
     for word in ("EMS", "20 bins", "rounds", "quartiles", "Biased"):
         assert word in found.summary()
-    capped = local.em(drawn, max_iterations=2)
+    capped = drawn.estimate(method="likelihood", max_iterations=2)
     assert "greatest number" in capped.summary()
     with pytest.raises(ArgumentError, match="from 0 to 1"):
         found.quantile(2)
@@ -182,7 +193,7 @@ def test_the_result_tells_what_it_rests_on() -> None:
 def test_a_list_has_shares_and_no_mean() -> None:
     """Of GRR, say: values, their shares, and a refusal of what only numbers have."""
     drawn = _drawn(local.GRR(["a", "b", "c"], 2), np.array([700, 200, 100]))
-    found = local.em(drawn)
+    found = drawn.estimate(method="likelihood")
     assert found.frame.columns == ["value", "share"]
     assert "a " in found.summary()
     with pytest.raises(ArgumentError, match="not of numbers"):
@@ -190,7 +201,7 @@ def test_a_list_has_shares_and_no_mean() -> None:
     with pytest.raises(ArgumentError, match="domain"):
         _ = found["d"]
     with pytest.raises(ArgumentError, match="leave them out"):
-        local.em(drawn, bins=2)
+        drawn.estimate(method="likelihood", bins=2)
 
 
 @pytest.mark.parametrize(
@@ -212,16 +223,16 @@ def test_a_list_has_shares_and_no_mean() -> None:
 def test_bad_options_are_refused(options: dict[str, object]) -> None:
     """Every option has its range."""
     with pytest.raises(ArgumentError, match=next(iter(options))):
-        local.em(_drawn(local.PM(INTERVAL, 1)), **options)  # type: ignore[arg-type]
+        _drawn(local.PM(INTERVAL, 1)).estimate(method="likelihood", **options)  # type: ignore[arg-type]
 
 
 def test_nothing_to_read_is_refused() -> None:
     """No reports, or a channel without a matrix."""
     with pytest.raises(ArgumentError, match="no reports"):
-        local.em(local.PM(INTERVAL, 1).aggregate([]))
+        local.PM(INTERVAL, 1).aggregate([]).estimate(method="likelihood")
     hashed = local.OLH(10, 1)
     with pytest.raises(ArgumentError, match="matrix"):
-        local.em(hashed.aggregate(hashed.privatize([1, 2])))
+        hashed.aggregate(hashed.privatize([1, 2])).estimate(method="likelihood")
 
 
 @pytest.mark.parametrize("kind", ["numbers", "list", "means"])
@@ -230,11 +241,12 @@ def test_pictures(kind: str, tmp_path: object) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "picture.png"  # type: ignore[operator]
     if kind == "numbers":
-        _drawn(local.SW(INTERVAL, 1)).distribution(bins=129).plot(path, truth=BELL / BELL.sum())
+        found = _drawn(local.SW(INTERVAL, 1)).estimate(method="likelihood", bins=129)
+        found.plot(path, truth=BELL / BELL.sum())
     elif kind == "list":
-        local.em(_drawn(local.GRR(3, 1), np.array([70, 20, 10]))).plot(path)
+        _drawn(local.GRR(3, 1), np.array([70, 20, 10])).estimate(method="likelihood").plot(path)
     else:
-        _drawn(local.PM(INTERVAL, 1)).mean().plot(path)
+        _drawn(local.PM(INTERVAL, 1)).estimate().plot(path)
     assert path.stat().st_size > 5_000
     with pytest.raises(ArgumentError, match="truth"):
-        local.em(_drawn(local.GRR(3, 1), np.array([7, 2, 1]))).plot(truth=[1.0])
+        _drawn(local.GRR(3, 1), np.array([7, 2, 1])).estimate(method="likelihood").plot(truth=[1.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,6 @@ def written(carrier: Carrier, reports: Any) -> bytes:
 
 def drawn(channel: Channel) -> Any:
     """Reports of every value of a channel."""
-    if isinstance(channel, local.Personalised):
-        return channel.privatize([0, 1, 2, 3] * 10, ["a", "b"] * 20)
     if hasattr(channel, "interval"):
         return channel.privatize([0, 0.25, 1] * 20)
     return channel.privatize(list(channel.domain.values) * 10)
@@ -78,10 +77,12 @@ def test_structures_have_a_wire(structure: local.Structure, records: Any) -> Non
     assert (cut.n, missing) == (counted.n - 1, 1)
 
 
-def test_offers_have_a_wire() -> None:
+@pytest.mark.parametrize("names", [False, True])
+def test_offers_of_any_channels_have_a_wire(names: bool) -> None:
     """Reports of each choice survive a file; a choice that is not offered is lost, and told."""
-    offer = local.Personal((local.GRR(300, 1), local.OUE(300, 2), local.SHE(300, 1)))
-    reports = offer.privatize([7, 8, 9] * 20, [0, 1, 2] * 20)
+    rated = (local.GRR(300, 1), local.OUE(300, 2), local.SHE(300, 1))
+    offer = local.Personal({c.kind: c for c in rated} if names else rated)
+    reports = offer.privatize([7, 8, 9] * 20, list(offer.parts) * 20)
     data = written(offer, reports)
     found, missing = local.aggregate_file(data, offer)
     assert found == offer.aggregate(reports)
@@ -95,6 +96,26 @@ def test_offers_have_a_wire() -> None:
     told = more[:16] + (62).to_bytes(8, "little") + more[24:] + records
     counted, missing = local.aggregate_file(told, offer)
     assert (counted.n, counted.rejected, missing) == (60, 2, 0)
+
+
+def test_named_channels_with_a_matrix_are_one_list_of_reports() -> None:
+    """A report is one number: the class's first, plus its own; numbers beyond the list are lost."""
+    offer = local.Personal({"a": local.GRR(4, 1), "b": local.SDGRR(4, {3}, 1)})
+    reports = offer.privatize([0, 1, 2, 3] * 10, ["a", "b"] * 20)
+    data = written(offer, reports)
+    assert offer.report_bytes == 1
+    records = data[-40:]
+    assert sorted(records[:20]) == sorted(reports["a"].tolist())
+    assert sorted(b - 4 for b in records[20:]) == sorted(reports["b"].tolist())
+    found, missing = local.aggregate_file(data)
+    assert (found, missing) == (offer.aggregate(reports), 0)
+    assert local.read_reports(data).reports["b"].tolist() == reports["b"].tolist()
+    told = data[:16] + (41).to_bytes(8, "little") + data[24:] + b"\x08"
+    lost, _ = local.aggregate_file(told, offer)
+    assert (lost.n, lost.rejected) == (40, 1)
+    again = local.PartCounts.from_dict(json.loads(json.dumps(lost.to_dict())))
+    assert again == lost
+    assert (again + found).n == 80
 
 
 def test_impossible_bins_are_dropped() -> None:

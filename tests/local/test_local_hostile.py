@@ -15,6 +15,7 @@ import pytest
 
 from dither import local
 from dither.errors import ArgumentError
+from dither.local import wire
 from dither.local._channel import Channel, channel_from_dict, sums_to
 from dither.local.wire import _HEAD, _MAGIC, _UNKNOWN
 
@@ -46,7 +47,6 @@ CATALOGUE: list[Channel] = [
     local.Laplace(UNIT, 1),
     local.SW(UNIT, 1),
     local.SDPM(UNIT, (0.25, 0.5), 1),
-    local.Personalised({"a": local.GRR(4, 1), "b": local.SDGRR(4, {3}, 1)}),
 ]
 KINDS = [channel.kind for channel in CATALOGUE]
 
@@ -125,6 +125,29 @@ def test_a_header_may_say_anything(channel: Channel) -> None:
     for described in changed(channel.to_dict()):
         try:
             local.aggregate_file(file_of(described))
+        except ArgumentError:
+            continue
+
+
+OFFERS = [
+    local.Personal({"a": local.GRR(4, 1), "b": local.SDGRR(4, {3}, 1)}),
+    local.Personal({"a": local.GRR(4, 1), "b": local.OUE(4, 1)}),
+    local.Personal([local.GRR(4, 1), local.SDGRR(4, {3}, 1)]),
+]
+
+
+@pytest.mark.parametrize("offer", OFFERS, ids=["joint", "named", "listed"])
+def test_a_description_of_an_offer_may_say_anything(offer: local.Personal) -> None:
+    """Whatever it says, and whatever its counts say, it is read or refused clearly."""
+    for described in changed(offer.to_dict()):
+        try:
+            local.aggregate_file(file_of(described))
+        except ArgumentError:
+            continue
+    reports = offer.privatize([0, 1, 2, 3], list(offer.parts) * 2)
+    for found in changed(offer.aggregate(reports).to_dict()):
+        try:
+            wire.counts_from_dict(found)
         except ArgumentError:
             continue
 

@@ -14,9 +14,9 @@ from dither import local
 from dither.local._numbers.solvers import gap_of, maximum
 
 
-def classes(k: int, epsilon: Any) -> local.Personalised:
+def classes(k: int, epsilon: Any) -> local.Personal:
     """Three ways to split k values, and everybody's randomised response."""
-    return local.Personalised(
+    return local.Personal(
         {
             "few": local.SDGRR(k, range(k // 4 or 1), epsilon),
             "half": local.SDGRR(k, range(k // 2), epsilon),
@@ -30,25 +30,25 @@ def surveyed(k: int, epsilon: Any, n: int, seed: int) -> tuple[Any, Any, Any]:
     """The aggregate of n people, their shares, and the channel."""
     rng, channel = np.random.default_rng(seed), classes(k, epsilon)
     shares = rng.dirichlet(np.full(k, 0.7))
-    histogram = np.concatenate([rng.multinomial(n // 4, shares) for _ in range(4)])
-    truth = histogram.reshape(4, k).sum(axis=0) / histogram.sum()
+    histogram = np.array([rng.multinomial(n // 4, shares) for _ in range(4)])
+    truth = histogram.sum(axis=0) / histogram.sum()
     return local.simulate(channel, histogram, rng), truth, channel
 
 
-def stacked(channel: local.Personalised, aggregate: Any) -> tuple[Any, Any]:
+def stacked(counts: local.PartCounts) -> tuple[Any, Any]:
     """One matrix over all classes' reports, and their shares."""
-    parts = channel.split(aggregate).values()
-    matrix = np.concatenate([p.channel.matrix * (p.n / aggregate.n) for p in parts], axis=1)
-    return matrix, aggregate.counts / aggregate.n
+    parts: Any = counts.parts.values()
+    matrix = np.concatenate([p.channel.matrix * (p.n / counts.n) for p in parts], axis=1)
+    return matrix, np.concatenate([p.counts for p in parts]) / counts.n
 
 
 @pytest.mark.parametrize(("k", "epsilon", "n"), [(4, 1, 400), (9, "0.3", 40_000), (12, 2, 4_000)])
 def test_a_general_solver_finds_no_more(k: int, epsilon: Any, n: int) -> None:
     """SLSQP, told the gradient, ends where Newton's steps do, and never higher."""
-    aggregate, _, channel = surveyed(k, epsilon, n, k)
-    matrix, targets = stacked(channel, aggregate)
+    aggregate, _, _ = surveyed(k, epsilon, n, k)
+    matrix, targets = stacked(aggregate)
     matrix, targets = matrix[:, targets > 0], targets[targets > 0]
-    found = channel.pooled(aggregate)
+    found = aggregate.estimate(method="likelihood")
 
     def low(f: Any) -> float:
         return -float(targets @ np.log(np.maximum(f @ matrix, 1e-300)))
@@ -98,13 +98,13 @@ def test_the_maximum_is_certified(k: int, epsilon: Any, n: int) -> None:
 
     Few steps lead there; the smallest epsilon of a hundred values takes the most.
     """
-    aggregate, _, channel = surveyed(k, epsilon, n, 7)
-    found = channel.pooled(aggregate)
+    aggregate, _, _ = surveyed(k, epsilon, n, 7)
+    found = aggregate.estimate(method="likelihood")
     assert found.converged
     assert found.gap is not None
     assert found.gap <= max(1e-6 / n, 1e-13)
     assert found.iterations <= 400
-    matrix, targets = stacked(channel, aggregate)
+    matrix, targets = stacked(aggregate)
     assert gap_of(matrix, targets, found.shares) == pytest.approx(found.gap, abs=1e-14)
     slope = matrix @ (targets / (found.shares @ matrix)) - 1
     assert slope.max() <= 2e-13 + 1e-6 / n
@@ -116,11 +116,9 @@ def test_nearer_than_weights() -> None:
     """Eighteen values at epsilon 0.1: the maximum is at least as near as the weighted estimate."""
     errors = []
     for seed in range(6):
-        aggregate, truth, channel = surveyed(18, "0.1", 2_460_000, seed)
-        personal = local.Personal(channel.channels)
-        parts = tuple(channel.split(aggregate).values())
-        weighted = local.PersonalAggregate(personal, parts).estimate("weights").shares
-        pooled = channel.pooled(aggregate).shares
+        aggregate, truth, _ = surveyed(18, "0.1", 2_460_000, seed)
+        weighted = aggregate.estimate(method="weights").shares
+        pooled = aggregate.estimate(method="likelihood").shares
         errors.append([((f - truth) ** 2).mean() for f in (pooled, weighted)])
     pooled_error, weighted_error = np.mean(errors, axis=0)
     assert pooled_error < weighted_error
@@ -128,17 +126,17 @@ def test_nearer_than_weights() -> None:
 
 def test_rounds_where_a_stop_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tolerance, or a number of rounds, means EM; a long list does too."""
-    aggregate, _, channel = surveyed(12, 1, 40_000, 3)
-    top = channel.pooled(aggregate)
+    aggregate, _, _ = surveyed(12, 1, 40_000, 3)
+    top = aggregate.estimate(method="likelihood")
     assert top.gap is not None
     assert "Newton" in top.summary()
-    early = channel.pooled(aggregate, max_iterations=3)
+    early = aggregate.estimate(method="likelihood", max_iterations=3)
     assert early.gap is None
     assert early.iterations == 3
     assert early.log_likelihood < top.log_likelihood
-    near = channel.pooled(aggregate, tolerance=1e-13)
+    near = aggregate.estimate(method="likelihood", tolerance=1e-13)
     assert near.gap is None
     assert near.log_likelihood == pytest.approx(top.log_likelihood, abs=1e-9)
     assert top.log_likelihood >= near.log_likelihood - 1e-12
     monkeypatch.setattr("dither.local._numbers.em.LARGEST", 11)
-    assert channel.pooled(aggregate).gap is None
+    assert aggregate.estimate(method="likelihood").gap is None

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from dither import local
-from dither.local._numbers.limits import coin_limits, least_error
+from dither._stats import clopper_pearson
+from dither.local._numbers.mean import least_error
 from dither.local._numbers.numeric import NumericChannel
 
 UNIT = local.Interval(0, 1, steps=4)
@@ -47,7 +48,7 @@ def test_coverage_of_one_bit_is_exact(n: int, epsilon: float, people: object) ->
     covered = 0.0
     for heads, chance in enumerate(law_of_heads(upper[held]).tolist()):
         if chance > 1e-15:
-            lower, upper_end = local.Aggregate(channel, [n - heads, heads], n).mean().interval
+            lower, upper_end = local.Aggregate(channel, [n - heads, heads], n).estimate().interval
             covered += chance * (lower - 1e-9 <= truth <= upper_end + 1e-9)
     # A normal interval's error is known to an eighth of what it may miss.
     assert covered >= 1 - (1 - LEVEL) * 1.25
@@ -68,7 +69,7 @@ def test_coverage_of_two_reports_is_exact(channel: NumericChannel) -> None:
     counted = {}
     for a, b in itertools.combinations_with_replacement(range(m), 2):
         counts = np.bincount([a, b], minlength=m)
-        counted[a, b] = local.Aggregate(channel, counts, 2).mean().interval
+        counted[a, b] = local.Aggregate(channel, counts, 2).estimate().interval
     for x, y in itertools.combinations_with_replacement(range(len(rows)), 2):
         truth = float(channel.interval.points[[x, y]].mean())
         missed = sum(
@@ -100,7 +101,7 @@ def test_coverage_of_any_number(make: type[local.PM], epsilon: float, n: int) ->
         law = channel.law.row(point)
         counts = rng.multinomial(n, law / law.sum(), size=runs)
         truth = point / 16
-        found = [local.Aggregate(channel, c, n).mean().interval for c in counts]
+        found = [local.Aggregate(channel, c, n).estimate().interval for c in counts]
         missed = np.mean([not _holds(one, truth) for one in found])
         assert missed <= 0.0625 + 0.0312
 
@@ -110,20 +111,20 @@ def test_no_interval_without_width() -> None:
     for make in (local.PM, local.Duchi, local.Hybrid, local.Laplace, local.SW):
         channel = make(UNIT, 2)
         for n in (2, 30):
-            found = channel.aggregate([0] * n).mean()
+            found = channel.aggregate([0] * n).estimate()
             assert found.standard_error >= least_error(channel, n) > 0
             assert found.method in ("exact", "bounded")
             assert found.interval[1] - found.interval[0] > 0.05
             assert "Too few reports" in found.summary()
             assert "±" not in found.summary()
-    assert "± 0.000000" not in str(local.PM(UNIT, 4).aggregate([0, 0]).mean())
+    assert "± 0.000000" not in str(local.PM(UNIT, 4).aggregate([0, 0]).estimate())
 
 
 def test_many_reports_have_a_normal_interval() -> None:
     """Where enough reports decide, the interval is the normal one, of the spread that is seen."""
     channel = local.PM(local.Interval(0, 1, steps=64), 1)
     drawn = local.simulate(channel, np.full(65, 400), np.random.default_rng(2))
-    found = drawn.mean()
+    found = drawn.estimate()
     assert found.method == "normal"
     half = 1.959964 * found.standard_error
     assert found.interval == pytest.approx((found.mean - half, found.mean + half), abs=1e-6)
@@ -133,10 +134,10 @@ def test_many_reports_have_a_normal_interval() -> None:
 
 def test_limits_of_a_coin() -> None:
     """Clopper and Pearson's limits are those of their table, and cover."""
-    assert coin_limits(0, 10, 0.05) == pytest.approx((0, 0.30850), abs=1e-5)
-    assert coin_limits(3, 10, 0.05) == pytest.approx((0.06674, 0.65245), abs=1e-5)
-    assert coin_limits(10, 10, 0.05) == pytest.approx((0.69150, 1), abs=1e-5)
-    lower, upper = coin_limits(500, 100_000, 0.01)
+    assert clopper_pearson(0, 10, 0.95) == pytest.approx((0, 0.30850), abs=1e-5)
+    assert clopper_pearson(3, 10, 0.95) == pytest.approx((0.06674, 0.65245), abs=1e-5)
+    assert clopper_pearson(10, 10, 0.95) == pytest.approx((0.69150, 1), abs=1e-5)
+    lower, upper = clopper_pearson(500, 100_000, 0.99)
     assert lower < 0.005 < upper < 0.0057
 
 
@@ -154,7 +155,7 @@ def test_the_laplace_law_is_summed_as_its_rows_say() -> None:
 def test_nothing_seen_is_no_certainty() -> None:
     """Errors of made-up attributes are those of a population, also where nobody said a value."""
     survey = local.FakeData({"a": 4, "b": 4}, epsilon=8)
-    found = survey.estimate(survey.aggregate({"a": [0, 0], "b": [1, 1]}))
+    found = survey.aggregate({"a": [0, 0], "b": [1, 1]}).estimate()
     assert all(part.standard_errors.min() > 0.01 for part in found.values())
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.local import GridPrivacy, TruncatedGeometric, em, simulate
+from dither.local import GridPrivacy, TruncatedGeometric, simulate
 from dither.local._coins import exp_bounds
 from dither.local._frequency.metric import _plane
 from dither.numeric import sqrt_lower
@@ -107,7 +107,7 @@ def test_estimates() -> None:
     shares = histogram / histogram.sum()
     drawn = simulate(grid, histogram, np.random.default_rng(4))
     raw = ((drawn.estimate().shares - shares) ** 2).sum()
-    likely = ((em(drawn).shares - shares) ** 2).sum()
+    likely = ((drawn.estimate(method="likelihood").shares - shares) ** 2).sum()
     assert likely < raw / 4
 
 

@@ -25,7 +25,7 @@ KEY = Memory(bytes(range(32)))
 def answers(channel: LOLOHA) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
     """The exact laws of the permanent answer and of one report, by true bucket."""
     g = channel.buckets
-    p1, p2 = Fraction(channel.permanent, ONE), Fraction(channel.instant, ONE)
+    p1, p2 = (Fraction(t, ONE) for t in channel.thresholds)
     # How many words give each lie: floor(w·(g-1)/2**64) = j.
     edges = [-(-j * ONE // (g - 1)) for j in range(g)]
     lies = [Fraction(b - a, ONE) for a, b in itertools.pairwise(edges)]
@@ -57,7 +57,7 @@ def test_promises(g: int, one: Any, ever: Any) -> None:
 def history_law(channel: LOLOHA, path: tuple[int, ...], reports: tuple[int, ...]) -> Fraction:
     """The chance of these reports of somebody whose buckets were these, summed over memories."""
     permanent, _ = answers(channel)
-    g, p2 = channel.buckets, Fraction(channel.instant, ONE)
+    g, p2 = channel.buckets, Fraction(channel.thresholds[1], ONE)
     found = Fraction(0)
     for memory in itertools.product(range(g), repeat=g):
         chance = math.prod((permanent[b][memory[b]] for b in set(path)), start=Fraction(1))
@@ -121,7 +121,7 @@ def test_memory_is_kept() -> None:
     forgot = [channel.report(values, users, Memory.fresh()) for _ in range(400)]
     for r in forgot:
         r[:, 0] = kept[0][:, 0]
-    p2 = channel.instant / ONE
+    p2 = channel.thresholds[1] / ONE
     # Each user's mean report is p2 or 1 - p2 for ever, by the permanent answer.
     assert lies_seen(kept) == pytest.approx((p2 - 0.5) ** 2, rel=0.2)
     assert lies_seen(forgot) < 0.1 * lies_seen(kept)
@@ -149,25 +149,25 @@ def test_heavy_hitters() -> None:
     false = 0
     for seed in range(8):
         counts = survey.aggregate(survey.draw(texts, SimulatedWords(seed)))
-        found = survey.find(counts, k=5)
-        named = {f.text: f for f in found}
-        assert {"hello", "privac", "no"} <= set(named)
-        false += len(found) - 3
+        found = counts.estimate(k=5)
+        assert {"hello", "privac", "no"} <= set(found.values)
+        false += len(found.values) - 3
+        errors = dict(zip(found.values, found.standard_errors, strict=True))
         for text in ("hello", "privac", "no"):
             truth = np.mean([t[:6] == text for t in texts])
-            assert abs(named[text].share - truth) < 6 * named[text].standard_error
+            assert abs(found[text] - truth) < 6 * errors[text]
     # Three levels at 95 % keep one false text or more in 14 % of the surveys.
     assert false <= 4
-    assert survey.find(counts, k=1)[0].text == "hello"
+    assert counts.estimate(k=1).values == ("hello",)
 
 
 def test_odd_texts_are_reported_and_not_found() -> None:
     """Texts beyond the alphabet raise nothing and disturb nobody."""
     survey = HeavyHitters("ab", length=3, epsilon=4, bits=10)
     texts = ["ab"] * 4_000 + ["żółć", "", "\ud800", "x" * 1_000] * 250
-    found = survey.find(survey.aggregate(survey.draw(texts, SimulatedWords(6))), k=4)
-    assert found[0].text == "ab"
-    assert all(set(f.text) <= set("ab") for f in found)
+    found = survey.aggregate(survey.draw(texts, SimulatedWords(6))).estimate(k=4)
+    assert found.values[0] == "ab"
+    assert all(set(text) <= set("ab") for text in found.values)
 
 
 def test_nothing_stands_out() -> None:
@@ -175,7 +175,7 @@ def test_nothing_stands_out() -> None:
     survey = HeavyHitters("abcdefgh", length=6, epsilon=1, bits=12)
     rng = np.random.default_rng(7)
     texts = ["".join(t) for t in rng.choice(list("abcdefgh"), (20_000, 6))]
-    assert survey.find(survey.aggregate(survey.draw(texts, SimulatedWords(8))), k=10) == []
+    assert survey.aggregate(survey.draw(texts, SimulatedWords(8))).estimate(k=10).values == ()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_nothing_stands_out() -> None:
     [
         (lambda: LOLOHA(5, 2, 1), "epsilon_inf must be above"),
         (lambda: LOLOHA(5, 1, 2).report([0, 1], ["a"], KEY), "one name for each value"),
-        (lambda: LOLOHA(5, 1, 2, buckets=1), "from 2 to"),
+        (lambda: LOLOHA(5, 1, 2, buckets=1), "buckets must be an integer of at least 2"),
         (lambda: HeavyHitters("", 3, 1), "different symbols"),
         (lambda: HeavyHitters("aa", 3, 1), "different symbols"),
         (lambda: HeavyHitters("ab\0", 3, 1), "end mark"),
@@ -192,9 +192,7 @@ def test_nothing_stands_out() -> None:
         (lambda: HeavyHitters("ab", 3, 1).privatize("ab"), "sequence of texts"),
         (lambda: HeavyHitters("ab", 3, 1).privatize([None]), "sequence of texts"),
         (
-            lambda: HeavyHitters("ab", 3, 1, bits=8).find(
-                HeavyHitters("ab", 3, 1, bits=8).aggregate({}), k=1
-            ),
+            lambda: HeavyHitters("ab", 3, 1, bits=8).aggregate({}).estimate(k=1),
             "no reports of prefixes",
         ),
     ],
@@ -209,4 +207,4 @@ def test_levels_take_any_channel() -> None:
     """A small structure may use randomised response for its levels."""
     survey = HeavyHitters("ab", 2, 3, bits=8, channel=GRR)
     counts = survey.aggregate(survey.draw(["ba"] * 3_000, SimulatedWords(2)))
-    assert survey.find(counts, k=1)[0].text == "ba"
+    assert counts.estimate(k=1).values == ("ba",)

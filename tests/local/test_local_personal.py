@@ -13,20 +13,16 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from dither.errors import ArgumentError
-from dither.local import GRR, OUE, SDGRR, Personal, PersonalAggregate, simulate
+from dither.local import GRR, OUE, SDGRR, PartCounts, Personal, simulate
 from dither.local._postprocess import nonnegative
 
 SHARES = np.array([0.4, 0.3, 0.2, 0.1])
 
 
-def surveyed(offer: Personal, sizes: Any, rng: Any, shares: Any = SHARES) -> PersonalAggregate:
-    """The aggregate of people of each class, all with the same shares or each with its own."""
+def surveyed(offer: Personal, sizes: Any, rng: Any, shares: Any = SHARES) -> Any:
+    """The counts of people of each class, all with the same shares or each with its own."""
     per_class = np.broadcast_to(shares, (len(sizes), len(SHARES)))
-    parts = tuple(
-        simulate(channel, np.round(n * s).astype(np.int64), rng)
-        for channel, n, s in zip(offer.channels, sizes, per_class, strict=True)
-    )
-    return PersonalAggregate(offer, parts)
+    return simulate(offer, np.round(np.array(sizes)[:, None] * per_class).astype(np.int64), rng)
 
 
 @pytest.mark.parametrize("make", [GRR, OUE])
@@ -35,8 +31,8 @@ def test_combined_estimates(make: Any, method: str) -> None:
     """Unbiased, with the stated errors, and weights beat the best single class."""
     offer, rng = Personal.of(make, 4, [0.5, 1, 2]), np.random.default_rng(6)
     sizes, runs = (4000, 3000, 2000), 2000
-    found = np.array([surveyed(offer, sizes, rng).estimate(method).raw for _ in range(runs)])
-    told = surveyed(offer, sizes, rng).estimate(method)
+    found = np.array([surveyed(offer, sizes, rng).estimate(method=method).raw for _ in range(runs)])
+    told = surveyed(offer, sizes, rng).estimate(method=method)
     assert np.all(np.abs(told.weights.sum(axis=0) - 1) < 1e-12)
     spread = found.std(axis=0)
     assert np.all(np.abs(found.mean(axis=0) - SHARES) < 6 * spread / math.sqrt(runs))
@@ -61,7 +57,7 @@ def test_likelihood_is_nearer_the_truth(make: Any) -> None:
     weighted, likely = 0.0, 0.0
     for _ in range(40):
         counted = surveyed(offer, (1000, 500), rng)
-        found = counted.estimate("likelihood")
+        found = counted.estimate(method="likelihood")
         assert found.shares.min() >= 0
         assert found.shares.sum() == pytest.approx(1)
         likely += ((found.shares - SHARES) ** 2).sum()
@@ -76,13 +72,13 @@ def test_normal_likelihood_is_the_best_of_the_simplex() -> None:
     """Unary classes: no other distribution has a smaller distance to the classes' estimates."""
     offer, rng = Personal.of(OUE, 4, [0.5, 1]), np.random.default_rng(3)
     counted = surveyed(offer, (800, 500), rng)
-    found = counted.estimate("likelihood")
+    found = counted.estimate(method="likelihood")
     at = counted.estimate(postprocess="project").shares
 
     def distance(f: Any) -> float:
         return sum(
             part.n * ((part.estimate().raw - f) ** 2 / part.channel.noise_variance(at)).sum()
-            for part in counted.parts
+            for part in counted.parts.values()
         )
 
     assert (
@@ -98,9 +94,9 @@ def test_reports_are_privatised_by_choice_and_merge() -> None:
     one, two = offer.aggregate(reports), offer.aggregate({1: reports[1]})
     assert one + two == two + one
     assert ((one + two).n, one.n) == (7, 5)
-    again = PersonalAggregate.from_dict(json.loads(json.dumps(one.to_dict())))
+    again = PartCounts.from_dict(json.loads(json.dumps(one.to_dict())))
     assert again == one
-    assert again.personal.hash == offer.hash
+    assert again.structure.hash == offer.hash
     found = one.estimate()
     assert found.n == 5
     assert found["a"] == found.shares[0]
@@ -122,13 +118,13 @@ def test_it_says_what_it_rests_on() -> None:
     for _ in range(20):
         fair = surveyed(offer, (20_000, 20_000), rng).estimate()
         assert len(fair.notes) == 1
-        assert "must not" in str(offer.guarantee(0)) or "does not depend" in str(offer.guarantee(0))
+        assert "must not" in str(offer.promise(0)) or "does not depend" in str(offer.promise(0))
     told = surveyed(offer, (20_000, 20_000), rng, [SHARES, SHARES[::-1]])
     noticed = told.estimate()
     assert any("choice 1" in note for note in noticed.notes)
     # Only the population's weights estimate the shares of all the users then.
     truth = (SHARES + SHARES[::-1]) / 2
-    whole = told.estimate("population")
+    whole = told.estimate(method="population")
     assert np.all(np.abs(whole.raw - truth) < 6 * whole.standard_errors)
     assert not np.all(np.abs(noticed.raw - truth) < 6 * noticed.standard_errors)
 
@@ -136,8 +132,8 @@ def test_it_says_what_it_rests_on() -> None:
 def test_guarantee_is_that_of_the_choice() -> None:
     """Each choice has its own channel's promise, and what it assumes is told."""
     offer = Personal.of(GRR, 4, ["0.5", 2])
-    assert [float(offer.guarantee(c).epsilon) for c in (0, 1)] == [0.5, 2]
-    assert "does not depend on the value" in offer.guarantee(0).assumes
+    assert [float(offer.promise(c).epsilon) for c in (0, 1)] == [0.5, 2]
+    assert "does not depend on the value" in offer.promise(0).assumes
 
 
 @given(st.integers(1, 8), st.integers(0, 2**32), st.booleans())
@@ -167,11 +163,11 @@ def test_refusals() -> None:
     with pytest.raises(ArgumentError, match="no reports"):
         offer.aggregate({}).estimate()
     with pytest.raises(ArgumentError, match="did you mean"):
-        offer.aggregate({0: [1]}).estimate("weight")
-    with pytest.raises(ArgumentError, match="same channels"):
+        offer.aggregate({0: [1]}).estimate(method="weight")
+    with pytest.raises(ArgumentError, match="same structure"):
         _ = offer.aggregate({}) + Personal.of(GRR, 3, [1, 3]).aggregate({})
     with pytest.raises(ArgumentError, match="truncated"):
-        PersonalAggregate.from_dict({"parts": []})
+        PartCounts.from_dict({"parts": []})
 
 
 def test_an_estimate_prints_as_its_summary() -> None:
@@ -182,6 +178,11 @@ def test_an_estimate_prints_as_its_summary() -> None:
     assert told.startswith("personal, by weights: 30 reports (10 + 20)\nvalue ")
     assert "did not depend on their values" in told
     assert "Shares are biased" not in told
-    likely = counts.estimate("likelihood").summary()
+    likely = counts.estimate(method="likelihood").summary()
+    assert "no interval is valid" in likely
+    assert "did not depend on their values" in likely
+    rows = Personal.of(OUE, ["no", "yes"], epsilons=[1, 2])
+    counts = rows.aggregate(rows.privatize(["yes"] * 30, choices=[0, 1, 1] * 10))
+    likely = counts.estimate(method="likelihood").summary()
     assert "unknown" in likely
     assert "Shares are biased" in likely

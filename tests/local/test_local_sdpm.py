@@ -136,7 +136,7 @@ def test_stated_variance_against_simulation() -> None:
     for x, part in ((20, 0.25), (32, 0.5), (60, 0.25)):
         drawn = channel.positions[channel.draw(np.full(500_000, x), SimulatedWords(x))]
         total += part * drawn.var()
-        means.append(part * drawn.mean())
+        means.append(part * drawn.estimate().mean)
     assert total == pytest.approx(channel.mean_variance(shares, 1), rel=0.03)
     assert sum(means) == pytest.approx(shares @ channel.moments()[0], abs=0.02)
 
@@ -160,7 +160,7 @@ def test_the_wire(channel: local.SDPM) -> None:
 
 def test_the_plain_mean_is_told_to_be_biased() -> None:
     """It has no interval, and says what to use instead."""
-    found = SMALL[0].aggregate([1, 2, 3]).mean()
+    found = SMALL[0].aggregate([1, 2, 3]).estimate()
     assert found.biased
     assert "biased" in found.summary()
     assert "lower" not in found.frame.columns

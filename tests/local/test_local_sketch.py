@@ -88,7 +88,7 @@ def survey(channel: Any, f: Any, n: int, seed: int, offset: int) -> Any:
     codes = np.repeat(np.arange(len(f)), np.round(np.asarray(f) * n).astype(int))
     digests = _digests([text_bytes(v) for v in values])
     counted = channel.aggregate(channel._randomise(digests[codes], SimulatedWords(seed)))
-    return channel.estimate_candidates(counted, values)[0]
+    return counted.estimate(candidates=values).shares
 
 
 @pytest.mark.parametrize(
@@ -144,17 +144,19 @@ def test_unlisted_values() -> None:
     for channel in (CMS(CITIES, 8, hashes=64, buckets=256), HCMS(CITIES, 8, hashes=64)):
         values = ["Quito"] * 6000 + ["Paris"] * 3000 + [7] * 1000
         counted = channel.aggregate(channel.privatize(values))
-        shares, errors = channel.estimate_candidates(counted, ["Quito", "Paris", 7, "Nowhere"])
-        limits = 7 * (errors + channel.collision_error([0.6, 0.3, 0.1]))
+        found = counted.estimate(candidates=["Quito", "Paris", 7, "Nowhere"])
+        shares = found.shares
+        limits = 7 * (found.standard_errors + channel.collision_error([0.6, 0.3, 0.1]))
         assert np.all(np.abs(shares - [0.6, 0.3, 0.1, 0]) < limits)
         assert abs(counted.estimate()["Paris"] - 0.3) < limits[1]
         with pytest.raises(ArgumentError, match="not valid"):
             _ = counted.estimate().intervals
-        other = type(channel)(CITIES, 7)
-        with pytest.raises(ArgumentError, match="of this channel"):
-            other.estimate_candidates(counted, ["Paris"])
+        with pytest.raises(ArgumentError, match="not valid"):
+            _ = found.intervals
         with pytest.raises(ArgumentError, match="no reports"):
-            channel.estimate_candidates(channel.aggregate([]), ["Paris"])
+            channel.aggregate([]).estimate(candidates=["Paris"])
+        with pytest.raises(ArgumentError, match="texts or integers"):
+            counted.estimate(candidates=[None])
     with pytest.raises(ArgumentError, match="missing"):
         channel.privatize(["Paris", None])
     assert isinstance(HCMS(CITIES, 1).privatize("Lima"), int)
@@ -166,9 +168,9 @@ def test_other_takes_unlisted_values() -> None:
 
     channel = HCMS(Domain(["Paris", "elsewhere"], other="elsewhere"), 20, hashes=64)
     counted = channel.aggregate(channel.privatize(["Quito"] * 2000))
-    shares, errors = channel.estimate_candidates(counted, ["elsewhere", "Quito"])
-    limits = 7 * (errors + channel.collision_error([1.0]))
-    assert np.all(np.abs(shares - [1, 0]) < limits)
+    found = counted.estimate(candidates=["elsewhere", "Quito"])
+    limits = 7 * (found.standard_errors + channel.collision_error([1.0]))
+    assert np.all(np.abs(found.shares - [1, 0]) < limits)
 
 
 def test_wire_and_refusals() -> None:

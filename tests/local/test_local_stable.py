@@ -105,13 +105,12 @@ def plain(make: Callable[[], Any]) -> tuple[Any, Any]:
 def chosen(names: bool) -> tuple[Any, Any]:
     """Channels among which people choose, by place or by name, and reports by choice."""
     rated = [local.GRR(4, 1), local.SDGRR(4, {3}, 2), local.Hadamard(4, 1)]
-    words, codes = SimulatedWords(5), np.arange(100, dtype=np.int64) % 4
     if names:
-        mixed = local.Personalised({f"class {i}": c for i, c in enumerate(rated)})
-        places = np.arange(300, dtype=np.int64) // 100 * 4 + np.tile(codes, 3)
-        return mixed, mixed.draw(places, words)
-    offer = local.Personal([*rated, local.OLH(4, 1)])
-    return offer, {i: c.draw(codes, words) for i, c in enumerate(offer.channels)}
+        offer = local.Personal({f"class {i}": c for i, c in enumerate(rated)})
+    else:
+        offer = local.Personal([*rated, local.OLH(4, 1)])
+    words, codes = SimulatedWords(5), np.arange(100, dtype=np.int64) % 4
+    return offer, {name: c.draw(codes, words) for name, c in offer.parts.items()}
 
 
 CASES: dict[str, Callable[[], tuple[Any, Any]]] = {

@@ -73,7 +73,7 @@ def local_subjects(words: Words | None = None) -> list[Callable[[], Subject]]:
     return [
         *(lambda make=make: coins.one_report(make()) for make in plain),
         *(lambda made=made: coins.graded(*made) for made in graded),
-        coins.personalised,
+        coins.personal,
         coins.rappor_for_ever,
         coins.bloom_for_ever,
         coins.loloha_for_ever,
@@ -128,12 +128,10 @@ class _Coins:
         name = f"local {channel.kind}, {a} against {b}"
         return self._subject(name, channel, d0, d1, channel.epsilon, delta)
 
-    def personalised(self) -> Subject:
-        """Two values of somebody who chose the second class."""
-        channel = local.Personalised(
-            {"one": local.SDGRR(4, {0}, 3), "two": local.SDGRR(4, {0, 1}, ONE)}
-        )
-        return self._subject("local personalised", channel, 4, 5, ONE)
+    def personal(self) -> Subject:
+        """Two high values of somebody who chose the second channel."""
+        offer = local.Personal([local.SDGRR(4, {0}, 3), local.SDGRR(4, {0, 1}, ONE)])
+        return self._subject("local personal", offer.parts[1], 0, 1, ONE)
 
     def _subject(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -12,31 +13,40 @@ import click
 from dither.cli._options import FILE
 
 if TYPE_CHECKING:
-    from dither.local import Aggregate, Channel
+    from dither.local import Aggregate, Channel, Domain, PartCounts, Structure
 
 __all__ = ["COMMANDS"]
 
 OUT = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="Randomise values: one a line.")
+@click.command(short_help="Randomise values: one person a line.")
 @click.argument("channel", type=FILE)
 @click.argument("values", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--out", type=OUT, required=True, help="The file of reports to write.")
 def privatize(channel: Path, values: str, out: Path) -> None:
-    """Randomise the VALUES, one a line, through the CHANNEL, a JSON file; - reads from the pipe.
+    """Randomise the VALUES, one person a line, through the CHANNEL, a JSON file; - is the pipe.
 
-    CHANNEL is what `channel.to_dict()` or `dither local best --out` wrote. Only the file of reports
-    may leave the device. A value that is missing or not in the domain is refused, and no report is
-    written.
+    CHANNEL is what `to_dict()` of a channel, a structure or an offer of channels gives, or
+    `dither local best --out` wrote. Only the file of reports may leave the device. A value that is
+    missing or not in the domain is refused, and no report is written.
+
+    \b
+    A line holds
+      a channel, heavy hitters      the value
+      attributes, marginals, ...    a row of CSV; the first line names the columns
+      an offer of channels          a row of CSV, with the columns choice and value
+      item sets, keys and values    JSON: ["bread", "milk"], or {"film": 4}
     """
-    from dither.local import write_reports
+    from dither.local import Channel, write_reports
 
-    made = _channel(channel)
-    listed = _lines(values)
-    reports = made.privatize(_typed(made, listed)) if listed else []
-    write_reports(out, made, reports)
-    click.echo(f"{len(listed):,} reports of {made.kind} {made.hash[:8]} are in {out}")
+    made = _carrier(channel)
+    lines = _lines(values)
+    people, records = _records(made, lines)
+    nothing: Any = [] if isinstance(made, Channel) else {}
+    write_reports(out, made, made.privatize(*records) if people else nothing)
+    who = "" if isinstance(made, Channel) else "people's "
+    click.echo(f"{people:,} {who}reports of {made.kind} {made.hash[:8]} are in {out}")
     click.echo(f"each: {made.guarantee}")
 
 
@@ -50,12 +60,10 @@ def aggregate(channel: Path, files: tuple[Path, ...], out: Path) -> None:
     FILES are files of reports, or counts that this command wrote. Reports that the channel could
     not have produced are dropped, and told.
     """
-    from dither.local import Aggregate
-
-    made, found, missing = _channel(channel), None, 0
+    made, found, missing = _carrier(channel), None, 0
     for path in files:
         if path.suffix == ".json":
-            counted, lost = Aggregate.from_dict(_json(path)), 0
+            counted, lost = _counts(path), 0
         else:
             counted, lost = _counted(path, made)
         missing += lost
@@ -74,23 +82,40 @@ def aggregate(channel: Path, files: tuple[Path, ...], out: Path) -> None:
     show_default=True,
     help="none, clip, norm_sub, base_cut, project, increasing or decreasing.",
 )
+@click.option(
+    "--method", help="likelihood, selection (BloomRAPPOR), or weights and others (an offer)."
+)
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the intervals.")
+@click.option("--top", type=click.IntRange(1), help="Of heavy hitters: how many texts at the most.")
+@click.option("--candidates", type=FILE, help="Of sketches: values to look up, one a line.")
 @click.option("--out", type=OUT, help="Write the whole table as CSV.")
-def estimate(counts: Path, postprocess: str, confidence: float, out: Path | None) -> None:
-    """Estimate from the COUNTS: the shares of the values, or the mean of numbers."""
-    from dither.local import Aggregate
-    from dither.local._numbers.numeric import NumericChannel
-
-    counted = Aggregate.from_dict(_json(counts))
-    found: Any = (
-        counted.mean(confidence=confidence)
-        if isinstance(counted.channel, NumericChannel)
-        else counted.estimate(postprocess, confidence=confidence)
-    )
+@click.option("--plot", type=OUT, help="Draw the estimate: .png, .svg or .pdf.")
+def estimate(
+    counts: Path,
+    postprocess: str,
+    method: str | None,
+    confidence: float,
+    top: int | None,
+    candidates: Path | None,
+    out: Path | None,
+    plot: Path | None,
+) -> None:
+    """Estimate from the COUNTS: shares of values, means of numbers, by attribute, by key."""
+    counted = _counts(counts)
+    given: dict[str, Any] = {
+        "method": method,
+        "k": top,
+        "candidates": None if candidates is None else _lines(str(candidates)),
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    found = counted.estimate(postprocess, confidence=confidence, **options)
     click.echo(found.summary())
     if out is not None:
         found.frame.write_csv(out)
         click.echo(f"the table is in {out}")
+    if plot is not None:
+        found.plot(plot)
+        click.echo(f"the picture is in {plot}")
 
 
 COMMANDS = (privatize, aggregate, estimate)
@@ -107,23 +132,29 @@ def _json(path: Path) -> Any:
         raise ArgumentError(f"{path.name} must hold JSON, as this command writes it") from None
 
 
-def _channel(path: Path) -> Channel:
-    from dither.local import channel_from_dict
+def _carrier(path: Path) -> Channel | Structure:
+    from dither.local.wire import carrier_from_dict
 
-    return channel_from_dict(_json(path))
+    return carrier_from_dict(_json(path))
 
 
-def _counted(path: Path, channel: Channel) -> tuple[Aggregate, int]:
+def _counts(path: Path) -> Aggregate | PartCounts:
+    from dither.local.wire import counts_from_dict
+
+    return counts_from_dict(_json(path))
+
+
+def _counted(path: Path, carrier: Channel | Structure) -> tuple[Any, int]:
     from dither.errors import ArgumentError
     from dither.local import aggregate_file
 
     try:
-        return aggregate_file(path, channel)
+        return aggregate_file(path, carrier)
     except OSError:
         raise ArgumentError(f"{path.name} cannot be read") from None
 
 
-def _write(out: Path, found: Aggregate) -> None:
+def _write(out: Path, found: Aggregate | PartCounts) -> None:
     from dither.errors import ArgumentError
 
     try:
@@ -143,16 +174,99 @@ def _lines(source: str) -> list[str]:
         raise ArgumentError("values must be lines of text in UTF-8") from None
 
 
-def _typed(channel: Channel, lines: list[str]) -> list[Any]:
-    """Lines as the domain has its values: texts, whole numbers, true and false; or numbers."""
-    from dither.local._numbers.numeric import NumericChannel
+def _records(carrier: Channel | Structure, lines: list[str]) -> tuple[int, tuple[Any, ...]]:
+    """How many people there are, and what `privatize` takes of them."""
+    from dither.local import Channel, HeavyHitters, ItemSets, KeyValue, Personal
 
-    if isinstance(channel, NumericChannel):
-        return lines
+    if isinstance(carrier, Channel):
+        return len(lines), (_typed(carrier, lines),)
+    if isinstance(carrier, HeavyHitters):
+        return len(lines), (lines,)
+    if isinstance(carrier, ItemSets):
+        sets = _objects(lines, list, "a list of items")
+        return len(sets), ([_as_domain(carrier.items, items) for items in sets],)
+    if isinstance(carrier, KeyValue):
+        pairs = _objects(lines, dict, "an object from key to value")
+        return len(pairs), (
+            [dict(zip(_as_domain(carrier.keys, list(p)), p.values(), strict=True)) for p in pairs],
+        )
+    if isinstance(carrier, Personal):
+        table = _table(lines, ["choice", "value"])
+        values = _typed(carrier.channels[0], table["value"])
+        return len(values), (values, _choices(carrier, table["choice"]))
+    domains = _domains(carrier)
+    table = _table(lines, list(domains))
+    columns = {name: _as_domain(domain, table[name]) for name, domain in domains.items()}
+    return len(next(iter(columns.values()))), (columns,)
+
+
+def _domains(carrier: Structure) -> dict[str, Domain]:
+    from dither.local import Marginals
+
+    if isinstance(carrier, Marginals):
+        return carrier.domains
+    return {str(name): part.domain for name, part in carrier.parts.items()}
+
+
+def _choices(carrier: Any, column: list[str]) -> list[Any]:
+    from dither.errors import ArgumentError
+
+    if carrier.names is not None:
+        return column
+    try:
+        return [int(choice) for choice in column]
+    except ValueError:
+        raise ArgumentError("choice must be a whole number: a place in the offer") from None
+
+
+def _table(lines: list[str], wanted: list[str]) -> dict[str, list[str]]:
+    """The columns of a CSV that are wanted, which its first line names."""
+    from dither.errors import ArgumentError
+
+    try:
+        rows = list(csv.reader(lines))
+    except csv.Error:
+        raise ArgumentError("values must be rows of CSV") from None
+    if not rows:
+        return {name: [] for name in wanted}
+    names, *people = rows
+    missing = [name for name in wanted if names.count(name) != 1]
+    if missing:
+        raise ArgumentError(
+            f"values must be CSV whose first line names each column once: {', '.join(missing)}"
+        )
+    if any(len(row) != len(names) for row in people):
+        bad = next(i for i, row in enumerate(people, start=2) if len(row) != len(names))
+        raise ArgumentError(f"values must have as many columns in line {bad} as in the first")
+    return {name: [row[names.index(name)] for row in people] for name in wanted}
+
+
+def _objects(lines: list[str], kind: type, what: str) -> list[Any]:
+    from dither.errors import ArgumentError
+
+    found = []
+    for i, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, kind):
+            raise ArgumentError(f"values must hold {what} in each line, as JSON; line {i} does not")
+        found.append(record)
+    return found
+
+
+def _typed(channel: Channel, lines: list[str]) -> list[Any]:
+    """Lines as the channel has its values: those of its domain, or numbers."""
+    return lines if hasattr(channel, "interval") else _as_domain(channel.domain, lines)
+
+
+def _as_domain(domain: Domain, given: list[Any]) -> list[Any]:
+    """Texts as the domain has its values: texts, whole numbers, true and false."""
     known: dict[str, Any] = {}
-    for value in channel.domain.values:
+    for value in domain.values:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         # A text and a number that are written alike: the text, as lines are.
         if text not in known or isinstance(value, str):
             known[text] = value
-    return [known.get(line, line) for line in lines]
+    return [known.get(one, one) if isinstance(one, str) else one for one in given]

@@ -8,7 +8,7 @@ from dither.local._aggregate import Aggregate
 from dither.local._attack import Attack, ClassGame, simulate_attack
 from dither.local._channel import Channel, channel_from_dict
 from dither.local._domain import Domain
-from dither.local._frequency.bloom import BloomFindings, BloomRAPPOR
+from dither.local._frequency.bloom import BloomRAPPOR
 from dither.local._frequency.graded import SDGRR, URR
 from dither.local._frequency.grr import GRR
 from dither.local._frequency.hadamard import Hadamard
@@ -24,19 +24,16 @@ from dither.local._frequency.unary import OUE, SUE
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._memory import Memory
 from dither.local._numbers.duchi import Duchi
-from dither.local._numbers.em import em, pooled_em
 from dither.local._numbers.hybrid import Hybrid
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.laplace import Laplace
-from dither.local._numbers.mean import MeanEstimate, mean
-from dither.local._numbers.personalised import Personalised
+from dither.local._numbers.results import Distribution, MeanEstimate
 from dither.local._numbers.sdpm import SDPM
-from dither.local._numbers.weighted import Weighted
 from dither.local._numbers.window import PM, SW
 from dither.local._oracles import FiniteChannel
-from dither.local._personal import Personal, PersonalAggregate, PersonalEstimate
+from dither.local._personal import Personal
 from dither.local._planning import Choice, best, simulate
-from dither.local._results import Distribution, Estimate
+from dither.local._results import Estimate, Estimates, KeyEstimate, Marginal
 from dither.local._shuffling import ShuffledReports
 from dither.local._sources import (
     BadChunk,
@@ -75,7 +72,6 @@ __all__ = [
     "Attack",
     "Attributes",
     "BadChunk",
-    "BloomFindings",
     "BloomRAPPOR",
     "Channel",
     "Choice",
@@ -85,6 +81,7 @@ __all__ = [
     "Domain",
     "Duchi",
     "Estimate",
+    "Estimates",
     "FakeData",
     "FiniteChannel",
     "GridPrivacy",
@@ -94,32 +91,27 @@ __all__ = [
     "Hybrid",
     "Interval",
     "ItemSets",
+    "KeyEstimate",
     "KeyValue",
     "Laplace",
+    "Marginal",
     "Marginals",
     "MeanEstimate",
     "Memory",
     "MinIDLDP",
     "PartCounts",
     "Personal",
-    "PersonalAggregate",
-    "PersonalEstimate",
-    "Personalised",
     "ReportFile",
     "ShuffledReports",
     "StreamCount",
     "Structure",
     "SubsetSelection",
     "TruncatedGeometric",
-    "Weighted",
     "aggregate_file",
     "aggregate_stream",
     "aggregate_table",
     "best",
     "channel_from_dict",
-    "em",
-    "mean",
-    "pooled_em",
     "read_reports",
     "reports_table",
     "simulate",

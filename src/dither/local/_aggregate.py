@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, channel_from_dict
-
-if TYPE_CHECKING:
-    from dither.local._numbers.mean import MeanEstimate
-    from dither.local._results import Distribution, Estimate
+from dither.local._domain import bind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,9 +68,7 @@ class Aggregate:
         if not self.channel.possible(counts, int(self.n)):
             raise ArgumentError("counts must be such as n reports of the channel can have")
         counts.setflags(write=False)
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "n", int(self.n))
-        object.__setattr__(self, "rejected", int(self.rejected))
+        bind(self, counts=counts, n=int(self.n), rejected=int(self.rejected))
 
     def __add__(self, other: Aggregate) -> Aggregate:
         """Merge two aggregates of the same channel; order and grouping make no difference."""
@@ -112,36 +108,73 @@ class Aggregate:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def estimate(self, postprocess: str = "none", *, confidence: float = 0.95) -> Estimate:
-        """Estimate the shares of the domain's values.
+    def estimate(
+        self,
+        postprocess: str = "none",
+        *,
+        method: str | None = None,
+        confidence: float = 0.95,
+        **options: Any,
+    ) -> Any:
+        """Read the counts: shares of the domain's values, or the mean of numbers.
 
         Parameters
         ----------
         postprocess : str
-            none (unbiased), clip, norm_sub, base_cut, project, increasing or decreasing.
+            Of shares: none (unbiased), clip, norm_sub, base_cut, project, increasing or decreasing.
+        method : {"likelihood", "selection"}, optional
+            Left out: shares by the channel's own decoder; of a channel for numbers, the mean.
+            "likelihood": the distribution that makes the reports likely, by expectation
+            maximisation, of any channel with a matrix. "selection": which candidates of a
+            `BloomRAPPOR` are there.
         confidence : float
             Of the intervals, strictly between 0 and 1.
+        **options
+            Of sketches and `BloomRAPPOR`: `candidates`, values to look up in place of the domain's.
+            Of a selection: `alpha`, the chance at most that any candidate is found that nobody
+            holds. Of a likelihood:
+
+            - bins: of numbers; 1,024, or as many as there are points.
+            - outputs: bins of reports: as fine as tells anything; or so many even ones; or, for
+              SDPM, "aligned": as wide as those of the values.
+            - tolerance: stop where a round gains less log-likelihood per report; e^epsilon/1000 in
+              total for numbers; for a list of values the maximum, to a gap of 1e-6 in total.
+            - max_iterations: the most rounds; 10,000.
+            - smooth: average each share with its neighbours (1, 2, 1) after every round; for the
+              square wave only.
+
+        Returns
+        -------
+        Estimate, MeanEstimate (of numbers) or Distribution (of a likelihood)
+            Each has `frame`, `summary` and `plot`.
 
         Raises
         ------
         ArgumentError
-            There are no reports, or an argument is out of range.
+            There are no reports, or an argument is unknown or out of range.
+
+        Notes
+        -----
+        Post-processing of the reports: it costs no privacy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dither import local
+        >>> rng = np.random.default_rng(1)
+        >>> channel = local.PM(local.Interval(0, 100, steps=100), epsilon=2)
+        >>> people = np.bincount([30, 40, 50], minlength=101) * 20_000
+        >>> found = local.simulate(channel, people, rng).estimate()
+        >>> found.interval[0] < 40 < found.interval[1]
+        True
+        >>> channel = local.SW(local.Interval(0, 1, steps=64), epsilon=2)
+        >>> people = np.bincount(np.arange(20, 30).repeat(1000), minlength=65)
+        >>> found = local.simulate(channel, people, rng).estimate(method="likelihood", bins=32)
+        >>> abs(found.mean - 24.5 / 64) < 0.02
+        True
         """
-        from dither.local._results import estimate
-
-        return estimate(self, postprocess, confidence)
-
-    def mean(self, *, confidence: float = 0.95) -> MeanEstimate:
-        """Estimate the mean of numbers; see `dither.local.mean`."""
-        from dither.local._numbers.mean import mean
-
-        return mean(self, confidence=confidence)
-
-    def distribution(self, **options: Any) -> Distribution:
-        """Estimate the distribution by expectation maximisation; see `dither.local.em`."""
-        from dither.local._numbers.em import em
-
-        return em(self, **options)
+        level = _checks.confidence(confidence)
+        return self.channel.read(self, postprocess, method, level, options)
 
     def to_dict(self) -> dict[str, Any]:
         """The aggregate with its channel and the channel's hash, in a form that JSON holds."""

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._arguments import checked_channel, checked_number
-from dither.local._channel import Channel, checked_shares
+from dither.local._channel import Channel, checked_channel, checked_shares
 from dither.local._domain import Value
 from dither.local._numbers.bins import point_bins
 from dither.local._numbers.numeric import NumericChannel
@@ -122,7 +122,7 @@ def attack(
     """Success of the best guess, in closed form; see `Channel.attack`."""
     k = len(channel.domain)
     if bins is not None:
-        bins = checked_number(bins, "bins", high=k)
+        bins = _checks.whole("bins", bins, 1, k)
     pi = np.full(k, 1 / k) if prior is None else checked_shares(prior, k, "prior")
     mask = _classes(channel, high)
     game: ClassGame | None = None
@@ -196,7 +196,7 @@ def simulate_attack(
     from dither.numeric import SimulatedWords
 
     checked_channel(channel)
-    people = checked_number(people, "people", high=1 << 32)
+    people = _checks.whole("people", people, 1, 1 << 32)
     if not isinstance(rng, np.random.Generator):
         raise ArgumentError("rng must be a numpy.random.Generator, such as default_rng(1)")
     k = len(channel.domain)

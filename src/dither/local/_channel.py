@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError, nearest
-from dither.local._arguments import checked_flag, checked_number
 from dither.local._domain import Domain, Value, column
 from dither.local._guarantee import Guarantee
-from dither.numeric import Words, positive, secure_words
+from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
     from dither.local._aggregate import Aggregate
     from dither.local._attack import Attack
+    from dither.local._results import Result
     from dither.local._shuffling import ShuffledReports
 
 
@@ -47,6 +48,9 @@ PART_BYTES = 2
 _MAX_EPSILON = 40
 _MIN_EPSILON = Fraction(1, 1 << 32)
 _MAX_CELLS = 1 << 26
+
+MOST = 1 << 62
+"""People and reports that can be counted."""
 
 
 class Channel(ABC):
@@ -93,9 +97,9 @@ class Channel(ABC):
         return hashlib.sha256(canonical(self.to_dict())).hexdigest()
 
     @property
-    @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What one report promises, computed from the exact law."""
+        """What one report promises, computed from the exact law; epsilon-local DP unless told."""
+        return Guarantee.uniform(self.epsilon)
 
     # On the device
 
@@ -159,7 +163,7 @@ class Channel(ABC):
 
         if isinstance(reports, str | bytes) or not hasattr(reports, "__iter__"):
             raise ArgumentError("reports must be a column; give one report as a list of one")
-        checked_flag(strict, "strict")
+        _checks.flag("strict", strict)
         counts, good, bad = self.tally(reports)
         if strict and bad:
             raise ArgumentError(
@@ -214,6 +218,29 @@ class Channel(ABC):
         """
         return self.noise_variance(plausible)
 
+    def read(
+        self,
+        counted: Aggregate,
+        rule: str,
+        method: str | None,
+        confidence: float,
+        options: dict[str, Any],
+    ) -> Result:
+        """What counts of this channel tell; see `Aggregate.estimate`."""
+        from dither.local._results import checked_options, shares_of
+
+        if method is None:
+            checked_options(options, (), f"an estimate by {self.kind}")
+            return shares_of(counted, rule, confidence)
+        from dither.local._numbers.em import em
+
+        _checks.choice("method", method, ("likelihood",))
+        if rule != "none":
+            raise ArgumentError("postprocess is for shares that are not yet those of a likelihood")
+        known = ("bins", "outputs", "tolerance", "max_iterations", "smooth")
+        checked_options(options, known, "a likelihood")
+        return em([counted], **options)
+
     def variance(self, frequencies: Any, n: int, *, population: bool = False) -> Shares:
         """The variance of each value's estimated share.
 
@@ -232,7 +259,7 @@ class Channel(ABC):
         array of float, shape (k,)
         """
         f = checked_shares(frequencies, len(self.domain))
-        people = checked_number(n, "n")
+        people = _checks.whole("n", n, 1, MOST)
         variance = self.noise_variance(f) + (f * (1 - f) if population else 0.0)
         return np.asarray(variance / people)
 
@@ -372,9 +399,16 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
         raise ArgumentError(f"the settings of channel {kind!r} are incomplete or unknown") from None
 
 
+def checked_channel(channel: Any) -> Channel:
+    """A channel, and not its class or its name."""
+    if isinstance(channel, Channel):
+        return channel
+    raise ArgumentError("channel must be a Channel, such as local.GRR(5, epsilon=1)")
+
+
 def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
     """Read an epsilon exactly: from 2**-32 to 40."""
-    found = positive(epsilon, name)
+    found = _checks.positive(name, epsilon)
     if found < _MIN_EPSILON:
         raise ArgumentError(
             f"{name} must be at least 2**-32: below it the coins of the largest domains cannot be "

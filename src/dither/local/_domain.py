@@ -13,6 +13,13 @@ from dither.errors import ArgumentError
 
 Value = str | int | bool
 
+
+def bind(value: object, **fields: Any) -> None:
+    """Set the fields of a frozen value, as it is made."""
+    for name, found in fields.items():
+        object.__setattr__(value, name, found)
+
+
 _HELP = "declare them, or an `other` bucket among the domain's values to hold them"
 
 
@@ -60,11 +67,7 @@ class Domain:
         else:
             size, found, places = _listed(values)
             counting = found is None
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "counting", counting)
-        object.__setattr__(self, "_values", found)
-        object.__setattr__(self, "_places", places)
-        object.__setattr__(self, "other", other)
+        bind(self, size=size, counting=counting, _values=found, _places=places, other=other)
         if other is not None and (not isinstance(other, Value) or self._place(other) < 0):
             raise ArgumentError("other must be one of the domain's values")
 
@@ -74,7 +77,7 @@ class Domain:
         found = self._values
         if found is None:
             found = tuple(range(self.size))
-            object.__setattr__(self, "_values", found)
+            bind(self, _values=found)
         return found
 
     def __eq__(self, other: object) -> bool:

@@ -23,6 +23,7 @@ from dither.local._channel import (
     Shares,
     Tally,
     checked_cells,
+    checked_pairs,
     codes_within,
     sums_to,
 )
@@ -223,6 +224,25 @@ class PureChannel(Channel):
         """(share of supports - q)/(p - q)."""
         p, q = self.support
         return np.asarray((counts / n - q) / (p - q))
+
+    @property
+    def ties(self) -> tuple[float, float]:
+        """Covariance of one report's supports of two values: of a holder of either, of others.
+
+        None where supports are independent, as bits are.
+        """
+        return 0.0, 0.0
+
+    def noise_covariance(self, frequencies: Shares) -> Shares:
+        """((f_i + f_j)·one + (1 - f_i - f_j)·neither)/(p-q)² off the diagonal."""
+        checked_pairs(frequencies.size)
+        variance, (one, neither) = self.noise_variance(frequencies), self.ties
+        if not (one or neither):
+            return np.diag(variance)
+        (p, q), pairs = self.support, frequencies[:, None] + frequencies[None, :]
+        found = (pairs * one + (1 - pairs) * neither) / (p - q) ** 2
+        np.fill_diagonal(found, variance)
+        return np.asarray(found)
 
     def noise_variance(self, frequencies: Shares) -> Shares:
         """(f·p(1-p) + (1-f)·q(1-q))/(p-q)², for one report."""

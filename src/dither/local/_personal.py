@@ -1,85 +1,101 @@
-"""PLDP: every person chooses one of a public list of channels, such as an epsilon of their own.
+"""People who choose among public channels: an epsilon of their own, or what they call sensitive.
 
 Guarantee. A report carries the choice, which is public, and keeps the promise of the channel that
-was chosen. So the choice itself must not depend on the value: whoever chooses a small epsilon
-because of what they have to hide has told so, and biases the estimate as well.
+was chosen, between any two values of one person. So the choice itself must not depend on the value:
+whoever chooses a small epsilon because of what they have to hide has told so, and biases the
+estimate as well; no coin takes that back.
 
 Estimates. With n_c reports of class c, f̂_c its unbiased estimate and s_c²/n_c its variance:
 
 - weights: f̂ = sum of w_c·f̂_c, w_c proportional to n_c/s_c² for each value. s_c² is taken at uniform
   shares, so that the weights do not depend on the reports and f̂ stays unbiased;
+- plugin: the same with s_c² at the shares that all the reports suggest, equation (19) of SDLDP with
+  the n_c that it leaves out: nearer, at the price of a bias of lower order;
 - population: w_c = n_c/n. The only one that is right for all users where the classes differ;
 - likelihood: the shares that make all reports together likeliest. Channels with a matrix are pooled
-  in one expectation maximisation; others through the normal law of their estimates,
-  minimising the sum of n_c·(f̂_c - f)' S_c^-1 (f̂_c - f) over the simplex. Biased, but nearer.
+  in one expectation maximisation, which uses every class where it tells most; others through the
+  normal law of their estimates, minimising the sum of n_c·(f̂_c - f)' S_c^-1 (f̂_c - f) over the
+  simplex. Biased, but nearer.
 
-Source. Chen et al., "SDLDP", 2025, section 5 and equation (19), whose weights are n_c/s_c² as
-meant; Nie et al., IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021 (PLDP frequencies).
+Of numbers, weights combine the classes' means: those of the reports, with an interval that holds
+where each class's does; or those that EM finds, where a class's reports are biased.
+
+Source. Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.5; Nie et al.,
+IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021 (PLDP frequencies).
 """
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dither._format import level
-from dither.errors import ArgumentError
+from dither import _checks
+from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
-from dither.local._arguments import checked_number, one_of
+from dither.local._attack import Attack
 from dither.local._channel import (
     PART_BYTES,
     Channel,
     DomainLike,
-    canonical,
     channel_from_dict,
+    checked_shares,
 )
-from dither.local._domain import Domain, Value, column
-from dither.local._guarantee import Guarantee
+from dither.local._domain import Domain, bind, column
+from dither.local._guarantee import ClassPair, Guarantee
+from dither.local._numbers.em import em
+from dither.local._numbers.mean import mean
+from dither.local._numbers.numeric import NumericChannel
+from dither.local._numbers.results import MeanEstimate
 from dither.local._oracles import FiniteChannel
 from dither.local._postprocess import nonnegative, project
 from dither.local._postprocess import postprocess as apply_rule
-from dither.local._results import MANY, Estimate
-from dither.numeric import check_confidence
+from dither.local._results import Estimate, Result, checked_options, shares_of
+from dither.local._structures.parts import PartCounts, Structure, no_rule
+from dither.numeric import Words, secure_words
 
 Array = npt.NDArray[np.float64]
+Parts = dict[Any, Aggregate]
 
-METHODS = ("weights", "population", "likelihood")
+METHODS = ("weights", "plugin", "population", "likelihood")
+_EM = ("bins", "outputs", "tolerance", "max_iterations", "smooth")
 _ALARM = 1e-3
 _MAX_VALUES = 1 << 10
+_ASSUMES = "the choice, which is public, does not depend on the value"
 _INDEPENDENT = (
     "classes are combined as if what people chose did not depend on their values; if it does, "
     "the choice itself tells of the value, and the estimate is biased"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Personal:
-    """A public list of channels of one domain, of which every person chooses one.
+@dataclass(frozen=True, init=False)
+class Personal(Structure):
+    """A public offer of channels over the same values, of which every person chooses one.
 
     Parameters
     ----------
-    channels : tuple of Channel
-        At least one, all of the same domain. A person's choice is a place in this list.
+    channels : sequence of Channel, or mapping of str to Channel
+        At least one. A person's choice is a place in the sequence, or a name.
 
     Raises
     ------
     ArgumentError
-        `channels` is empty, or they are not all of one domain.
+        There is no channel, a name is not a text, or the channels differ in their values.
 
     Notes
     -----
     Guarantee. A report keeps the promise of the channel that was chosen, between any two values
-    of one person. The choice is public, so it must not depend on the value.
+    of one person (`promise`). The choice is public, so it must not depend on the value.
 
     References
     ----------
-    Nie et al., IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021.
+    Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.5; Nie et al., IEEE
+    TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021.
 
     Examples
     --------
@@ -89,18 +105,34 @@ class Personal:
     >>> found = offer.aggregate(reports).estimate()
     >>> found.n, abs(found["yes"] - 0.9) < 0.5
     (1000, True)
+    >>> offer = Personal({
+    ...     "all rare": local.SDGRR(4, high={2, 3}, epsilon=1),
+    ...     "one rare": local.SDGRR(4, high={3}, epsilon=1),
+    ... })
+    >>> reports = offer.privatize([0, 0, 3], ["all rare", "one rare", "one rare"])
+    >>> {name: len(mine) for name, mine in reports.items()}
+    {'all rare': 1, 'one rare': 2}
     """
 
+    kind: ClassVar[str] = "personal"
+
+    names: tuple[str, ...] | None
     channels: tuple[Channel, ...]
 
-    def __post_init__(self) -> None:
-        listed = isinstance(self.channels, Iterable) and not isinstance(self.channels, str | bytes)
-        channels = tuple(self.channels) if listed else ()
-        if not channels or not all(isinstance(c, Channel) for c in channels):
-            raise ArgumentError("channels must be a list of at least one channel")
-        if any(c.domain != channels[0].domain for c in channels):
-            raise ArgumentError("channels must all have the same domain")
-        object.__setattr__(self, "channels", channels)
+    def __init__(self, channels: Mapping[str, Channel] | Iterable[Channel]) -> None:
+        named = isinstance(channels, Mapping)
+        listed = isinstance(channels, Iterable) and not isinstance(channels, str | bytes)
+        found = tuple(
+            channels.values() if isinstance(channels, Mapping) else channels if listed else ()
+        )
+        if not found or not all(isinstance(c, Channel) for c in found):
+            raise ArgumentError("channels must be a list, or a mapping, of at least one channel")
+        names = tuple(channels) if named else None
+        if names is not None and not all(isinstance(name, str) and name for name in names):
+            raise ArgumentError("channels must have texts as names")
+        if any(_values(c) != _values(found[0]) for c in found):
+            raise ArgumentError("channels must all be over the same values, of one domain")
+        bind(self, names=names, channels=found, epsilon=max(c.epsilon for c in found))
 
     @classmethod
     def of(
@@ -116,7 +148,7 @@ class Personal:
         ----------
         make : callable
             A channel's class, such as `GRR` or `OUE`.
-        domain : Domain, int or list
+        domain : Domain, int or list; or Interval
         epsilons : sequence of numbers
         **options
             Further arguments of the channel.
@@ -126,60 +158,169 @@ class Personal:
         if not isinstance(epsilons, Iterable) or isinstance(epsilons, str | bytes):
             raise ArgumentError("epsilons must be a list of numbers")
         try:
-            channels = [make(domain, epsilon=e, **options) for e in epsilons]
+            return cls([make(domain, epsilon=e, **options) for e in epsilons])
         except TypeError:
             raise ArgumentError(
                 "make must make a channel from a domain, epsilon=... and the other options"
             ) from None
-        return cls(tuple(channels))
+
+    @property
+    def parts(self) -> dict[Any, Channel]:
+        """The channels by choice: their names, or their places."""
+        return dict(zip(self.names or range(len(self.channels)), self.channels, strict=True))
 
     @property
     def domain(self) -> Domain:
         """Of every channel."""
         return self.channels[0].domain
 
+    # On the wire
+
     @property
-    def hash(self) -> str:
-        """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
-        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+    def joint(self) -> bool:
+        """Whether a report is one number, in the joint list of all named classes' reports."""
+        return self.names is not None and all(isinstance(c, FiniteChannel) for c in self.channels)
+
+    @property
+    def begins(self) -> list[int]:
+        """Where each class's reports begin in the joint list, and where the last's end."""
+        sizes = [c.outputs for c in self.channels if isinstance(c, FiniteChannel)]
+        return [0, *np.cumsum(sizes).tolist()]
 
     @property
     def report_bytes(self) -> int:
-        """Two bytes of the choice, and the widest report of any channel."""
+        """Of the joint number; else two bytes of the choice, and the widest report."""
+        if self.joint:
+            return max(1, -(-(self.begins[-1] - 1).bit_length() // 8))
         return PART_BYTES + max(channel.report_bytes for channel in self.channels)
 
     def to_dict(self) -> dict[str, Any]:
-        """The offer as a dictionary that JSON holds; `from_dict` reads it."""
-        return {
-            "offer": "personal",
-            "version": 1,
-            "channels": [channel.to_dict() for channel in self.channels],
-        }
+        """The offer as a dictionary that JSON holds; `structure_from_dict` reads it."""
+        made = [channel.to_dict() for channel in self.channels]
+        if self.joint:
+            pairs = [list(pair) for pair in zip(self.names or (), made, strict=True)]
+            return {"channel": "personalised", "version": 1, "classes": pairs}
+        named = {} if self.names is None else {"names": list(self.names)}
+        return {"offer": self.kind, "version": 1, "channels": made, **named}
 
     @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> Personal:
-        """The offer that `to_dict` wrote."""
-        if not isinstance(found, Mapping) or not isinstance(found.get("channels"), list):
-            raise ArgumentError("an offer must be described by a dictionary, as to_dict writes it")
-        if found.get("offer") != "personal" or found.get("version") != 1:
+    def from_dict(cls, found: Mapping[str, Any]) -> Personal:
+        """The offer that `to_dict` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            It is not an offer, is incomplete, or of a newer version.
+        """
+        kinds = (found.get("offer"), found.get("channel"))
+        if kinds not in (("personal", None), (None, "personalised")) or found.get("version") != 1:
             raise ArgumentError("an offer must be of version 1, which this dither knows")
-        return cls(tuple(channel_from_dict(channel) for channel in found["channels"]))
+        try:
+            if "classes" in found:
+                return cls({name: channel_from_dict(made) for name, made in found["classes"]})
+            channels, names = [channel_from_dict(c) for c in found["channels"]], found.get("names")
+            return cls(channels if names is None else dict(zip(names, channels, strict=True)))
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ArgumentError):
+                raise
+            raise ArgumentError("the channels of the offer are incomplete or unknown") from None
 
-    def guarantee(self, choice: int) -> Guarantee:
+    def counts_to_dict(self, counts: PartCounts) -> dict[str, Any]:
+        """The counts of the classes and what was offered, in a form that JSON holds."""
+        about = {"hash": self.hash}
+        if self.joint:
+            joined = [c for part in counts.parts.values() for c in part.counts.tolist()]
+            told = {"n": counts.n, "rejected": counts.rejected}
+            return {"channel": self.to_dict(), **about, "counts": joined, **told}
+        parts = [part.to_dict() for part in counts.parts.values()]
+        return {"personal": self.to_dict(), **about, "parts": parts, "lost": counts.lost}
+
+    def counts_from_dict(self, found: Mapping[str, Any]) -> PartCounts:
+        """The counts that `counts_to_dict` wrote."""
+        if not self.joint:
+            parts = [Aggregate.from_dict(part) for part in found["parts"]]
+            return PartCounts(self, dict(zip(self.parts, parts, strict=True)), found["lost"])
+        split = self.split(np.array(found["counts"]))
+        if sum(part.n for part in split.values()) != found["n"]:
+            raise ArgumentError("counts must be such as n reports of the offer can have")
+        return PartCounts(self, split, found["rejected"])
+
+    def split(self, counts: npt.NDArray[Any]) -> Parts:
+        """An aggregate of each class, from counts of the joint list of reports."""
+        begins = self.begins
+        if counts.shape != (begins[-1],) or counts.dtype.kind not in "iu":
+            raise ArgumentError(f"counts must be whole numbers, {begins[-1]:,} of them")
+        cut = np.split(counts, begins[1:-1])
+        return {
+            name: Aggregate(channel, mine, sum(map(int, mine)))
+            for (name, channel), mine in zip(self.parts.items(), cut, strict=True)
+        }
+
+    # What it promises
+
+    def promise(self, choice: Any) -> Guarantee:
         """What a report with this choice promises."""
-        found: Guarantee = self.channels[self._choices([choice])[0]].guarantee
-        assumes = "the choice, which is public, does not depend on the value"
-        both = f"{found.assumes}; {assumes}" if found.assumes else assumes
-        return replace(found, assumes=both)
+        chosen = int(self._choices([choice], 1)[0])
+        found: Guarantee = self.channels[chosen].guarantee
+        return replace(found, assumes="; ".join(filter(None, (found.assumes, _ASSUMES))))
 
-    def privatize(self, values: Any, choices: Any) -> dict[int, npt.NDArray[Any]]:
+    @property
+    def guarantee(self) -> Guarantee:
+        """All choices' promises in one matrix; between two choices nothing is promised."""
+        cells = [
+            (f"{choice}: {name}", choice, name, channel.guarantee)
+            for choice, channel in self.parts.items()
+            for name in channel.guarantee.classes
+        ]
+        pairs = {
+            # A delta at a class's own epsilon bounds that at the greatest, which is shown.
+            (label, other): mine.pairs[name, their_name]
+            if choice == theirs
+            else ClassPair(1.0, math.inf)
+            for label, choice, name, mine in cells
+            for other, theirs, their_name, _ in cells
+        }
+        epsilon = max(channel.guarantee.epsilon for channel in self.channels)
+        return Guarantee(epsilon, tuple(cell[0] for cell in cells), pairs, _ASSUMES)
+
+    def attack(self, prior: Any = None) -> Attack:
+        """Success of the Bayesian adversary, to whom a report shows its choice.
+
+        Parameters
+        ----------
+        prior : array of float, shape (channels, k), optional
+            What the adversary knows of the shares of choices and values together. Without, the
+            guess is the value that makes the report likeliest, told for uniform shares.
+        """
+        shape = (len(self.channels), len(self.domain))
+        pi = np.full(shape, 1 / (shape[0] * shape[1]))
+        if prior is not None:
+            pi = checked_shares(np.ravel(prior), pi.size, "prior").reshape(shape)
+        rows = []
+        for channel, row in zip(self.channels, pi, strict=True):
+            known = None if prior is None or not row.sum() else row / row.sum()
+            rows.append(channel.attack(known).per_value)
+        per_value = np.array(rows)
+        return Attack(
+            success=float((pi * per_value).sum()),
+            # The choice is seen, whatever the report says.
+            baseline=float(pi.max(axis=1).sum()),
+            per_value=per_value,
+            per_class={},
+            who_is_high=None,
+            with_prior=prior is not None,
+        )
+
+    # On the device
+
+    def privatize(self, values: Any, choices: Any = None) -> dict[Any, npt.NDArray[Any]]:
         """Randomise each value by the channel that its holder chose.
 
         Parameters
         ----------
-        values : column of values, shape (n,)
-        choices : column of int, shape (n,)
-            Places in `channels`.
+        values : one value, or a column, shape (n,)
+        choices : one choice for all, or a column of them, shape (n,)
+            Places in `channels`, or their names.
 
         Returns
         -------
@@ -188,276 +329,191 @@ class Personal:
         Raises
         ------
         ArgumentError
-            A value is outside the domain, a choice outside the list, or their numbers differ.
+            A value is missing or outside the domain, a choice is not offered, or there are not as
+            many choices as values.
         """
-        codes, chosen = self.domain.encode(values), self._choices(choices)
-        if codes.size != chosen.size:
-            raise ArgumentError("choices must be as many as values")
-        from dither.numeric import secure_words
+        if choices is None:
+            raise ArgumentError("choices must say which channel each person chose")
+        single = isinstance(values, str) or np.isscalar(values) or not hasattr(values, "__len__")
+        return self.draw(([values] if single else values, choices), secure_words())
 
+    def draw(self, records: Any, words: Words) -> dict[Any, npt.NDArray[Any]]:
+        """Reports by choice, of a pair (values, choices)."""
+        values, choices = records
+        given = column(values)
+        chosen = self._choices(choices, given.size)
+        # All values are read, and a bad one refused, before anything is drawn.
+        codes = [_codes(c, given[chosen == i], words) for i, c in enumerate(self.channels)]
         return {
-            c: self.channels[c].draw(codes[chosen == c], secure_words())
-            for c in np.unique(chosen).tolist()
+            name: channel.draw(mine, words)
+            for (name, channel), mine in zip(self.parts.items(), codes, strict=True)
+            if mine.size
         }
 
-    def aggregate(self, reports: Mapping[int, Any], *, strict: bool = False) -> PersonalAggregate:
-        """Count the reports of each choice; those of a choice that is not offered are dropped."""
-        if not isinstance(reports, Mapping):
-            raise ArgumentError("reports must be a dictionary from choice to a column of reports")
-        parts, lost = [], 0
-        for c, channel in enumerate(self.channels):
-            parts.append(channel.aggregate(reports.get(c, []), strict=strict))
-        for c, unknown in reports.items():
-            if isinstance(c, bool) or c not in range(len(self.channels)):
-                lost += len(unknown) if hasattr(unknown, "__len__") else 1
-        if strict and lost:
-            raise ArgumentError(f"reports must be of a choice that is offered: {lost} are not")
-        return PersonalAggregate(self, tuple(parts), lost)
-
-    def _choices(self, choices: Any) -> npt.NDArray[np.int64]:
-        given = column(choices)
+    def _choices(self, choices: Any, n: int) -> npt.NDArray[np.int64]:
+        """Places in `channels` of n choices."""
+        one = isinstance(choices, str | int | np.integer)
+        if not one and not isinstance(choices, Iterable):
+            raise ArgumentError("choices must be one choice, or a column of them")
+        given = column([choices] * n if one else choices)
+        if given.size != n:
+            raise ArgumentError("choices must be as many as values")
+        if self.names is not None:
+            place = {name: i for i, name in enumerate(self.names)}
+            for name in set(given.tolist()):
+                if not isinstance(name, str):
+                    raise ArgumentError("choices must be names of channels, which are texts")
+                if name not in place:
+                    raise ArgumentError(f"choices: unknown class{nearest(name, self.names)}")
+            return np.array([place[name] for name in given.tolist()], dtype=np.int64)
         if given.dtype.kind not in "iu" and given.size:
             raise ArgumentError("choices must be whole numbers, places in channels")
         if given.size and not (given.min() >= 0 and given.max() < len(self.channels)):
             raise ArgumentError(f"choices must be from 0 to {len(self.channels) - 1}")
         return given.astype(np.int64)
 
+    # On the server
 
-@dataclass(frozen=True, slots=True)
-class PersonalAggregate:
-    """Counts of each choice's reports; they merge like any aggregate.
+    def aggregate(self, reports: Mapping[Any, Any], *, strict: bool = False) -> PartCounts:
+        """Count the reports of each choice; those of a choice that is not offered are dropped."""
+        if not isinstance(reports, Mapping):
+            raise ArgumentError("reports must be a dictionary from choice to a column of reports")
+        known = self.parts
+        parts = {c: made.aggregate(reports.get(c, []), strict=strict) for c, made in known.items()}
+        unknown = [c for c in reports if isinstance(c, bool) or c not in known]
+        lost = sum(len(reports[c]) if hasattr(reports[c], "__len__") else 1 for c in unknown)
+        if strict and lost:
+            raise ArgumentError(f"reports must be of a choice that is offered: {lost} are not")
+        if self.joint:
+            lost += sum(part.rejected for part in parts.values())
+            parts = {c: replace(part, rejected=0) for c, part in parts.items()}
+        return PartCounts(self, parts, lost)
 
-    Parameters
-    ----------
-    personal : Personal
-    parts : tuple of Aggregate
-        One for each channel, in order.
-    lost : int
-        Reports of choices that are not offered.
-    """
-
-    personal: Personal
-    parts: tuple[Aggregate, ...]
-    lost: int = 0
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        offered = [channel.hash for channel in self.personal.channels]
-        if [part.channel.hash for part in self.parts] != offered:
-            raise ArgumentError("parts must be one aggregate for each channel that is offered")
-        checked_number(self.lost, "lost", low=0)
-
-    def __add__(self, other: PersonalAggregate) -> PersonalAggregate:
-        if not isinstance(other, PersonalAggregate):
-            return NotImplemented
-        if self.personal.hash != other.personal.hash:
-            raise ArgumentError("aggregates must offer the same channels to be added")
-        parts = tuple(a + b for a, b in zip(self.parts, other.parts, strict=True))
-        return PersonalAggregate(self.personal, parts, self.lost + other.lost)
-
-    @property
-    def n(self) -> int:
-        """Reports counted."""
-        return sum(part.n for part in self.parts)
-
-    @property
-    def rejected(self) -> int:
-        """Reports dropped."""
-        return self.lost + sum(part.rejected for part in self.parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The aggregates of the classes and what was offered, in a form that JSON holds."""
-        return {
-            "personal": self.personal.to_dict(),
-            "hash": self.personal.hash,
-            "parts": [part.to_dict() for part in self.parts],
-            "lost": self.lost,
-        }
-
-    @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> PersonalAggregate:
-        """The aggregate that `to_dict` wrote.
-
-        Raises
-        ------
-        ArgumentError
-            A class is missing, or something is not of the offer that is described.
-        """
-        if not isinstance(found, Mapping):
-            raise ArgumentError("the aggregate must be a dictionary, as to_dict writes it")
-        try:
-            parts = tuple(Aggregate.from_dict(part) for part in found["parts"])
-            personal, lost = Personal.from_dict(found["personal"]), found["lost"]
-            hashed = found["hash"]
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ArgumentError):
-                raise
-            raise ArgumentError("the aggregate is truncated or not one of to_dict") from None
-        if hashed != personal.hash:
-            raise ArgumentError("the aggregate's hash is not that of what was offered")
-        return cls(personal, parts, lost)
-
-    def estimate(
-        self, method: str = "weights", *, postprocess: str = "none", confidence: float = 0.95
-    ) -> PersonalEstimate:
-        """Estimate the shares from all classes together.
-
-        Parameters
-        ----------
-        method : str
-            weights, population or likelihood; see the module.
-        postprocess : str
-            A rule of `postprocess`.
-        confidence : float
-            Of the intervals, strictly between 0 and 1.
-
-        Raises
-        ------
-        ArgumentError
-            There are no reports, or an argument is out of range.
-        """
-        one_of(method, METHODS, "method")
-        level = check_confidence(confidence)
-        full = [part for part in self.parts if part.n]
+    def read(
+        self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
+    ) -> Result:
+        """Shares, or the mean of numbers, from all classes together; see the module."""
+        method = _checks.choice("method", options.pop("method", "weights"), METHODS)
+        full = {choice: part for choice, part in counts.parts.items() if part.n}
         if not full:
             raise ArgumentError("there are no reports to estimate from")
-        by_class = tuple(part.estimate(confidence=confidence) for part in full)
-        raw = np.array([e.raw for e in by_class])
-        n = np.array([e.n for e in by_class], dtype=np.float64)
-        k = raw.shape[1]
-        spread = [part.channel.noise_variance(np.full(k, 1 / k)) for part in full]
-        precise = n[:, None] / np.array(spread) if method != "population" else n[:, None] + 0 * raw
-        weights = precise / precise.sum(axis=0)
-        found = (weights * raw).sum(axis=0)
-        plausible = project(found)
-        own = np.array([part.channel.noise_variance(plausible) for part in full]) / n[:, None]
-        errors = np.sqrt((weights**2 * own).sum(axis=0))
-        if method == "likelihood":
-            found, errors = _likely(full, raw, plausible), np.full(k, np.nan)
-        unbiased = all(part.channel.unbiased for part in full)
-        notes = (_INDEPENDENT, *_differing(self, full, raw, own, plausible, n))
-        return PersonalEstimate(
-            values=self.personal.domain.values,
-            shares=apply_rule(postprocess, found, errors),
-            standard_errors=errors,
-            raw=found,
-            n=self.n,
-            rejected=self.rejected,
-            method=method,
-            postprocess=postprocess,
-            biased=method == "likelihood" or postprocess != "none" or not unbiased,
-            confidence=level,
-            weights=weights,
-            by_class=by_class,
-            notes=notes,
-        )
+        pooled = all(isinstance(channel, FiniteChannel) for channel in self.channels)
+        if method == "likelihood" and pooled:
+            no_rule(rule, "a likelihood, whose shares are at least 0 and sum to 1")
+            checked_options(options, _EM, "a likelihood")
+            return em(list(full.values()), notes=(_INDEPENDENT,), **options)
+        if isinstance(self.channels[0], NumericChannel):
+            no_rule(rule, "numbers")
+            return _mean(self, counts, full, method, confidence, options)
+        checked_options(options, (), "shares by weights")
+        return _shares(self, counts, full, method, rule, confidence)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PersonalEstimate:
-    """Shares estimated from people with different channels.
-
-    Parameters
-    ----------
-    values : tuple
-    shares, standard_errors : array of float, shape (k,)
-        After `postprocess`; errors are those of the raw shares, NaN for a likelihood.
-    n, rejected : int
-    method, postprocess : str
-    biased : bool
-        Whether the method, the rule or a channel takes unbiasedness away.
-    confidence : float
-    weights : array of float, shape (classes with reports, k)
-    by_class : tuple of Estimate
-        Of each class that reported.
-    notes : tuple of str
-        What the estimate rests on, and what speaks against it.
-    raw : array of float, shape (k,)
-
-    Examples
-    --------
-    >>> from dither import local
-    >>> offer = Personal.of(local.GRR, ["no", "yes"], epsilons=[1, 2])
-    >>> counts = offer.aggregate(offer.privatize(["yes"] * 30, choices=[0, 1, 1] * 10))
-    >>> print(counts.estimate().summary().splitlines()[0])
-    personal, by weights: 30 reports (10 + 20)
-    """
-
-    values: tuple[Value, ...]
-    shares: Array
-    standard_errors: Array
-    n: int
-    rejected: int
-    method: str
-    postprocess: str
-    biased: bool
-    confidence: float
-    weights: Array
-    by_class: tuple[Estimate, ...]
-    notes: tuple[str, ...]
-    raw: Array = field(repr=False)
-
-    def __getitem__(self, value: Value) -> float:
-        """The estimated share of one value."""
-        if not isinstance(value, Value) or value not in self.values:
-            raise ArgumentError("value must be in the domain")
-        return float(self.shares[self.values.index(value)])
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def summary(self) -> str:
-        """A few lines for people: the shares, how well they are known, and what they rest on."""
-        dropped = f", {self.rejected:,} dropped as impossible" if self.rejected else ""
-        sizes = " + ".join(f"{e.n:,}" for e in self.by_class)
-        lines = [
-            f"personal, by {self.method}: {self.n:,} reports ({sizes}){dropped}",
-            f"{'value':<20}{'share':>9}{f'± {level(self.confidence)}':>12}",
-        ]
-        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
-        half_widths = np.where(self.trusted, z * self.standard_errors, np.nan)
-        for i in np.argsort(-self.shares, kind="stable")[:12].tolist():
-            half = half_widths[i]
-            told = f"{half:>12.4f}" if np.isfinite(half) else f"{'unknown':>12}"
-            lines.append(f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{told}")
-        if len(self.values) > 12:
-            lines.append(f"... and {len(self.values) - 12:,} more values")
-        if self.biased:
-            lines.append("Shares are biased; a ± is that of the raw estimates.")
-        return "\n".join([*lines, *self.notes])
-
-    @property
-    def trusted(self) -> npt.NDArray[np.bool_]:
-        """Of which values the interval may be trusted, shape (k,); see `Estimate.trusted`.
-
-        The report that weighs most, of any class, is what the error is compared with.
-        """
-        pairs = zip(self.weights, self.by_class, strict=True)
-        steps = [w * found.channel.largest_step / found.n for w, found in pairs]
-        return np.asarray(self.standard_errors >= MANY * np.max(steps, axis=0))
-
-    @property
-    def intervals(self) -> Array:
-        """Normal intervals of the raw shares, shape (k, 2); NaN where they are not `trusted`.
-
-        Raises
-        ------
-        ArgumentError
-            The estimate is biased.
-        """
-        if self.method == "likelihood" or not all(e.channel.unbiased for e in self.by_class):
-            raise ArgumentError("intervals are not valid for a biased estimate; use weights")
-        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
-        half = np.where(self.trusted, z * self.standard_errors, np.nan)
-        return np.stack([self.raw - half, self.raw + half], axis=1)
+def _values(channel: Channel) -> Any:
+    return channel.interval if isinstance(channel, NumericChannel) else channel.domain
 
 
-def _likely(parts: list[Aggregate], raw: Array, plausible: Array) -> Array:
-    if all(isinstance(part.channel, FiniteChannel) for part in parts):
-        from dither.local._numbers.em import pooled_em
+def _codes(channel: Channel, values: Any, words: Words) -> npt.NDArray[np.int64]:
+    if isinstance(channel, NumericChannel):
+        return channel.interval.round(values, words, apart=channel.apart)
+    return channel.domain.encode(values)
 
-        return np.asarray(pooled_em(parts).shares)
+
+def _shares(
+    offer: Personal, counts: PartCounts, full: Parts, method: str, rule: str, confidence: float
+) -> Estimate:
+    by_class = {choice: shares_of(part, "none", confidence) for choice, part in full.items()}
+    parts, channels = list(full.values()), [part.channel for part in full.values()]
+    raw = np.array([e.raw for e in by_class.values()])
+    n, k = np.array([[part.n] for part in parts], dtype=np.float64), raw.shape[1]
+    if method == "population":
+        precise = n + 0 * raw
+    else:
+        at = project((n * raw).sum(axis=0) / n.sum()) if method == "plugin" else np.full(k, 1 / k)
+        # A value that nobody seems to hold may have no variance in any class; all are then alike.
+        precise = n / np.maximum([channel.noise_variance(at) for channel in channels], 1e-12)
+    weights = precise / precise.sum(axis=0)
+    found = (weights * raw).sum(axis=0)
+    plausible = project(found)
+    own = np.array([channel.noise_variance(plausible) for channel in channels]) / n
+    errors = np.sqrt((weights**2 * own).sum(axis=0))
+    steps = np.max(weights * [e.steps for e in by_class.values()], axis=0)
+    likely = method == "likelihood"
+    if likely:
+        found, errors = _likely(parts, raw, plausible), np.full(k, np.nan)
+    return Estimate(
+        title=f"personal, by {method}",
+        values=offer.domain.values,
+        shares=apply_rule(rule, found, errors),
+        standard_errors=errors,
+        n=counts.n,
+        rejected=counts.rejected,
+        confidence=confidence,
+        raw=found,
+        plausible=plausible,
+        # The report that weighs most, of any class, is what the error is compared with.
+        steps=steps,
+        unbiased=method in ("weights", "population") and all(c.unbiased for c in channels),
+        postprocess=rule,
+        notes=(_INDEPENDENT, *_differing(full, raw, own, plausible, n)),
+        parts={str(choice): one for choice, one in by_class.items()},
+        weights=weights,
+    )
+
+
+def _mean(
+    offer: Personal,
+    counts: PartCounts,
+    full: Parts,
+    method: str,
+    confidence: float,
+    options: dict[str, Any],
+) -> MeanEstimate:
+    """The classes' means combined; each class may miss its own by its part of what is allowed."""
+    biased = not all(channel.unbiased for channel in offer.channels)
+    checked_options(options, _EM if biased else (), "a mean by weights")
+    each, variances = [], []
+    for part in full.values():
+        channel = part.channel
+        assert isinstance(channel, NumericChannel)
+        own = mean(part, channel, 1 - (1 - confidence) / len(full))
+        variance = part.n * own.standard_error**2
+        if biased:
+            found = em([part], **options)
+            of_points, starts = channel.moments()[1], found.starts
+            assert starts is not None
+            sizes = np.diff(np.append(starts, of_points.size))
+            variance = float(found.shares @ (np.add.reduceat(of_points, starts) / sizes))
+            own = replace(own, mean=found.mean)
+        each.append(own)
+        variances.append(variance)
+    n = np.array([one.n for one in each], dtype=np.float64)
+    precise = n if method == "population" else n / np.maximum(variances, 1e-12)
+    weights = precise / precise.sum()
+    error = float(np.sqrt(weights**2 @ (np.array(variances) / n)))
+    limits: tuple[float, float, str] | None = None
+    if not biased and any(one.method != "normal" for one in each):
+        ends = weights @ np.array([one.interval for one in each])
+        limits = (float(ends[0]), float(ends[1]), "bounded")
+    told = tuple(
+        f"choice {choice}: {one.n:,} reports, weight {weight:.3f}"
+        for choice, one, weight in zip(full, each, weights.tolist(), strict=True)
+    )
+    return replace(
+        each[0],
+        kind=f"personal, by {method}",
+        mean=float(weights @ [one.mean for one in each]),
+        standard_error=error,
+        n=counts.n,
+        rejected=counts.rejected,
+        biased=biased,
+        confidence=confidence,
+        limits=limits,
+        notes=(*told, _INDEPENDENT),
+    )
+
+
+def _likely(parts: Sequence[Aggregate], raw: Array, plausible: Array) -> Array:
     k = plausible.size
     if k > _MAX_VALUES:
         raise ArgumentError(f"likelihood needs at most {_MAX_VALUES} values; use weights")
@@ -468,34 +524,23 @@ def _likely(parts: list[Aggregate], raw: Array, plausible: Array) -> Array:
         moments += inverse @ shares
     # A row far heavier than the others holds the sum at 1.
     heavy = 1e4 * float(np.diag(gram).max())
-    scale = 1 / heavy
-    found = nonnegative((gram + heavy) * scale, (moments + heavy) * scale)
+    found = nonnegative((gram + heavy) / heavy, (moments + heavy) / heavy)
     return np.asarray(found / found.sum())
 
 
-def _differing(
-    counted: PersonalAggregate,
-    parts: list[Aggregate],
-    raw: Array,
-    own: Array,
-    plausible: Array,
-    n: Array,
-) -> tuple[str, ...]:
+def _differing(parts: Parts, raw: Array, own: Array, plausible: Array, n: Array) -> tuple[str, ...]:
     """A note for each class whose shares differ from the others' by more than chance allows."""
     if len(parts) < 2:
         return ()
-    spread = own + plausible * (1 - plausible) / n[:, None]
+    spread = own + plausible * (1 - plausible) / n
     notes = []
-    tests = raw.size
-    for i, part in enumerate(parts):
+    for i, choice in enumerate(parts):
         rest = np.delete(1 / spread, i, axis=0)
         others = (rest * np.delete(raw, i, axis=0)).sum(axis=0) / rest.sum(axis=0)
         z = np.abs(raw[i] - others) / np.sqrt(spread[i] + 1 / rest.sum(axis=0))
-        chance = 2 * NormalDist().cdf(-float(z.max())) * tests
-        if chance < _ALARM:
-            place = next(c for c, p in enumerate(counted.parts) if p is part)
+        if 2 * NormalDist().cdf(-float(z.max())) * raw.size < _ALARM:
             notes.append(
-                f"the shares of choice {place} differ from those of the others (chance below "
+                f"the shares of choice {choice} differ from those of the others (chance below "
                 f"{_ALARM:g}): what people chose may depend on their values; only method "
                 "population estimates the shares of all of them"
             )

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
-from dither.local._arguments import checked_channel, checked_number, one_of
-from dither.local._channel import Channel, DomainLike, checked_epsilon
+from dither.local._channel import MOST, Channel, DomainLike, checked_channel, checked_epsilon
 from dither.local._domain import Domain
 from dither.local._frequency.grr import GRR
 from dither.local._frequency.hadamard import Hadamard
@@ -25,6 +25,8 @@ from dither.local._frequency.local_hash import FLH, OLH
 from dither.local._frequency.subset import SubsetSelection
 from dither.local._frequency.unary import OUE, SUE
 from dither.local._guarantee import Guarantee
+from dither.local._personal import Personal
+from dither.local._structures.parts import PartCounts
 
 _CLOSE = 1.05
 _SECONDS: dict[str, Callable[[int, int, Any], float]] = {
@@ -159,11 +161,11 @@ def best(
     'hadamard'
     """
     domain, checked = Domain(domain_size), checked_epsilon(epsilon)
-    people = checked_number(n, "n")
+    people = _checks.whole("n", n, 1, MOST)
     for name, limit in (("bytes", bytes), ("seconds", seconds)):
         if limit is not None and not (isinstance(limit, int | float) and limit > 0):
             raise ArgumentError(f"{name} must be a number above 0")
-    one_of(error, ("mean", "worst"), "error")
+    _checks.choice("error", error, ("mean", "worst"))
     made: list[Channel] = [
         GRR(domain, checked),
         Hadamard(domain, checked),
@@ -253,7 +255,7 @@ def _time(seconds: float) -> str:
     return f"about {seconds:.2g} s" if seconds < 10 else f"about {seconds:,.0f} s"
 
 
-def simulate(channel: Channel, histogram: Any, rng: np.random.Generator) -> Aggregate:
+def simulate(channel: Channel | Personal, histogram: Any, rng: np.random.Generator) -> Any:
     """Draw the aggregate that a population would give.
 
     It has the law that privatising every person's value and counting the reports has, and protects
@@ -261,14 +263,15 @@ def simulate(channel: Channel, histogram: Any, rng: np.random.Generator) -> Aggr
 
     Parameters
     ----------
-    channel : Channel
-    histogram : array of int, shape (k,)
-        How many people hold each value of the channel's domain.
+    channel : Channel or Personal
+    histogram : array of int, shape (k,); of an offer (channels, k)
+        How many people hold each value of the channel's domain; of an offer, of those who choose
+        each of its channels.
     rng : numpy.random.Generator
 
     Returns
     -------
-    Aggregate
+    Aggregate, or PartCounts of an offer
         Of as many reports as the histogram holds people.
 
     Raises
@@ -283,16 +286,26 @@ def simulate(channel: Channel, histogram: Any, rng: np.random.Generator) -> Aggr
     >>> drawn.n, int(drawn.counts.sum())
     (1000, 1000)
     """
-    checked_channel(channel)
+    offer = isinstance(channel, Personal)
+    known = channel.channels if isinstance(channel, Personal) else (checked_channel(channel),)
     try:
         counts = np.asarray(histogram)
     except ValueError:
         raise ArgumentError("histogram must be a row of whole numbers") from None
-    if counts.shape != (len(channel.domain),):
-        raise ArgumentError("histogram must have one count for each value of the channel's domain")
+    shape = (len(known), len(channel.domain)) if offer else (len(channel.domain),)
+    if counts.shape != shape:
+        rows = ", a row a channel" if offer else ""
+        raise ArgumentError(
+            f"histogram must have one count for each value of the channel's domain{rows}"
+        )
     if counts.dtype.kind not in "iu" or (counts.size and int(counts.min()) < 0):
         raise ArgumentError("histogram must hold whole numbers of at least 0")
     if not isinstance(rng, np.random.Generator):
         raise ArgumentError("rng must be a numpy.random.Generator, such as default_rng(1)")
-    drawn = channel.simulate(counts.astype(np.int64), rng)
-    return Aggregate(channel, drawn, int(counts.sum()))
+    parts = [
+        Aggregate(one, one.simulate(row.astype(np.int64), rng), int(row.sum()))
+        for one, row in zip(known, np.atleast_2d(counts), strict=True)
+    ]
+    if isinstance(channel, Personal):
+        return PartCounts(channel, dict(zip(channel.parts, parts, strict=True)))
+    return parts[0]

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._arguments import one_of
+from dither import _checks
 
 Array = npt.NDArray[np.float64]
 
@@ -104,7 +104,7 @@ def postprocess(name: str, shares: Array, errors: Array) -> Array:
     ArgumentError
         No rule has that name.
     """
-    return RULES[one_of(name, RULES, "postprocess")](shares, errors)
+    return RULES[_checks.choice("postprocess", name, RULES)](shares, errors)
 
 
 def nonnegative(gram: Array, moments: Array, limit: int | None = None) -> Array:

@@ -1,62 +1,109 @@
-"""What estimates are: shares with their errors, and a distribution with all that it rests on."""
+"""What estimates are: one family, each with a frame, a summary for people and a picture.
+
+A share's normal interval is given only where it may be trusted: where so many reports decide the
+share that the most which any one of them can add is small beside its error.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dither._format import level as level_text
+from dither._stats import two_sided
 from dither.errors import ArgumentError
-from dither.local._channel import Channel
-from dither.local._domain import Value
-from dither.local._numbers.interval import Interval
 from dither.local._postprocess import postprocess as apply_rule
 from dither.local._postprocess import project
-from dither.numeric import check_confidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dither.local._aggregate import Aggregate
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from dither.local._channel import Channel
 
 Array = npt.NDArray[np.float64]
 
 MANY = 3.0
 """How many times the most that one report adds an error must be, for a normal interval."""
 
+_SHOWN = 12
+_UNBIASED = ("none", "consistent")
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
-    """Shares of the domain's values among the users who reported.
+
+class Result(ABC):
+    """An estimate: `frame` for machines, `summary` for people, `plot` for both."""
+
+    @property
+    @abstractmethod
+    def frame(self) -> Any:
+        """A Polars frame of what was estimated."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """A few lines for people: what was estimated, how well, and what it rests on."""
+
+    @abstractmethod
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the estimate.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(Result):
+    """Shares of some values among the users who reported.
 
     Parameters
     ----------
-    channel : Channel
+    title : str
+        What they were estimated from: the channel's kind, say.
     values : tuple
-        The domain's values, in order.
+        The values, in order.
     shares : array of float, shape (k,)
         Estimated shares after `postprocess`.
     standard_errors : array of float, shape (k,)
-        Of the raw estimates, given the users' values, at the estimated shares.
+        Of the raw estimates; NaN where none is known.
     n, rejected : int
         Reports counted and dropped.
-    postprocess : str
-        The rule that was applied.
-    biased : bool
-        Whether the channel or the rule takes unbiasedness away.
     confidence : float
         Of `intervals`.
-    plausible : array of float, shape (k,)
-        The raw shares projected onto the simplex, at which errors are computed.
     raw : array of float, shape (k,)
         Estimated shares before `postprocess`.
+    plausible : array of float, shape (k,)
+        The raw shares projected onto the simplex, at which errors are computed.
+    steps : array of float, shape (k,)
+        The most that one report can add to each raw share; see `trusted`.
+    unbiased : bool
+        Whether the raw shares are.
+    postprocess : str
+        The rule that was applied.
+    notes : tuple of str
+        What the estimate rests on, and what speaks against it.
+    channel : Channel, optional
+        Where all reports are of one.
+    parts : dict from name to Estimate
+        Of each class of people, where classes are combined.
+    weights : array of float, shape (classes, k), optional
+        Of the classes, where they are combined by weights.
+    found : tuple, optional
+        Where candidates were tested: those whose share is above 0 beyond chance.
 
     Examples
     --------
@@ -68,20 +115,28 @@ class Estimate:
     (True, False)
     """
 
-    channel: Channel
-    values: tuple[Value, ...]
+    title: str
+    values: tuple[Any, ...]
     shares: Array
     standard_errors: Array
     n: int
     rejected: int
-    postprocess: str
-    biased: bool
     confidence: float
     raw: Array = field(repr=False)
     plausible: Array = field(repr=False)
+    steps: Array = field(repr=False)
+    unbiased: bool = True
+    postprocess: str = "none"
+    notes: tuple[str, ...] = ()
+    channel: Channel | None = field(default=None, repr=False)
+    parts: Mapping[str, Estimate] = field(default_factory=dict, repr=False)
+    weights: Array | None = field(default=None, repr=False)
+    found: tuple[Any, ...] | None = None
 
-    def __str__(self) -> str:
-        return self.summary()
+    @property
+    def biased(self) -> bool:
+        """Whether the channel, the method or the rule takes unbiasedness away."""
+        return not self.unbiased or self.postprocess not in _UNBIASED
 
     @property
     def counts(self) -> Array:
@@ -91,19 +146,24 @@ class Estimate:
     @property
     def covariance(self) -> Array:
         """Covariance of the raw estimates given the users' values, shape (k, k)."""
+        if self.channel is None:
+            raise ArgumentError("a covariance is known where all reports are of one channel only")
         return np.asarray(self.channel.noise_covariance(self.plausible) / self.n)
 
     @property
     def trusted(self) -> npt.NDArray[np.bool_]:
         """Of which values the interval may be trusted, shape (k,).
 
-        A share is the mean of what single reports add to it. Where n·(standard error) is below
+        A share is the mean of what single reports add to it. Where its standard error is below
         three times the most that one report can add, as if fewer than some ten reports decided,
         the sum is far from normal: zero reports would seem to be no error at all.
         """
-        if not self.channel.unbiased:
-            return np.zeros(len(self.values), dtype=np.bool_)
-        return np.asarray(self.standard_errors * self.n >= MANY * self.channel.largest_step)
+        return np.asarray(self._decided & self.unbiased)
+
+    @property
+    def _decided(self) -> npt.NDArray[np.bool_]:
+        """Of which values the error is small beside what any one report adds."""
+        return np.asarray(self.standard_errors >= MANY * self.steps)
 
     @property
     def intervals(self) -> Array:
@@ -112,21 +172,26 @@ class Estimate:
         Raises
         ------
         ArgumentError
-            The channel's estimate is biased, so that no such interval is valid.
+            The estimate is biased, so that no such interval is valid.
         """
-        if not self.channel.unbiased:
-            raise ArgumentError(
-                "intervals are not valid for a biased estimate; use those of an unbiased channel"
-            )
-        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
-        half = np.where(self.trusted, z * self.standard_errors, np.nan)
+        if not self.unbiased:
+            instead = "weights" if self.parts else "those of an unbiased channel"
+            raise ArgumentError(f"intervals are not valid for a biased estimate; use {instead}")
+        half = self._half_widths
         return np.stack([self.raw - half, self.raw + half], axis=1)
 
-    def __getitem__(self, value: Value) -> float:
+    @property
+    def _half_widths(self) -> Array:
+        return np.where(self._decided, two_sided(self.confidence) * self.standard_errors, np.nan)
+
+    def __getitem__(self, value: Any) -> float:
         """The estimated share of one value."""
-        if not isinstance(value, Value) or value not in self.values:
-            raise ArgumentError("value must be in the channel's domain")
-        return float(self.shares[self.values.index(value)])
+        return float(self.shares[place_of(value, self.values)])
+
+    def top(self, k: int) -> list[tuple[Any, float]]:
+        """The k most frequent values with their shares."""
+        order = np.argsort(-self.shares, kind="stable")[:k]
+        return [(self.values[i], float(self.shares[i])) for i in order.tolist()]
 
     @property
     def frame(self) -> Any:
@@ -134,35 +199,31 @@ class Estimate:
         import polars as pl
 
         columns: dict[str, Any] = {
-            "value": [str(v) for v in self.values],
+            "value": [label(v) for v in self.values],
             "share": self.shares,
             "standard_error": self.standard_errors,
         }
-        if self.channel.unbiased:
+        if self.unbiased:
             columns["lower"], columns["upper"] = self.intervals.T
         return pl.DataFrame(columns, nan_to_null=True)
 
     def summary(self) -> str:
         """A few lines for people: what was estimated, how well, and what may be trusted."""
-        percent = f"{level_text(self.confidence)}"
+        sizes = " + ".join(f"{part.n:,}" for part in self.parts.values())
         lines = [
-            f"{self.channel.kind}: {self.n:,} reports"
-            + (f", {self.rejected:,} dropped as impossible" if self.rejected else ""),
-            f"{'value':<20}{'share':>9}{'± ' + percent:>12}",
+            heading(self.title, self.n, self.rejected, sizes),
+            f"{'value':<20}{'share':>9}{f'± {level_text(self.confidence)}':>12}",
         ]
-        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
-        order = np.argsort(-self.shares, kind="stable")[:12]
-        trusted = self.trusted if self.channel.unbiased else np.ones(len(self.values), np.bool_)
-        lines += [
-            f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}"
-            + (f"{z * self.standard_errors[i]:>12.4f}" if trusted[i] else f"{'unknown':>12}")
-            for i in order.tolist()
-        ]
-        if len(self.values) > 12:
-            lines.append(f"... and {len(self.values) - 12:,} more values")
-        if not trusted.all():
+        halves = self._half_widths
+        for i in np.argsort(-self.shares, kind="stable")[:_SHOWN].tolist():
+            told = f"{halves[i]:>12.4f}" if np.isfinite(halves[i]) else f"{'unknown':>12}"
+            lines.append(f"{label(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{told}")
+        if len(self.values) > _SHOWN:
+            lines.append(f"... and {len(self.values) - _SHOWN:,} more values")
+        unknown = int((~np.isfinite(halves)).sum())
+        if unknown:
             lines.append(
-                f"Intervals of {int((~trusted).sum()):,} values are left out: too few reports "
+                f"Intervals of {unknown:,} values are left out: too few reports "
                 "decide their shares for a normal interval."
             )
         if self.biased:
@@ -170,7 +231,9 @@ class Estimate:
                 f"Shares are biased (postprocess: {self.postprocess}); "
                 "the ± is that of the raw estimates."
             )
-        return "\n".join(lines)
+        if self.found is not None:
+            lines.append(f"Found beyond chance: {', '.join(map(label, self.found)) or 'nothing'}.")
+        return "\n".join([*lines, *self.notes])
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the shares with their intervals, the most frequent first.
@@ -186,12 +249,207 @@ class Estimate:
         """
         from dither.plots.local import draw_shares
 
-        return draw_shares(self, path)
+        return draw_shares([self], path)
 
 
-def estimate(counted: Aggregate, rule: str, confidence: float) -> Estimate:
-    """Read an aggregate; see `Aggregate.estimate`."""
-    level = check_confidence(confidence)
+@dataclass(frozen=True, eq=False)
+class Estimates(Result, Mapping[str, Estimate]):
+    """Estimates of several attributes, or of several groups of them, by name.
+
+    Parameters
+    ----------
+    by_name : dict from str to Estimate
+    """
+
+    by_name: dict[str, Estimate]
+
+    def __getitem__(self, name: str) -> Estimate:
+        """The estimate of that name."""
+        return self.by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_name)
+
+    def __len__(self) -> int:
+        return len(self.by_name)
+
+    @property
+    def frame(self) -> Any:
+        """The frames one below the other, with a column `attribute`."""
+        import polars as pl
+
+        return pl.concat(
+            pl.DataFrame({"attribute": [name] * len(one.values)}).hstack(one.frame)
+            for name, one in self.items()
+        )
+
+    def summary(self) -> str:
+        """The summaries one below the other."""
+        return "\n\n".join(one.summary() for one in self.values())
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the shares of each, one below the other.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.local import draw_shares
+
+        return draw_shares(list(self.values()), path)
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal(Estimate):
+    """Joint shares of some attributes: an estimate whose values are cells, tuples of values.
+
+    Parameters
+    ----------
+    attributes : tuple of str
+    shape : tuple of int
+        How many values each attribute has.
+    """
+
+    attributes: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+
+    @property
+    def table(self) -> Array:
+        """The shares, one axis an attribute, in the order of its domain."""
+        return np.asarray(self.shares.reshape(self.shape))
+
+    def of(self, *names: str) -> Array:
+        """The shares of fewer attributes, summed over the others, axes in the given order."""
+        if not names or not set(names) <= set(self.attributes) or len(set(names)) < len(names):
+            raise ArgumentError(f"names must be different ones of {', '.join(self.attributes)}")
+        gone = tuple(i for i, a in enumerate(self.attributes) if a not in names)
+        kept = [a for a in self.attributes if a in names]
+        return np.transpose(self.table.sum(axis=gone), [kept.index(name) for name in names])
+
+
+@dataclass(frozen=True, eq=False)
+class KeyEstimate(Result):
+    """How many people have each key, and the mean of its values in the values' own unit.
+
+    Parameters
+    ----------
+    keys : Estimate
+        The keys, with the share of people who have each.
+    bounds : (float, float)
+        Of the values.
+    means, mean_errors : array of float, shape (k,)
+        Of the key's values, and their standard errors by the delta method; NaN where the estimated
+        share is not positive.
+    intervals : array of float, shape (k, 2)
+        Of the means. Where not `trusted`, one that holds however few reports decide, whatever the
+        people's values are; at worst the whole bounds.
+    trusted : array of bool, shape (k,)
+        Whether the interval is the normal one: both signs of the key are decided by many reports,
+        and its share is ten standard errors above 0 or more, so that the ratio is all but linear.
+    """
+
+    keys: Estimate
+    bounds: tuple[float, float]
+    means: Array
+    mean_errors: Array
+    intervals: Array
+    trusted: npt.NDArray[np.bool_]
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The keys."""
+        return self.keys.values
+
+    @property
+    def shares(self) -> Array:
+        """Of people who have each key, shape (k,)."""
+        return self.keys.shares
+
+    @property
+    def share_errors(self) -> Array:
+        """Standard errors of `shares`, shape (k,)."""
+        return self.keys.standard_errors
+
+    @property
+    def n(self) -> int:
+        """Reports counted."""
+        return self.keys.n
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the shares assume."""
+        return self.keys.notes
+
+    @property
+    def frame(self) -> Any:
+        """A Polars frame: key, share, share_error, mean, mean_error, lower and upper."""
+        import polars as pl
+
+        columns = {
+            "key": [label(v) for v in self.values],
+            "share": self.shares,
+            "share_error": self.share_errors,
+            "mean": self.means,
+            "mean_error": self.mean_errors,
+            "lower": self.intervals[:, 0],
+            "upper": self.intervals[:, 1],
+        }
+        return pl.DataFrame(columns, nan_to_null=True)
+
+    def summary(self) -> str:
+        """A few lines for people: the shares of the keys, and the means with their intervals."""
+        keys = self.keys
+        percent = level_text(keys.confidence)
+        lines = [
+            heading(keys.title, keys.n, keys.rejected),
+            f"{'key':<20}{'share':>9}{'mean':>12}{percent:>24}",
+        ]
+        for i in np.argsort(-self.shares, kind="stable")[:_SHOWN].tolist():
+            lower, upper = self.intervals[i]
+            mean = f"{self.means[i]:>12.4g}" if np.isfinite(self.means[i]) else f"{'unknown':>12}"
+            ends = f"{lower:.4g} to {upper:.4g}"
+            lines.append(f"{label(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{mean}{ends:>24}")
+        if not self.trusted.all():
+            lines.append(
+                f"Of {int((~self.trusted).sum()):,} keys too few reports decide the mean for a "
+                "normal interval: theirs hold whatever the values are."
+            )
+        return "\n".join([*lines, *self.notes])
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the means with their intervals within the bounds, the most frequent key first.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+        """
+        from dither.plots.local import draw_keys
+
+        return draw_keys(self, path)
+
+
+def heading(title: str, n: int, rejected: int, sizes: str = "") -> str:
+    """The first line of a summary: what, of how many reports, how many dropped."""
+    dropped = f", {rejected:,} dropped as impossible" if rejected else ""
+    return f"{title}: {n:,} reports{f' ({sizes})' if sizes else ''}{dropped}"
+
+
+def label(value: Any) -> str:
+    """A value, or a cell of several, as text."""
+    return " × ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def place_of(value: Any, values: Sequence[Any]) -> int:
+    """Where a value is among those that were estimated."""
+    if not isinstance(value, str | int | bool | tuple) or value not in values:
+        raise ArgumentError("value must be in the channel's domain")
+    return values.index(value)
+
+
+def shares_of(counted: Aggregate, rule: str, confidence: float) -> Estimate:
+    """The shares that a channel's own decoder reads from its counts."""
     if counted.n == 0:
         raise ArgumentError("there are no reports to estimate from")
     channel = counted.channel
@@ -200,189 +458,33 @@ def estimate(counted: Aggregate, rule: str, confidence: float) -> Estimate:
     errors = np.sqrt(
         np.maximum(channel.variance_from(counted.counts, counted.n, plausible), 0.0) / counted.n
     )
-    shares = apply_rule(rule, raw, errors)
     return Estimate(
-        channel=channel,
+        title=channel.kind,
         values=channel.domain.values,
-        shares=shares,
+        shares=apply_rule(rule, raw, errors),
         standard_errors=errors,
         n=counted.n,
         rejected=counted.rejected,
-        postprocess=rule,
-        biased=rule != "none" or not channel.unbiased,
-        confidence=level,
+        confidence=confidence,
         raw=raw,
         plausible=plausible,
+        steps=channel.largest_step / counted.n,
+        unbiased=channel.unbiased,
+        postprocess=rule,
+        channel=channel,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Distribution:
-    """Shares of bins of numbers, or of the values of a list, as `dither.local.em` found them.
+def sampled(found: Estimate) -> Estimate:
+    """An estimate from people who were sampled: their own variance f(1-f)/n is added."""
+    f = found.plausible
+    errors = np.sqrt(found.standard_errors**2 + f * (1 - f) / found.n)
+    return replace(found, standard_errors=errors)
 
-    Parameters
-    ----------
-    kinds : tuple of str
-        The channels' kinds.
-    interval : Interval, optional
-        Of the numbers; None for a list of values.
-    starts : array of int, optional
-        The point with which each bin begins.
-    values : tuple
-        The list of values; empty for numbers.
-    shares : array of float, shape (bins,)
-        At least 0, with sum 1. Always biased.
-    n, rejected : int
-        Reports counted and dropped.
-    outputs : tuple of int
-        Bins of reports, for each channel.
-    tolerance : float
-        Gain of log-likelihood per report below which the rounds stopped.
-    iterations : int
-        Rounds used.
-    converged : bool
-        Whether the tolerance stopped them.
-    smooth : bool
-        Whether shares were averaged with their neighbours after every round.
-    log_likelihood : float
-        Per report.
-    gap : float, optional
-        How much more, at most, any other shares could have of it: a certificate of the maximum,
-        told for lists of values only.
-    notes : tuple of str
-        What the estimate rests on.
-    """
 
-    kinds: tuple[str, ...]
-    interval: Interval | None
-    starts: npt.NDArray[np.int64] | None = field(repr=False)
-    values: tuple[Value, ...]
-    shares: Array = field(repr=False)
-    n: int
-    rejected: int
-    outputs: tuple[int, ...]
-    tolerance: float
-    iterations: int
-    converged: bool
-    smooth: bool
-    log_likelihood: float
-    gap: float | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def bins(self) -> int:
-        """How many bins, or values."""
-        return int(self.shares.size)
-
-    @property
-    def edges(self) -> Array:
-        """Where the bins of numbers begin and end, shape (bins + 1,): half-way between points."""
-        interval, starts = self._numbers()
-        return interval.at(np.clip(np.append(starts, interval.steps + 1) - 0.5, 0, interval.steps))
-
-    @property
-    def centres(self) -> Array:
-        """The means of the bins' points, shape (bins,)."""
-        interval, starts = self._numbers()
-        ends = np.append(starts[1:], interval.steps + 1) - 1
-        return interval.at((starts + ends) / 2)
-
-    @property
-    def mean(self) -> float:
-        """The mean of the distribution; biased towards the middle of the interval."""
-        return float(self.shares @ self.centres)
-
-    @property
-    def variance(self) -> float:
-        """The variance of the distribution, about its own mean."""
-        return float(self.shares @ (self.centres - self.mean) ** 2)
-
-    def quantile(self, at: float) -> float:
-        """The number below which a share `at` of people lies, even within a bin.
-
-        Raises
-        ------
-        ArgumentError
-            `at` is not between 0 and 1, or the values are no numbers.
-        """
-        edges = self.edges
-        if not (isinstance(at, int | float) and 0 <= at <= 1):
-            raise ArgumentError("at must be a number from 0 to 1")
-        return float(np.interp(at, np.append(0.0, np.cumsum(self.shares)), edges))
-
-    def __getitem__(self, value: Value) -> float:
-        """The estimated share of one value of a list."""
-        if value not in self.values:
-            raise ArgumentError("value must be in the channel's domain")
-        return float(self.shares[self.values.index(value)])
-
-    @property
-    def frame(self) -> Any:
-        """A Polars frame: lower, upper and share of every bin, or value and share."""
-        import polars as pl
-
-        if self.interval is None:
-            return pl.DataFrame({"value": [str(v) for v in self.values], "share": self.shares})
-        edges = self.edges
-        return pl.DataFrame({"lower": edges[:-1], "upper": edges[1:], "share": self.shares})
-
-    @property
-    def caution(self) -> str:
-        """Why the shares are biased."""
-        why = "shares are kept at 0 or more" if self.interval is None else "the rounds stop early"
-        return f"Biased, as {why}; no interval is valid."
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def summary(self) -> str:
-        """A few lines for people: what was found, and on what it depends."""
-        lines = [
-            f"{' + '.join(self.kinds)}: {self.n:,} reports"
-            + (f", {self.rejected:,} dropped as impossible" if self.rejected else "")
-        ]
-        if self.interval is None:
-            order = np.argsort(-self.shares, kind="stable")[:12].tolist()
-            lines += [f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}" for i in order]
-        else:
-            quartiles = "   ".join(f"{self.quantile(at):.6g}" for at in (0.25, 0.5, 0.75))
-            lines += [f"mean       {self.mean:.6g}", f"quartiles  {quartiles}"]
-        lines += [self._how, self.caution, *self.notes]
-        return "\n".join(lines)
-
-    @property
-    def _how(self) -> str:
-        """What found the shares, and where it stopped."""
-        if self.gap is not None:
-            return (
-                f"maximum likelihood: {self.bins:,} values, {self.iterations} Newton steps, within "
-                f"{self.gap * self.n:.1g} of the maximum's log-likelihood"
-            )
-        stopped = (
-            f"stopped at a gain below {self.tolerance:.2g} per report"
-            if self.converged
-            else "stopped at the greatest number of rounds"
-        )
-        how = "EMS" if self.smooth else "EM"
-        return f"{how}: {self.bins:,} bins, {self.iterations:,} rounds, {stopped}"
-
-    def plot(self, path: str | Path | None = None, *, truth: Any = None) -> Figure:
-        """Draw the shares.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save it: .png, .svg or .pdf.
-        truth : array of float, shape (bins,), optional
-            True shares, where a simulation knows them.
-        """
-        from dither.plots.local import draw_distribution
-
-        return draw_distribution(self, path, truth=truth)
-
-    def _numbers(self) -> tuple[Interval, npt.NDArray[np.int64]]:
-        if self.interval is None or self.starts is None:
-            raise ArgumentError(
-                "this distribution is of a list of values, not of numbers; read its shares"
-            )
-        return self.interval, self.starts
+def checked_options(options: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    """Refuse arguments of `estimate` that what is read does not have."""
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        can = f"; it takes {', '.join(known)}" if known else ""
+        raise ArgumentError(f"{', '.join(unknown)} cannot be asked for of {what}{can}")

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dither import accounting, privacy
+from dither import _checks, accounting, privacy
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.local._arguments import checked_number
-from dither.local._channel import Channel
+from dither.local._channel import MOST, Channel
 from dither.privacy import Bound, Loss, Neighbours
 
 
@@ -70,7 +69,7 @@ class ShuffledReports:
 
 def shuffled(channel: Channel, n: int) -> ShuffledReports:
     """The central loss of n shuffled reports; see `Channel.shuffled`."""
-    n = checked_number(n, "n")
+    n = _checks.whole("n", n, 1, MOST)
     promise, blanket = channel.guarantee, channel.blanket
     between, epsilon = "any two values", max(pair.ratio for pair in promise.pairs.values())
     if blanket is not None and "high" in promise.classes:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
-from dither.local._arguments import checked_channel
-from dither.local._channel import Channel, Tally
+from dither.local._channel import Channel, Tally, checked_channel
 from dither.local._frequency.local_hash import OLH
 from dither.local._oracles import FiniteChannel
 
@@ -115,8 +115,7 @@ def aggregate_table(
     """
     import duckdb
 
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ArgumentError("threads must be a whole number of at least 1")
+    _checks.whole("threads", threads, 1)
     wanted = ["seed", "bucket"] if isinstance(channel, OLH) else ["report"]
     _check_hash(channel, source)
     try:

@@ -37,16 +37,23 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
-from dither.local._arguments import checked_channel
-from dither.local._channel import PART_BYTES, Channel, canonical, channel_from_dict
+from dither.local._channel import PART_BYTES, Channel, canonical, channel_from_dict, checked_channel
 from dither.local._frequency.histogram import SHE
 from dither.local._frequency.local_hash import OLH
-from dither.local._numbers.personalised import Personalised
 from dither.local._oracles import FiniteChannel
-from dither.local._personal import Personal, PersonalAggregate
+from dither.local._personal import Personal
 from dither.local._structures.parts import PartCounts, Structure, structure_from_dict
 
-__all__ = ["ReportFile", "aggregate_file", "pack", "read_reports", "unpack", "write_reports"]
+__all__ = [
+    "ReportFile",
+    "aggregate_file",
+    "carrier_from_dict",
+    "counts_from_dict",
+    "pack",
+    "read_reports",
+    "unpack",
+    "write_reports",
+]
 
 _MAGIC = b"DITHERLR"
 _VERSION = 1
@@ -57,9 +64,8 @@ _MOST_FEATURES = 1 << 20
 _CHUNK = 1 << 24
 
 Source = str | Path | bytes | BinaryIO
-Carrier = Channel | Structure | Personal
+Carrier = Channel | Structure
 """What reports are of: one channel, or several of which each report names one."""
-Counted = Aggregate | PartCounts | PersonalAggregate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +74,7 @@ class ReportFile:
 
     Parameters
     ----------
-    channel : Channel, Structure or Personal
+    channel : Channel or Structure
         As the header names it; its hash has been checked.
     reports : array, or dict of arrays by part or choice
         The whole records, as `aggregate` of the channel takes them.
@@ -167,11 +173,7 @@ def unpack(channel: Channel, records: bytes) -> npt.NDArray[Any]:
     if limits is None:
         return rows
     cuts = [0, size] if len(limits) == 1 else [0, 4, size]
-    columns = []
-    for first, last in pairwise(cuts):
-        padded = np.zeros((rows.shape[0], 8), dtype=np.uint8)
-        padded[:, : last - first] = rows[:, first:last]
-        columns.append(padded.view("<u8")[:, 0].astype(np.int64))
+    columns = [_number(rows[:, first:last]) for first, last in pairwise(cuts)]
     return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
@@ -181,7 +183,7 @@ def write_reports(target: str | Path | BinaryIO, channel: Carrier, reports: Any)
     Parameters
     ----------
     target : path, or binary file open for writing
-    channel : Channel, Structure or Personal
+    channel : Channel or Structure
     reports : array or dict of arrays, as `privatize` gives them for a column
 
     Raises
@@ -221,7 +223,7 @@ def read_reports(source: Source, channel: Carrier | None = None) -> ReportFile:
     Parameters
     ----------
     source : path, bytes, or binary file open for reading
-    channel : Channel, Structure or Personal, optional
+    channel : Channel or Structure, optional
         Which the file must be of: its hash is compared before anything of the file is read as a
         channel. Without, the file's own channel is made, of up to 2**20 values and counts.
 
@@ -263,13 +265,13 @@ def aggregate_file(source: Source, channel: Carrier | None = None) -> tuple[Any,
     Parameters
     ----------
     source : path, bytes, or binary file open for reading
-    channel : Channel, Structure or Personal, optional
+    channel : Channel or Structure, optional
         Which the file must be of: its hash is compared before anything of the file is read as a
         channel. Without, the file's own channel is made, of up to 2**20 values and counts.
 
     Returns
     -------
-    aggregate : Aggregate, PartCounts or PersonalAggregate
+    aggregate : Aggregate or PartCounts
         Of the whole records; impossible ones are counted as rejected.
     missing : int
         How many records the file announced, or began, and does not hold; 0 for a whole file.
@@ -294,7 +296,7 @@ def aggregate_file(source: Source, channel: Carrier | None = None) -> tuple[Any,
         counted = _counted(found, b"")
         seen = rest = 0
         for records in _chunks(file, found.report_bytes):
-            counted = counted + _counted(found, records)  # type: ignore[operator]
+            counted = counted + _counted(found, records)
             whole, rest = divmod(len(records), found.report_bytes)
             seen += whole
             _bounded(announced, seen, rest)
@@ -314,77 +316,84 @@ def _packed_bins(channel: SHE, given: npt.NDArray[Any]) -> bytes:
     return np.ascontiguousarray(wide[:, :, : channel.bin_bytes]).tobytes()
 
 
-def _channels(carrier: Structure | Personal) -> dict[Any, Channel]:
-    """The channels by name of the part, or by choice, in the order of their numbers."""
-    if isinstance(carrier, Structure):
-        return dict(carrier.parts)
-    return dict(enumerate(carrier.channels))
-
-
 def _packed(carrier: Carrier, reports: Any) -> bytes:
     """Records of whatever reports are of; those of parts one after another."""
-    if not isinstance(carrier, Structure | Personal):
+    if not isinstance(carrier, Structure):
         return pack(carrier, reports)
-    known = _channels(carrier)
-    if not isinstance(reports, Mapping) or not set(reports) <= set(known):
+    if not isinstance(reports, Mapping) or not set(reports) <= set(carrier.parts):
         raise ArgumentError("reports must be a dictionary from part or choice to its reports")
-    found = []
-    for number, (name, channel) in enumerate(known.items()):
+    found, size = [], carrier.report_bytes
+    for number, (name, channel) in enumerate(carrier.parts.items()):
         if name not in reports:
             continue
-        records = np.frombuffer(pack(channel, reports[name]), dtype=np.uint8)
-        rows = np.zeros((records.size // channel.report_bytes, carrier.report_bytes), np.uint8)
-        rows[:, 0], rows[:, 1] = number & 255, number >> 8
-        rows[:, PART_BYTES : PART_BYTES + channel.report_bytes] = records.reshape(
-            rows.shape[0], channel.report_bytes
-        )
+        packed = pack(channel, reports[name])
+        if isinstance(carrier, Personal) and carrier.joint:
+            numbers = unpack(channel, packed).astype("<u8") + np.uint64(carrier.begins[number])
+            rows = numbers[:, None].view(np.uint8)[:, :size]
+        else:
+            records = np.frombuffer(packed, dtype=np.uint8).reshape(-1, channel.report_bytes)
+            rows = np.zeros((records.shape[0], size), np.uint8)
+            rows[:, 0], rows[:, 1] = number & 255, number >> 8
+            rows[:, PART_BYTES : PART_BYTES + channel.report_bytes] = records
         found.append(rows.tobytes())
     return b"".join(found)
 
 
-def _by_part(carrier: Structure | Personal, records: bytes) -> tuple[dict[Any, bytes], int]:
-    """Each part's own records, and how many whole records are of none, or not filled up by 0."""
+def _by_part(carrier: Structure, records: bytes) -> tuple[dict[Any, npt.NDArray[Any]], int]:
+    """Each part's reports, and how many whole records are of none, or not filled up by 0."""
     size = carrier.report_bytes
     whole = len(records) // size
     rows = np.frombuffer(records, dtype=np.uint8, count=whole * size).reshape(whole, size)
-    numbers = rows[:, 0].astype(np.int64) + 256 * rows[:, 1].astype(np.int64)
     found, good = {}, 0
-    for number, (name, channel) in enumerate(_channels(carrier).items()):
+    if isinstance(carrier, Personal) and carrier.joint:
+        numbers, begins = _number(rows), carrier.begins
+        for name, first, last in zip(carrier.parts, begins, begins[1:], strict=False):
+            found[name] = numbers[(numbers >= first) & (numbers < last)] - first
+            good += found[name].size
+        return found, whole - good
+    numbers = _number(rows[:, :PART_BYTES])
+    for number, (name, channel) in enumerate(carrier.parts.items()):
         end = PART_BYTES + channel.report_bytes
         mine = rows[numbers == number]
         mine = mine[~mine[:, end:].any(axis=1)]
-        found[name] = np.ascontiguousarray(mine[:, PART_BYTES:end]).tobytes()
+        found[name] = unpack(channel, np.ascontiguousarray(mine[:, PART_BYTES:end]).tobytes())
         good += mine.shape[0]
     return found, whole - good
 
 
+def _number(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Numbers of a few bytes each, low byte first."""
+    padded = np.zeros((rows.shape[0], 8), dtype=np.uint8)
+    padded[:, : rows.shape[1]] = rows
+    return padded.view("<u8")[:, 0].astype(np.int64)
+
+
 def _unpacked(carrier: Carrier, records: bytes) -> Any:
-    if not isinstance(carrier, Structure | Personal):
-        return unpack(carrier, records)
-    parts, _ = _by_part(carrier, records)
-    return {name: unpack(channel, parts[name]) for name, channel in _channels(carrier).items()}
+    return (
+        _by_part(carrier, records)[0]
+        if isinstance(carrier, Structure)
+        else unpack(carrier, records)
+    )
 
 
-def _counted(carrier: Carrier, records: bytes) -> Counted:
+def _counted(carrier: Carrier, records: bytes) -> Aggregate | PartCounts:
     """The counts of some records, bytes after the last whole one left out."""
-    if not isinstance(carrier, Structure | Personal):
+    if not isinstance(carrier, Structure):
         return Aggregate(carrier, *carrier.tally(unpack(carrier, records)))
-    known = _channels(carrier)
     parts, lost = _by_part(carrier, records)
-    found = [Aggregate(c, *c.tally(unpack(c, parts[name]))) for name, c in known.items()]
+    found = {name: Aggregate(c, *c.tally(parts[name])) for name, c in carrier.parts.items()}
     if isinstance(carrier, Personal):
-        return PersonalAggregate(carrier, tuple(found), lost)
+        return PartCounts(carrier, found, lost)
     # Of no part that there is: told with the first.
-    found[0] = replace(found[0], rejected=found[0].rejected + lost)
-    return PartCounts(carrier, dict(zip(known, found, strict=True)))
+    first = next(iter(found))
+    found[first] = replace(found[first], rejected=found[first].rejected + lost)
+    return PartCounts(carrier, found)
 
 
 def _limits(channel: Channel) -> tuple[int, ...] | None:
     """Above what each number of a report is impossible; None where reports are rows of bytes."""
     if isinstance(channel, FiniteChannel):
         return (channel.outputs,)
-    if isinstance(channel, Personalised):
-        return (channel.features,)
     if isinstance(channel, OLH):
         return (1 << 32, channel.buckets)
     return None
@@ -423,8 +432,7 @@ def _header(file: BinaryIO, expected: Carrier | None) -> tuple[Carrier, int]:
         channel = expected
     else:
         raise ArgumentError(
-            f"the file is of channel {digest.hex()[:8]}, not of "
-            f"{getattr(expected, 'kind', 'personal')} {expected.hash[:8]}"
+            f"the file is of channel {digest.hex()[:8]}, not of {expected.kind} {expected.hash[:8]}"
         )
     if channel.hash != digest.hex() or size != channel.report_bytes:
         raise ArgumentError("the file's channel is not written as this dither writes it")
@@ -438,8 +446,8 @@ def _described(text: bytes) -> Carrier:
     except (ValueError, RecursionError):
         raise ArgumentError("the header of the file of reports is damaged") from None
     if _asked_for(described) <= _MOST_FEATURES:
-        channel = _made(described)
-        parts = [channel] if isinstance(channel, Channel) else _channels(channel).values()
+        channel = carrier_from_dict(described)
+        parts = channel.parts.values() if isinstance(channel, Structure) else [channel]
         if sum(part.features for part in parts) <= _MOST_FEATURES:
             return channel
     raise ArgumentError(
@@ -448,13 +456,24 @@ def _described(text: bytes) -> Carrier:
     )
 
 
-def _made(described: Any) -> Carrier:
-    """The channel, structure or offer of a description."""
-    if isinstance(described, dict) and "structure" in described:
-        return structure_from_dict(described)
-    if isinstance(described, dict) and "offer" in described:
-        return Personal.from_dict(described)
-    return channel_from_dict(described)
+def carrier_from_dict(described: Any) -> Carrier:
+    """The channel, structure or offer of channels that a description is of."""
+    several = isinstance(described, dict) and (
+        "structure" in described
+        or "offer" in described
+        or described.get("channel") == "personalised"
+    )
+    return structure_from_dict(described) if several else channel_from_dict(described)
+
+
+def counts_from_dict(found: Any) -> Aggregate | PartCounts:
+    """The counts that `to_dict` of an `Aggregate` or of `PartCounts` wrote."""
+    if isinstance(found, Mapping):
+        of = found.get("channel")
+        joint = isinstance(of, Mapping) and of.get("channel") == "personalised"
+        if joint or "structure" in found or "personal" in found:
+            return PartCounts.from_dict(dict(found))
+    return Aggregate.from_dict(found)
 
 
 def _asked_for(described: Any) -> int:

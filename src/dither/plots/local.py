@@ -11,14 +11,15 @@ import numpy as np
 
 from dither._format import level
 from dither.errors import ArgumentError
+from dither.local._results import label
 from dither.plots.canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, finish, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dither.local import Distribution, Estimate, MeanEstimate
+    from dither.local import Distribution, Estimate, KeyEstimate, MeanEstimate
 
-__all__ = ["draw_distribution", "draw_means", "draw_shares"]
+__all__ = ["draw_distribution", "draw_keys", "draw_means", "draw_shares"]
 
 _ROWS = 24
 
@@ -134,13 +135,64 @@ def draw_means(
     return finish(figure, title="Estimated mean", foot=foot, path=path)
 
 
-def draw_shares(found: Estimate, path: str | Path | None = None) -> Figure:
+def draw_shares(found: Sequence[Estimate], path: str | Path | None = None) -> Figure:
     """One row a value, the most frequent first: its share, with its interval where one is valid.
 
     Parameters
     ----------
-    found : Estimate
-        What is drawn.
+    found : sequence of Estimate
+        What is drawn, one below the other.
+    path : str or Path, optional
+        Where to save it: .png, .svg or .pdf.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    sizes = [min(_ROWS, len(one.values)) for one in found]
+    figure = new_figure(WIDTH, 1.5 + 0.3 * sum(sizes) + 0.7 * (len(found) - 1))
+    several = figure.subplots(len(found), 1, squeeze=False, height_ratios=sizes)[:, 0]
+    for axes, one in zip(several, found, strict=True):
+        _rows_of_shares(axes, one, several=len(found) > 1)
+    several[-1].set_xlabel("share of people")
+    first = found[0]
+    reports = (
+        f"{sum(one.n for one in found):,} reports" if len(found) > 1 else f"{first.n:,} reports"
+    )
+    foot = f"{reports}." if len(found) > 1 else f"{first.title}, {reports}."
+    if any(one.unbiased for one in found):
+        raw = any(one.postprocess != "none" for one in found)
+        foot += f" Lines: {level(first.confidence)} intervals{' of the raw shares' if raw else ''}."
+    if any(one.biased for one in found):
+        foot += f" Points are biased (postprocess: {first.postprocess})."
+    if len(found) == 1 and sizes[0] < len(first.values):
+        foot += f" The {sizes[0]} largest of {len(first.values):,} values."
+    return finish(figure, title="Estimated shares", foot=foot, path=path)
+
+
+def _rows_of_shares(axes: Any, found: Estimate, *, several: bool) -> None:
+    order = np.argsort(-found.shares, kind="stable")[:_ROWS]
+    places = np.arange(order.size)[::-1]
+    axes.plot(found.shares[order], places, MARKERS[0], color=COLOURS[0], markersize=6)
+    if found.unbiased:
+        lower, upper = found.intervals[order].T
+        axes.hlines(places, lower, upper, color=COLOURS[0], linewidth=2)
+    tidy(axes, values="x")
+    if axes.get_xlim()[0] < 0:
+        axes.axvline(0, color=MUTED, linewidth=1.0)
+        axes.spines["left"].set_visible(False)
+    axes.set_yticks(places, [label(found.values[i])[:24] for i in order])
+    axes.set_ylim(-0.6, order.size - 0.4)
+    if several:
+        axes.set_title(found.title, loc="left", fontsize=10)
+
+
+def draw_keys(found: KeyEstimate, path: str | Path | None = None) -> Figure:
+    """One row a key, the most frequent first: the mean of its values with its interval.
+
+    Parameters
+    ----------
+    found : KeyEstimate
     path : str or Path, optional
         Where to save it: .png, .svg or .pdf.
 
@@ -152,25 +204,26 @@ def draw_shares(found: Estimate, path: str | Path | None = None) -> Figure:
     places = np.arange(order.size)[::-1]
     figure = new_figure(WIDTH, 1.5 + 0.3 * order.size)
     axes = figure.subplots()
-    axes.plot(found.shares[order], places, MARKERS[0], color=COLOURS[0], markersize=6)
-    foot = f"{type(found.channel).__name__}, {found.n:,} reports."
-    if found.channel.unbiased:
-        lower, upper = found.intervals[order].T
-        axes.hlines(places, lower, upper, color=COLOURS[0], linewidth=2)
-        foot += f" Lines: {level(found.confidence)} intervals"
-        foot += " of the raw shares." if found.postprocess != "none" else "."
-    if found.biased:
-        foot += f" Points are biased (postprocess: {found.postprocess})."
-    if order.size < len(found.values):
-        foot += f" The {order.size} largest of {len(found.values):,} values."
+    normal = found.trusted[order]
+    for mask, colour, marker in (
+        (normal, COLOURS[0], MARKERS[0]),
+        (~normal, COLOURS[5], MARKERS[2]),
+    ):
+        lower, upper = found.intervals[order[mask]].T
+        axes.hlines(places[mask], lower, upper, color=colour, linewidth=2)
+        axes.plot(found.means[order[mask]], places[mask], marker, color=colour, markersize=6)
     tidy(axes, values="x")
-    if axes.get_xlim()[0] < 0:
-        axes.axvline(0, color=MUTED, linewidth=1.0)
-        axes.spines["left"].set_visible(False)
-    axes.set_yticks(places, [str(found.values[i])[:24] for i in order])
+    axes.set_xlim(*found.bounds)
+    shares = [f"{label(found.values[i])[:20]}  {found.shares[i]:.1%}" for i in order]
+    axes.set_yticks(places, shares)
     axes.set_ylim(-0.6, order.size - 0.4)
-    axes.set_xlabel("share of people")
-    return finish(figure, title="Estimated shares", foot=foot, path=path)
+    axes.set_xlabel("mean of the values")
+    foot = (
+        f"{found.keys.title}, {found.n:,} reports. Lines: {level(found.keys.confidence)} intervals"
+    )
+    foot += "." if normal.all() else "; of few reports those that hold for any values."
+    foot += " Beside a key: the share of people who have it."
+    return finish(figure, title="Estimated means by key", foot=foot, path=path)
 
 
 def _digits(one: MeanEstimate) -> str:

@@ -16,8 +16,8 @@ and d = 1 - (1 - 1/m)**H how full a filter is on average. Then E[y_c] = sum over
     y - d = sum over candidates v of f_v·(X_v - d) + (what unlisted values add, 0 on average)
 
 is solved by least squares: unbiased where every value is a candidate; unlisted values add noise,
-not bias, on average over hashes. The covariance counts coins and cohorts. `BloomRAPPOR.find` says
-which candidates are there: by tests on this regression, or, where there are more candidates than
+not bias, on average over hashes. The covariance counts coins and cohorts. A selection says which
+candidates are there: by tests on this regression, or, where there are more candidates than
 the bits can tell apart, by choosing on half of the cohorts (non-negative least squares) and testing
 on the other half, so that having chosen does not make a test too easy.
 
@@ -30,27 +30,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
+from dither._stats import normal_quantile
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
 from dither.local._bits import count_columns, packed_rows, row_bytes
 from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Tally, sums_to
 from dither.local._coins import pick
-from dither.local._domain import Domain, Value, column
+from dither.local._domain import Domain, Value, bind, column
 from dither.local._frequency.filters import Regression, set_bits
 from dither.local._frequency.rappor import LASTING, Layers, promises
 from dither.local._guarantee import Guarantee
 from dither.local._hashing import text_bytes
 from dither.local._memory import Memory, checked_memory, checked_question
 from dither.local._postprocess import nonnegative, project
+from dither.local._results import Estimate, Result, checked_options
 from dither.numeric import Words, secure_words
 
 _HEADER = 2
@@ -58,7 +60,7 @@ _CHUNK = 1 << 14
 _MOST = 256
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class BloomRAPPOR(Channel):
     """Full RAPPOR.
 
@@ -103,7 +105,7 @@ class BloomRAPPOR(Channel):
     >>> reports = channel.privatize(["spam"] * 3000 + ["eggs"] * 1000)
     >>> reports.shape
     (4000, 6)
-    >>> channel.find(channel.aggregate(reports)).found
+    >>> channel.aggregate(reports).estimate(method="selection").found
     ('spam',)
     """
 
@@ -131,21 +133,19 @@ class BloomRAPPOR(Channel):
         seed: int = 0,
         question: str | None = None,
     ) -> None:
-        limits = {"bits": (2, 1 << 12), "hashes": (1, 16), "cohorts": (1, 1 << 16)}
-        given = {"bits": bits, "hashes": hashes, "cohorts": cohorts, "seed": seed}
-        for name, value in given.items():
-            low, high = limits.get(name, (0, (1 << 32) - 1))
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise ArgumentError(f"{name} must be a whole number from {low} to {high}")
-            object.__setattr__(self, name, value)
+        bind(
+            self,
+            bits=_checks.whole("bits", bits, 2, 1 << 12),
+            hashes=_checks.whole("hashes", hashes, 1, 16),
+            cohorts=_checks.whole("cohorts", cohorts, 1, 1 << 16),
+            seed=_checks.whole("seed", seed, 0, (1 << 32) - 1),
+            question=checked_question(question),
+        )
         if cohorts & (cohorts - 1):
             raise ArgumentError("cohorts must be a power of two")
         forever, single = promises(epsilon, once)
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", forever)
-        object.__setattr__(self, "once", single)
-        object.__setattr__(self, "question", checked_question(question))
-        object.__setattr__(self, "layers", Layers.of(forever, single, 2 * hashes))
+        bind(self, domain=Domain(domain), epsilon=forever, once=single)
+        bind(self, layers=Layers.of(forever, single, 2 * hashes))
         # In floating point, in which shares are estimated.
         high_star, low_star = (float(chance) for chance in self.layers.star)
         if high_star <= low_star:
@@ -325,26 +325,38 @@ class BloomRAPPOR(Channel):
             found[mine] = logs[mine] @ self._filters[c].T
         return np.asarray(np.exp(found - found.max(axis=1, keepdims=True)))
 
-    def find(self, counted: Aggregate, *, alpha: float = 0.05) -> BloomFindings:
-        """Which candidates are among the values, with their shares.
+    def read(
+        self,
+        counted: Aggregate,
+        rule: str,
+        method: str | None,
+        confidence: float,
+        options: dict[str, Any],
+    ) -> Result:
+        """Shares of the candidates, or which of them are there; see `Aggregate.estimate`."""
+        candidates = options.pop("candidates", None)
+        if candidates is not None:
+            other = self.of_candidates(candidates)
+            again = Aggregate(other, counted.counts, counted.n, counted.rejected)
+            return other.read(again, rule, method, confidence, options)
+        if method is None:
+            return super().read(counted, rule, method, confidence, options)
+        _checks.choice("method", method, ("selection",))
+        checked_options(options, ("alpha",), "a selection")
+        if rule != "none":
+            raise ArgumentError("postprocess is not for a selection, whose shares are at least 0")
+        if counted.n == 0:
+            raise ArgumentError("there are no reports to estimate from")
+        alpha = _checks.number("alpha", options.get("alpha", 0.05), above=0, below=1)
+        return self._selected(counted, alpha, confidence)
 
-        Parameters
-        ----------
-        counted : Aggregate
-            Of this channel.
-        alpha : float
-            Chance, at most, that any candidate is found that nobody holds (Bonferroni's bound,
-            of normal tests on one side).
+    def _selected(self, counted: Aggregate, alpha: float, confidence: float) -> Estimate:
+        """Which candidates are among the values, beyond a chance alpha over all of them.
 
-        Raises
-        ------
-        ArgumentError
-            The aggregate is of another channel or empty, or alpha is out of range.
+        Tests are normal and one-sided, by Bonferroni's bound. Shares are by non-negative least
+        squares: 0 for candidates that were not regressed on, biased upwards near 0; what is missing
+        to 1 is held by values that are not candidates, or noise.
         """
-        if counted.channel.hash != self.hash or counted.n == 0:
-            raise ArgumentError("counted must hold reports of this channel")
-        if not (isinstance(alpha, float) and 0 < alpha < 1):
-            raise ArgumentError("alpha must be a number strictly between 0 and 1, such as 0.05")
         table = counted.counts.reshape(self.cohorts, self.bits + 1)
         present = table[:, -1] > 0
         chosen = np.arange(len(self.domain))
@@ -358,19 +370,37 @@ class BloomRAPPOR(Channel):
             likely = nonnegative(first.gram, first.moments(table), most)
             chosen = np.flatnonzero(likely > 0)
             whole = self._regression(present, chosen)
-        z = NormalDist().inv_cdf(1 - alpha / max(1, chosen.size))
+        z = normal_quantile(1 - alpha / max(1, chosen.size))
         shares, errors = np.zeros(len(self.domain)), np.full(len(self.domain), np.nan)
-        found: tuple[Value, ...] = ()
+        raw, found = np.full(len(self.domain), np.nan), chosen[:0]
         if chosen.size and present.any() and whole.determined:
-            raw = whole.solve(table)
-            at = raw.clip(0)
-            at = at if at.sum() <= 1 else project(raw)
+            raw[chosen] = whole.solve(table)
+            at = raw[chosen].clip(0)
+            at = at if at.sum() <= 1 else project(raw[chosen])
             n = int(table[present, -1].sum())
             errors[chosen] = np.sqrt(np.diag(whole.covariance(at)).clip(0) / n)
             shares[chosen] = nonnegative(whole.gram, whole.moments(table))
-            there = chosen[raw > z * errors[chosen]]
-            found = tuple(self.domain.values[i] for i in there.tolist())
-        return BloomFindings(self.domain.values, shares, errors, found, alpha, selected, counted.n)
+            found = chosen[raw[chosen] > z * errors[chosen]]
+        values = self.domain.values
+        halves = "half of the cohorts chose them, the other half tested them; " if selected else ""
+        return Estimate(
+            title=f"{self.kind}, selected",
+            values=values,
+            shares=shares,
+            standard_errors=errors,
+            n=counted.n,
+            rejected=counted.rejected,
+            confidence=confidence,
+            raw=raw,
+            plausible=shares,
+            steps=np.zeros(shares.size),
+            unbiased=False,
+            postprocess="nonnegative",
+            notes=(
+                f"Candidates: {halves}one that nobody holds is found by chance {alpha:g} at most.",
+            ),
+            found=tuple(values[i] for i in found.tolist()),
+        )
 
     @property
     def _filters(self) -> npt.NDArray[np.bool_]:
@@ -397,44 +427,6 @@ class BloomRAPPOR(Channel):
     def _rows(self, cohorts: Codes, bits: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         header = np.stack([cohorts & 255, cohorts >> 8], axis=1).astype(np.uint8)
         return np.concatenate([header, bits], axis=1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BloomFindings:
-    """Which candidates were found.
-
-    Parameters
-    ----------
-    values : tuple
-        All candidates.
-    shares : array of float, shape (k,)
-        By non-negative least squares; 0 for candidates that were not regressed on. Biased
-        upwards near 0. What is missing to 1 is held by values that are no candidates, or noise.
-    standard_errors : array of float, shape (k,)
-        Of the plain regression; NaN for candidates that were not regressed on.
-    found : tuple
-        Candidates whose share is above 0 beyond chance.
-    alpha : float
-        The chance, at most, that any of them is held by nobody.
-    selected : bool
-        Whether half of the cohorts chose the candidates that the other half tested.
-    n : int
-        Reports.
-    """
-
-    values: tuple[Value, ...]
-    shares: Shares
-    standard_errors: Shares = field(repr=False)
-    found: tuple[Value, ...]
-    alpha: float
-    selected: bool
-    n: int
-
-    def __getitem__(self, value: Value) -> float:
-        """The estimated share of a candidate."""
-        if value not in self.values:
-            raise ArgumentError("value must be a candidate")
-        return float(self.shares[self.values.index(value)])
 
 
 def _texts(values: Any) -> list[bytes]:

@@ -121,6 +121,6 @@ class Regression:
     def _check(self) -> None:
         if not self.determined:
             raise ArgumentError(
-                "the bits cannot tell so many candidates apart: use BloomRAPPOR.find, fewer "
+                "the bits cannot tell so many candidates apart: use method='selection', fewer "
                 "candidates, or a channel with more bits or cohorts"
             )

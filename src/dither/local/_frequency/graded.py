@@ -52,6 +52,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,39 +70,39 @@ from dither.local._channel import (
     checked_pairs,
 )
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain, Value
+from dither.local._domain import Domain, Value, bind
 from dither.local._guarantee import Guarantee
 from dither.local._oracles import FiniteChannel, guessed_from, worst_pair
 from dither.numeric import Words
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class GradedResponse(FiniteChannel):
     """Randomised response with high and low values; a report is the code of a value."""
 
     domain: Domain
     epsilon: Fraction
     high: tuple[bool, ...]
-    truth_high: int
-    """Out of 2**64: how often a high value reports itself."""
-    truth_low: int
-    """Out of 2**64: how often a low value reports itself."""
 
     def __init__(self, domain: DomainLike, high: Iterable[Value], epsilon: Any) -> None:
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
         mask = self.domain.subset(high, "high")
         if not mask.any() or mask.all():
             raise ArgumentError(
                 "high must hold at least one value of the domain and not all of them; "
                 "where all are sensitive, use GRR"
             )
-        object.__setattr__(self, "high", tuple(mask.tolist()))
+        bind(self, high=tuple(mask.tolist()))
+
+    @cached_property
+    def truths(self) -> tuple[int, int]:
+        """Out of 2**64: how often a high value reports itself, and how often a low one.
+
+        Both are rounded down: then no high value is likelier than e times any other's chance of it.
+        """
         e, _ = exp_bounds(self.epsilon)
-        truth_high, truth_low = self._truths(e, len(self.domain), int(mask.sum()))
-        # Both rounded down: then no high value is likelier than e times any other's chance of it.
-        object.__setattr__(self, "truth_high", threshold(truth_high))
-        object.__setattr__(self, "truth_low", threshold(truth_low))
+        high, low = self._truths(e, len(self.domain), sum(self.high))
+        return threshold(high), threshold(low)
 
     @staticmethod
     @abstractmethod
@@ -120,7 +121,8 @@ class GradedResponse(FiniteChannel):
 
     @property
     def _truth(self) -> tuple[Fraction, Fraction]:
-        return Fraction(self.truth_high, ONE), Fraction(self.truth_low, ONE)
+        high, low = self.truths
+        return Fraction(high, ONE), Fraction(low, ONE)
 
     @property
     @abstractmethod
@@ -177,8 +179,7 @@ class GradedResponse(FiniteChannel):
         # Every person draws both, so that the time taken says nothing of the value.
         from_high = self._elsewhere(codes, words)
         from_low = highs[pick(highs.size, codes.size, words)]
-        kept_high = coins(self.truth_high, codes.size, words)
-        kept_low = coins(self.truth_low, codes.size, words)
+        kept_high, kept_low = (coins(t, codes.size, words) for t in self.truths)
         is_high = mask[codes]
         moved = np.where(is_high, from_high, from_low)
         return np.where(np.where(is_high, kept_high, kept_low), codes, moved)
@@ -188,7 +189,7 @@ class GradedResponse(FiniteChannel):
         """Another report for each high code; whatever for low ones."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class SDGRR(GradedResponse):
     """Sensitivity-graded randomised response.
 
@@ -290,7 +291,7 @@ class SDGRR(GradedResponse):
         return np.where(mask, high, low)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class URR(GradedResponse):
     """Utility-optimised randomised response.
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,8 +26,7 @@ import numpy.typing as npt
 
 from dither.local._channel import Codes, DomainLike, Shares, checked_epsilon
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain
-from dither.local._guarantee import Guarantee
+from dither.local._domain import Domain, bind
 from dither.local._oracles import FiniteChannel, PureChannel, guessed_from
 from dither.numeric import Words
 
@@ -34,7 +34,7 @@ _PART = 1 << 16
 """As many as stay in the cache."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class GRR(PureChannel, FiniteChannel):
     """Generalised (k-ary) randomised response.
 
@@ -72,14 +72,15 @@ class GRR(PureChannel, FiniteChannel):
 
     domain: Domain
     epsilon: Fraction
-    truth: int
-    """Out of 2**64: how often the report is the true value."""
 
     def __init__(self, domain: DomainLike, epsilon: Any) -> None:
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
+
+    @cached_property
+    def truth(self) -> int:
+        """Out of 2**64: how often the report is the true value."""
         low, _ = exp_bounds(self.epsilon)
-        object.__setattr__(self, "truth", threshold(low / (low + len(self.domain) - 1)))
+        return threshold(low / (low + len(self.domain) - 1))
 
     @property
     def outputs(self) -> int:
@@ -104,9 +105,10 @@ class GRR(PureChannel, FiniteChannel):
         return len(self.domain), len(self.domain)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP."""
-        return Guarantee.uniform(self.epsilon)
+    def ties(self) -> tuple[float, float]:
+        """A report supports one value only."""
+        p, q = self.support
+        return -p * q, -q * q
 
     def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.int64]:
         """The code itself, or another at equal chances."""

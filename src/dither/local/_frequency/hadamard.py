@@ -22,11 +22,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import (
     Channel,
@@ -39,8 +41,7 @@ from dither.local._channel import (
     checked_pairs,
 )
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain
-from dither.local._guarantee import Guarantee
+from dither.local._domain import Domain, bind
 from dither.local._oracles import FiniteChannel
 from dither.numeric import Words
 
@@ -54,7 +55,7 @@ def best_blocks(k: int, epsilon: Fraction) -> int:
     return min(powers, key=lambda b: (e - 1 + 2 * b) ** 2 / b)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Hadamard(FiniteChannel):
     """Hadamard response; a report is an integer below B·b, about the size of the domain.
 
@@ -93,27 +94,25 @@ class Hadamard(FiniteChannel):
     domain: Domain
     epsilon: Fraction
     blocks: int
-    width: int
-    """b, the indices of a block."""
-    truth: int
-    """Out of 2**64: how often the report is in the value's set."""
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, blocks: int | None = None) -> None:
         found, checked = Domain(domain), checked_epsilon(epsilon)
         made = best_blocks(len(found), checked) if blocks is None else blocks
-        if isinstance(made, bool) or not isinstance(made, int):
-            raise ArgumentError("blocks must be a whole number")
-        if not 1 <= made <= _MAX_BLOCKS or made & (made - 1):
+        if _checks.whole("blocks", made, 1, _MAX_BLOCKS) & (made - 1):
             raise ArgumentError(f"blocks must be a power of two from 1 to {_MAX_BLOCKS}")
+        bind(self, domain=found, epsilon=checked, blocks=int(made))
+
+    @cached_property
+    def width(self) -> int:
+        """b, the indices of a block."""
         # Column 0 is all +1 and tells nothing, so the columns begin at 1.
-        width = 1 << (-(-len(found) // made)).bit_length()
-        object.__setattr__(self, "domain", found)
-        object.__setattr__(self, "epsilon", checked)
-        object.__setattr__(self, "blocks", made)
-        object.__setattr__(self, "width", width)
-        low, _ = exp_bounds(checked)
-        mine = Fraction(width, 2)
-        object.__setattr__(self, "truth", threshold(mine * low / (mine * (low - 1) + made * width)))
+        return 1 << (-(-len(self.domain) // self.blocks)).bit_length()
+
+    @cached_property
+    def truth(self) -> int:
+        """Out of 2**64: how often the report is in the value's set."""
+        (low, _), mine = exp_bounds(self.epsilon), Fraction(self.width, 2)
+        return threshold(mine * low / (mine * (low - 1) + self.outputs))
 
     def settings(self) -> dict[str, Any]:
         """Domain, epsilon and the number of blocks."""
@@ -123,11 +122,6 @@ class Hadamard(FiniteChannel):
     def outputs(self) -> int:
         """K = B·b."""
         return self.blocks * self.width
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP."""
-        return Guarantee.uniform(self.epsilon)
 
     @property
     def _chances(self) -> tuple[Fraction, Fraction]:

@@ -30,12 +30,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.errors import ArgumentError
+from dither import _checks
 from dither.local._channel import (
     Channel,
     Codes,
@@ -47,18 +48,18 @@ from dither.local._channel import (
     checked_pairs,
 )
 from dither.local._coins import ONE, threshold
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import Guarantee
 from dither.noise import discrete_laplace
-from dither.numeric import Words, directed, exact
+from dither.numeric import Words, directed
 
 _MAX_CLAMP = 1 << 20
 _CHUNK = 1 << 22
 _STEPS = 1024
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class SHE(Channel):
     """Summation with histogram encoding: one noisy integer for each value.
 
@@ -101,22 +102,15 @@ class SHE(Channel):
     clamp: int
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, clamp: int | None = None) -> None:
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        checked = checked_epsilon(epsilon)
         if clamp is None:
-            clamp = min(_MAX_CLAMP, math.ceil(80 * math.log(2) / float(self.epsilon)))
-        if isinstance(clamp, bool) or not isinstance(clamp, int) or not 1 <= clamp <= _MAX_CLAMP:
-            raise ArgumentError("clamp must be a whole number from 1 to 2**20")
-        object.__setattr__(self, "clamp", clamp)
+            clamp = min(_MAX_CLAMP, math.ceil(80 * math.log(2) / float(checked)))
+        most = _checks.whole("clamp", clamp, 1, _MAX_CLAMP)
+        bind(self, domain=Domain(domain), epsilon=checked, clamp=most)
 
     def settings(self) -> dict[str, Any]:
         """Domain, epsilon and the clamp."""
         return {**Channel.settings(self), "clamp": self.clamp}
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP."""
-        return Guarantee.uniform(self.epsilon)
 
     def bin_law(self, bit: int) -> tuple[Counts, Shares]:
         """What a bin of that bit reports: the values -C, ..., C+1, and their chances."""
@@ -207,7 +201,7 @@ class SHE(Channel):
         return a ** (self.clamp + 1) / (1 + a)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class THE(UnaryChannel):
     """Thresholding with histogram encoding.
 
@@ -247,22 +241,18 @@ class THE(UnaryChannel):
     domain: Domain
     epsilon: Fraction
     threshold: Fraction
-    true: int
-    """Out of 2**64: how often the bin of the held value exceeds the threshold."""
-    false: int
-    """Out of 2**64: how often another bin does."""
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, threshold: Any = None) -> None:
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
-        t = best_threshold(self.epsilon) if threshold is None else exact(threshold, "threshold")
-        if not Fraction(1, 2) <= t <= 1:
-            raise ArgumentError("threshold must be from 1/2 to 1")
-        object.__setattr__(self, "threshold", t)
-        true, false = _chances(self.epsilon, t)
-        object.__setattr__(self, "true", true)
-        object.__setattr__(self, "false", false)
+        checked = checked_epsilon(epsilon)
+        t = best_threshold(checked) if threshold is None else threshold
+        cut = _checks.exact("threshold", t, least=Fraction(1, 2), most=1)
+        bind(self, domain=Domain(domain), epsilon=checked, threshold=cut)
         check_telling(self)
+
+    @cached_property
+    def thresholds(self) -> tuple[int, int]:
+        """Out of 2**64: how often the bin of the held value exceeds the threshold, and another."""
+        return _chances(self.epsilon, self.threshold)
 
     def settings(self) -> dict[str, Any]:
         """Domain, the noise's epsilon and the threshold."""
@@ -271,13 +261,13 @@ class THE(UnaryChannel):
     @property
     def ones(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """p and q."""
-        k = len(self.domain)
-        return (self.true,) * k, (self.false,) * k
+        k, (true, false) = len(self.domain), self.thresholds
+        return (true,) * k, (false,) * k
 
     @property
     def guarantee(self) -> Guarantee:
         """The epsilon that p and q spend, which is below the noise's."""
-        p, q = Fraction(self.true, ONE), Fraction(self.false, ONE)
+        p, q = (Fraction(t, ONE) for t in self.thresholds)
         return Guarantee.uniform(directed.log_upper(p * (1 - q) / (q * (1 - p))))
 
 

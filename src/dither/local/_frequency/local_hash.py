@@ -25,12 +25,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from os import cpu_count
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import (
     Channel,
@@ -40,11 +42,9 @@ from dither.local._channel import (
     Shares,
     Tally,
     checked_epsilon,
-    checked_pairs,
 )
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain
-from dither.local._guarantee import Guarantee
+from dither.local._domain import Domain, bind
 from dither.local._guessing import bit_guesses, bit_worlds
 from dither.local._hashing import bucket, bucket_edges, cells, words_of
 from dither.local._oracles import FiniteChannel, PureChannel
@@ -70,31 +70,25 @@ def best_buckets(epsilon: Fraction) -> int:
     return min(sorted(near), key=lambda g: (e + g - 1) ** 2 / (g - 1))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class _Hashed(PureChannel):
     """What BLH, OLH and FLH share: the law of a bucket, and what a support is worth."""
 
     domain: Domain
     epsilon: Fraction
     buckets: int
-    truth: int
-    """Out of 2**64: how often the report is the bucket of the true value."""
 
-    def _settle(self, domain: DomainLike, epsilon: Any, buckets: int) -> None:
-        if isinstance(buckets, bool) or not isinstance(buckets, int):
-            raise ArgumentError("buckets must be a whole number")
-        if not 2 <= buckets <= _MAX_BUCKETS:
-            raise ArgumentError(f"buckets must be from 2 to {_MAX_BUCKETS}")
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
-        object.__setattr__(self, "buckets", buckets)
+    def _settle(self, domain: DomainLike, epsilon: Any, buckets: int | None) -> None:
+        checked = checked_epsilon(epsilon)
+        g = best_buckets(checked) if buckets is None else buckets
+        g = _checks.whole("buckets", g, 2, _MAX_BUCKETS)
+        bind(self, domain=Domain(domain), epsilon=checked, buckets=g)
+
+    @cached_property
+    def truth(self) -> int:
+        """Out of 2**64: how often the report is the bucket of the true value."""
         low, _ = exp_bounds(self.epsilon)
-        object.__setattr__(self, "truth", threshold(low / (low + buckets - 1)))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP."""
-        return Guarantee.uniform(self.epsilon)
+        return threshold(low / (low + self.buckets - 1))
 
     @property
     def _chances(self) -> tuple[Fraction, Fraction]:
@@ -119,21 +113,15 @@ class _Hashed(PureChannel):
         others -= self.buckets * (others >= self.buckets)
         return np.where(coins(self.truth, right.size, words), right, others)
 
-    def noise_covariance(self, frequencies: Shares) -> Shares:
+    @property
+    def ties(self) -> tuple[float, float]:
         """Supports of two values are all but uncorrelated: only unequal buckets tie them."""
-        f, k = frequencies, len(self.domain)
-        checked_pairs(k)
         (p, q), w = self.support, self._sizes
         q0 = float(self._chances[1])
-        neither = float(((q0 + (p - q0) * w) * w**2).sum()) - q**2
-        one = p * (float((w**2).sum()) - q)
-        pairs = f[:, None] + f[None, :]
-        found = (pairs * one + (1 - pairs) * neither) / (p - q) ** 2
-        np.fill_diagonal(found, self.noise_variance(f))
-        return np.asarray(found)
+        return p * (float((w**2).sum()) - q), float(((q0 + (p - q0) * w) * w**2).sum()) - q**2
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class OLH(_Hashed):
     """Optimal local hashing; a report is a seed and a bucket.
 
@@ -173,8 +161,7 @@ class OLH(_Hashed):
     kind: ClassVar[str] = "olh"
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, buckets: int | None = None) -> None:
-        checked = checked_epsilon(epsilon)
-        self._settle(domain, checked, best_buckets(checked) if buckets is None else buckets)
+        self._settle(domain, epsilon, buckets)
 
     def settings(self) -> dict[str, Any]:
         """Domain, epsilon and the number of buckets."""
@@ -260,7 +247,7 @@ class OLH(_Hashed):
         return supports
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class BLH(OLH):
     """Binary local hashing: OLH with two buckets, so that a report is a seed and one bit.
 
@@ -301,7 +288,7 @@ class BLH(OLH):
         return Channel.settings(self)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class FLH(_Hashed, FiniteChannel):
     """Fast local hashing: the seeds are 0, ..., seeds - 1; a report is seed·g + bucket.
 
@@ -351,11 +338,8 @@ class FLH(_Hashed, FiniteChannel):
     def __init__(
         self, domain: DomainLike, epsilon: Any, *, seeds: int = 1024, buckets: int | None = None
     ) -> None:
-        if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds <= 1 << 16:
-            raise ArgumentError("seeds must be a whole number from 1 to 65536")
-        checked = checked_epsilon(epsilon)
-        object.__setattr__(self, "seeds", seeds)
-        self._settle(domain, checked, best_buckets(checked) if buckets is None else buckets)
+        bind(self, seeds=_checks.whole("seeds", seeds, 1, 1 << 16))
+        self._settle(domain, epsilon, buckets)
 
     def settings(self) -> dict[str, Any]:
         """Domain, epsilon, and the numbers of seeds and buckets."""

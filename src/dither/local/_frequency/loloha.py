@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, Codes, DomainLike, checked_epsilon
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
+from dither.local._domain import bind
 from dither.local._frequency.local_hash import OLH
 from dither.local._frequency.rappor import LASTING
 from dither.local._guarantee import Guarantee
@@ -47,7 +49,7 @@ from dither.numeric import Words, secure_words
 _MAX_CHOICES = 32
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class LOLOHA(OLH):
     """Longitudinal local hashing; a report is a seed and a bucket.
 
@@ -98,10 +100,6 @@ class LOLOHA(OLH):
 
     epsilon_inf: Fraction
     question: str | None
-    permanent: int
-    """Out of 2**64: how often the permanent answer is the true bucket."""
-    instant: int
-    """Out of 2**64: how often a report is the permanent answer."""
 
     def __init__(
         self,
@@ -116,11 +114,12 @@ class LOLOHA(OLH):
         if ever <= one:
             raise ArgumentError("epsilon_inf must be above epsilon, that of one report")
         self._settle(domain, one, _best(one, ever) if buckets is None else buckets)
-        object.__setattr__(self, "epsilon_inf", ever)
-        object.__setattr__(self, "question", checked_question(question))
-        permanent, instant = _thresholds(one, ever, self.buckets)
-        object.__setattr__(self, "permanent", permanent)
-        object.__setattr__(self, "instant", instant)
+        bind(self, epsilon_inf=ever, question=checked_question(question))
+
+    @cached_property
+    def thresholds(self) -> tuple[int, int]:
+        """Out of 2**64: how often the permanent answer is true, and a report that answer."""
+        return _thresholds(self.epsilon, self.epsilon_inf, self.buckets)
 
     def settings(self) -> dict[str, Any]:
         """Domain, both epsilons, the number of buckets, and the question, if there is one."""
@@ -152,7 +151,7 @@ class LOLOHA(OLH):
 
     @property
     def _chances(self) -> tuple[Fraction, Fraction]:
-        p1, p2 = Fraction(self.permanent, ONE), Fraction(self.instant, ONE)
+        p1, p2 = (Fraction(t, ONE) for t in self.thresholds)
         p = p1 * p2 + (1 - p1) * (1 - p2) / (self.buckets - 1)
         return p, (1 - p) / (self.buckets - 1)
 
@@ -212,12 +211,12 @@ class LOLOHA(OLH):
         step = (((second >> np.uint64(32)) * g + (low * g >> np.uint64(32))) >> np.uint64(32)) + 1
         others = right + step.astype(np.int64)
         others -= self.buckets * (others >= self.buckets)
-        return np.where(first < np.uint64(self.permanent), right, others)
+        return np.where(first < np.uint64(self.thresholds[0]), right, others)
 
     def _instant(self, told: Codes, words: Words) -> Codes:
         others = told + 1 + pick(self.buckets - 1, told.size, words)
         others -= self.buckets * (others >= self.buckets)
-        return np.where(coins(self.instant, told.size, words), told, others)
+        return np.where(coins(self.thresholds[1], told.size, words), told, others)
 
 
 def _thresholds(one: Fraction, ever: Fraction, g: int) -> tuple[int, int]:

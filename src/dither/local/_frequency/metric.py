@@ -42,14 +42,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import Codes, DomainLike, Shares, checked_epsilon
 from dither.local._coins import exp_bounds
-from dither.local._domain import Domain, column
+from dither.local._domain import Domain, bind, column
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._oracles import FiniteChannel
 from dither.noise.cells import Cells
-from dither.numeric import Words, directed, positive
+from dither.numeric import Words, directed
 
 _MAX_CELLS = 1 << 12
 _MAX_REACH = 600
@@ -83,7 +84,7 @@ class _Metric(FiniteChannel):
         return np.asarray(self.decoder**2 @ (frequencies @ self.matrix) - frequencies)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class TruncatedGeometric(_Metric):
     """Ordered values, each hidden among its neighbours.
 
@@ -132,9 +133,7 @@ class TruncatedGeometric(_Metric):
             raise ArgumentError(f"domain must have at most {_MAX_CELLS:,} values")
         if step < Fraction(1, 1 << 20):
             raise ArgumentError("epsilon_per_step must be at least 2**-20")
-        object.__setattr__(self, "domain", found)
-        object.__setattr__(self, "epsilon", step * (len(found) - 1))
-        object.__setattr__(self, "epsilon_per_step", step)
+        bind(self, domain=found, epsilon=step * (len(found) - 1), epsilon_per_step=step)
 
     def settings(self) -> dict[str, Any]:
         """Domain and epsilon for a step."""
@@ -173,7 +172,7 @@ class TruncatedGeometric(_Metric):
         return np.asarray(np.clip(moved, 0, k - 1))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class GridPrivacy(_Metric):
     """Places on a public grid, each hidden among those around it.
 
@@ -228,26 +227,26 @@ class GridPrivacy(_Metric):
     def __init__(
         self, rows: int, columns: int, cell: Any, epsilon_per_unit: Any, *, unit: str = "unit"
     ) -> None:
-        for name, value in (("rows", rows), ("columns", columns)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 2:
-                raise ArgumentError(
-                    f"{name} must be a whole number of at least 2; places along one line are "
-                    "ordered values, for TruncatedGeometric"
-                )
+        # Places along one line are ordered values, for TruncatedGeometric.
+        _checks.whole("rows", rows, 2)
+        _checks.whole("columns", columns, 2)
         if rows * columns > _MAX_CELLS:
             raise ArgumentError(f"the grid must have at most {_MAX_CELLS:,} cells")
-        side = positive(cell, "cell")
-        per_unit = positive(epsilon_per_unit, "epsilon_per_unit")
+        side = _checks.positive("cell", cell)
+        per_unit = _checks.positive("epsilon_per_unit", epsilon_per_unit)
         if not _LEAST <= side * per_unit <= 40:
             raise ArgumentError("cell times epsilon_per_unit must be from 2**-8 to 40")
         diagonal = directed.sqrt_upper(Fraction((rows - 1) ** 2 + (columns - 1) ** 2))
-        object.__setattr__(self, "domain", Domain(rows * columns))
-        object.__setattr__(self, "epsilon", diagonal * side * per_unit)
-        object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "cell", side)
-        object.__setattr__(self, "epsilon_per_unit", per_unit)
-        object.__setattr__(self, "unit", str(unit))
+        bind(
+            self,
+            domain=Domain(rows * columns),
+            epsilon=diagonal * side * per_unit,
+            rows=rows,
+            columns=columns,
+            cell=side,
+            epsilon_per_unit=per_unit,
+            unit=str(unit),
+        )
         if self.reach > _MAX_REACH:
             raise ArgumentError(
                 "the noise would reach too many cells: use larger cells, or fewer of them"

@@ -37,12 +37,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from dither import _checks
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.local._arguments import one_of
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import ONE, exp_bounds, threshold
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.numeric import directed
@@ -55,7 +55,7 @@ _MOST_CLASSES = 256
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class MinIDLDP(UnaryChannel):
     """Unary encoding whose protection of two values is the smaller of their budgets.
 
@@ -118,7 +118,7 @@ class MinIDLDP(UnaryChannel):
         model: str = "best",
         thresholds: Sequence[Sequence[Any]] | None = None,
     ) -> None:
-        one_of(model, MODELS, "model")
+        _checks.choice("model", model, MODELS)
         found = Domain(domain)
         budgets = _budgets(found, epsilons)
         classes, sizes = _classes(budgets)
@@ -129,12 +129,9 @@ class MinIDLDP(UnaryChannel):
         _verify(classes, sizes, chosen)
         place = {epsilon: i for i, epsilon in enumerate(classes)}
         pairs = [e for i, e in enumerate(classes) if sizes[i] > 1 or i + 1 < len(classes)]
-        object.__setattr__(self, "domain", found)
-        object.__setattr__(self, "epsilon", pairs[-1])
-        object.__setattr__(self, "epsilons", budgets)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "held", tuple(chosen[0][place[e]] for e in budgets))
-        object.__setattr__(self, "other", tuple(chosen[1][place[e]] for e in budgets))
+        held, other = (tuple(ts[place[e]] for e in budgets) for ts in chosen)
+        bind(self, domain=found, epsilon=pairs[-1], epsilons=budgets, model=model)
+        bind(self, held=held, other=other)
         check_telling(self)
 
     def settings(self) -> dict[str, Any]:

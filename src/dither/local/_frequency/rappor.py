@@ -47,16 +47,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._bits import one_hot, packed_coins
 from dither.local._channel import Channel, Codes, DomainLike, Shares, checked_epsilon
 from dither.local._coins import ONE, exp_bounds, threshold
-from dither.local._domain import Domain, column
+from dither.local._domain import Domain, bind, column
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import Guarantee
 from dither.local._hashing import text_bytes
 from dither.local._memory import Memory, checked_memory, checked_question, places_of
-from dither.numeric import Words, directed, exact, secure_words
+from dither.numeric import Words, directed, secure_words
 
 LASTING = (
     "the value does not change (a new name for it is a change), no other question is about it, the "
@@ -66,7 +67,7 @@ LASTING = (
 _CELLS = 1 << 22
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class RAPPOR(UnaryChannel):
     """Basic RAPPOR.
 
@@ -136,7 +137,7 @@ class RAPPOR(UnaryChannel):
     ) -> None:
         if (noise is None) == (epsilon is None) or (noise is not None and once is not None):
             raise ArgumentError("give epsilon (and once), or noise=(f, p, q), and not both")
-        object.__setattr__(self, "domain", Domain(domain))
+        bind(self, domain=Domain(domain), question=checked_question(question))
         if noise is None:
             forever, single = promises(epsilon, once)
             layers, given = Layers.of(forever, single, 2), None
@@ -144,11 +145,7 @@ class RAPPOR(UnaryChannel):
             given = checked_noise(noise)
             layers = Layers.of_noise(given)
             forever, single = layers.forever(2), layers.single(2)
-        object.__setattr__(self, "epsilon", forever)
-        object.__setattr__(self, "once", single)
-        object.__setattr__(self, "noise", given)
-        object.__setattr__(self, "question", checked_question(question))
-        object.__setattr__(self, "layers", layers)
+        bind(self, epsilon=forever, once=single, noise=given, layers=layers)
         check_telling(self)
 
     def settings(self) -> dict[str, Any]:
@@ -353,7 +350,7 @@ def promises(epsilon: Any, once: Any) -> tuple[Fraction, Fraction | None]:
 def checked_noise(noise: Any) -> tuple[Fraction, Fraction, Fraction]:
     """Read RAPPOR's (f, p, q): 0 < f < 1 and 0 <= p < q <= 1."""
     try:
-        f, p, q = (exact(value, "noise") for value in noise)
+        f, p, q = (_checks.exact("noise", value) for value in noise)
     except (TypeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise

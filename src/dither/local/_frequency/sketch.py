@@ -22,14 +22,15 @@ Source. Differential Privacy Team, Apple, "Learning with privacy at scale", 2017
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._bits import packed_rows
 from dither.local._channel import (
@@ -44,11 +45,12 @@ from dither.local._channel import (
     sums_to,
 )
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain, Value, column
+from dither.local._domain import Domain, bind, column
 from dither.local._frequency.hadamard import hadamard, parity
-from dither.local._guarantee import Guarantee
 from dither.local._hashing import again, bucket, hash64_many, text_bytes
 from dither.local._oracles import FiniteChannel
+from dither.local._postprocess import postprocess
+from dither.local._results import Result, checked_options
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ _CELLS = 1 << 24
 _MAX_CELLS = 1 << 26
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class _Sketch(Channel):
     """What CMS and HCMS share: buckets of values, and estimates from readings of buckets."""
 
@@ -71,40 +73,38 @@ class _Sketch(Channel):
     epsilon: Fraction
     hashes: int
     buckets: int
-    truth: int
-    """Out of 2**64: how often a bit or sign is kept."""
 
-    def _settle(
-        self, domain: DomainLike, epsilon: Any, hashes: int, buckets: int, share: Fraction
+    spent: ClassVar[Fraction]
+    """Of epsilon on each bit or sign: two values may differ in as many as use it up."""
+    fewest: ClassVar[int]
+    """The least number of buckets."""
+
+    def __init__(
+        self, domain: DomainLike, epsilon: Any, *, hashes: int = 1024, buckets: int = 1024
     ) -> None:
-        for name, given, most in (("hashes", hashes, 1 << 16), ("buckets", buckets, 1 << 16)):
-            if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-                raise ArgumentError(f"{name} must be a whole number from 1 to {most:,}")
-        if buckets < 2 or buckets & (buckets - 1):
-            raise ArgumentError("buckets must be a power of two, at least 2")
+        _checks.whole("hashes", hashes, 1, 1 << 16)
+        if _checks.whole("buckets", buckets, self.fewest, 1 << 16) & (buckets - 1):
+            raise ArgumentError(f"buckets must be a power of two, at least {self.fewest}")
         if hashes * buckets > _CELLS:
             raise ArgumentError("hashes × buckets must be at most 2**24")
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
-        object.__setattr__(self, "hashes", hashes)
-        object.__setattr__(self, "buckets", buckets)
-        low, _ = exp_bounds(self.epsilon * share)
-        object.__setattr__(self, "truth", threshold(low / (1 + low)))
+        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
+        bind(self, hashes=int(hashes), buckets=int(buckets))
+
+    @cached_property
+    def truth(self) -> int:
+        """Out of 2**64: how often a bit or sign is kept."""
+        low, _ = exp_bounds(self.epsilon * self.spent)
+        return threshold(low / (1 + low))
 
     def settings(self) -> dict[str, Any]:
         """Domain, epsilon, and the numbers of hash functions and buckets."""
         return {**Channel.settings(self), "hashes": self.hashes, "buckets": self.buckets}
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP."""
-        return Guarantee.uniform(self.epsilon)
-
     def privatize(self, values: Any) -> Any:
         """Randomise any texts and integers, of the domain or not; see `Channel.privatize`.
 
         A domain that declares an `other` value maps unlisted values to it. Without one they are
-        hashed as they are, and `estimate_candidates` can ask for them later.
+        hashed as they are, and an estimate can ask for them as `candidates` later.
         """
         single = isinstance(values, str | int | np.generic)
         given = [values] if single else values
@@ -134,34 +134,44 @@ class _Sketch(Channel):
         """The domain's values as candidates."""
         return self._estimated(counts, n, [text_bytes(v) for v in self.domain.values])
 
-    def estimate_candidates(
-        self, counted: Aggregate, candidates: Iterable[Value]
-    ) -> tuple[Shares, Shares]:
-        """Estimate the shares of any values, listed in the domain or not.
+    def read(
+        self,
+        counted: Aggregate,
+        rule: str,
+        method: str | None,
+        confidence: float,
+        options: dict[str, Any],
+    ) -> Result:
+        """The shares of the domain's values, or of any `candidates`; see `Aggregate.estimate`.
 
-        Parameters
-        ----------
-        counted : Aggregate
-            Of this channel, with at least one report.
-        candidates : iterable of str, int or bool; c of them
-
-        Returns
-        -------
-        shares, standard_errors : arrays of float, shape (c,)
-            The errors are the protocol's own; `collision_error` comes on top.
-
-        Raises
-        ------
-        ArgumentError
-            The aggregate is of another channel, or empty; a candidate is of another type.
+        The errors are the protocol's own; `collision_error` comes on top.
         """
-        if counted.channel.hash != self.hash:
-            raise ArgumentError("the aggregate must be of this channel")
+        from dither.local._results import Estimate
+
+        candidates = options.pop("candidates", None)
+        if candidates is None or method is not None:
+            return super().read(counted, rule, method, confidence, options)
+        checked_options(options, ("candidates",), "a sketch")
         if counted.n == 0:
             raise ArgumentError("there are no reports to estimate from")
-        shares = self._estimated(counted.counts, counted.n, _texts(list(candidates)))
-        variance = self.noise_variance(np.clip(shares, 0.0, 1.0))
-        return shares, np.sqrt(variance / counted.n)
+        values = tuple(column(candidates).tolist())
+        raw = self._estimated(counted.counts, counted.n, _texts(list(values)))
+        plausible = np.clip(raw, 0.0, 1.0)
+        errors = np.sqrt(self.noise_variance(plausible) / counted.n)
+        return Estimate(
+            title=f"{self.kind}, of candidates",
+            values=values,
+            shares=postprocess(rule, raw, errors),
+            standard_errors=errors,
+            n=counted.n,
+            rejected=counted.rejected,
+            confidence=confidence,
+            raw=raw,
+            plausible=plausible,
+            steps=np.zeros(raw.size),
+            unbiased=False,
+            postprocess=rule,
+        )
 
     def _estimated(self, counts: Counts, n: int, texts: list[bytes]) -> Shares:
         readings, digests = self._readings(counts), _digests(texts)
@@ -192,7 +202,7 @@ class _Sketch(Channel):
         return np.asarray(frequencies[:, None] + frequencies[None, :])
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class CMS(_Sketch):
     """Count-mean sketch; a report is 2 bytes of function number and buckets/8 bytes of bits.
 
@@ -231,13 +241,8 @@ class CMS(_Sketch):
     """
 
     kind: ClassVar[str] = "cms"
-
-    def __init__(
-        self, domain: DomainLike, epsilon: Any, *, hashes: int = 1024, buckets: int = 1024
-    ) -> None:
-        self._settle(domain, epsilon, hashes, buckets, Fraction(1, 2))
-        if buckets < 8:
-            raise ArgumentError("buckets must be at least 8")
+    spent: ClassVar[Fraction] = Fraction(1, 2)
+    fewest: ClassVar[int] = 8
 
     def exact(self, b: int, ones: frozenset[int]) -> Fraction:
         """Pr[the bits at `ones` are on | bucket b], exactly as drawn."""
@@ -327,7 +332,7 @@ class CMS(_Sketch):
         return self._filled(self.noise_variance(frequencies), others)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class HCMS(_Sketch, FiniteChannel):
     """Hadamard count-mean sketch; a report is (function·m + index)·2, plus 1 where the sign is -.
 
@@ -365,11 +370,8 @@ class HCMS(_Sketch, FiniteChannel):
     """
 
     kind: ClassVar[str] = "hcms"
-
-    def __init__(
-        self, domain: DomainLike, epsilon: Any, *, hashes: int = 1024, buckets: int = 1024
-    ) -> None:
-        self._settle(domain, epsilon, hashes, buckets, Fraction(1))
+    spent: ClassVar[Fraction] = Fraction(1)
+    fewest: ClassVar[int] = 2
 
     @property
     def outputs(self) -> int:

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._bits import count_columns, packed_rows, row_bytes
 from dither.local._channel import (
@@ -36,12 +38,10 @@ from dither.local._channel import (
     Shares,
     Tally,
     checked_epsilon,
-    checked_pairs,
     sums_to,
 )
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain
-from dither.local._guarantee import Guarantee
+from dither.local._domain import Domain, bind
 from dither.local._guessing import subset_guesses, subset_worlds
 from dither.local._oracles import PureChannel
 from dither.numeric import Words
@@ -63,7 +63,7 @@ def _rare(k: int, w: int, e: float) -> float:
     return q * (1 - q) / (p - q) ** 2
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class SubsetSelection(PureChannel):
     """Subset selection; a report is a row of ceil(k/8) bytes, one bit a value (`numpy.packbits`).
 
@@ -103,8 +103,6 @@ class SubsetSelection(PureChannel):
     domain: Domain
     epsilon: Fraction
     size: int
-    truth: int
-    """Out of 2**64: how often the set holds the true value."""
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, size: int | None = None) -> None:
         found, checked = Domain(domain), checked_epsilon(epsilon)
@@ -115,22 +113,18 @@ class SubsetSelection(PureChannel):
                 "use Hadamard or OLH for larger ones"
             )
         w = best_size(k, checked) if size is None else size
-        if isinstance(w, bool) or not isinstance(w, int) or not 1 <= w < k:
-            raise ArgumentError("size must be a whole number from 1 to one below the domain's size")
-        object.__setattr__(self, "domain", found)
-        object.__setattr__(self, "epsilon", checked)
-        object.__setattr__(self, "size", w)
-        low, _ = exp_bounds(checked)
-        object.__setattr__(self, "truth", threshold(w * low / (w * low + k - w)))
+        w = _checks.whole("size", w, 1, k - 1, instead=", one below the domain's size")
+        bind(self, domain=found, epsilon=checked, size=w)
+
+    @cached_property
+    def truth(self) -> int:
+        """Out of 2**64: how often the set holds the true value."""
+        (low, _), w = exp_bounds(self.epsilon), self.size
+        return threshold(w * low / (w * low + len(self.domain) - w))
 
     def settings(self) -> dict[str, Any]:
         """Domain, epsilon and the size of the sets."""
         return {**Channel.settings(self), "size": self.size}
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP."""
-        return Guarantee.uniform(self.epsilon)
 
     def exact(self, x: int, chosen: frozenset[int]) -> Fraction:
         """Pr[report the set of codes | code x], exactly as drawn."""
@@ -213,14 +207,9 @@ class SubsetSelection(PureChannel):
         """How many members of the set are of the first class."""
         return subset_worlds(len(self.domain), self.size, self.support[0], h)
 
-    def noise_covariance(self, frequencies: Shares) -> Shares:
+    @property
+    def ties(self) -> tuple[float, float]:
         """From how often a set holds two values at once."""
-        k, w, f = len(self.domain), self.size, frequencies
-        checked_pairs(k)
-        p, q = self.support
-        one = p * (w - 1) / (k - 1) - p * q
+        k, w, (p, q) = len(self.domain), self.size, self.support
         others = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / ((k - 1) * max(1, k - 2))
-        pairs = f[:, None] + f[None, :]
-        found = (pairs * one + (1 - pairs) * (others - q * q)) / (p - q) ** 2
-        np.fill_diagonal(found, self.noise_variance(f))
-        return np.asarray(found)
+        return p * (w - 1) / (k - 1) - p * q, others - q * q

@@ -23,6 +23,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,11 +44,9 @@ from dither.local._channel import (
     Shares,
     Tally,
     checked_epsilon,
-    checked_pairs,
 )
 from dither.local._coins import ONE, coins, exp_bounds, threshold
-from dither.local._domain import Domain
-from dither.local._guarantee import Guarantee
+from dither.local._domain import Domain, bind
 from dither.local._guessing import bit_guesses, bit_worlds
 from dither.local._oracles import PureChannel
 from dither.numeric import Words
@@ -125,11 +124,6 @@ class UnaryChannel(PureChannel):
         """A bit is 1 in each report at most once."""
         return int(counts.max()) <= n
 
-    def noise_covariance(self, frequencies: Shares) -> Shares:
-        """Diagonal: the bits are independent."""
-        checked_pairs(frequencies.size)
-        return np.diag(self.noise_variance(frequencies))
-
     def likelihoods(self, reports: npt.NDArray[np.uint8]) -> Shares:
         """p(1-q)/(q(1-p)) where the value's bit is 1, else 1; both times (1-p)/(1-q)."""
         p, q = self.chances
@@ -167,7 +161,7 @@ def check_telling(channel: UnaryChannel) -> None:
         raise ArgumentError("epsilon must be larger: its coins cannot be told from fair ones")
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class SUE(UnaryChannel):
     """Symmetric unary encoding: every bit is flipped with the same probability.
 
@@ -205,15 +199,16 @@ class SUE(UnaryChannel):
 
     domain: Domain
     epsilon: Fraction
-    truth: int
-    """Out of 2**64: how often a bit stays as it is."""
 
     def __init__(self, domain: DomainLike, epsilon: Any) -> None:
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
-        s, _ = exp_bounds(self.epsilon / 2)
-        object.__setattr__(self, "truth", threshold(s / (s + 1)))
+        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
         check_telling(self)
+
+    @cached_property
+    def truth(self) -> int:
+        """Out of 2**64: how often a bit stays as it is."""
+        s, _ = exp_bounds(self.epsilon / 2)
+        return threshold(s / (s + 1))
 
     @property
     def ones(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -221,13 +216,8 @@ class SUE(UnaryChannel):
         k = len(self.domain)
         return (self.truth,) * k, (ONE - self.truth,) * k
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP."""
-        return Guarantee.uniform(self.epsilon)
 
-
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class OUE(UnaryChannel):
     """Optimised unary encoding: a held bit is a fair coin, the others are rarely 1.
 
@@ -264,24 +254,20 @@ class OUE(UnaryChannel):
 
     domain: Domain
     epsilon: Fraction
-    false: int
-    """Out of 2**64: how often the bit of a value that is not held is 1."""
 
     def __init__(self, domain: DomainLike, epsilon: Any) -> None:
-        object.__setattr__(self, "domain", Domain(domain))
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
+        check_telling(self)
+
+    @cached_property
+    def false(self) -> int:
+        """Out of 2**64: how often the bit of a value that is not held is 1."""
         e, _ = exp_bounds(self.epsilon)
         # Rounded up, by rounding its complement down.
-        object.__setattr__(self, "false", ONE - threshold(e / (e + 1)))
-        check_telling(self)
+        return ONE - threshold(e / (e + 1))
 
     @property
     def ones(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """A half and q."""
         k = len(self.domain)
         return (ONE // 2,) * k, (self.false,) * k
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP."""
-        return Guarantee.uniform(self.epsilon)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -160,9 +161,7 @@ def point_bins(channel: NumericChannel, bins: int | None) -> Codes:
     """Where the bins of points begin: as even as whole points allow."""
     points = channel.interval.steps + 1
     d = min(_BINS, points) if bins is None else bins
-    if isinstance(d, bool) or not isinstance(d, int) or not 2 <= d <= points:
-        raise ArgumentError(f"bins must be a whole number from 2 to {points:,}, the points")
-    return _even(d, points)
+    return _even(_checks.whole("bins", d, 2, points, instead=", the points"), points)
 
 
 def report_bins(channel: NumericChannel, outputs: int | str, starts: Codes) -> Codes:
@@ -178,11 +177,7 @@ def report_bins(channel: NumericChannel, outputs: int | str, starts: Codes) -> C
         # Bin b of points begins at ceil(b·points/bins); this goes on beyond both ends.
         places = (np.arange(m) - offset) * starts.size // (channel.interval.steps + 1)
         return np.concatenate(([0], np.flatnonzero(np.diff(places)) + 1))
-    if isinstance(outputs, bool) or not isinstance(outputs, int) or not 2 <= outputs <= m:
-        raise ArgumentError(
-            f"outputs must be None, 'aligned', or a whole number from 2 to {m:,}, the positions"
-        )
-    return _even(outputs, m)
+    return _even(_checks.whole("outputs", outputs, 2, m, instead=", the positions"), m)
 
 
 def _even(bins: int, places: int) -> Codes:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dither.local._channel import Codes, checked_epsilon
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.numeric import NumericChannel, spread
 from dither.numeric import Words
@@ -93,7 +93,7 @@ class EndsLaw:
         return np.asarray(0.5 + line / (2 * float(self.bound)))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Duchi(NumericChannel):
     """One bit a person; the best unbiased mean for epsilon up to about 0.61.
 
@@ -136,7 +136,7 @@ class Duchi(NumericChannel):
     def __init__(self, interval: Interval, epsilon: Any) -> None:
         self._begin(interval, checked_epsilon(epsilon))
         low, _ = exp_bounds(self.epsilon)
-        object.__setattr__(self, "law", EndsLaw(interval.steps, threshold(low / (low + 1))))
+        bind(self, law=EndsLaw(interval.steps, threshold(low / (low + 1))))
 
     @property
     def outputs(self) -> int:

@@ -15,19 +15,18 @@ as `log_likelihood` is.
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._arguments import checked_aggregate
 from dither.local._numbers.bins import Dense, Linear, point_bins
 from dither.local._numbers.numeric import NumericChannel
+from dither.local._numbers.results import Distribution
 from dither.local._numbers.solvers import LARGEST, Part, Solved, maximum, solve
 from dither.local._oracles import FiniteChannel
-from dither.local._results import Distribution
 
 if TYPE_CHECKING:
     from dither.local._aggregate import Aggregate
@@ -42,70 +41,6 @@ _NOTHING = 1e-2
 
 
 def em(
-    aggregate: Aggregate,
-    *,
-    bins: int | None = None,
-    outputs: int | str | None = None,
-    tolerance: float | None = None,
-    max_iterations: int | None = None,
-    smooth: bool | None = None,
-) -> Distribution:
-    """Estimate the distribution of values by expectation maximisation.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
-        Of any channel with a matrix: for numbers, or for values of a list (GRR, SDGRR, URR, ...).
-    bins : int, optional
-        Bins of numbers; left out, 1,024 or as many as there are points. Not for lists of values.
-    outputs : int or "aligned", optional
-        Bins of reports: left out, as fine as tells anything; or so many even ones; or, for SDPM,
-        bins as wide as those of the values and aligned with them.
-    tolerance : float, optional
-        Stop where a round gains less log-likelihood per report. Left out: e^epsilon/1000 in total
-        for numbers; for a list of values the maximum, to a gap of 1e-6 in total.
-    max_iterations : int, optional
-        The most rounds, at least 1; 10,000 if left out.
-    smooth : bool, optional
-        Average each share with its neighbours (1, 2, 1) after every round. Left out: for the
-        square wave only.
-
-    Returns
-    -------
-    Distribution
-        With its bins, tolerance, rounds and log-likelihood.
-
-    Raises
-    ------
-    ArgumentError
-        There are no reports, the channel has no matrix, or an argument is out of range.
-
-    Notes
-    -----
-    Post-processing of the reports: it costs no privacy.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dither import local
-    >>> channel = local.SW(local.Interval(0, 1, steps=64), epsilon=2)
-    >>> histogram = np.bincount(np.arange(20, 30).repeat(1000), minlength=65)
-    >>> drawn = local.simulate(channel, histogram, np.random.default_rng(1))
-    >>> found = em(drawn, bins=32)
-    >>> abs(found.mean - 24.5 / 64) < 0.02
-    True
-    """
-    return pooled_em(
-        [aggregate],
-        bins=bins,
-        outputs=outputs,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-        smooth=smooth,
-    )
-
-
-def pooled_em(
     aggregates: Sequence[Aggregate],
     *,
     bins: int | None = None,
@@ -115,45 +50,26 @@ def pooled_em(
     smooth: bool | None = None,
     notes: tuple[str, ...] = (),
 ) -> Distribution:
-    """`em` of several channels' reports under one distribution of values: one pooled likelihood.
+    """Estimate the distribution of values from the reports of one channel, or of several together.
 
-    The channels must have the same interval or the same list of values.
+    Of several channels one pooled likelihood is made; it takes the people of every channel to have
+    the same shares.
 
     Parameters
     ----------
     aggregates : sequence of Aggregate
-        At least one, of channels with a matrix.
+        At least one, of channels with a matrix and over the same interval or list of values.
     bins, outputs, tolerance, max_iterations, smooth
-        As for `em`.
+        As `Aggregate.estimate` tells.
     notes : tuple of str
         Told with the result.
-
-    Returns
-    -------
-    Distribution
-        Of all people together; always biased.
 
     Raises
     ------
     ArgumentError
-        There are no reports, a channel has no matrix, or the channels' values differ.
-
-    Notes
-    -----
-    It takes the people of every channel to have the same shares.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dither import local
-    >>> rng = np.random.default_rng(1)
-    >>> drawn = [local.simulate(local.GRR(2, e), [9000, 1000], rng) for e in (1, 2)]
-    >>> bool(abs(pooled_em(drawn).shares[1] - 0.1) < 0.03)
-    True
+        There are no reports, a channel has no matrix, the channels' values differ, or an argument
+        is out of range.
     """
-    if not isinstance(aggregates, Iterable):
-        raise ArgumentError("aggregates must be a list of aggregates")
-    aggregates = [checked_aggregate(aggregate) for aggregate in aggregates]
     full = [aggregate for aggregate in aggregates if aggregate.n > 0]
     if not full:
         raise ArgumentError("there are no reports to estimate from")
@@ -175,12 +91,10 @@ def pooled_em(
     if tolerance is None:
         tolerance = default_tolerance(epsilon, n) if numeric else max(_TO_THE_TOP / n, _ROUNDING)
     else:
-        tolerance = _checked(tolerance)
-    max_iterations = 10_000 if max_iterations is None else max_iterations
-    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int):
-        raise ArgumentError("max_iterations must be a whole number of at least 1")
-    if max_iterations < 1:
-        raise ArgumentError("max_iterations must be a whole number of at least 1")
+        tolerance = _checks.number("tolerance", tolerance, above=0)
+    rounds = (
+        10_000 if max_iterations is None else _checks.whole("max_iterations", max_iterations, 1)
+    )
     parts = []
     for aggregate, channel in zip(full, channels, strict=True):
         linear = _linear(channel, bins, outputs)
@@ -188,7 +102,7 @@ def pooled_em(
     solved = _maximised(parts, tolerance) if to_the_top else None
     if solved is None:
         fast = not numeric and not smooth
-        solved = solve(parts, tolerance, max_iterations, smooth, fast=fast)
+        solved = solve(parts, tolerance, rounds, smooth, fast=fast)
     starts = point_bins(numeric[0], bins) if numeric else None
     return Distribution(
         kinds=tuple(dict.fromkeys(c.kind for c in channels)),
@@ -239,8 +153,8 @@ def default_tolerance(epsilon: float, n: int) -> float:
 def _with_matrix(aggregate: Aggregate) -> FiniteChannel:
     if not isinstance(aggregate.channel, FiniteChannel):
         raise ArgumentError(
-            f"em needs a channel with a matrix, which {aggregate.channel.kind} has not; "
-            "use aggregate.estimate()"
+            f"a likelihood needs a channel with a matrix, which {aggregate.channel.kind} has not; "
+            "leave method out"
         )
     return aggregate.channel
 
@@ -249,11 +163,3 @@ def _linear(channel: FiniteChannel, bins: int | None, outputs: int | str | None)
     if isinstance(channel, NumericChannel):
         return channel.linear(bins, outputs)
     return Dense(channel.matrix)
-
-
-def _checked(tolerance: float) -> float:
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float):
-        raise ArgumentError("tolerance must be a number above 0, per report")
-    if not 0 < tolerance <= sys.float_info.max:
-        raise ArgumentError("tolerance must be a number above 0, per report")
-    return float(tolerance)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dither.local._channel import Codes, checked_epsilon
 from dither.local._coins import ONE, coins, exp_bounds, threshold
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._numbers.duchi import Duchi, EndsLaw
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.numeric import NumericChannel
@@ -128,7 +128,7 @@ class ArmsProducts:
         return np.asarray(self.chance * window + self.rest * ends)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Hybrid(NumericChannel):
     """PM or Duchi, by a public coin.
 
@@ -172,7 +172,7 @@ class Hybrid(NumericChannel):
         ends = Duchi(interval, self.epsilon).law
         window = PM(interval, self.epsilon).law
         law = ArmsLaw(window, ends, threshold(1 - 1 / half)) if self.epsilon > SWITCH else ends
-        object.__setattr__(self, "law", law)
+        bind(self, law=law)
 
     @property
     def outputs(self) -> int:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._arguments import checked_flag
-from dither.local._domain import column
-from dither.numeric import Words, exact
+from dither.local._domain import bind, column
+from dither.numeric import Words
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ _SMALL = 1024
 _NEAR = 2.0**-32
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Interval:
     """The numbers from `low` to `high`, held as the points low, low + step, ..., high.
 
@@ -61,14 +61,11 @@ class Interval:
     def __init__(
         self, low: Any = -1, high: Any = 1, *, steps: int = 1024, clamp: bool = False
     ) -> None:
-        object.__setattr__(self, "low", exact(low, "low"))
-        object.__setattr__(self, "high", exact(high, "high"))
+        bind(self, low=_checks.exact("low", low), high=_checks.exact("high", high))
         if self.low >= self.high:
             raise ArgumentError("low must be below high: they are the public bounds of the values")
-        if isinstance(steps, bool) or not isinstance(steps, int) or not 2 <= steps <= _MAX_STEPS:
-            raise ArgumentError(f"steps must be a whole number from 2 to {_MAX_STEPS:,}")
-        object.__setattr__(self, "steps", steps)
-        object.__setattr__(self, "clamp", checked_flag(clamp, "clamp"))
+        bind(self, steps=_checks.whole("steps", steps, 2, _MAX_STEPS))
+        bind(self, clamp=_checks.flag("clamp", clamp))
 
     def __repr__(self) -> str:
         more = ", clamp=True" if self.clamp else ""
@@ -132,7 +129,7 @@ class Interval:
         A bound that has no point on that side is past the last point, or before the first: a range
         beyond the interval holds no point of it.
         """
-        place = (exact(value, name) - self.low) / self.step
+        place = (_checks.exact(name, value) - self.low) / self.step
         return max(math.ceil(place), 0) if up else min(math.floor(place), self.steps)
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,7 +195,7 @@ class Interval:
                 value = value.item()
             if isinstance(value, float) and math.isinf(value):
                 return value
-            return (exact(value, "values") - self.low) / self.step
+            return (_checks.exact("values", value) - self.low) / self.step
         except (ArgumentError, TypeError, ValueError):
             raise ArgumentError("values must be numbers") from None
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.local._channel import Codes, checked_epsilon
 from dither.local._coins import exp_bounds
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._guarantee import Guarantee
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.numeric import MAX_OUTPUTS, NumericChannel
@@ -167,7 +167,7 @@ class LaplaceProducts:
         return np.asarray(self.middle * self.sums(inner) + self.end * ends)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Laplace(NumericChannel):
     """Discrete Laplace noise on the lattice.
 
@@ -214,7 +214,7 @@ class Laplace(NumericChannel):
                 f"the interval has too many steps for so small an epsilon: its reports would have "
                 f"more than {MAX_OUTPUTS:,} positions; use fewer steps"
             )
-        object.__setattr__(self, "law", LaplaceLaw(interval.steps, reach, scale))
+        bind(self, law=LaplaceLaw(interval.steps, reach, scale))
 
     @property
     def outputs(self) -> int:

@@ -1,221 +1,197 @@
-"""The mean of the reports' values, with its error, and an interval that holds."""
+"""The mean of the reports' values, and an interval that holds however few reports decide it.
+
+A normal interval trusts the spread that it sees. Where one report in hundreds is far from the
+others, as at a large epsilon, a survey may see none of these: no spread, and an interval of no
+width. So the normal interval is used only where its known error is small, and elsewhere one that
+holds for any values of the people:
+
+- *normal*. With z the quantile, K the largest kurtosis of a report over the points and alpha the
+  chance to miss, the chance that a studentised mean of n numbers is off by more than z differs from
+  alpha by at most, to the order 1/n,
+
+      (2z·phi(z)/n)·(K(z⁴ + 2z² - 3)/18 + (z² + 3)/4)        [skewness² <= K, by Pearson]
+
+  (Hall 1988). The interval is used where this is below alpha/8.
+
+- *exact*. The reports of two kinds are coins. Clopper and Pearson's interval of the chance is that
+  of the mean; for people with different values as well, as sums of unlike coins are less spread
+  than those of alike ones (Hoeffding 1956).
+
+- *bounded*. With psi(t) the largest over the points x of log E[exp(t(Y - x))], the mean of n
+  reports is u or more above that of the people with chance at most exp(n(psi(t) - tu)) for every
+  t > 0 (Chernoff). So u = (psi(t) + log(2/alpha)/n)/t, at the best t of a list, is exceeded with
+  chance alpha/2; likewise below.
+
+Source. Hall, "Theoretical comparison of bootstrap confidence intervals", Annals of Statistics 1988;
+Clopper and Pearson, Biometrika 1934; Hoeffding, Annals of Mathematical Statistics 1956; Chernoff,
+Annals of Mathematical Statistics 1952.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from pathlib import Path
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from dither._format import level as level_text
+import numpy as np
+import numpy.typing as npt
+
+from dither._stats import clopper_pearson, two_sided
 from dither.errors import ArgumentError
-from dither.local._arguments import checked_aggregate
-from dither.local._numbers.interval import Interval
-from dither.local._numbers.limits import least_error, limits
-from dither.local._numbers.numeric import NumericChannel
-from dither.numeric import check_confidence
+from dither.local._numbers.results import MeanEstimate
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from dither.local._aggregate import Aggregate
+    from dither.local._numbers.numeric import NumericChannel
 
+Array = npt.NDArray[np.float64]
 
 _SDPM = (
     "The mean of SDPM's reports is biased towards the middle: a low value x counts p'x; "
-    "aggregate.distribution().mean is the estimate to prefer."
+    "estimate(method='likelihood').mean is the estimate to prefer."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MeanEstimate:
-    """The mean of the people who reported.
+METHODS = ("normal", "exact", "bounded")
+
+_ALLOWED = 1 / 8
+_TILTS = np.geomspace(1 / 8, 8.0, 24)
+_MOST_TILT = 24.0
+_MARGIN = 1e-12
+_FLAT = 1e-9
+
+
+def limits(
+    channel: NumericChannel, positive: int, mean: float, error: float, n: int, confidence: float
+) -> tuple[float, float, str]:
+    """An interval of the mean of the people who reported, and how it was made.
 
     Parameters
     ----------
-    kind : str
-        The channel's.
-    interval_of_values : Interval
-    mean : float
-        In the interval's unit. It may lie outside the bounds, as noise may.
-    standard_error : float
-        From the reports' own spread: of the mean of the population from which the people were
-        drawn. Given the people's values it is an upper bound. It is never below what the channel's
-        noise alone gives, however alike the reports are.
-    n, rejected : int
-        Reports counted and dropped.
-    biased : bool
-        Whether the channel's reports do not have the value as their expectation.
+    channel : NumericChannel
+        Whose reports have the value as their expectation.
+    positive : int
+        Of a channel with two reports, how many were the upper one.
+    mean, error : float
+        The mean of the reports' values, and its standard error.
+    n : int
+        Reports, at least 1.
     confidence : float
-        Of `interval`.
-    notes : tuple of str
-    limits : tuple of (float, float, str), optional
-        The interval's ends and how it was made, where it is not simply normal; see
-        `limits`.
-
-    Examples
-    --------
-    >>> from dither import local
-    >>> found = MeanEstimate("pm", local.Interval(0, 10), 4.0, 0.5, 100, 0, False, 0.95)
-    >>> print(found)
-    pm: 100 reports
-    mean  4.00  ± 0.98  (3.02 to 4.98, 95 %)
-    """
-
-    kind: str
-    interval_of_values: Interval
-    mean: float
-    standard_error: float
-    n: int
-    rejected: int
-    biased: bool
-    confidence: float
-    notes: tuple[str, ...] = ()
-    limits: tuple[float, float, str] | None = None
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    @property
-    def method(self) -> str:
-        """How `interval` is made: "normal", or, of few reports, "exact" or "bounded"."""
-        return "normal" if self.limits is None else self.limits[2]
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """An interval of the mean of the people who reported.
-
-        A normal one, which holds for the population as well, wherever enough reports decide; else
-        one that holds for any values of the people and any number of reports, within the public
-        bounds.
-
-        Raises
-        ------
-        ArgumentError
-            The estimate is biased, so that no such interval is valid.
-        """
-        if self.biased:
-            raise ArgumentError(
-                "an interval is not valid for a biased mean; use PM, Duchi or Hybrid for one"
-            )
-        if self.limits is not None:
-            return self.limits[:2]
-        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
-        return self.mean - z * self.standard_error, self.mean + z * self.standard_error
-
-    @property
-    def frame(self) -> Any:
-        """A Polars frame of one row: mean, standard_error, n and, where valid, lower and upper."""
-        import polars as pl
-
-        row: dict[str, Any] = {
-            "mean": [self.mean],
-            "standard_error": [self.standard_error],
-            "n": [self.n],
-        }
-        if not self.biased:
-            row["lower"], row["upper"] = ([end] for end in self.interval)
-        return pl.DataFrame(row)
-
-    def summary(self) -> str:
-        """A few lines for people."""
-        dropped = f", {self.rejected:,} dropped as impossible" if self.rejected else ""
-        lines = [f"{self.kind}: {self.n:,} reports{dropped}"]
-        if self.biased:
-            lines.append(f"mean  {self.mean:.6g}  (biased; no interval is valid)")
-        else:
-            lower, upper = self.interval
-            half = (upper - lower) / 2
-            # Two digits of the half-width, and the mean to the same place.
-            places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 6
-            give = f"± {half:,.{places}f}  " if self.method == "normal" else ""
-            lines.append(
-                f"mean  {self.mean:,.{places}f}  {give}"
-                f"({lower:,.{places}f} to {upper:,.{places}f}, {level_text(self.confidence)})"
-            )
-            if self.method != "normal":
-                lines.append(
-                    "Too few reports decide it for a normal interval: this one holds for the "
-                    "people who reported, whatever their values are."
-                )
-        return "\n".join([*lines, *self.notes])
-
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the mean with its interval, within the bounds of the values.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save it: .png, .svg or .pdf.
-        """
-        from dither.plots.local import draw_means
-
-        return draw_means([self], path)
-
-
-def mean(aggregate: Aggregate, *, confidence: float = 0.95) -> MeanEstimate:
-    """Average the values of the reports.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
-        Of a channel for numbers.
-    confidence : float
-        Of the interval, strictly between 0 and 1.
+        In (0, 1).
 
     Returns
     -------
-    MeanEstimate
-        With `mean`, `standard_error` and, where it is unbiased, `interval`.
+    lower, upper : float
+        Within the public bounds, unless the interval is normal.
+    method : str
+        One of `METHODS`; see the module.
+    """
+    if n >= _enough(channel, confidence):
+        half = two_sided(confidence) * error
+        return mean - half, mean + half, "normal"
+    low, high = float(channel.interval.low), float(channel.interval.high)
+    if channel.outputs == 2:
+        first, last = channel.positions
+        chances = clopper_pearson(positive, n, confidence)
+        lower, upper = (first + (last - first) * chance for chance in chances)
+        method = "exact"
+    else:
+        below, above = _chernoff(channel, math.log(2 / (1 - confidence)) / n)
+        lower, upper = mean - above, mean + below
+        method = "bounded"
+    if upper < low or lower > high:
+        # No people's reports are like these but by a chance that the interval may miss.
+        return low, high, method
+    return max(lower, low), min(upper, high), method
+
+
+def least_error(channel: NumericChannel, n: int) -> float:
+    """The least standard error that the mean of n reports can have, whatever the values are."""
+    return math.sqrt(max(0.0, float(channel.moments()[1].min())) / n)
+
+
+@lru_cache(maxsize=64)
+def _enough(channel: NumericChannel, confidence: float) -> float:
+    """How many reports make the normal interval's error small; infinite where none do."""
+    alpha, z = 1 - confidence, two_sided(confidence)
+    positions = _scaled(channel)
+    powers = [channel.law.back(positions**k) for k in (1, 2, 3, 4)]
+    first, second, third, fourth = powers
+    variance = second - first**2
+    if float(variance.min()) < _FLAT:
+        return math.inf
+    central = fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4
+    kurtosis = float((central / variance**2).max())
+    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    terms = kurtosis * (z**4 + 2 * z**2 - 3) / 18 + (z**2 + 3) / 4
+    return 2 * z * density * max(terms, 1.0) / (alpha * _ALLOWED)
+
+
+@lru_cache(maxsize=64)
+def _chernoff(channel: NumericChannel, rate: float) -> tuple[float, float]:
+    """How far the mean of the reports may be below and above that of the people."""
+    values, size = _scaled(channel), _size(channel)
+    points = _points(channel)
+    widest = channel.law.back(values**2) - channel.law.back(values) ** 2
+    # Of a normal law the best tilt is known; that of a skew one is not far.
+    normal = math.sqrt(2 * rate / max(float(widest.max()), _FLAT))
+    tilts = np.minimum(_TILTS * normal, _MOST_TILT / np.ptp(values))
+    found = []
+    for sign in (-1.0, 1.0):
+        best = math.inf
+        for tilt in (sign * np.unique(tilts)).tolist():
+            top = float((tilt * values).max())
+            grown = channel.law.back(np.exp(tilt * values - top)) + _MARGIN
+            psi = float((np.log(grown) + top - tilt * points).max())
+            best = min(best, (psi + rate) / abs(tilt))
+        found.append(best * size)
+    return found[0], found[1]
+
+
+def _size(channel: NumericChannel) -> float:
+    return float(channel.interval.high - channel.interval.low) / 2
+
+
+def _scaled(channel: NumericChannel) -> Array:
+    """Values of the reports where the interval is [-1, 1]."""
+    middle = float(channel.interval.low + channel.interval.high) / 2
+    return np.asarray((channel.positions - middle) / _size(channel))
+
+
+def _points(channel: NumericChannel) -> Array:
+    """The points where the interval is [-1, 1]."""
+    return 2 * np.arange(channel.interval.steps + 1) / channel.interval.steps - 1
+
+
+def mean(counted: Aggregate, channel: NumericChannel, confidence: float) -> MeanEstimate:
+    """Average the values of the reports of a channel for numbers.
 
     Raises
     ------
     ArgumentError
-        There are fewer than two reports, or the channel is not for numbers.
-
-    Notes
-    -----
-    Post-processing of the reports: it costs no privacy.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dither import local
-    >>> channel = local.PM(local.Interval(0, 100, steps=100), epsilon=2)
-    >>> histogram = np.bincount([30, 40, 50], minlength=101) * 20_000
-    >>> drawn = local.simulate(channel, histogram, np.random.default_rng(1))
-    >>> found = mean(drawn)
-    >>> found.interval[0] < 40 < found.interval[1]
-    True
+        There are fewer than two reports.
     """
-    channel = checked_aggregate(aggregate).channel
-    if not isinstance(channel, NumericChannel):
-        raise ArgumentError(
-            f"a mean needs a channel for numbers, which {channel.kind} is not; use estimate()"
-        )
-    level = check_confidence(confidence)
-    n = aggregate.n
+    n = counted.n
     if n < 2:
         raise ArgumentError("there must be at least two reports to estimate a mean and its error")
-    positions, shares = channel.positions, aggregate.counts / n
+    positions, shares = channel.positions, counted.counts / n
     middle = float(channel.interval.low + channel.interval.high) / 2
     found = float(shares @ (positions - middle))
     spread = float(shares @ (positions - middle - found) ** 2) * n / (n - 1)
     error = max(math.sqrt(spread / n), least_error(channel, n))
     ends: tuple[float, float, str] | None = None
     if channel.unbiased:
-        upper_ones = int(aggregate.counts[-1])
-        ends = limits(channel, upper_ones, middle + found, error, n, level)
+        upper_ones = int(counted.counts[-1])
+        ends = limits(channel, upper_ones, middle + found, error, n, confidence)
     return MeanEstimate(
         kind=channel.kind,
         interval_of_values=channel.interval,
         mean=middle + found,
         standard_error=error,
         n=n,
-        rejected=aggregate.rejected,
+        rejected=counted.rejected,
         biased=not channel.unbiased,
-        confidence=level,
+        confidence=confidence,
         notes=() if channel.unbiased else (_SDPM,),
         limits=ends,
     )

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._arguments import checked_number
-from dither.local._channel import Channel, Codes, Counts, Shares, checked_shares
-from dither.local._domain import Domain
-from dither.local._guarantee import Guarantee
+from dither.local._channel import MOST, Channel, Codes, Counts, Shares, checked_shares
+from dither.local._domain import Domain, bind
 from dither.local._numbers.interval import Interval
 from dither.local._oracles import FiniteChannel
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
+    from dither.local._aggregate import Aggregate
     from dither.local._numbers.bins import Linear
+    from dither.local._results import Result
 
 
 Array = npt.NDArray[np.float64]
@@ -68,9 +69,7 @@ class NumericChannel(FiniteChannel):
         """Set what every such channel holds, and give the interval."""
         if not isinstance(interval, Interval):
             raise ArgumentError("interval must be an Interval, such as local.Interval(0, 100)")
-        object.__setattr__(self, "interval", interval)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "domain", Domain(interval.steps + 1))
+        bind(self, interval=interval, epsilon=epsilon, domain=Domain(interval.steps + 1))
         return interval
 
     def settings(self) -> dict[str, Any]:
@@ -88,11 +87,6 @@ class NumericChannel(FiniteChannel):
     @abstractmethod
     def positions(self) -> Array:
         """The value that stands for each report, shape (outputs,), in the interval's unit."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon-local DP: any two numbers of one person."""
-        return Guarantee.uniform(self.epsilon)
 
     def exact(self, x: int, y: int) -> Fraction:
         """Pr[report y | point x], exactly as drawn."""
@@ -132,7 +126,7 @@ class NumericChannel(FiniteChannel):
         return self.law.draw(codes, words)
 
     def decode(self, counts: Counts, n: int) -> Shares:
-        """Refused: shares of points come from `local.em`, the mean from `local.mean`."""
+        """Refused: `Aggregate.estimate` reads the mean, or the distribution by its likelihood."""
         _elsewhere()
 
     def noise_covariance(self, frequencies: Shares) -> Shares:
@@ -152,7 +146,7 @@ class NumericChannel(FiniteChannel):
             Add the chance by which the n users were sampled; without, their values are given.
         """
         f = checked_shares(shares, len(self.domain), "shares")
-        people = checked_number(n, "n")
+        people = _checks.whole("n", n, 1, MOST)
         means, variances = self.moments()
         between = float(f @ means**2 - (f @ means) ** 2) if population else 0.0
         return (float(f @ variances) + between) / people
@@ -164,6 +158,25 @@ class NumericChannel(FiniteChannel):
         values = self.positions - middle
         means = self.law.back(values)
         return means + middle, self.law.back(values**2) - means**2
+
+    def read(
+        self,
+        counted: Aggregate,
+        rule: str,
+        method: str | None,
+        confidence: float,
+        options: dict[str, Any],
+    ) -> Result:
+        """The mean of the reports' values, or their distribution; see `Aggregate.estimate`."""
+        from dither.local._numbers.mean import mean
+        from dither.local._results import checked_options
+
+        if rule != "none":
+            raise ArgumentError("postprocess is for shares of values, not for numbers")
+        if method is not None:
+            return super().read(counted, rule, method, confidence, options)
+        checked_options(options, (), "a mean")
+        return mean(counted, self, confidence)
 
     def linear(self, bins: int | None, outputs: int | str | None) -> Linear:
         """The law between bins of points and bins of reports, for `local.em`."""
@@ -190,6 +203,6 @@ def spread(interval: Interval, normal: Array) -> Array:
 
 def _elsewhere() -> NoReturn:
     raise ArgumentError(
-        "a channel for numbers has no unbiased share of each point: use aggregate.mean() for the "
-        "mean and aggregate.distribution() for the distribution"
+        "a channel for numbers has no unbiased share of each point: estimate() reads the mean, and "
+        "estimate(method='likelihood') the distribution"
     )

@@ -44,7 +44,7 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, Codes, checked_epsilon
 from dither.local._coins import exp_bounds, pick
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.numeric import MAX_OUTPUTS, NumericChannel
@@ -164,7 +164,7 @@ class GradedProducts:
         return found
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class SDPM(NumericChannel):
     """Sensitivity-graded piecewise mechanism.
 
@@ -230,9 +230,9 @@ class SDPM(NumericChannel):
                 "where all values are sensitive, use PM"
             )
         window = _window(interval.steps, self.epsilon)
-        object.__setattr__(self, "law", GradedLaw(window, first, last))
+        bind(self, law=GradedLaw(window, first, last))
         ends = (interval.low + first * interval.step, interval.low + last * interval.step)
-        object.__setattr__(self, "low_range", ends)
+        bind(self, low_range=ends)
 
     def settings(self) -> dict[str, Any]:
         """Interval, epsilon, and the first and last low point."""

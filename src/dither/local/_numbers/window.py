@@ -46,7 +46,7 @@ import numpy.typing as npt
 
 from dither.local._channel import Codes, checked_epsilon
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.numeric import NumericChannel, spread
 from dither.numeric import Words
@@ -222,7 +222,7 @@ class WindowChannel(NumericChannel):
         return spread(self.interval, float(self.law.spacing) * places)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class PM(WindowChannel):
     """The piecewise mechanism on a lattice.
 
@@ -264,7 +264,7 @@ class PM(WindowChannel):
         self._begin(interval, checked_epsilon(epsilon))
         steps = interval.steps
         half, _ = exp_bounds(self.epsilon / 2)
-        object.__setattr__(self, "law", window_law(steps, round(steps / half), self.epsilon))
+        bind(self, law=window_law(steps, round(steps / half), self.epsilon))
 
 
 def window_law(steps: int, width: int, epsilon: Fraction) -> WindowLaw:
@@ -275,7 +275,7 @@ def window_law(steps: int, width: int, epsilon: Fraction) -> WindowLaw:
     return WindowLaw(steps, steps + width, width, Fraction(chance, ONE))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class SW(WindowChannel):
     """The square wave on a lattice.
 
@@ -315,7 +315,7 @@ class SW(WindowChannel):
     def __init__(self, interval: Interval, epsilon: Any) -> None:
         self._begin(interval, checked_epsilon(epsilon))
         width = round(2 * interval.steps * half_width(self.epsilon))
-        object.__setattr__(self, "law", window_law(interval.steps, width, self.epsilon))
+        bind(self, law=window_law(interval.steps, width, self.epsilon))
 
 
 def half_width(epsilon: Fraction) -> Fraction:

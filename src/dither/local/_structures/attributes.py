@@ -19,16 +19,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-
+from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._arguments import one_of
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import pick
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._frequency.grr import GRR
-from dither.local._guarantee import Guarantee
-from dither.local._results import Estimate
+from dither.local._results import Estimates, checked_options, sampled, shares_of
 from dither.local._structures.parts import (
     Maker,
     PartCounts,
@@ -43,7 +40,7 @@ from dither.numeric import Words
 _METHODS = ("sample", "split")
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Attributes(Structure):
     """Frequencies of each of several attributes.
 
@@ -80,7 +77,7 @@ class Attributes(Structure):
     >>> survey = Attributes({"smokes": ["no", "yes"], "region": 4}, epsilon=2)
     >>> reports = survey.privatize({"smokes": ["no", "yes"] * 500, "region": [0, 1, 2, 3] * 250})
     >>> counts = survey.aggregate(reports)
-    >>> counts.n, sorted(survey.estimate(counts))
+    >>> counts.n, sorted(counts.estimate())
     (1000, ['region', 'smokes'])
     """
 
@@ -98,23 +95,16 @@ class Attributes(Structure):
         method: str = "sample",
         channel: Maker = GRR,
     ) -> None:
-        one_of(method, _METHODS, "method")
+        _checks.choice("method", method, _METHODS)
         made, known = checked_epsilon(epsilon), domains_of(domains)
         each = made / len(known) if method == "split" else made
         parts = {k: made_part(channel, d, each) for k, d in known.items()}
-        object.__setattr__(self, "epsilon", made)
-        object.__setattr__(self, "method", method)
-        object.__setattr__(self, "channels", parts)
+        bind(self, epsilon=made, method=method, channels=parts)
 
     @property
     def parts(self) -> dict[str, Channel]:
         """One channel an attribute."""
         return self.channels
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon for any two rows."""
-        return Guarantee.uniform(self.epsilon)
 
     def settings(self) -> dict[str, Any]:
         """The method: the same channels, sampled or not, are different promises."""
@@ -139,38 +129,15 @@ class Attributes(Structure):
         mine = {k: codes[k][chosen == j] for j, k in enumerate(self.channels)}
         return {k: channel.draw(mine[k], words) for k, channel in self.channels.items()}
 
-    def estimate(
-        self, counts: PartCounts, postprocess: str = "none", *, confidence: float = 0.95
-    ) -> dict[str, Estimate]:
-        """The shares of each attribute's values.
-
-        Raises
-        ------
-        ArgumentError
-            The counts are another structure's, or an attribute has no reports.
-        """
-        checked_counts(self, counts)
-        return {
-            k: part.estimate(postprocess, confidence=confidence)
-            if self.method == "split"
-            else sampled_estimate(part.estimate(postprocess, confidence=confidence))
-            for k, part in counts.parts.items()
-        }
-
-
-def checked_counts(structure: Structure, counts: PartCounts) -> None:
-    """Refuse the counts of another structure."""
-    if not isinstance(counts, PartCounts):
-        raise ArgumentError("counts must be what this structure's aggregate gave")
-    if counts.structure is not structure and counts.hash != structure.hash:
-        raise ArgumentError(f"counts must be those of this {structure.kind}")
-
-
-def sampled_estimate(found: Estimate) -> Estimate:
-    """An estimate from people who were sampled: their own variance f(1-f)/n is added."""
-    f = found.plausible
-    errors = np.sqrt(found.standard_errors**2 + f * (1 - f) / found.n)
-    return replace(found, standard_errors=errors)
+    def read(
+        self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
+    ) -> Estimates:
+        """The shares of each attribute's values."""
+        checked_options(options, (), "attributes")
+        found = {name: shares_of(part, rule, confidence) for name, part in counts.parts.items()}
+        if self.method == "sample":
+            found = {name: sampled(one) for name, one in found.items()}
+        return Estimates({name: replace(one, title=name) for name, one in found.items()})
 
 
 def domains_of(domains: Mapping[str, DomainLike]) -> dict[str, Domain]:

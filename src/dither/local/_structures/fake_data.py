@@ -28,15 +28,19 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dither import _checks
+from dither._stats import bisect
 from dither.errors import ArgumentError
-from dither.local._arguments import one_of
+from dither.local._aggregate import Aggregate
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import exp_bounds, pick
+from dither.local._domain import bind
 from dither.local._frequency.grr import GRR
 from dither.local._guarantee import Guarantee
-from dither.local._structures.attributes import checked_counts, domains_of
+from dither.local._postprocess import postprocess, project
+from dither.local._results import Estimate, Estimates, checked_options
+from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import PartCounts, Reports, Structure, encoded, made_part
 from dither.numeric import Words, directed
 
@@ -44,16 +48,7 @@ _PROTECTS = ("row", "attribute")
 _STEPS = 60
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AttributeShares:
-    """Unbiased shares of one attribute's values and their standard errors, shape (k,)."""
-
-    values: tuple[Any, ...]
-    shares: npt.NDArray[np.float64]
-    standard_errors: npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class FakeData(Structure):
     """Random sampling plus fake data, with GRR.
 
@@ -101,17 +96,14 @@ class FakeData(Structure):
     def __init__(
         self, domains: Mapping[str, DomainLike], epsilon: Any, *, protects: str = "row"
     ) -> None:
-        one_of(protects, _PROTECTS, "protects")
+        _checks.choice("protects", protects, _PROTECTS)
         made, known = checked_epsilon(epsilon), domains_of(domains)
         if len(known) < 2:
             raise ArgumentError("domains must hold at least two attributes; for one, use GRR")
         sizes = [len(domain) for domain in known.values()]
         inner = made if protects == "row" else _largest_inner(sizes, made)
         parts = {k: made_part(GRR, d, inner) for k, d in known.items()}
-        object.__setattr__(self, "epsilon", made)
-        object.__setattr__(self, "protects", protects)
-        object.__setattr__(self, "inner", inner)
-        object.__setattr__(self, "channels", parts)
+        bind(self, epsilon=made, protects=protects, inner=inner, channels=parts)
 
     @property
     def parts(self) -> dict[str, Channel]:
@@ -155,24 +147,39 @@ class FakeData(Structure):
             found[k] = np.where(chosen == j, told, made_up)
         return found
 
-    def estimate(self, counts: PartCounts) -> dict[str, AttributeShares]:
+    def read(
+        self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
+    ) -> Estimates:
         """Unbiased shares of each attribute's values."""
-        checked_counts(self, counts)
-        d = len(self.channels)
-        found = {}
-        for name, part in counts.parts.items():
-            if part.n == 0:
-                raise ArgumentError("there are no reports to estimate from")
-            channel = self.channels[name]
-            k = len(channel.domain)
-            p, q = (float(channel.exact(0, y)) for y in (0, 1))  # type: ignore[attr-defined]
-            s = part.counts / part.n
-            shares = (d * s - q - (d - 1) / k) / (p - q)
-            # What any population gives: a report that nobody sent is no report without chance.
-            seen = np.clip(s, (q + (d - 1) / k) / d, (p + (d - 1) / k) / d)
-            errors = d * np.sqrt(seen * (1 - seen) / part.n) / (p - q)
-            found[name] = AttributeShares(channel.domain.values, shares, errors)
-        return found
+        checked_options(options, (), "fake data")
+        return Estimates(
+            {name: self._read(name, part, rule, confidence) for name, part in counts.parts.items()}
+        )
+
+    def _read(self, name: str, part: Aggregate, rule: str, confidence: float) -> Estimate:
+        if part.n == 0:
+            raise ArgumentError("there are no reports to estimate from")
+        channel, d = self.channels[name], len(self.channels)
+        assert isinstance(channel, GRR)
+        k, (p, q) = len(channel.domain), channel.support
+        s = part.counts / part.n
+        raw = (d * s - q - (d - 1) / k) / (p - q)
+        # What any population gives: a report that nobody sent is no report without chance.
+        seen = np.clip(s, (q + (d - 1) / k) / d, (p + (d - 1) / k) / d)
+        errors = d * np.sqrt(seen * (1 - seen) / part.n) / (p - q)
+        return Estimate(
+            title=name,
+            values=channel.domain.values,
+            shares=postprocess(rule, raw, errors),
+            standard_errors=errors,
+            n=part.n,
+            rejected=part.rejected,
+            confidence=confidence,
+            raw=raw,
+            plausible=project(raw),
+            steps=np.full(k, d / (p - q) / part.n),
+            postprocess=rule,
+        )
 
 
 def _attribute_epsilon(sizes: list[int], inner: Fraction) -> Fraction:
@@ -188,14 +195,11 @@ def _attribute_epsilon(sizes: list[int], inner: Fraction) -> Fraction:
 
 def _largest_inner(sizes: list[int], epsilon: Fraction) -> Fraction:
     """The largest epsilon', to 60 bisections, at which every attribute has epsilon or less."""
-    low, high = Fraction(0), epsilon + 8
+    high = epsilon + 8
     while _attribute_epsilon(sizes, high) <= epsilon:
         high *= 2
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if _attribute_epsilon(sizes, middle) <= epsilon:
-            low = middle
-        else:
-            high = middle
+    low, _ = bisect(
+        lambda inner: _attribute_epsilon(sizes, inner) > epsilon, Fraction(0), high, steps=_STEPS
+    )
     # Fewer digits, downwards: the number is written on the wire.
-    return max(epsilon * 0, Fraction(int(low * 2**40), 2**40))
+    return Fraction(int(low * 2**40), 2**40)

@@ -23,45 +23,36 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
+from dither._stats import normal_quantile
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, checked_epsilon
 from dither.local._coins import pick
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._frequency.hadamard import Hadamard
-from dither.local._guarantee import Guarantee
 from dither.local._hashing import hash64_many
-from dither.local._structures.attributes import checked_counts, sampled_estimate
-from dither.local._structures.parts import Maker, PartCounts, Reports, Structure, given, made_part
-from dither.numeric import Words, check_confidence
+from dither.local._results import Estimate, checked_options, sampled, shares_of
+from dither.local._structures.parts import (
+    Maker,
+    PartCounts,
+    Reports,
+    Structure,
+    given,
+    made_part,
+    no_rule,
+)
+from dither.numeric import Words
 
 _END = "\0"
 _MAX_CANDIDATES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Hitter:
-    """A frequent text.
-
-    Parameters
-    ----------
-    text : str
-        Whole, or its first `length` symbols.
-    share, standard_error : float
-        Of people who hold it, from the last level alone.
-    """
-
-    text: str
-    share: float
-    standard_error: float
-
-
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class HeavyHitters(Structure):
     """Frequent texts over a public alphabet.
 
@@ -102,7 +93,7 @@ class HeavyHitters(Structure):
     --------
     >>> words = HeavyHitters("abc", length=3, epsilon=4)
     >>> reports = words.privatize(["cab"] * 6000 + ["ab"] * 6000)
-    >>> sorted(found.text for found in words.find(words.aggregate(reports), k=2))
+    >>> sorted(words.aggregate(reports).estimate(k=2).values)
     ['ab', 'cab']
     """
 
@@ -132,32 +123,20 @@ class HeavyHitters(Structure):
             raise ArgumentError("alphabet must be a text of different symbols")
         if _END in alphabet:
             raise ArgumentError("alphabet must not hold the end mark, the character 0")
-        for name, value, low, high in (
-            ("length", length, 1, 255),
-            ("step", step, 1, 255),
-            ("bits", bits, 8, 22),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise ArgumentError(f"{name} must be a whole number from {low} to {high}")
-        if isinstance(first, bool) or not isinstance(first, int) or first < 1:
-            raise ArgumentError("first must be a whole number from 1 to length")
+        length, step = _checks.whole("length", length, 1, 255), _checks.whole("step", step, 1, 255)
+        bits = _checks.whole("bits", bits, 8, 22)
         first = min(first, length) if first == 2 else first
-        if first > length:
-            raise ArgumentError("first must be a whole number from 1 to length")
+        first = _checks.whole("first", first, 1, length, instead=", the length")
         symbols = len(alphabet) + 1
         if max(first, step) * math.log2(symbols) > math.log2(_MAX_CANDIDATES):
             raise ArgumentError(
                 f"first and step must leave at most {_MAX_CANDIDATES:,} prefixes to look up; "
                 f"{symbols} symbols allow {int(20 / math.log2(symbols))} at a time"
             )
-        object.__setattr__(self, "alphabet", alphabet)
-        object.__setattr__(self, "length", length)
-        object.__setattr__(self, "epsilon", made)
-        object.__setattr__(self, "first", first)
-        object.__setattr__(self, "step", step)
-        object.__setattr__(self, "bits", bits)
+        bind(self, alphabet=alphabet, length=length, epsilon=made)
+        bind(self, first=first, step=step, bits=bits)
         parts = {f"{size}": made_part(channel, Domain(1 << bits), made) for size in self.levels}
-        object.__setattr__(self, "channels", parts)
+        bind(self, channels=parts)
 
     @property
     def levels(self) -> list[int]:
@@ -168,11 +147,6 @@ class HeavyHitters(Structure):
     def parts(self) -> dict[str, Channel]:
         """One channel a level, over its buckets."""
         return self.channels
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon for any two texts."""
-        return Guarantee.uniform(self.epsilon)
 
     def settings(self) -> dict[str, Any]:
         """Alphabet, length and levels."""
@@ -211,55 +185,51 @@ class HeavyHitters(Structure):
         hashed = hash64_many(data, [size])[0]
         return np.asarray(hashed >> np.uint64(64 - self.bits), dtype=np.int64)
 
-    def find(self, counts: PartCounts, k: int, *, confidence: float = 0.95) -> list[Hitter]:
-        """The at most k most frequent texts that stand out from the noise.
+    def read(
+        self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
+    ) -> Estimate:
+        """The at most k most frequent texts that stand out from the noise, most frequent first.
 
-        Parameters
-        ----------
-        counts : PartCounts
-        k : int
-            At least 1.
-        confidence : float
-            That no text of share 0 is kept at a level, by Bonferroni over the candidates.
-
-        Returns
-        -------
-        list of Hitter
-            Most frequent first; fewer than k where fewer stand out.
-
-        Raises
-        ------
-        ArgumentError
-            The counts are another structure's, k is below 1, or a level has no reports.
+        Shares are of the last level alone. Fewer than k texts are found where fewer stand out.
         """
-        checked_counts(self, counts)
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ArgumentError("k must be a whole number of at least 1")
-        check_confidence(confidence)
-        kept: list[tuple[str, float, float]] = [("", 0.0, 0.0)]
+        checked_options(options, ("k",), "heavy hitters")
+        no_rule(rule, "heavy hitters")
+        k = _checks.whole("k", options.get("k", 10), 1)
+        kept: list[tuple[str, int]] = [("", 0)]
         reach = min(2 * k, max(k, _MAX_CANDIDATES // (len(self.alphabet) + 1) ** self.step))
+        even = 1 / (1 << self.bits)
         for size in self.levels:
             # The more frequent prefix comes first, so its texts win a bucket that others share.
-            candidates = [p for prefix, _, _ in kept for p in self._extended(prefix, size)]
-            if not candidates:
-                return []
+            candidates = [p for prefix, _ in kept for p in self._extended(prefix, size)]
             part = counts[f"{size}"]
             if part.n == 0:
                 raise ArgumentError(f"there are no reports of prefixes of {size} symbols")
-            found = sampled_estimate(part.estimate())
+            level = sampled(shares_of(part, "none", confidence))
             places = self._buckets(candidates, size)
-            even = 1 / (1 << self.bits)
-            shares = (found.shares[places] - even) / (1 - even)
-            errors = found.standard_errors[places] / (1 - even)
-            limit = NormalDist().inv_cdf(1 - (1 - confidence) / len(candidates))
+            shares = (level.shares - even) / (1 - even)
+            errors = level.standard_errors / (1 - even)
+            limit = normal_quantile(1 - (1 - confidence) / max(1, len(candidates)))
             first = np.unique(places, return_index=True)[1]
-            order = first[np.lexsort((first, -shares[first]))][:reach]
+            order = first[np.lexsort((first, -shares[places[first]]))][:reach]
             kept = [
-                (candidates[i], float(shares[i]), float(errors[i]))
-                for i in order.tolist()
-                if shares[i] > limit * errors[i]
+                (candidates[i], int(place))
+                for i, place in zip(order.tolist(), places[order], strict=True)
+                if shares[place] > limit * errors[place]
             ]
-        return [Hitter(text.rstrip(_END), share, error) for text, share, error in kept[:k]]
+        where = [place for _, place in kept[:k]]
+        return Estimate(
+            title=self.kind,
+            values=tuple(text.rstrip(_END) for text, _ in kept[:k]),
+            shares=shares[where],
+            standard_errors=errors[where],
+            n=counts.n,
+            rejected=counts.rejected,
+            confidence=confidence,
+            raw=shares[where],
+            plausible=level.plausible[where],
+            steps=level.steps[where] / (1 - even),
+            notes=("Shares are of people who reported whole texts: the last level alone.",),
+        )
 
     def _extended(self, prefix: str, size: int) -> list[str]:
         """All prefixes of a length that begin with one: after an end mark only end marks."""

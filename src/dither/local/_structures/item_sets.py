@@ -30,56 +30,42 @@ sampling, joint report).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
+from dither._stats import clopper_pearson, two_sided
 from dither.errors import ArgumentError
+from dither.local._aggregate import Aggregate
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import pick
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._frequency.grr import GRR
-from dither.local._guarantee import Guarantee
-from dither.local._structures.attributes import checked_counts
-from dither.local._structures.parts import Maker, PartCounts, Reports, Structure, given, made_part
+from dither.local._frequency.local_hash import FLH
+from dither.local._oracles import PureChannel
+from dither.local._results import Estimate, KeyEstimate, checked_options, sampled, shares_of
+from dither.local._structures.parts import (
+    Maker,
+    PartCounts,
+    Reports,
+    Structure,
+    given,
+    made_part,
+    no_rule,
+)
 from dither.numeric import Words
 
+Array = npt.NDArray[np.float64]
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ItemShares:
-    """How many people hold each item.
-
-    Parameters
-    ----------
-    items : tuple
-    shares : array of float, shape (k,)
-        Of people whose set holds the item; unbiased if no set is larger than `padding`.
-    standard_errors : array of float, shape (k,)
-    padding : int
-    n : int
-    """
-
-    items: tuple[Any, ...]
-    shares: npt.NDArray[np.float64]
-    standard_errors: npt.NDArray[np.float64]
-    padding: int
-    n: int
-
-    @property
-    def note(self) -> str:
-        """What the shares assume."""
-        return f"too small where people have more than {self.padding} items"
-
-    def top(self, k: int) -> list[tuple[Any, float]]:
-        """The k most frequent items with their shares."""
-        order = np.argsort(-self.shares, kind="stable")[:k]
-        return [(self.items[i], float(self.shares[i])) for i in order.tolist()]
+_FAR = 10.0
+"""How many standard errors a key's share must be above 0 for a normal interval of its mean."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class ItemSets(Structure):
     """Frequencies of items in people's sets.
 
@@ -112,7 +98,7 @@ class ItemSets(Structure):
     --------
     >>> sets = ItemSets(["bread", "milk", "wine"], epsilon=4, padding=2)
     >>> counts = sets.aggregate(sets.privatize([{"bread"}, {"bread", "milk"}, set()] * 2000))
-    >>> sets.estimate(counts).top(1)[0][0]
+    >>> counts.estimate().top(1)[0][0]
     'bread'
     """
 
@@ -127,21 +113,14 @@ class ItemSets(Structure):
         self, items: DomainLike, epsilon: Any, *, padding: int, channel: Maker = GRR
     ) -> None:
         domain, made = Domain(items), checked_epsilon(epsilon)
-        object.__setattr__(self, "items", domain)
-        object.__setattr__(self, "epsilon", made)
-        object.__setattr__(self, "padding", checked_padding(padding))
+        bind(self, items=domain, epsilon=made, padding=_checks.whole("padding", padding, 1))
         # Codes 0..k-1 are items, k is a dummy.
-        object.__setattr__(self, "channel", made_part(channel, Domain(len(domain) + 1), made))
+        bind(self, channel=made_part(channel, Domain(len(domain) + 1), made))
 
     @property
     def parts(self) -> dict[str, Channel]:
         """One channel, over items and a dummy."""
         return {"item": self.channel}
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon for any two sets."""
-        return Guarantee.uniform(self.epsilon)
 
     def settings(self) -> dict[str, Any]:
         """Items, slots and epsilon."""
@@ -167,24 +146,35 @@ class ItemSets(Structure):
         chosen[real] = codes[place[real]]
         return {"item": self.channel.draw(chosen, words)}
 
-    def estimate(self, counts: PartCounts) -> ItemShares:
+    def read(
+        self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
+    ) -> Estimate:
         """Shares of people who hold each item."""
-        checked_counts(self, counts)
-        part = counts["item"]
-        raw = part.estimate()
-        f = raw.plausible
+        checked_options(options, (), "item sets")
+        no_rule(rule, "item sets, whose shares need not sum to 1")
         # Which slot was picked is chance as well: f(1-f)/n over people and picks.
-        errors = self.padding * np.sqrt(raw.standard_errors**2 + f * (1 - f) / part.n)
-        return ItemShares(
-            self.items.values, self.padding * raw.shares[:-1], errors[:-1], self.padding, part.n
-        )
+        one = sampled(shares_of(counts["item"], "none", confidence))
+        note = f"Shares are too small where people have more than {self.padding} items."
+        return scaled(one, self.padding, self.items.values, self.kind, note)
 
 
-def checked_padding(padding: Any) -> int:
-    """Slots: a whole number of at least 1."""
-    if isinstance(padding, bool) or not isinstance(padding, int) or padding < 1:
-        raise ArgumentError("padding must be a whole number of at least 1")
-    return padding
+def scaled(
+    found: Estimate, factor: int, values: tuple[Any, ...], title: str, note: str
+) -> Estimate:
+    """Shares of people, of the shares of slots; a last symbol, the dummy, is left out."""
+    kept = slice(0, len(values))
+    return replace(
+        found,
+        title=title,
+        values=values,
+        shares=factor * found.shares[kept],
+        raw=factor * found.raw[kept],
+        plausible=factor * found.plausible[kept],
+        standard_errors=factor * found.standard_errors[kept],
+        steps=factor * found.steps[kept],
+        notes=(note,),
+        channel=None,
+    )
 
 
 def flattened(records: Any) -> tuple[npt.NDArray[np.int64], list[Any]]:
@@ -227,40 +217,7 @@ def sampled_slots(
     return starts + np.minimum(drawn, np.maximum(lengths - 1, 0)), drawn < lengths
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyMeans:
-    """How many people have each key, and the mean of its values in the values' own units.
-
-    Parameters
-    ----------
-    keys : tuple
-    shares, share_errors : array of float, shape (k,)
-        Of people who have the key, and their standard errors.
-    means, mean_errors : array of float, shape (k,)
-        Of the key's values; NaN where the estimated share is not positive.
-    padding : int
-    n : int
-    """
-
-    keys: tuple[Any, ...]
-    shares: npt.NDArray[np.float64]
-    share_errors: npt.NDArray[np.float64]
-    means: npt.NDArray[np.float64]
-    mean_errors: npt.NDArray[np.float64]
-    padding: int
-    n: int
-
-    @property
-    def note(self) -> str:
-        """What the shares assume."""
-        return (
-            f"shares are too small where people have more than {self.padding} pairs; "
-            "means of rare keys are ratios of noisy numbers: trust them where the share is many "
-            "standard errors from 0"
-        )
-
-
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class KeyValue(Structure):
     """Frequencies of keys and means of their values.
 
@@ -295,7 +252,7 @@ class KeyValue(Structure):
     --------
     >>> ratings = KeyValue(["film", "book"], bounds=(0, 5), epsilon=5, padding=2)
     >>> counts = ratings.aggregate(ratings.privatize([{"film": 4}, {"film": 5, "book": 1}] * 5000))
-    >>> bool(abs(ratings.estimate(counts).means[0] - 4.5) < 0.4)
+    >>> bool(abs(counts.estimate().means[0] - 4.5) < 0.4)
     True
     """
 
@@ -323,22 +280,15 @@ class KeyValue(Structure):
             raise ArgumentError("bounds must be two numbers, the least and the greatest") from None
         if not (np.isfinite([low, high, high - low]).all() and low < high):
             raise ArgumentError("bounds must be finite and the first below the second")
-        object.__setattr__(self, "keys", domain)
-        object.__setattr__(self, "bounds", (low, high))
-        object.__setattr__(self, "epsilon", made)
-        object.__setattr__(self, "padding", checked_padding(padding))
+        bind(self, keys=domain, bounds=(low, high), epsilon=made)
+        bind(self, padding=_checks.whole("padding", padding, 1))
         # Codes 2i and 2i + 1 are key i with a low and a high sign; 2k is a dummy.
-        object.__setattr__(self, "channel", made_part(channel, Domain(2 * len(domain) + 1), made))
+        bind(self, channel=made_part(channel, Domain(2 * len(domain) + 1), made))
 
     @property
     def parts(self) -> dict[str, Channel]:
         """One channel, over keys with signs and a dummy."""
         return {"pair": self.channel}
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon for any two sets of pairs."""
-        return Guarantee.uniform(self.epsilon)
 
     def settings(self) -> dict[str, Any]:
         """Keys, bounds, slots and epsilon."""
@@ -385,31 +335,79 @@ class KeyValue(Structure):
         limit = np.round(part * 2.0**32).astype(np.uint64)
         return ((words.words(v.size) >> np.uint64(32)) < limit).astype(np.int64)
 
-    def estimate(self, counts: PartCounts) -> KeyMeans:
+    def read(
+        self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
+    ) -> KeyEstimate:
         """Shares and means by key."""
-        checked_counts(self, counts)
+        checked_options(options, (), "pairs of key and value")
+        no_rule(rule, "pairs of key and value, whose shares need not sum to 1")
         part = counts["pair"]
-        raw = part.estimate()
+        raw = shares_of(part, "none", confidence)
         f, n = raw.plausible, part.n
-        over = np.diag(f) - np.outer(f, f)
-        covariance = raw.covariance + over / n
+        covariance = raw.covariance + (np.diag(f) - np.outer(f, f)) / n
         minus, plus = raw.shares[0:-1:2], raw.shares[1::2]
         i = np.arange(0, 2 * len(self.keys), 2)
         var_m, var_p, both = covariance[i, i], covariance[i + 1, i + 1], covariance[i, i + 1]
-        total = plus + minus
+        total, total_errors = plus + minus, np.sqrt(np.maximum(var_m + var_p + 2 * both, 0))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(total > 0, (plus - minus) / total, np.nan)
             # d ratio = ((1 - ratio)·d plus - (1 + ratio)·d minus)/total
             spread = (1 - ratio) ** 2 * var_p + (1 + ratio) ** 2 * var_m
             spread -= 2 * (1 - ratio**2) * both
-            mean_errors = np.sqrt(np.maximum(spread, 0)) / total
+            errors = np.sqrt(np.maximum(spread, 0)) / total
+        # Both signs have a trusted error, and the ratio is all but linear within it.
+        known = raw.trusted[:-1].reshape(-1, 2).all(axis=1)
+        trusted = known & raw.unbiased & (total >= _FAR * total_errors)
+        half = two_sided(confidence) * errors
+        ends = np.clip(np.stack([ratio - half, ratio + half], axis=1), -1, 1)
+        ends[~trusted] = _ratio_limits(raw, part, confidence)[~trusted]
         low, high = self.bounds
-        return KeyMeans(
-            self.keys.values,
-            self.padding * total,
-            self.padding * np.sqrt(np.maximum(var_m + var_p + 2 * both, 0)),
-            low + (np.clip(ratio, -1, 1) + 1) / 2 * (high - low),
-            mean_errors * (high - low) / 2,
-            self.padding,
-            n,
+        note = (
+            f"Shares are too small where people have more than {self.padding} pairs; means of rare "
+            "keys are ratios of noisy numbers."
         )
+        keys = replace(
+            scaled(raw, self.padding, self.keys.values, self.kind, note),
+            shares=self.padding * total,
+            raw=self.padding * total,
+            plausible=self.padding * (f[0:-1:2] + f[1::2]),
+            standard_errors=self.padding * total_errors,
+            steps=self.padding * (raw.steps[0:-1:2] + raw.steps[1::2]),
+        )
+
+        def of_values(ratios: Array) -> Array:
+            return np.asarray(low + (np.clip(ratios, -1, 1) + 1) / 2 * (high - low))
+
+        means, scale = of_values(ratio), (high - low) / 2
+        return KeyEstimate(
+            keys, (low, high), means, errors * scale, of_values(ends), np.asarray(trusted)
+        )
+
+
+def _ratio_limits(raw: Estimate, part: Aggregate, confidence: float) -> Array:
+    """Limits of (plus - minus)/(plus + minus) of each key that hold however few reports decide.
+
+    Each symbol's share has limits that hold, at half the chance to miss; the ratio grows with the
+    one and falls with the other. Of a channel that counts supports, these are coins, p of holders
+    and q of others: Clopper and Pearson's limits of their mean chance, which hold for unlike people
+    as well (Hoeffding, Annals of Mathematical Statistics 1956). Else a report moves a share by its
+    largest step at the most: Hoeffding's inequality (JASA 1963).
+    """
+    channel, n, missed = part.channel, part.n, (1 - confidence) / 2
+    step = channel.largest_step
+    if isinstance(channel, PureChannel) and not isinstance(channel, FLH):
+        p, q = (np.broadcast_to(chance, step.shape) for chance in channel.support)
+        seen = [clopper_pearson(int(c), n, 1 - missed) for c in part.counts.tolist()]
+        limits = (np.array(seen) - q[:, None]) / (p - q)[:, None]
+    else:
+        reach = step * np.sqrt(np.log(2 / missed) / (2 * n))
+        # A step of 0 is one that nobody told; the collisions of a biased channel have no limit.
+        reach = np.where((step > 0) & channel.unbiased, reach, np.inf)
+        limits = np.stack([raw.raw - reach, raw.raw + reach], axis=1)
+    limits = np.clip(limits[:-1], 0.0, 1.0).reshape(-1, 2, 2)
+    (least_m, most_m), (least_p, most_p) = limits.transpose(1, 2, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower = (least_p - most_m) / (least_p + most_m)
+        upper = (most_p - least_m) / (most_p + least_m)
+    # Where a sign may have no share at all the ratio may be anything.
+    return np.stack([np.nan_to_num(lower, nan=-1.0), np.nan_to_num(upper, nan=1.0)], axis=1)

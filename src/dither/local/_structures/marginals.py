@@ -13,21 +13,22 @@ Source. Cormode, Kulkarni and Srivastava, SIGMOD 2018; Zhang et al., "CALM", CCS
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import pick
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._frequency.grr import GRR
-from dither.local._guarantee import Guarantee
-from dither.local._structures.attributes import checked_counts, domains_of, sampled_estimate
+from dither.local._results import Estimates, Marginal, checked_options, sampled, shares_of
+from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import (
     Maker,
     PartCounts,
@@ -43,35 +44,7 @@ _MAX_CELLS = 1 << 20
 _SWEEPS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Marginal:
-    """Joint shares of some attributes.
-
-    Parameters
-    ----------
-    attributes : tuple of str
-    shares : array of float, one axis an attribute, in the order of its domain
-    standard_errors : array of float, the same shape
-        Of the raw estimates.
-    n : int
-        People who reported this marginal.
-    """
-
-    attributes: tuple[str, ...]
-    shares: npt.NDArray[np.float64]
-    standard_errors: npt.NDArray[np.float64]
-    n: int
-
-    def of(self, *names: str) -> npt.NDArray[np.float64]:
-        """The shares of fewer attributes, summed over the others, axes in the given order."""
-        if not names or not set(names) <= set(self.attributes) or len(set(names)) < len(names):
-            raise ArgumentError(f"names must be different ones of {', '.join(self.attributes)}")
-        gone = tuple(i for i, a in enumerate(self.attributes) if a not in names)
-        kept = [a for a in self.attributes if a in names]
-        return np.transpose(self.shares.sum(axis=gone), [kept.index(name) for name in names])
-
-
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Marginals(Structure):
     """Joint frequencies of several groups of attributes.
 
@@ -130,24 +103,17 @@ class Marginals(Structure):
                 f"of must name groups of at most {_MAX_CELLS:,} cells; one has {max(sizes):,}: "
                 "take fewer attributes together, or coarser domains"
             )
-        object.__setattr__(self, "epsilon", made)
-        object.__setattr__(self, "domains", known)
-        object.__setattr__(self, "groups", groups)
+        bind(self, epsilon=made, domains=known, groups=groups)
         parts = {
             " × ".join(group): made_part(channel, Domain(size), made)
             for group, size in zip(groups, sizes, strict=True)
         }
-        object.__setattr__(self, "channels", parts)
+        bind(self, channels=parts)
 
     @property
     def parts(self) -> dict[str, Channel]:
         """One channel a marginal, over its cells."""
         return self.channels
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """epsilon for any two rows."""
-        return Guarantee.uniform(self.epsilon)
 
     def settings(self) -> dict[str, Any]:
         """The domains and groups in order."""
@@ -176,27 +142,23 @@ class Marginals(Structure):
             found[name] = self.channels[name].draw(np.asarray(cells, dtype=np.int64), words)
         return found
 
-    def estimate(self, counts: PartCounts, *, consistent: bool = True) -> dict[str, Marginal]:
-        """Joint shares of each group, by the name of its part.
-
-        Parameters
-        ----------
-        consistent : bool
-            Make marginals that share attributes agree on them.
-
-        Raises
-        ------
-        ArgumentError
-            The counts are another structure's, or a marginal has no reports.
-        """
-        checked_counts(self, counts)
+    def read(
+        self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
+    ) -> Estimates:
+        """Joint shares of each group, by the name of its part."""
+        checked_options(options, ("consistent",), "marginals")
+        consistent = _checks.flag("consistent", options.get("consistent", True))
+        if consistent and rule != "none":
+            raise ArgumentError("postprocess needs consistent=False: either changes the shares")
         found = {}
         for group, (name, part) in zip(self.groups, counts.parts.items(), strict=True):
+            one = sampled(shares_of(part, rule, confidence))
+            given = {f.name: getattr(one, f.name) for f in fields(one)}
+            given["title"] = name
+            given["values"] = tuple(product(*(self.domains[a].values for a in group)))
             shape = tuple(len(self.domains[a]) for a in group)
-            one = sampled_estimate(part.estimate())
-            shares, errors = one.shares.reshape(shape), one.standard_errors.reshape(shape)
-            found[name] = Marginal(group, shares, errors, part.n)
-        return _agreed(found) if consistent else found
+            found[name] = Marginal(**given, attributes=group, shape=shape)
+        return Estimates(dict(_agreed(found) if consistent else found))
 
 
 def _groups(of: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
@@ -226,7 +188,8 @@ def _groups(of: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
 
 def _agreed(found: dict[str, Marginal]) -> dict[str, Marginal]:
     """Average what marginals share, smallest shared sets first, a few sweeps over all."""
-    shares = {name: m.shares.copy() for name, m in found.items()}
+    shares = {name: m.table.copy() for name, m in found.items()}
+    variances = {name: (m.standard_errors**2).reshape(m.shape) for name, m in found.items()}
     shared = {
         frozenset(set(a.attributes) & set(b.attributes)) for a, b in combinations(found.values(), 2)
     } - {frozenset()}
@@ -240,10 +203,7 @@ def _agreed(found: dict[str, Marginal]) -> dict[str, Marginal]:
             order = sorted(names)
             sums = {name: _shared(found[name], shares[name], axes[name], order) for name in holders}
             # Summed cells of a marginal: their variance grows with how many are summed.
-            weights = {
-                name: 1 / (found[name].standard_errors ** 2).sum(axis=axes[name]).mean()
-                for name in holders
-            }
+            weights = {name: 1 / variances[name].sum(axis=axes[name]).mean() for name in holders}
             total = sum(weights.values())
             mean = sum(weights[name] * sums[name] for name in holders) / total
             for name in holders:
@@ -251,10 +211,10 @@ def _agreed(found: dict[str, Marginal]) -> dict[str, Marginal]:
                 gap = mean - sums[name]
                 kept = [a for a in m.attributes if a in names]
                 back = np.transpose(gap, [order.index(a) for a in kept])
-                cells = int(np.prod([m.shares.shape[i] for i in summed])) if summed else 1
+                cells = int(np.prod([m.shape[i] for i in summed])) if summed else 1
                 shares[name] += np.expand_dims(back, summed) / cells
     return {
-        name: Marginal(m.attributes, shares[name], m.standard_errors, m.n)
+        name: replace(m, shares=shares[name].ravel(), postprocess="consistent")
         for name, m in found.items()
     }
 

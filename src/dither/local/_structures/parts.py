@@ -15,12 +15,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dither import _checks
 from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
-from dither.local._arguments import checked_flag
 from dither.local._channel import PART_BYTES, Channel, Codes, canonical, channel_from_dict
-from dither.local._domain import Domain
+from dither.local._domain import Domain, bind
 from dither.local._guarantee import Guarantee
+from dither.local._results import Result
 from dither.numeric import Words, directed, secure_words
 
 Maker = Callable[[Domain, Fraction], Channel]
@@ -46,17 +47,25 @@ class Structure(ABC):
 
     @property
     @abstractmethod
-    def parts(self) -> dict[str, Channel]:
+    def parts(self) -> dict[Any, Channel]:
         """The channels by name, in public order."""
 
+    epsilon: Fraction
+
     @property
-    @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What all that one person sends promises."""
+        """What all that one person sends promises: epsilon for any two records, unless told."""
+        return Guarantee.uniform(self.epsilon)
 
     @abstractmethod
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports of records, by the given source of randomness."""
+
+    @abstractmethod
+    def read(
+        self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
+    ) -> Result:
+        """What counts of this structure tell; see `PartCounts.estimate`."""
 
     def settings(self) -> dict[str, Any]:
         """What makes this structure besides its parts, in a form that JSON holds."""
@@ -75,6 +84,19 @@ class Structure(ABC):
             "settings": self.settings(),
             "parts": [[name, part.to_dict()] for name, part in self.parts.items()],
         }
+
+    def counts_to_dict(self, counts: PartCounts) -> dict[str, Any]:
+        """Counts with this structure and its hash, in a form that JSON holds."""
+        return {
+            "structure": self.to_dict(),
+            "hash": self.hash,
+            "parts": {name: part.to_dict() for name, part in counts.parts.items()},
+        }
+
+    def counts_from_dict(self, found: Mapping[str, Any]) -> PartCounts:
+        """The counts that `counts_to_dict` wrote."""
+        parts = {name: Aggregate.from_dict(part) for name, part in found["parts"].items()}
+        return PartCounts(self, parts)
 
     @property
     def hash(self) -> str:
@@ -107,7 +129,7 @@ class Structure(ABC):
         ArgumentError
             A part is unknown; with `strict`, some report could not have come from its channel.
         """
-        checked_flag(strict, "strict")
+        _checks.flag("strict", strict)
         if not isinstance(reports, Mapping):
             raise ArgumentError("reports must be a dictionary from part to a column of reports")
         unknown = set(reports) - set(self.parts)
@@ -136,6 +158,8 @@ class PartCounts:
     structure : Structure
     parts : dict from name to Aggregate
         Of every part of the structure, and of its channel.
+    lost : int
+        Reports dropped that are of none of the parts.
 
     Raises
     ------
@@ -152,7 +176,10 @@ class PartCounts:
     """
 
     structure: Structure
-    parts: dict[str, Aggregate]
+    parts: dict[Any, Aggregate]
+    lost: int = 0
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if not isinstance(self.structure, Structure) or not isinstance(self.parts, Mapping):
@@ -167,8 +194,40 @@ class PartCounts:
         for name, part in self.parts.items():
             if not isinstance(part, Aggregate) or part.channel.hash != wanted[name].hash:
                 raise ArgumentError("counts must be of the structure's own channels")
+        _checks.whole("lost", self.lost)
         # In the structure's order, whatever order they were written in.
-        object.__setattr__(self, "parts", {name: self.parts[name] for name in wanted})
+        bind(self, parts={name: self.parts[name] for name in wanted})
+
+    def estimate(
+        self, postprocess: str = "none", *, confidence: float = 0.95, **options: Any
+    ) -> Any:
+        """Read the counts.
+
+        Parameters
+        ----------
+        postprocess : str
+            Of shares that sum to 1: none (unbiased), clip, norm_sub, base_cut, project, increasing
+            or decreasing.
+        confidence : float
+            Of the intervals, strictly between 0 and 1; of `HeavyHitters` also that no text of share
+            0 is kept at a level, by Bonferroni over the candidates.
+        **options
+            Of `Marginals`: `consistent`, whether marginals that share attributes are made to agree
+            on them; True. Of `HeavyHitters`: `k`, how many texts at the most; 10. Of `Personal`:
+            `method`, one of weights, population and likelihood, and what a likelihood takes.
+
+        Returns
+        -------
+        Estimates (by attribute), Estimate (of items, texts, or values), KeyEstimate (of pairs)
+            Each has `frame`, `summary` and `plot`. Of `Personal` also what a channel's counts give.
+
+        Raises
+        ------
+        ArgumentError
+            A part has no reports, or an argument is unknown or out of range.
+        """
+        level = _checks.confidence(confidence)
+        return self.structure.read(self, postprocess, level, options)
 
     @property
     def hash(self) -> str:
@@ -183,7 +242,7 @@ class PartCounts:
     @property
     def rejected(self) -> int:
         """Reports dropped as impossible, over all parts."""
-        return sum(part.rejected for part in self.parts.values())
+        return self.lost + sum(part.rejected for part in self.parts.values())
 
     def __getitem__(self, name: str) -> Aggregate:
         """The aggregate of one part."""
@@ -195,7 +254,8 @@ class PartCounts:
             return NotImplemented
         if self.hash != other.hash:
             raise ArgumentError("aggregates must be of the same structure to be added")
-        return PartCounts(self.structure, {k: a + other.parts[k] for k, a in self.parts.items()})
+        parts = {k: a + other.parts[k] for k, a in self.parts.items()}
+        return PartCounts(self.structure, parts, self.lost + other.lost)
 
     def __radd__(self, other: object) -> PartCounts:
         """Let ``sum`` begin from its 0."""
@@ -205,11 +265,7 @@ class PartCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """The counts with their structure and its hash, in a form that JSON holds."""
-        return {
-            "structure": self.structure.to_dict(),
-            "hash": self.hash,
-            "parts": {name: part.to_dict() for name, part in self.parts.items()},
-        }
+        return self.structure.counts_to_dict(self)
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> PartCounts:
@@ -223,17 +279,19 @@ class PartCounts:
         if not isinstance(found, Mapping):
             raise ArgumentError("the counts must be a dictionary, as to_dict writes it")
         try:
-            structure, hashed = structure_from_dict(found["structure"]), found["hash"]
-            parts = {name: Aggregate.from_dict(part) for name, part in found["parts"].items()}
-        except (KeyError, TypeError, AttributeError):
+            described = next(found[k] for k in ("structure", "personal", "channel") if k in found)
+            structure = structure_from_dict(described)
+            if found["hash"] != structure.hash:
+                raise ArgumentError("the counts' hash is not that of their structure")
+            return structure.counts_from_dict(found)
+        except (KeyError, TypeError, ValueError, AttributeError, StopIteration, OverflowError) as e:
+            if isinstance(e, ArgumentError):
+                raise
             raise ArgumentError("the counts are truncated or were not written by to_dict") from None
-        if hashed != structure.hash:
-            raise ArgumentError("the counts' hash is not that of their structure")
-        return cls(structure, parts)
 
 
 def structure_from_dict(found: dict[str, Any]) -> Structure:
-    """The structure that `Structure.to_dict` wrote.
+    """The structure, or the offer of channels, that its `to_dict` wrote.
 
     Every part is checked as if it had just been made: a description cannot promise more than its
     channels do.
@@ -263,6 +321,10 @@ def structure_from_dict(found: dict[str, Any]) -> Structure:
     """
     if not isinstance(found, Mapping):
         raise ArgumentError("a structure must be described by a dictionary, as to_dict writes it")
+    if "offer" in found or found.get("channel") == "personalised":
+        from dither.local._personal import Personal
+
+        return Personal.from_dict(found)
     kind = found.get("structure")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(f"unknown structure {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
@@ -296,6 +358,12 @@ def given(parts: Mapping[str, Channel]) -> Maker:
         raise ArgumentError("a structure must have all of its parts")
 
     return make
+
+
+def no_rule(rule: str, what: str) -> None:
+    """Refuse a rule for shares where it makes no sense."""
+    if rule != "none":
+        raise ArgumentError(f"postprocess is not for {what}")
 
 
 def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:

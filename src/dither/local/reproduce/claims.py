@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from dither.local._coins import exp_bounds
 from dither.local._frequency.graded import SDGRR, URR
-from dither.local._numbers.em import em
 from dither.local._numbers.formulas import paper_tolerance, sdpm_truth
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.sdpm import SDPM
@@ -222,7 +221,9 @@ def _gaps_of_em() -> tuple[float, float]:
     drawn = simulate(channel, people, rng)
     found = []
     for tolerance in (paper_tolerance(0.5) / n, 1e-11):
-        told = em(drawn, bins=9, tolerance=tolerance, max_iterations=20_000)
+        told = drawn.estimate(
+            method="likelihood", bins=9, tolerance=tolerance, max_iterations=20_000
+        )
         reports = told.shares @ channel.matrix
         gain = channel.matrix @ (drawn.counts / n / np.maximum(reports, 1e-300))
         found.append(float(gain.max() - 1))

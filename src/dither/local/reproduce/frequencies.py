@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from dither.local._frequency.graded import SDGRR, URR
 from dither.local._frequency.grr import GRR
-from dither.local._numbers.personalised import Personalised
 from dither.local._oracles import FiniteChannel
+from dither.local._personal import Personal
 from dither.local._planning import simulate
 from dither.local.reproduce.figures import (
     EPSILONS,
@@ -237,18 +237,20 @@ def _personalised(
     """By formula with the best weights, and both ways of combining, simulated."""
     k, n = histogram.size, int(histogram.sum())
     shares, groups = histogram / n, shared_out(histogram)
-    stacked = np.concatenate(list(groups.values()))
+    stacked = np.array(list(groups.values()))
     exact, weighted, pooled = [], [], []
     for e in EPSILONS:
         channels = {share: SDGRR(k, range(h), e) for share, h in HIGH[name].items()}
         each = [1 / channels[s].variance(shares, int(g.sum())) for s, g in groups.items()]
         precision = np.sum(each, axis=0)
         exact.append((1 / precision).mean())
-        channel = Personalised({f"{s} % high": c for s, c in channels.items()})
+        channel = Personal({f"{s} % high": c for s, c in channels.items()})
         drawn = [simulate(channel, stacked, rng) for _ in range(runs)]
-        combined = [channel.weighted(d).combined for d in drawn]
+        combined = [d.estimate(method="plugin").shares for d in drawn]
         weighted.append([np.mean((c - shares) ** 2) for c in combined])
-        pooled.append([np.mean((channel.pooled(d).shares - shares) ** 2) for d in drawn])
+        pooled.append(
+            [np.mean((d.estimate(method="likelihood").shares - shares) ** 2) for d in drawn]
+        )
     return [
         Curve("SDGRR-Personalised", exponent(exact)),
         simulated("SDGRR-Personalised", weighted),

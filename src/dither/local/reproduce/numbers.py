@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local._numbers.duchi import Duchi
-from dither.local._numbers.em import em
 from dither.local._numbers.formulas import (
     midpoint_error,
     paper_tolerance,
@@ -30,10 +29,9 @@ from dither.local._numbers.formulas import (
     sdpm_low_variance_printed,
 )
 from dither.local._numbers.interval import Interval
-from dither.local._numbers.mean import mean
-from dither.local._numbers.personalised import Personalised
 from dither.local._numbers.sdpm import SDPM
 from dither.local._numbers.window import PM, SW
+from dither.local._personal import Personal
 from dither.local._planning import simulate
 from dither.local.reproduce.figures import (
     EPSILONS,
@@ -174,12 +172,12 @@ def _errors(
     interval = Interval(-1, 1, steps=STEPS)
     n = int(histogram.sum())
     truth = float(histogram @ interval.points) / n
-    groups = np.concatenate(list(shared_out(histogram).values()))
+    groups = np.array(list(shared_out(histogram).values()))
     found: dict[str, list[list[float]]] = {}
     for epsilon in EPSILONS:
         options = {"bins": STEPS, "tolerance": paper_tolerance(float(epsilon)) / n}
         graded = {share: SDPM(interval, ends, epsilon) for share, ends in low.items()}
-        mixed = Personalised({f"{share} % high": c for share, c in graded.items()})
+        mixed = Personal({f"{share} % high": c for share, c in graded.items()})
         errors: dict[str, list[float]] = {}
         for _ in range(runs):
             here = _one_run(interval, epsilon, graded, mixed, histogram, groups, options, rng)
@@ -198,7 +196,7 @@ def _one_run(
     interval: Interval,
     epsilon: str,
     graded: dict[int, SDPM],
-    mixed: Personalised,
+    mixed: Personal,
     histogram: npt.NDArray[np.int64],
     groups: npt.NDArray[np.int64],
     options: dict[str, Any],
@@ -206,13 +204,18 @@ def _one_run(
 ) -> dict[str, float]:
     """Every estimate of the mean, once."""
     reports = simulate(PM(interval, epsilon), histogram, rng)
-    found = {"PM": float(mean(reports).mean), "PM + EM": em(reports, **options).mean}
-    found["Duchi"] = float(mean(simulate(Duchi(interval, epsilon), histogram, rng)).mean)
+    found = {
+        "PM": float(reports.estimate().mean),
+        "PM + EM": float(reports.estimate(method="likelihood", **options).mean),
+    }
+    found["Duchi"] = float(simulate(Duchi(interval, epsilon), histogram, rng).estimate().mean)
     # The square wave with its own way of reading: EM, smoothed after every round.
-    found["SW + EM"] = em(simulate(SW(interval, epsilon), histogram, rng), bins=STEPS).mean
+    waves = simulate(SW(interval, epsilon), histogram, rng)
+    found["SW + EM"] = float(waves.estimate(method="likelihood", bins=STEPS).mean)
     for share, channel in graded.items():
-        found[f"SDPM-{share}"] = em(simulate(channel, histogram, rng), **options).mean
+        drawn = simulate(channel, histogram, rng)
+        found[f"SDPM-{share}"] = float(drawn.estimate(method="likelihood", **options).mean)
     several = simulate(mixed, groups, rng)
-    found["SDPM-Personalised"] = mixed.weighted(several, **options).mean
-    found["one pooled likelihood"] = mixed.pooled(several, **options).mean
+    found["SDPM-Personalised"] = float(several.estimate(method="plugin", **options).mean)
+    found["one pooled likelihood"] = float(several.estimate(method="likelihood", **options).mean)
     return found
