@@ -11,8 +11,8 @@
  *
  *   const record = await channel.remember("flu", "anna", memory);   // again and again: a Memory
  *
- * Channels: grr, sdgrr, urr, sue, oue, blh, olh, flh, hadamard, subset, rappor, loloha; and for
- * numbers duchi, pm, sw.
+ * Channels: grr, sdgrr, urr, sue, oue, blh, olh, flh, hadamard, subset, rappor, bloom-rappor,
+ * loloha; and for numbers duchi, pm, hybrid, laplace, sw, sdpm.
  * The law of each, the bytes and the hash are told in docs/local/wire.md.
  */
 
@@ -50,11 +50,29 @@ function coin([high, low]) {
 /** A uniform whole number below n, from 1 to 2**32. */
 export function below(n) {
   if (n === 1) return 0;
+  if (n > 2 ** 32) throw new RangeError("a number must be below 2**32");
   const mask = 0xffffffff >>> Math.clz32(n - 1);
   for (;;) {
     const found = (word() & mask) >>> 0;
     if (found < n) return found;
   }
+}
+
+/** A uniform whole number below n, of any size. */
+function belowWhole(n) {
+  if (n <= 1n << 32n) return BigInt(below(Number(n)));
+  const bits = BigInt((n - 1n).toString(2).length);
+  for (;;) {
+    let found = 0n;
+    for (let have = 0n; have < bits; have += 32n) found = (found << 32n) | BigInt(word());
+    found &= (1n << bits) - 1n;
+    if (found < n) return found;
+  }
+}
+
+/** 1 with probability a/b, exactly, else 0. */
+function toss(a, b) {
+  return Number(belowWhole(b) < a);
 }
 
 /** a where bit is 1, b where it is 0, without a branch; a and b below 2**32. */
@@ -183,6 +201,7 @@ class Channel {
   #values;
   #interval;
   #remember;
+  #open;
 
   constructor(described, text, digest, make) {
     this.kind = described.channel;
@@ -206,6 +225,9 @@ class Channel {
     this.#draw = made.draw;
     this.#values = values;
     this.#remember = made.remember;
+    // An open channel reports any value, listed or not.
+    this.#open = Boolean(made.open);
+    if (made.apart) this.#interval.apart = made.apart;
   }
 
   /** The value of a code, and of every code. */
@@ -231,10 +253,17 @@ class Channel {
     return code;
   }
 
+  /** What is randomised: the value's code; of an open channel its bytes. */
+  #told(value) {
+    if (!this.#open) return this.code(value);
+    key(value);
+    return textBytes(value);
+  }
+
   /** The record of one value: its report, noisy. */
   report(value) {
     const out = new Uint8Array(this.recordBytes);
-    this.#draw(this.code(value), out);
+    this.#draw(this.#told(value), out);
     return out;
   }
 
@@ -245,7 +274,7 @@ class Channel {
   async remember(value, user, memory) {
     if (!this.#remember) throw new Error("reports of this channel are not remembered");
     const out = new Uint8Array(this.recordBytes);
-    await this.#remember(this.code(value), out, user, memory, this);
+    await this.#remember(this.#told(value), out, user, memory, this);
     return out;
   }
 
@@ -457,12 +486,13 @@ const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-2
 const hex = (bytes) => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
 const whole = (bytes) => BigInt("0x" + hex(bytes));
 
-/** JSON with sorted keys, no spaces, and every letter outside ASCII escaped. */
-function canonical(found) {
-  if (Array.isArray(found)) return "[" + found.map(canonical).join(",") + "]";
+/** JSON with sorted keys, every letter outside ASCII escaped, and no spaces unless told. */
+function canonical(found, comma = ",", colon = ":") {
+  const inner = (part) => canonical(part, comma, colon);
+  if (Array.isArray(found)) return "[" + found.map(inner).join(comma) + "]";
   if (found !== null && typeof found === "object") {
     const parts = Object.keys(found).sort();
-    return "{" + parts.map((k) => canonical(k) + ":" + canonical(found[k])).join(",") + "}";
+    return "{" + parts.map((k) => inner(k) + colon + inner(found[k])).join(comma) + "}";
   }
   const escape = (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0");
   return JSON.stringify(found).replace(/[^ -~]/g, escape);
@@ -542,8 +572,11 @@ export class Memory {
   }
 }
 
-/** RAPPOR's chances out of 2**64: of a flipped permanent bit, and of a 1 where it is 0, and 1. */
-function layers(described) {
+/**
+ * RAPPOR's chances out of 2**64: of a flipped permanent bit, and of a 1 where it is 0, and 1, where
+ * two values differ in so many bits.
+ */
+function layers(described, differing) {
   if (described.noise) {
     const [f, p, q] = described.noise.map(ratio);
     const floor = ([a, b]) => (a << 64n) / b;
@@ -551,22 +584,33 @@ function layers(described) {
     return [flip, ONE - floor([p[1] - p[0], p[1]]), floor(q)];
   }
   const [a, b] = fraction(described.epsilon);
-  const flip = ONE - threshold(expLower([a, 2n * b]), [1, 0], [1, 1]);
+  const flip = ONE - threshold(expLower([a, differing * b]), [1, 0], [1, 1]);
   if (described.once === null) return [flip, 0n, ONE];
   const [c, d] = fraction(described.once);
   const rest = ONE - 2n * flip;
-  const high = threshold(expLower([c, 2n * d]), [ONE - flip, -flip], [rest, rest]);
-  return [flip, ONE - high, high];
+  const high = threshold(expLower([c, differing * d]), [ONE - flip, -flip], [rest, rest]);
+  return high > 0n ? [flip, ONE - high, high] : [flip, ONE, 0n];
 }
 
+/** The thresholds, the coin of a flipped permanent bit, and the second layer of a bit. */
+function twoLayers(described, differing) {
+  const ts = layers(described, differing);
+  const [flips, lows] = [halves(ts[0]), ts[1] === ONE ? null : halves(ts[1])];
+  const highs = ts[2] === ONE ? null : halves(ts[2]);
+  const one = () => (highs ? coin(highs) : 1);
+  const zero = () => (lows ? coin(lows) : 1);
+  const still = highs === null && ts[1] === 0n;
+  return [ts, () => coin(flips), (bit) => (still ? bit : choose(bit, one(), zero()))];
+}
+
+/** Set bit j of packed bits where `bit` is 1. */
+const put1 = (out, j, bit) => (out[j >> 3] |= bit << (7 - (j & 7)));
+
 function rappor(described, k) {
-  const [flip, low, high] = layers(described);
-  const [flips, lows] = [halves(flip), halves(low)];
-  const highs = high === ONE ? null : halves(high);
-  const second = (bit) => (highs ? choose(bit, coin(highs), coin(lows)) : bit);
-  const put1 = (out, j, bit) => (out[j >> 3] |= bit << (7 - (j & 7)));
+  const [ts, flipped, second] = twoLayers(described, 2n);
+  const flip = ts[0];
   const draw = (x, out) => {
-    for (let j = 0; j < k; j++) put1(out, j, second(Number(j === x) ^ coin(flips)));
+    for (let j = 0; j < k; j++) put1(out, j, second(Number(j === x) ^ flipped()));
   };
   const other = described.domain.other === undefined ? null : described.domain;
   const remember = async (x, out, user, memory, channel) => {
@@ -581,7 +625,48 @@ function rappor(described, k) {
       put1(out, j, second(Number(j === x) ^ Number(own < flip)));
     }
   };
-  return { bytes: Math.ceil(k / 8), thresholds: [flip, low, high], draw, remember };
+  return { bytes: Math.ceil(k / 8), thresholds: ts, draw, remember };
+}
+
+/** RAPPOR over any texts: two bytes of a cohort, and the noisy bits of the value's filter in it. */
+function bloom(described) {
+  const { bits, hashes, cohorts, seed } = described;
+  const whole_ = (n, low, high) => Number.isSafeInteger(n) && n >= low && n <= high;
+  const sizes = whole_(bits, 2, 4096) && whole_(hashes, 1, 16) && whole_(seed, 0, 2 ** 32 - 1);
+  if (!sizes || !whole_(cohorts, 1, 65536) || cohorts & (cohorts - 1)) {
+    throw new RangeError("the filter's sizes are out of range");
+  }
+  const [ts, flipped, second] = twoLayers(described, 2n * BigInt(hashes));
+  /** Which bits the bytes of a value set in a cohort. */
+  const filter = (bytes, cohort) => {
+    const set = new Uint8Array(bits);
+    for (let i = 0; i < hashes; i++) {
+      const [high] = hash64(bytes, [seed, cohort * hashes + i]);
+      set[Math.floor((high * bits) / 2 ** 32)] = 1;
+    }
+    return set;
+  };
+  const fill = (out, cohort, permanent) => {
+    put(out, cohort, 0, 2);
+    const rest = out.subarray(2);
+    permanent.forEach((bit, j) => put1(rest, j, second(bit)));
+  };
+  const draw = (bytes, out) => {
+    const cohort = below(cohorts);
+    fill(out, cohort, filter(bytes, cohort).map((bit) => bit ^ flipped()));
+  };
+  const remember = async (bytes, out, user, memory) => {
+    const { domain, hash, ...wire } = described;
+    const device = hex(await sha256(ascii(canonical(wire, ", ", ": "))));
+    const label = await memory.label(described.question, { device });
+    const [first] = await memory.words(await memory.start(label, user, new Uint8Array()), 1);
+    const cohort = Number(first % BigInt(cohorts));
+    const code = new Uint8Array([...ascii(`v${bytes.length}:`), ...bytes]);
+    const own = await memory.words(await memory.start(label, user, code), bits);
+    const flips = own.map((w) => Number(w < ts[0]));
+    fill(out, cohort, filter(bytes, cohort).map((bit, j) => bit ^ flips[j]));
+  };
+  return { bytes: 2 + Math.ceil(bits / 8), thresholds: ts, draw, remember, open: true };
 }
 
 function loloha(described) {
@@ -652,18 +737,31 @@ class Interval {
     if (outside && !this.clamp) throw new RangeError("the value is outside the public bounds");
     const random = (BigInt(word()) << 32n) | BigInt(word());
     if (outside) return top < 0n ? 0 : this.steps;
-    const point = top / base;
-    return Number(point) + Number(random < ((top % base) << 64n) / base);
+    const point = Number(top / base);
+    const part = ((top % base) << 64n) / base;
+    let up = Number(random < part);
+    if (this.apart && part > 0n) {
+      // A value outside the class never becomes one of its points.
+      const [first, last] = this.apart;
+      up = (up & ~Number(point === first - 1)) | Number(point === last);
+    }
+    return point + up;
   }
 }
 
-function duchi(described, k) {
+/** The threshold of Duchi's coin, and how to draw an end: 1 the upper, 0 the lower. */
+function ends(described, steps) {
   const t = threshold(expLower(fraction(described.epsilon)), [1, 0], [1, 1]);
   const kept = halves(t);
-  return scalar(2, [t], (x) => {
-    const up = Number(below(k - 1) < x);
+  return [t, (x) => {
+    const up = Number(below(steps) < x);
     return 1 - (up ^ coin(kept));
-  });
+  }];
+}
+
+function duchi(described, k) {
+  const [t, draw] = ends(described, k - 1);
+  return scalar(2, [t], draw);
 }
 
 /** The whole number next to a/b; of two, the even one. */
@@ -672,23 +770,81 @@ function nearest(a, b) {
   return found + (rest > b || (rest === b && found % 2n === 1n) ? 1n : 0n);
 }
 
-/** A window of `width` positions that begins at the point's own number. */
+/** A window of `width` positions that begins at the point's own number: law and outputs. */
 function windowed(described, k, width) {
   const steps = k - 1;
   const W = Math.min(Math.max(Number(width), 1), steps);
   const t = threshold(expLower(fraction(described.epsilon)), [W, 0], [W, steps]);
   const inside = halves(t);
-  return scalar(steps + W, [t], (x) => {
+  return [t, steps + W, (x) => {
     const within = x + below(W);
     const away = below(steps);
     const without = away + W * Number(away >= x);
     return choose(coin(inside), within, without);
-  });
+  }];
+}
+
+/** PM's window: N/√e positions, to the nearest whole number. */
+function pmWindow(described, k) {
+  const [a, b] = fraction(described.epsilon);
+  return windowed(described, k, nearest(BigInt(k - 1) << SCALE, expLower([a, 2n * b])));
 }
 
 function pm(described, k) {
+  const [t, outputs, draw] = pmWindow(described, k);
+  return scalar(outputs, [t], draw);
+}
+
+/** PM by a public coin, else Duchi's two ends, numbered after PM's positions. */
+function hybrid(described, k) {
   const [a, b] = fraction(described.epsilon);
-  return windowed(described, k, nearest(BigInt(k - 1) << SCALE, expLower([a, 2n * b])));
+  const [truth, end] = ends(described, k - 1);
+  if (100n * a <= 61n * b) return scalar(2, [truth], end);
+  const [t, outputs, window_] = pmWindow(described, k);
+  const arm = threshold(expLower([a, 2n * b]), [1, -1], [1, 0]);
+  const wide = halves(arm);
+  return scalar(outputs + 2, [arm, t, truth], (x) => {
+    const [y, other] = [window_(x), outputs + end(x)];
+    return choose(coin(wide), y, other);
+  });
+}
+
+/** 1 with probability e**(-a/b), exactly, for a from 0 to b. */
+function tossExp(a, b) {
+  let k = 1n;
+  while (toss(a, b * k)) k += 1n;
+  return Number(k & 1n);
+}
+
+/**
+ * A whole number z with chance proportional to e**(-|z|·s/t), exactly.
+ *
+ * Source. Canonne, Kamath and Steinke, NeurIPS 2020, algorithm 2.
+ */
+function discreteLaplace(t, s) {
+  for (;;) {
+    const u = belowWhole(t);
+    if (!tossExp(u, t)) continue;
+    let v = 0n;
+    while (tossExp(1n, 1n)) v += 1n;
+    const size = Number((u + t * v) / s);
+    const negative = word() & 1;
+    if (!(negative && size === 0)) return negative ? -size : size;
+  }
+}
+
+/** Discrete Laplace noise of scale N/ε steps, clamped 16 scales beyond either end. */
+function laplace(described, k) {
+  const [a, b] = fraction(described.epsilon);
+  const steps = k - 1;
+  const scale = BigInt(steps) * b;
+  const reach = Number((16n * scale + a - 1n) / a);
+  const outputs = steps + 2 * reach + 1;
+  if (outputs > 1 << 24) throw new RangeError("the interval has too many steps for the epsilon");
+  return scalar(outputs, [BigInt(reach)], (x) => {
+    const noisy = x + reach + discreteLaplace(scale, a);
+    return Math.min(Math.max(noisy, 0), outputs - 1);
+  });
 }
 
 function sw(described, k) {
@@ -696,7 +852,59 @@ function sw(described, k) {
   const [E, one] = [expLower([a, b]), 1n << SCALE];
   // 2N·(εe - e + 1)/(2e(e - 1 - ε)), each of e times 2**384 and of ε times b.
   const top = BigInt(k - 1) * (a * E - b * E + b * one) * one;
-  return windowed(described, k, nearest(top, (E * (b * E - b * one - a * one))));
+  const width = nearest(top, E * (b * E - b * one - a * one));
+  const [t, outputs, draw] = windowed(described, k, width);
+  return scalar(outputs, [t], draw);
+}
+
+/** The greatest common divisor. */
+const divisor = (a, b) => (b === 0n ? a : divisor(b, a % b));
+
+/** High numbers by a window law; low ones as they are, or anywhere outside the low range. */
+function sdpm(described, k) {
+  const [a, b] = fraction(described.epsilon);
+  const [N, one] = [BigInt(k - 1), 1n << SCALE];
+  const [e, s] = [expLower([a, b]) - one, expLower([a, 2n * b]) - one];
+  const near = nearest(N << SCALE, s);
+  const W = near > 1n ? near : 1n;
+  const [top, base] = [e * W * (N + W), e * W - N * one];
+  let M = (top + base - 1n) / base;
+  M += (M - 1n - N) % 2n;
+  if (M > 1n << 24n) throw new RangeError("the interval has too many steps for the epsilon");
+  const { low, high } = described.interval;
+  const [[c, d], [f, g]] = [ratio(low), ratio(high)];
+  const place = (text) => {
+    const [x, y] = ratio(text);
+    return [(x * d - c * y) * g * N, y * (f * d - c * g)];
+  };
+  const [[p, q], [r, t]] = described.low_range.map(place);
+  const [first, last] = [Number((p + q - 1n) / q), Number(r / t)];
+  if (!(first >= 0 && first <= last && last <= k - 1 && last - first < k - 1)) {
+    throw new RangeError("the low range must hold some points of the interval and not all");
+  }
+  const lows = last - first + 1;
+  const [outputs, width, steps] = [Number(M), Number(W), k - 1];
+  const offset = (outputs - 1 - steps) / 2;
+  // p' = 1 - (M - m)·q, in lowest terms.
+  const under = M * (M - W);
+  const over = under - (M - BigInt(lows)) * (M - N - W);
+  const common = divisor(over, under);
+  const [told, of] = [over / common, under / common];
+  const moved = outputs - width;
+  const draw = (x) => {
+    // Both laws for everyone; the class says which counts.
+    const part = (x * moved) % steps;
+    const begin = (x * moved - part) / steps + (moved % steps ? Number(below(steps) < part) : 0);
+    const within = begin + below(width);
+    const away = below(moved);
+    const without = away + width * Number(away >= begin);
+    const asHigh = choose(toss(N + W, M), within, without);
+    const other = below(outputs - lows);
+    const outside = other + lows * Number(other >= first + offset);
+    const asLow = choose(toss(told, of), x + offset, outside);
+    return choose(Number(x >= first) & Number(x <= last), asLow, asHigh);
+  };
+  return { ...scalar(outputs, [M, W, told, of], draw), apart: [first, last] };
 }
 
 const KINDS = {
@@ -712,8 +920,12 @@ const KINDS = {
   hadamard,
   subset,
   rappor,
+  "bloom-rappor": bloom,
   loloha,
   duchi,
   pm,
+  hybrid,
+  laplace,
   sw,
+  sdpm,
 };

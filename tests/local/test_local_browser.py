@@ -23,14 +23,18 @@ from dither.local import (
     PM,
     RAPPOR,
     SDGRR,
+    SDPM,
     SUE,
     SW,
     URR,
+    BloomRAPPOR,
     Domain,
     Duchi,
     FiniteChannel,
     Hadamard,
+    Hybrid,
     Interval,
+    Laplace,
     Memory,
     SubsetSelection,
     read_reports,
@@ -324,28 +328,52 @@ LASTING: list[Any] = [
     RAPPOR(Domain(["a", "b", "rest"], other="rest"), 1, question="q"),
     LOLOHA(300, 1, 2, buckets=2, question="steps"),
     LOLOHA(300, "0.5", 3, buckets=300, question="steps"),
+    BloomRAPPOR(NAMES, 4, once=1, bits=24, hashes=3, cohorts=8, seed=77, question="santé"),
+    BloomRAPPOR(["a", "b", "c"], "5/2", bits=16, cohorts=1, question="q"),
 ]
 UNIT = Interval(-2, "1/3", steps=12)
 NUMBERS: list[Any] = [
-    made(UNIT, epsilon) for made in (Duchi, PM, SW) for epsilon in ("0.1", 1, "5/2", 12)
+    made(UNIT, epsilon)
+    for made in (Duchi, PM, SW, Hybrid, Laplace)
+    for epsilon in ("0.1", 1, "5/2", 12)
+] + [
+    SDPM(UNIT, low, epsilon)
+    for low, epsilon in (
+        ((-1, "-1/3"), 1),
+        ((-2, "-4/9"), "1/3"),
+        (("-1/4", 0), "5/2"),
+        (("-1/4", "-1/4"), 2),
+        ((-1, 1), 6),
+    )
 ]
 
 
 def coins_of(channel: Any) -> list[int]:
     """Thresholds of channels that remember, and of those for numbers."""
-    if isinstance(channel, RAPPOR):
+    if isinstance(channel, RAPPOR | BloomRAPPOR):
         return [channel.layers.flip, channel.layers.low, channel.layers.high]
     if isinstance(channel, LOLOHA):
         return list(channel.thresholds)
-    if isinstance(channel, Duchi):
-        return [channel.law.truth]
+    if isinstance(channel, Hybrid) and channel.outputs > 2:
+        law: Any = channel.law
+        return [law.arm, int(law.window.inside * 2**64), law.ends.truth]
+    if isinstance(channel, Duchi | Hybrid):
+        return [channel.law.truth]  # type: ignore[union-attr]
+    if isinstance(channel, Laplace):
+        return [channel.law.reach]
+    if isinstance(channel, SDPM):
+        window, truth = channel.law.window, channel.law.truth
+        return [window.outputs, window.width, truth.numerator, truth.denominator]
     return [int(channel.law.inside * 2**64)]
 
 
 @needs_node
 def test_thresholds_of_numbers_and_of_what_lasts() -> None:
     """The client's coins for RAPPOR, LOLOHA and numbers are this side's integers."""
-    many = [*LASTING, *NUMBERS, *(SW(Interval(0, 1), e) for e in ("1/1000", 3, 40))]
+    wide = Interval(0, 1)
+    many = [*LASTING, *NUMBERS, *(SW(wide, e) for e in ("1/1000", 3, 40))]
+    many += [made(wide, e) for made in (Hybrid, Laplace) for e in ("61/100", "611/1000", 3, 40)]
+    many += [SDPM(wide, ("0.2", "0.7"), e) for e in ("1/7", 1, "9/2", 20)]
     found = node(
         """
         const out = [];
@@ -405,7 +433,12 @@ def test_permanent_coins_are_the_same(channel: Any) -> None:
             if channel.buckets == 2:
                 assert abs(theirs[:, 1].mean() - ours[:, 1].mean()) < 0.3
             continue
-        k = len(channel.domain)
+        if isinstance(channel, BloomRAPPOR):
+            # The cohort is permanent too.
+            assert (theirs[:, :2] == theirs[0, :2]).all()
+            assert (theirs[0, :2] == ours[0, :2]).all()
+            theirs, ours = theirs[:, 2:], ours[:, 2:]
+        k = channel.bits if isinstance(channel, BloomRAPPOR) else len(channel.domain)
         a, b = (
             np.unpackbits(rows.astype(np.uint8), axis=1)[:, :k].mean(axis=0)
             for rows in (theirs, ours)
@@ -414,7 +447,9 @@ def test_permanent_coins_are_the_same(channel: Any) -> None:
 
 
 @needs_node
-@pytest.mark.parametrize("channel", [*LASTING[:4], LASTING[4], *NUMBERS], ids=lambda c: c.kind)
+@pytest.mark.parametrize(
+    "channel", [*LASTING[:5], *LASTING[6:], *NUMBERS], ids=lambda c: f"{c.kind} {c.epsilon}"
+)
 def test_single_reports_have_the_law(channel: Any) -> None:
     """20,000 of the client's reports against this side's law (false alarm 1e-7 a channel)."""
     number = hasattr(channel, "interval")
@@ -435,8 +470,15 @@ def test_single_reports_have_the_law(channel: Any) -> None:
     counted = channel.aggregate(reports, strict=True)
     assert counted.n == 20_000
     if number:
-        # -5/12 lies 8 + 1/7 steps from the low end: 6 in 7 go to point 8.
-        law = (6 * channel.law.row(8) + channel.law.row(9)) / 7
+        # -5/12 lies 8 + 1/7 steps from the low end: 6 in 7 go to point 8, where none is of a class
+        # that the number is not in.
+        shares = np.zeros(13)
+        shares[[8, 9]] = 6 / 7, 1 / 7
+        if channel.apart is not None and channel.apart[1] == 8:
+            shares[[8, 9]] = 0, 1
+        if channel.apart is not None and channel.apart[0] == 9:
+            shares[[8, 9]] = 1, 0
+        law = channel.law.forward(shares)
         assert chi_square_passes(counted.counts, 20_000 * law)
         return
     shares = np.eye(len(channel.domain))[2]
@@ -475,3 +517,27 @@ def test_what_memory_and_numbers_refuse() -> None:
         *(text for c in (first, other, none, number) for text in (text_of(c), c.hash)),
     )
     assert [f == "taken" for f in found] == [True] + [False] * 7 + [True, False]
+
+
+@needs_node
+def test_texts_that_nobody_lists() -> None:
+    """A Bloom filter takes any text, listed or not; candidates asked for later find it."""
+    channel = BloomRAPPOR(["a", "b"], 12, bits=64, cohorts=4)
+    found = node(
+        """
+        const c = await client.loadChannel(given[0], given[1]);
+        const out = [];
+        for (let i = 0; i < 2000; i++) out.push(...c.report(i % 4 ? "żółć" : 7));
+        let refused = "";
+        try { c.report(null); } catch (error) { refused = String(error.message); }
+        console.log(JSON.stringify([out, refused]));
+        """,
+        text_of(channel),
+        channel.hash,
+    )
+    records, refused = found
+    counted = channel.aggregate(unpack(channel, np.array(records, dtype=np.uint8).tobytes()))
+    told = counted.estimate(method="selection", candidates=["a", "żółć", 7, "7"])
+    assert set(told.found) == {"żółć", 7}
+    assert abs(told["żółć"] - 0.75) < 0.1
+    assert "must be" in refused
