@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dither.local._attack import Attack
     from dither.local._results import Result
     from dither.local._shuffling import ShuffledReports
+    from dither.privacy import Loss
 
 
 DomainLike = int | Domain | list[Any] | tuple[Any, ...] | range | set[Any] | frozenset[Any]
@@ -100,6 +101,18 @@ class Channel(ABC):
     def guarantee(self) -> Guarantee:
         """What one report promises, computed from the exact law; epsilon-local DP unless told."""
         return Guarantee.uniform(self.epsilon)
+
+    def loss(self, *, accept_delta: bool = False) -> Loss:
+        """What one report loses, for accounts and ledgers; see `Guarantee.loss`.
+
+        Examples
+        --------
+        >>> from dither import local
+        >>> loss = local.GRR(5, epsilon="1/3").loss()
+        >>> loss.charge.epsilon, round(float((2 * loss).epsilon(0)), 9)
+        (Fraction(1, 3), 0.666666667)
+        """
+        return self.guarantee.loss(accept_delta=accept_delta)
 
     # On the device
 
@@ -233,10 +246,10 @@ class Channel(ABC):
             checked_options(options, (), f"an estimate by {self.kind}")
             return shares_of(counted, rule, confidence)
         from dither.local._numbers.em import em
+        from dither.local._postprocess import no_rule
 
         _checks.choice("method", method, ("likelihood",))
-        if rule != "none":
-            raise ArgumentError("postprocess is for shares that are not yet those of a likelihood")
+        no_rule(rule, "a likelihood, whose shares are at least 0 and sum to 1")
         known = ("bins", "outputs", "tolerance", "max_iterations", "smooth")
         checked_options(options, known, "a likelihood")
         return em([counted], **options)
@@ -421,14 +434,16 @@ def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
     return found
 
 
-def checked_shares(frequencies: Any, k: int, name: str = "frequencies") -> Shares:
+def checked_shares(frequencies: Any, k: int | tuple[int, int], name: str = "frequencies") -> Shares:
     """Read a distribution over k values: finite, non-negative, summing to 1 within 1e-6."""
+    shape = k if isinstance(k, tuple) else (k,)
+    told = " × ".join(map(str, shape))
     try:
         f = np.asarray(frequencies, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be numbers, one for each of the {k} values") from None
-    if f.shape != (k,):
-        raise ArgumentError(f"{name} must have one share for each of the {k} values")
+        raise ArgumentError(f"{name} must be numbers, one for each of the {told} values") from None
+    if f.shape != shape:
+        raise ArgumentError(f"{name} must have one share for each of the {told} values")
     if not np.all(np.isfinite(f)) or f.min() < 0 or abs(f.sum() - 1) > 1e-6:
         raise ArgumentError(f"{name} must be at least 0 and sum to 1")
     return f

@@ -82,7 +82,9 @@ class Guarantee:
         return max(pair.delta for pair in self.pairs.values())
 
     def loss(self, *, accept_delta: bool = False) -> Loss:
-        """The promise as a loss that accounts of `dither.accounting` compose.
+        """The promise as a loss, which composes and whose charge is exact.
+
+        It names nobody until its caller says whose report it is: ``loss().promising("person")``.
 
         Parameters
         ----------

@@ -53,10 +53,10 @@ from dither.local._numbers.mean import mean
 from dither.local._numbers.numeric import NumericChannel
 from dither.local._numbers.results import MeanEstimate
 from dither.local._oracles import FiniteChannel
-from dither.local._postprocess import nonnegative, project
+from dither.local._postprocess import no_rule, nonnegative, project
 from dither.local._postprocess import postprocess as apply_rule
 from dither.local._results import Estimate, Result, checked_options, shares_of
-from dither.local._structures.parts import PartCounts, Structure, no_rule
+from dither.local._structures.parts import PartCounts, Structure
 from dither.numeric import Words, secure_words
 
 Array = npt.NDArray[np.float64]
@@ -295,7 +295,7 @@ class Personal(Structure):
         shape = (len(self.channels), len(self.domain))
         pi = np.full(shape, 1 / (shape[0] * shape[1]))
         if prior is not None:
-            pi = checked_shares(np.ravel(prior), pi.size, "prior").reshape(shape)
+            pi = checked_shares(prior, shape, "prior")
         rows = []
         for channel, row in zip(self.channels, pi, strict=True):
             known = None if prior is None or not row.sum() else row / row.sum()
@@ -359,10 +359,10 @@ class Personal(Structure):
         if given.size != n:
             raise ArgumentError("choices must be as many as values")
         if self.names is not None:
+            if not all(isinstance(name, str) for name in given.tolist()):
+                raise ArgumentError("choices must be names of channels, which are texts")
             place = {name: i for i, name in enumerate(self.names)}
             for name in set(given.tolist()):
-                if not isinstance(name, str):
-                    raise ArgumentError("choices must be names of channels, which are texts")
                 if name not in place:
                     raise ArgumentError(f"choices: unknown class{nearest(name, self.names)}")
             return np.array([place[name] for name in given.tolist()], dtype=np.int64)

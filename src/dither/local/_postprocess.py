@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
+from dither.errors import ArgumentError
 
 Array = npt.NDArray[np.float64]
 
@@ -87,6 +88,12 @@ RULES: dict[str, Callable[[Array, Array], Array]] = {
     "increasing": lambda shares, errors: isotonic(shares),
     "decreasing": lambda shares, errors: isotonic(shares, decreasing=True),
 }
+
+
+def no_rule(name: str, what: str) -> None:
+    """Refuse a rule for shares where it makes no sense."""
+    if _checks.choice("postprocess", name, RULES) != "none":
+        raise ArgumentError(f"postprocess is not for {what}")
 
 
 def postprocess(name: str, shares: Array, errors: Array) -> Array:

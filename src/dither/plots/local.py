@@ -151,7 +151,7 @@ def draw_shares(found: Sequence[Estimate], path: str | Path | None = None) -> Fi
     """
     sizes = [min(_ROWS, len(one.values)) for one in found]
     figure = new_figure(WIDTH, 1.5 + 0.3 * sum(sizes) + 0.7 * (len(found) - 1))
-    several = figure.subplots(len(found), 1, squeeze=False, height_ratios=sizes)[:, 0]
+    several = figure.subplots(len(found), 1, squeeze=False, height_ratios=sizes, sharex=True)[:, 0]
     for axes, one in zip(several, found, strict=True):
         _rows_of_shares(axes, one, several=len(found) > 1)
     several[-1].set_xlabel("share of people")

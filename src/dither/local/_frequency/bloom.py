@@ -51,7 +51,7 @@ from dither.local._frequency.rappor import LASTING, Layers, promises
 from dither.local._guarantee import Guarantee
 from dither.local._hashing import text_bytes
 from dither.local._memory import Memory, checked_memory, checked_question
-from dither.local._postprocess import nonnegative, project
+from dither.local._postprocess import no_rule, nonnegative, project
 from dither.local._results import Estimate, Result, checked_options
 from dither.numeric import Words, secure_words
 
@@ -343,8 +343,7 @@ class BloomRAPPOR(Channel):
             return super().read(counted, rule, method, confidence, options)
         _checks.choice("method", method, ("selection",))
         checked_options(options, ("alpha",), "a selection")
-        if rule != "none":
-            raise ArgumentError("postprocess is not for a selection, whose shares are at least 0")
+        no_rule(rule, "a selection, whose shares are at least 0")
         if counted.n == 0:
             raise ArgumentError("there are no reports to estimate from")
         alpha = _checks.number("alpha", options.get("alpha", 0.05), above=0, below=1)
@@ -370,7 +369,7 @@ class BloomRAPPOR(Channel):
             likely = nonnegative(first.gram, first.moments(table), most)
             chosen = np.flatnonzero(likely > 0)
             whole = self._regression(present, chosen)
-        z = normal_quantile(1 - alpha / max(1, chosen.size))
+        z = -normal_quantile(alpha / max(1, chosen.size))
         shares, errors = np.zeros(len(self.domain)), np.full(len(self.domain), np.nan)
         raw, found = np.full(len(self.domain), np.nan), chosen[:0]
         if chosen.size and present.any() and whole.determined:

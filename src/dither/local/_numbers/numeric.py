@@ -19,6 +19,7 @@ from dither.local._channel import MOST, Channel, Codes, Counts, Shares, checked_
 from dither.local._domain import Domain, bind
 from dither.local._numbers.interval import Interval
 from dither.local._oracles import FiniteChannel
+from dither.local._postprocess import no_rule
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
@@ -171,8 +172,7 @@ class NumericChannel(FiniteChannel):
         from dither.local._numbers.mean import mean
         from dither.local._results import checked_options
 
-        if rule != "none":
-            raise ArgumentError("postprocess is for shares of values, not for numbers")
+        no_rule(rule, "numbers")
         if method is not None:
             return super().read(counted, rule, method, confidence, options)
         checked_options(options, (), "a mean")

@@ -36,6 +36,7 @@ from dither.local._coins import pick
 from dither.local._domain import Domain, bind
 from dither.local._frequency.hadamard import Hadamard
 from dither.local._hashing import hash64_many
+from dither.local._postprocess import no_rule
 from dither.local._results import Estimate, checked_options, sampled, shares_of
 from dither.local._structures.parts import (
     Maker,
@@ -44,7 +45,6 @@ from dither.local._structures.parts import (
     Structure,
     given,
     made_part,
-    no_rule,
 )
 from dither.numeric import Words
 
@@ -125,8 +125,9 @@ class HeavyHitters(Structure):
             raise ArgumentError("alphabet must not hold the end mark, the character 0")
         length, step = _checks.whole("length", length, 1, 255), _checks.whole("step", step, 1, 255)
         bits = _checks.whole("bits", bits, 8, 22)
+        first = _checks.whole("first", first, 1)
         first = min(first, length) if first == 2 else first
-        first = _checks.whole("first", first, 1, length, instead=", the length")
+        _checks.whole("first", first, 1, length, instead=", the length")
         symbols = len(alphabet) + 1
         if max(first, step) * math.log2(symbols) > math.log2(_MAX_CANDIDATES):
             raise ArgumentError(
@@ -208,7 +209,7 @@ class HeavyHitters(Structure):
             places = self._buckets(candidates, size)
             shares = (level.shares - even) / (1 - even)
             errors = level.standard_errors / (1 - even)
-            limit = normal_quantile(1 - (1 - confidence) / max(1, len(candidates)))
+            limit = -normal_quantile((1 - confidence) / max(1, len(candidates)))
             first = np.unique(places, return_index=True)[1]
             order = first[np.lexsort((first, -shares[places[first]]))][:reach]
             kept = [
@@ -228,7 +229,12 @@ class HeavyHitters(Structure):
             raw=shares[where],
             plausible=level.plausible[where],
             steps=level.steps[where] / (1 - even),
-            notes=("Shares are of people who reported whole texts: the last level alone.",),
+            unbiased=False,
+            postprocess="selected",
+            notes=(
+                "Shares are of people who reported whole texts, the last level alone; a rare text "
+                "that stands out looks more frequent than it is.",
+            ),
         )
 
     def _extended(self, prefix: str, size: int) -> list[str]:

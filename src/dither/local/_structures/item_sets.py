@@ -47,6 +47,7 @@ from dither.local._domain import Domain, bind
 from dither.local._frequency.grr import GRR
 from dither.local._frequency.local_hash import FLH
 from dither.local._oracles import PureChannel
+from dither.local._postprocess import no_rule
 from dither.local._results import Estimate, KeyEstimate, checked_options, sampled, shares_of
 from dither.local._structures.parts import (
     Maker,
@@ -55,7 +56,6 @@ from dither.local._structures.parts import (
     Structure,
     given,
     made_part,
-    no_rule,
 )
 from dither.numeric import Words
 

@@ -23,6 +23,7 @@ from dither.local._domain import Domain, bind
 from dither.local._guarantee import Guarantee
 from dither.local._results import Result
 from dither.numeric import Words, directed, secure_words
+from dither.privacy import Loss
 
 Maker = Callable[[Domain, Fraction], Channel]
 """What makes a part: a channel class such as GRR, OUE or OLH."""
@@ -56,6 +57,10 @@ class Structure(ABC):
     def guarantee(self) -> Guarantee:
         """What all that one person sends promises: epsilon for any two records, unless told."""
         return Guarantee.uniform(self.epsilon)
+
+    def loss(self, *, accept_delta: bool = False) -> Loss:
+        """What all that one person sends loses; see `Guarantee.loss`."""
+        return self.guarantee.loss(accept_delta=accept_delta)
 
     @abstractmethod
     def draw(self, records: Any, words: Words) -> Reports:
@@ -358,12 +363,6 @@ def given(parts: Mapping[str, Channel]) -> Maker:
         raise ArgumentError("a structure must have all of its parts")
 
     return make
-
-
-def no_rule(rule: str, what: str) -> None:
-    """Refuse a rule for shares where it makes no sense."""
-    if rule != "none":
-        raise ArgumentError(f"postprocess is not for {what}")
 
 
 def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
