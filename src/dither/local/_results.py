@@ -412,8 +412,8 @@ class KeyEstimate(Result):
             lines.append(f"{label(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{mean}{ends:>24}")
         if not self.trusted.all():
             lines.append(
-                f"Too few reports decide the mean of {int((~self.trusted).sum()):,} keys for a normal "
-                "interval: theirs hold whatever the values are."
+                f"Too few reports decide the mean of {int((~self.trusted).sum()):,} keys for a "
+                "normal interval: theirs hold whatever the values are."
             )
         return "\n".join([*lines, *self.notes])
 
