@@ -1,0 +1,184 @@
+"""Classes of people who chose different channels, combined: by weights, or in one likelihood.
+
+With n_c reports of class c, f̂_c its unbiased estimate and s_c²/n_c its variance:
+
+- weights: f̂ = sum of w_c·f̂_c, w_c proportional to n_c/s_c² for each value. s_c² is taken at uniform
+  shares, so that the weights do not depend on the reports and f̂ stays unbiased;
+- plugin: the same with s_c² at the shares that all the reports suggest, equation (19) of SDLDP with
+  the n_c that it leaves out: nearer, at the price of a bias of lower order;
+- population: w_c = n_c/n. The only one that is right for all users where the classes differ;
+- likelihood: the shares that make all reports together likeliest. Channels with a matrix are pooled
+  in one expectation maximisation, which uses every class where it tells most; others through the
+  normal law of their estimates, minimising the sum of n_c·(f̂_c - f)' S_c^-1 (f̂_c - f) over the
+  simplex. Biased, but nearer.
+
+Of numbers, weights combine the classes' means: those of the reports, with an interval that holds
+where each class's does; or those that EM finds, where a class's reports are biased.
+
+Source. Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.5; Nie et al.,
+IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021 (PLDP frequencies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.local._aggregate import Aggregate
+from dither.local._numbers.em import em
+from dither.local._numbers.mean import mean
+from dither.local._numbers.numeric import NumericChannel
+from dither.local._numbers.results import MeanEstimate
+from dither.local._postprocess import nonnegative, project
+from dither.local._postprocess import postprocess as apply_rule
+from dither.local._results import Estimate, checked_options, shares_of
+from dither.local._structures.parts import PartCounts
+
+Array = npt.NDArray[np.float64]
+Parts = dict[Any, Aggregate]
+
+METHODS = ("weights", "plugin", "population", "likelihood")
+EM = ("bins", "outputs", "tolerance", "max_iterations", "smooth")
+"""What a likelihood may be told."""
+
+INDEPENDENT = (
+    "classes are combined as if what people chose did not depend on their values; if it does, "
+    "the choice itself tells of the value, and the estimate is biased"
+)
+_ALARM = 1e-3
+_MAX_VALUES = 1 << 10
+
+
+def combined_shares(
+    title: str, counts: PartCounts, full: Parts, method: str, rule: str, confidence: float
+) -> Estimate:
+    """The shares of the values from all classes that reported."""
+    by_class = {choice: shares_of(part, "none", confidence) for choice, part in full.items()}
+    parts, channels = list(full.values()), [part.channel for part in full.values()]
+    raw = np.array([e.raw for e in by_class.values()])
+    n, k = np.array([[part.n] for part in parts], dtype=np.float64), raw.shape[1]
+    if method == "population":
+        precise = n + 0 * raw
+    else:
+        at = project((n * raw).sum(axis=0) / n.sum()) if method == "plugin" else np.full(k, 1 / k)
+        # A value that nobody seems to hold may have no variance in any class; all are then alike.
+        precise = n / np.maximum([channel.noise_variance(at) for channel in channels], 1e-12)
+    weights = precise / precise.sum(axis=0)
+    found = (weights * raw).sum(axis=0)
+    plausible = project(found)
+    own = np.array([channel.noise_variance(plausible) for channel in channels]) / n
+    errors = np.sqrt((weights**2 * own).sum(axis=0))
+    steps = np.max(weights * [e.steps for e in by_class.values()], axis=0)
+    likely = method == "likelihood"
+    if likely:
+        found, errors = _likely(parts, raw, plausible), np.full(k, np.nan)
+    return Estimate(
+        title=title,
+        values=channels[0].domain.values,
+        shares=apply_rule(rule, found, errors),
+        standard_errors=errors,
+        n=counts.n,
+        rejected=counts.rejected,
+        confidence=confidence,
+        raw=found,
+        plausible=plausible,
+        # The report that weighs most, of any class, is what the error is compared with.
+        steps=steps,
+        unbiased=method in ("weights", "population") and all(c.unbiased for c in channels),
+        postprocess=rule,
+        notes=(INDEPENDENT, *_differing(full, raw, own, plausible, n)),
+        parts={str(choice): one for choice, one in by_class.items()},
+        weights=weights,
+    )
+
+
+def combined_mean(
+    title: str,
+    counts: PartCounts,
+    full: Parts,
+    method: str,
+    confidence: float,
+    options: dict[str, Any],
+) -> MeanEstimate:
+    """The classes' means combined; each class may miss its own by its part of what is allowed."""
+    biased = not all(part.channel.unbiased for part in full.values())
+    checked_options(options, EM if biased else (), "a mean by weights")
+    each, variances = [], []
+    for part in full.values():
+        channel = part.channel
+        assert isinstance(channel, NumericChannel)
+        own = mean(part, channel, 1 - (1 - confidence) / len(full))
+        variance = part.n * own.standard_error**2
+        if biased:
+            found = em([part], **options)
+            of_points, starts = channel.moments()[1], found.starts
+            assert starts is not None
+            sizes = np.diff(np.append(starts, of_points.size))
+            variance = float(found.shares @ (np.add.reduceat(of_points, starts) / sizes))
+            own = replace(own, mean=found.mean)
+        each.append(own)
+        variances.append(variance)
+    n = np.array([one.n for one in each], dtype=np.float64)
+    precise = n if method == "population" else n / np.maximum(variances, 1e-12)
+    weights = precise / precise.sum()
+    error = float(np.sqrt(weights**2 @ (np.array(variances) / n)))
+    limits: tuple[float, float, str] | None = None
+    if not biased and any(one.method != "normal" for one in each):
+        ends = weights @ np.array([one.interval for one in each])
+        limits = (float(ends[0]), float(ends[1]), "bounded")
+    told = tuple(
+        f"choice {choice}: {one.n:,} reports, weight {weight:.3f}"
+        for choice, one, weight in zip(full, each, weights.tolist(), strict=True)
+    )
+    return replace(
+        each[0],
+        kind=title,
+        mean=float(weights @ [one.mean for one in each]),
+        standard_error=error,
+        n=counts.n,
+        rejected=counts.rejected,
+        biased=biased,
+        confidence=confidence,
+        limits=limits,
+        notes=(*told, INDEPENDENT),
+    )
+
+
+def _likely(parts: Sequence[Aggregate], raw: Array, plausible: Array) -> Array:
+    k = plausible.size
+    if k > _MAX_VALUES:
+        raise ArgumentError(f"likelihood needs at most {_MAX_VALUES} values; use weights")
+    gram, moments = np.zeros((k, k)), np.zeros(k)
+    for part, shares in zip(parts, raw, strict=True):
+        inverse = part.n * np.linalg.pinv(part.channel.noise_covariance(plausible), hermitian=True)
+        gram += inverse
+        moments += inverse @ shares
+    # A row far heavier than the others holds the sum at 1.
+    heavy = 1e4 * float(np.diag(gram).max())
+    found = nonnegative((gram + heavy) / heavy, (moments + heavy) / heavy)
+    return np.asarray(found / found.sum())
+
+
+def _differing(parts: Parts, raw: Array, own: Array, plausible: Array, n: Array) -> tuple[str, ...]:
+    """A note for each class whose shares differ from the others' by more than chance allows."""
+    if len(parts) < 2:
+        return ()
+    spread = own + plausible * (1 - plausible) / n
+    notes = []
+    for i, choice in enumerate(parts):
+        rest = np.delete(1 / spread, i, axis=0)
+        others = (rest * np.delete(raw, i, axis=0)).sum(axis=0) / rest.sum(axis=0)
+        z = np.abs(raw[i] - others) / np.sqrt(spread[i] + 1 / rest.sum(axis=0))
+        if 2 * NormalDist().cdf(-float(z.max())) * raw.size < _ALARM:
+            notes.append(
+                f"the shares of choice {choice} differ from those of the others (chance below "
+                f"{_ALARM:g}): what people chose may depend on their values; only method "
+                "population estimates the shares of all of them"
+            )
+    return tuple(notes)
