@@ -15,8 +15,8 @@ from dither.plan.expressions import PARTS, TRUNCATIONS
 from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Schema, Table
-from dither.sql import Names
-from dither.sql.dates import date_part, read_dates, read_timestamp, truncation
+from dither.sql import Names, parse_expression
+from dither.sql.dates import date_part, read_timestamp, truncation
 from dither.sql.joins import join, join_public, join_unit, start
 from dither.sql.names import find_table, free_name, key_expression
 from sql.sql_tables import SCHEMA
@@ -184,10 +184,15 @@ def test_other_timestamps_are_refused(text: str) -> None:
 def test_dates_are_read_deep_inside() -> None:
     """Also below CASE and NOT, and on either side."""
     day = ex.Column("v", "day")
-    text = ex.Not(ex.Case(((ex.Compare("<", ex.Literal("2020-01-02"), day), day),), day))
-    read = read_dates(text, Names(VISITS, SCHEMA))
-    first = ex.Literal(dt.date(2020, 1, 2))
-    assert read == ex.Not(ex.Case(((ex.Compare("<", first, day), day),), day))
+    read = parse_expression(
+        "NOT CASE WHEN '2020-01-02' < day THEN day = '2020-01-03' ELSE TRUE END",
+        Names(VISITS, SCHEMA),
+    )
+    first, last = (ex.Literal(dt.date(2020, 1, n)) for n in (2, 3))
+    arm = ex.Compare("<", first, day), ex.Compare("=", day, last)
+    assert read == ex.Not(ex.Case((arm,), ex.Literal(True)))
+    switched = parse_expression("CASE day WHEN '2020-01-02' THEN 1 END", Names(VISITS, SCHEMA))
+    assert switched.branches[0][0] == ex.Compare("=", day, first)
 
 
 def test_this_room_does_not_load_sqlglot_until_it_reads() -> None:

@@ -8,6 +8,8 @@ import re
 import pytest
 
 from dither.errors import ArgumentError, DitherError, QueryError, UnknownNameError, UnsupportedError
+from dither.plan import expressions as ex
+from dither.plan.lower import lower
 from dither.plan.relations import Scan
 from dither.sql import Names, parse_expression, parse_query
 from sql.sql_tables import SCHEMA
@@ -441,3 +443,46 @@ def test_what_is_no_text_is_refused(given: object) -> None:
     """Named by its type, and not read."""
     with pytest.raises(ArgumentError, match=f"must be a text; got {type(given).__name__}"):
         parse_query(given, SCHEMA)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT SUM(( Age+Cost ) *2) FROM visits WHERE smoker", None),
+        ("SELECT AVG(region) FROM visits WHERE Age+1 > 'x'", "Age+1 > 'x': mixes"),
+        ("SELECT COUNT(*) FROM visits WHERE NOT(Age  +  1)", "NOT(Age + 1): Age + 1 is not a cond"),
+        ("SELECT COUNT(*) FROM visits WHERE (age+1)*2 AND smoker", "(age+1)*2 is not a condition"),
+        ("SELECT COUNT(*) FROM visits WHERE Region in ( 'nord' )", "Region in ( 'nord' ): 'nord'"),
+        (
+            "SELECT AVG(CASE when Smoker then 'a' end) FROM visits",
+            "AVG of CASE when Smoker then 'a'",
+        ),
+        (
+            "SELECT COUNT(*) FROM visits WHERE ( smoker is null ) = 3",
+            "( smoker is null ) = 3: mixes",
+        ),
+        ("SELECT COUNT(*) FROM visits WHERE abs( Region ) > 1", "abs( Region ): region is not"),
+        ("SELECT COUNT(*), Cost*2 FROM visits GROUP BY Cost*2", "GROUP BY Cost*2: a real has too"),
+    ],
+)
+def test_meaning_is_refused_in_the_words_that_were_written(text: str, said: str | None) -> None:
+    """Not in the canonical text, which nobody has typed."""
+    if said is None:
+        lower(parse_query(text, SCHEMA), SCHEMA)
+        return
+    with pytest.raises(DitherError) as error:
+        lower(parse_query(text, SCHEMA), SCHEMA)
+    assert said in str(error.value)
+
+
+def test_words_that_cannot_be_told_are_the_canonical_ones() -> None:
+    """A quotation is shown where reading it gives the same part again, and nowhere else."""
+    text = "SELECT COUNT(*) FROM visits WHERE age + (SELECT 1) > 2"
+    with pytest.raises(DitherError):
+        parse_query(text, SCHEMA)
+    query = parse_query("SELECT SUM(-(-age)) AS s FROM visits", SCHEMA)
+    assert query.words is not None
+    operand = query.outputs[0].aggregate.operand
+    assert query.words(operand) == "-(-age)"
+    assert query.words(ex.Column("visits", "age")) is None
+    assert query.words(ex.Not(operand)) is None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Expression
 from dither.plan.kinds import Value
 from dither.plan.relations import Relation
-from dither.plan.text import number, unwritable
+from dither.plan.text import Words, number, unwritable
 
 __all__ = [
     "Aggregate",
@@ -155,6 +155,8 @@ class Query:
     order: tuple[tuple[str, bool], ...] = ()
     limit: int | None = None
     discover: bool = False
+    words: Words | None = field(default=None, compare=False, repr=False)
+    """How its expressions were written, for messages; no part of what is asked."""
 
     def __post_init__(self) -> None:
         """Every column of the release has a name of its own, and ORDER BY names one."""

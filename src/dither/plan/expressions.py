@@ -13,8 +13,8 @@ they sum, to the bounds that ``dither.plan.facts`` derives from the declared one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeGuard
@@ -51,7 +51,6 @@ __all__ = [
     "Substring",
     "Upper",
     "columns",
-    "rewrite",
     "walk",
 ]
 
@@ -318,24 +317,6 @@ class Substring(Expression):
     def __post_init__(self) -> None:
         if self.start < 1 or self.length < 0:
             raise QueryError("SUBSTRING starts at 1 or later and has a whole length of 0 or more")
-
-
-def _rebuild(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    changed: dict[str, object] = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, Expression):
-            changed[field.name] = change(value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
-            changed[field.name] = tuple(change(v) for v in value)
-        elif isinstance(node, Case) and field.name == "branches":
-            changed[field.name] = tuple((change(c), change(v)) for c, v in node.branches)
-    return replace(node, **changed) if changed else node
-
-
-def rewrite(node: Expression, rule: Callable[[Expression], Expression]) -> Expression:
-    """Apply ``rule`` to every node, leaves first."""
-    return rule(_rebuild(node, lambda child: rewrite(child, rule)))
 
 
 def _children(node: Expression) -> Iterator[Expression]:

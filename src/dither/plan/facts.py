@@ -14,7 +14,7 @@ expression without bounds can be filtered and grouped by; only an aggregate need
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -38,7 +38,7 @@ from dither.plan.expressions import Column
 from dither.plan.kinds import Kind, Value, kind_of_value
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Schema, Table
-from dither.plan.text import show
+from dither.plan.text import Words, show
 
 __all__ = [
     "LARGEST_INTEGER",
@@ -46,14 +46,10 @@ __all__ = [
     "LONGEST_LIST",
     "Facts",
     "Scope",
-    "Words",
     "infer",
     "listed_values",
     "why_unbounded",
 ]
-
-Words = Callable[[ex.Expression], str | None]
-"""How an expression was written, where that is known."""
 
 
 class Scope:

@@ -80,7 +80,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     QueryError
         Of the kind and with the fix that fits; nothing has been spent.
     """
-    scope = Scope.of(query.relation, schema)
+    scope = Scope.of(query.relation, schema, query.words)
     table = schema.table(base(query.relation).table)
     if not table.private:
         raise QueryError(f"table {table.name!r} is public: start FROM a private table")

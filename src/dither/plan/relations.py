@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dither.errors import UnsupportedError
 from dither.plan.expressions import Column, Expression
 
 __all__ = ["Filter", "PublicJoin", "Relation", "Scan", "UnitJoin", "base", "scans"]
@@ -57,6 +58,19 @@ class UnitJoin(Relation):
     right: Scan
     left_unit: Column
     right_unit: Column
+
+    def __post_init__(self) -> None:
+        if _filtered(self.left):
+            raise UnsupportedError(
+                f"JOIN {self.right.table}: rows are filtered before two private tables are "
+                "joined; join first, then filter"
+            )
+
+
+def _filtered(relation: Relation) -> bool:
+    return isinstance(relation, Filter) or (
+        isinstance(relation, PublicJoin) and _filtered(relation.source)
+    )
 
 
 def scans(relation: Relation) -> tuple[Scan, ...]:

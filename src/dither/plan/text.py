@@ -1,13 +1,19 @@
-"""Expressions as short text, for messages and plans."""
+"""Expressions as SQL: for messages and plans, and for the canonical text of a query."""
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable
 from fractions import Fraction
 
 from dither.plan import expressions as ex
 from dither.plan.kinds import Value
 
-__all__ = ["number", "show", "show_value", "unwritable"]
+__all__ = ["ExpressionWriter", "Words", "constant", "number", "show", "show_value", "unwritable"]
+
+
+Words = Callable[[ex.Expression], str | None]
+"""How an expression was written, where that is known."""
 
 
 def unwritable(text: str, *, null: bool = False) -> str | None:
@@ -56,7 +62,7 @@ def number(value: Fraction | int | float) -> str:
 
 
 def show_value(value: Value | None) -> str:
-    """A public constant as SQL writes it."""
+    """A public constant, short."""
     match value:
         case None:
             return "NULL"
@@ -65,66 +71,154 @@ def show_value(value: Value | None) -> str:
         case int() | Fraction():
             return number(value)
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return _quoted(value)
     return f"'{value}'"
 
 
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+OR, AND, NOT, TEST, SUM, PRODUCT, ATOM = range(7)
+"""How tightly a text binds, loosest first."""
+
+LONGEST_DECIMAL = 30
+"""Digits of a decimal; a real that needs more is written as a quotient."""
+
+_LEVELS = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT}
+
+
+def constant(value: Value | None) -> tuple[str, int]:
+    """A public constant as SQL that reads back as the same, and how tightly it binds.
+
+    Examples
+    --------
+    >>> constant(Fraction(5)), constant(Fraction(1, 3))
+    (('5.0', 6), ('1 / 3', 5))
+    """
+    match value:
+        case Fraction():
+            return _real(value)
+        case dt.datetime():
+            utc = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+            return f"TIMESTAMP '{utc.isoformat(sep=' ')}'", ATOM
+        case dt.date():
+            return f"DATE '{value.isoformat()}'", ATOM
+    return show_value(value), ATOM
+
+
+def _real(value: Fraction) -> tuple[str, int]:
+    """A decimal where that is exact and not long, else a quotient of integers."""
+    places = _decimal_places(value.denominator)
+    if places is None or abs(value) >= Fraction(10) ** (LONGEST_DECIMAL - places):
+        return f"{value.numerator} / {value.denominator}", PRODUCT
+    places = max(places, 1)
+    digits = str(abs(value.numerator) * (10**places // value.denominator)).rjust(places + 1, "0")
+    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}", ATOM
+
+
+def _decimal_places(denominator: int) -> int | None:
+    """The decimal places that a fraction needs, ``None`` where no number of them is enough."""
+    counts = []
+    for prime in (2, 5):
+        count = 0
+        while denominator % prime == 0:
+            denominator //= prime
+            count += 1
+        counts.append(count)
+    return max(counts) if denominator == 1 else None
+
+
+def _edge(value: Fraction) -> str:
+    """A bound or an edge, which is an exact rational however it is written."""
+    return str(value.numerator) if value.denominator == 1 else _real(value)[0]
+
+
+class ExpressionWriter:
+    """Writes expressions as SQL, with parentheses where they are needed.
+
+    Parameters
+    ----------
+    column : callable
+        Writes the name of a column.
+    """
+
+    def __init__(self, column: Callable[[ex.Column], str]) -> None:
+        self._column = column
+
+    def text(self, node: ex.Expression, level: int = OR) -> str:
+        """An expression, in parentheses where it binds less tightly than ``level``."""
+        text, own = self._written(node)
+        return text if own >= level else f"({text})"
+
+    def _written(self, node: ex.Expression) -> tuple[str, int]:
+        text = self.text
+        match node:
+            case ex.Column():
+                return self._column(node), ATOM
+            case ex.Literal(value=value):
+                return constant(value)
+            case ex.Arithmetic(op=op, left=a, right=b):
+                level = _LEVELS[op]
+                return f"{text(a, level)} {op} {text(b, level + 1)}", level
+            case ex.Compare(op=op, left=a, right=b):
+                return f"{text(a, SUM)} {op} {text(b, SUM)}", TEST
+            case ex.Between(operand=x, low=a, high=b):
+                return f"{text(x, SUM)} BETWEEN {text(a, SUM)} AND {text(b, SUM)}", TEST
+            case ex.InList(operand=x, values=values):
+                listed = ", ".join(constant(v)[0] for v in values)
+                return f"{text(x, SUM)} IN ({listed})", TEST
+            case ex.IsNull(operand=x):
+                return f"{text(x, SUM)} IS NULL", TEST
+            case ex.Not(operand=x):
+                return f"NOT {text(x, NOT)}", NOT
+            case ex.And(operands=xs):
+                return self._chain(" AND ", xs, AND)
+            case ex.Or(operands=xs):
+                return self._chain(" OR ", xs, OR)
+        return self._function(node), ATOM
+
+    def _chain(self, word: str, xs: tuple[ex.Expression, ...], level: int) -> tuple[str, int]:
+        return word.join(self.text(x, level + 1) for x in xs), level if len(xs) > 1 else OR
+
+    def _function(self, node: ex.Expression) -> str:
+        text = self.text
+        match node:
+            case ex.Case(branches=branches, otherwise=other):
+                arms = " ".join(f"WHEN {text(c)} THEN {text(v)}" for c, v in branches)
+                last = "" if other == ex.Literal(None) else f" ELSE {text(other)}"
+                return f"CASE {arms}{last} END"
+            case ex.Clamp(operand=x, lower=a, upper=b):
+                return f"CLAMP({text(x)}, {_edge(a)}, {_edge(b)})"
+            case ex.Bin(operand=x, edges=edges):
+                return f"BIN({text(x)}, {', '.join(map(_edge, edges))})"
+            # EXTRACT and SUBSTRING have a grammar of their own, in which no bare condition stands.
+            case ex.DatePart(part=part, operand=x):
+                return f"EXTRACT({part.upper()} FROM {text(x, SUM)})"
+            case ex.Substring(operand=x, start=start, length=length):
+                return f"SUBSTRING({text(x, SUM)}, {start}, {length})"
+            case ex.DateTruncate(part=part, operand=x):
+                return f"DATE_TRUNC('{part}', {text(x)})"
+            case ex.Coalesce(operands=xs) | ex.Least(operands=xs) | ex.Greatest(operands=xs):
+                return f"{type(node).__name__.upper()}({', '.join(map(text, xs))})"
+            case ex.Absolute(operand=x):
+                return f"ABS({text(x)})"
+            case (
+                ex.Floor(operand=x) | ex.Ceil(operand=x) | ex.Lower(operand=x) | ex.Upper(operand=x)
+            ):
+                return f"{type(node).__name__.upper()}({text(x)})"
+        raise TypeError(type(node).__name__)
+
+
+_SHOWN = ExpressionWriter(lambda column: column.name)
+
+
 def show(node: ex.Expression) -> str:
-    """An expression, close to how SQL writes it.
+    """An expression as SQL, its columns by their bare names.
 
     Examples
     --------
     >>> show(ex.Compare(">=", ex.Column("visits", "age"), ex.Literal(18)))
     'age >= 18'
     """
-    match node:
-        case ex.Column(name=name):
-            return name
-        case ex.Literal(value=value):
-            return show_value(value)
-        case ex.Arithmetic(op=op, left=a, right=b) | ex.Compare(op=op, left=a, right=b):
-            return f"{_inner(a)} {op} {_inner(b)}"
-        case ex.Between(operand=x, low=a, high=b):
-            return f"{_inner(x)} BETWEEN {_inner(a)} AND {_inner(b)}"
-        case ex.InList(operand=x, values=values):
-            return f"{_inner(x)} IN ({', '.join(map(show_value, values))})"
-        case ex.IsNull(operand=x):
-            return f"{_inner(x)} IS NULL"
-        case ex.And(operands=xs):
-            return " AND ".join(map(_inner, xs))
-        case ex.Or(operands=xs):
-            return " OR ".join(map(_inner, xs))
-        case ex.Not(operand=x):
-            return f"NOT {_inner(x)}"
-        case ex.Case(branches=branches, otherwise=other):
-            arms = " ".join(f"WHEN {show(c)} THEN {show(v)}" for c, v in branches)
-            return f"CASE {arms} ELSE {show(other)} END"
-        case ex.Clamp(operand=x, lower=a, upper=b):
-            return f"CLAMP({show(x)}, {number(a)}, {number(b)})"
-        case ex.Bin(operand=x, edges=edges):
-            return f"BIN({show(x)}, {', '.join(map(number, edges))})"
-        case ex.DatePart(part=part, operand=x):
-            return f"EXTRACT({part.upper()} FROM {show(x)})"
-        case ex.DateTruncate(part=part, operand=x):
-            return f"DATE_TRUNC('{part}', {show(x)})"
-        case ex.Substring(operand=x, start=start, length=length):
-            return f"SUBSTRING({show(x)}, {start}, {length})"
-        case ex.Coalesce(operands=xs) | ex.Least(operands=xs) | ex.Greatest(operands=xs):
-            return f"{type(node).__name__.upper()}({', '.join(map(show, xs))})"
-        case (
-            ex.Absolute(operand=x)
-            | ex.Floor(operand=x)
-            | ex.Ceil(operand=x)
-            | ex.Lower(operand=x)
-            | ex.Upper(operand=x)
-        ):
-            name = {"Absolute": "ABS"}.get(type(node).__name__, type(node).__name__.upper())
-            return f"{name}({show(x)})"
-    raise TypeError(type(node).__name__)
-
-
-_LOOSE = (ex.Arithmetic, ex.Compare, ex.Between, ex.InList, ex.IsNull, ex.And, ex.Or, ex.Not)
-
-
-def _inner(node: ex.Expression) -> str:
-    return f"({show(node)})" if isinstance(node, _LOOSE) else show(node)
+    return _SHOWN.text(node)

@@ -9,7 +9,7 @@ is text in SQL's expression language, read when ``agg`` or ``group_by`` meets th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from dither.plan import aggregates as ag
 from dither.plan.expressions import Bin, Expression
 from dither.plan.relations import Filter, Relation, scans
 from dither.plan.schema import Schema
-from dither.sql import Names, parse_expression
+from dither.plan.text import Words
+from dither.sql import Names, parse_written
 from dither.sql.joins import join
 from dither.sql.names import default_key_name, key_expression
 
@@ -177,13 +178,20 @@ class TableQuery:
     ask: Ask
     keys: tuple[ag.Key, ...] = ()
     discover: bool = False
+    words: list[Words] = field(default_factory=list, compare=False, repr=False)
 
     def _read(self, text: str) -> Expression:
         names = Names(self.relation, self.schema)
         if isinstance(text, str) and not text.isidentifier() and self._is_column(text):
             # A column that SQL would want in quotes: in Python its name is enough.
             return names.column(text, exact=True)
-        return parse_expression(text, names)
+        found, words = parse_written(text, names)
+        self.words.append(words)
+        return found
+
+    def _written(self, node: Expression) -> str | None:
+        """How an expression was written in any of the texts so far."""
+        return next((text for words in self.words if (text := words(node)) is not None), None)
 
     def _is_column(self, text: str) -> bool:
         tables = (self.schema.table(scan.table) for scan in scans(self.relation))
@@ -275,7 +283,11 @@ class TableQuery:
             if not isinstance(asked, AggregateRequest):
                 raise ArgumentError(f"{name} must be an aggregate such as dt.count()")
             made.append(ag.Output(name, asked.make(self._read), asked.weight))
-        return self.ask(ag.Query(self.relation, self.keys, tuple(made), discover=self.discover))
+        return self.ask(
+            ag.Query(
+                self.relation, self.keys, tuple(made), discover=self.discover, words=self._written
+            )
+        )
 
     def histogram(self, x: str, edges: Sequence[float | int | str | Fraction]) -> Question:
         """Count rows per range of a number: ``group_by(dt.bins(x, edges)).agg(count=...)``."""

@@ -20,12 +20,15 @@ from typing import TYPE_CHECKING
 from dither.sql.names import Names
 
 if TYPE_CHECKING:
-    from dither.sql.select import parse_expression, parse_query
+    from dither.sql.select import parse_expression, parse_query, parse_written
     from dither.sql.write import to_sql
 
-__all__ = ["Names", "parse_expression", "parse_query", "to_sql"]
+__all__ = ["Names", "parse_expression", "parse_query", "parse_written", "to_sql"]
 
-_HOMES = {"parse_expression": "select", "parse_query": "select", "to_sql": "write"}
+_HOMES = {
+    **dict.fromkeys(("parse_expression", "parse_query", "parse_written"), "select"),
+    "to_sql": "write",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,6 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.relations import scans
 from dither.sql.allow_list import AGGREGATE_NAMES, Place, called, plain, refuse, take, title
-from dither.sql.expressions import expression
 
 __all__ = ["aggregate", "aggregates_in"]
 
@@ -85,7 +84,7 @@ def _operand(node: Any, place: Place, name: str) -> ex.Expression:
         refuse(node, inside.where, "only COUNT(DISTINCT unit) counts distinct values")
     if isinstance(node, exp.Order):
         refuse(node, inside.where, "the order of rows does not matter here")
-    return expression(node, inside)
+    return inside.read(node)
 
 
 def _simple(
@@ -123,7 +122,7 @@ def _count_distinct(node: exp.Distinct, place: Place) -> ag.Aggregate:
         raise QueryError(f"{where}: name the column that says who is protected")
     if len(listed) != 1:
         raise UnsupportedError(f"{where}: several columns are not offered; name the unit alone")
-    operand = expression(listed[0], inside)
+    operand = inside.read(listed[0])
     names = place.names
     if isinstance(operand, ex.Column) and names.is_unit(operand):
         return ag.CountUnits()

@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn, TypeGuard, TypeVar
+from typing import Any, NoReturn, TypeGuard, TypeVar, cast
 
 from sqlglot import exp
 
 from dither.errors import QueryError, UnknownNameError, UnsupportedError, nearest
 from dither.plan import expressions as ex
 from dither.plan.kinds import Value
+from dither.sql.dates import read_dates
 from dither.sql.names import Names
 
 __all__ = [
@@ -299,14 +300,23 @@ class Place:
         rule = self.rules.get(type(node))
         if rule is None:
             refuse(node, self.where)
-        return rule(node, self)
+        found = rule(node, self)
+        if not isinstance(found, ex.Column | ex.Literal):
+            self.names.origins.setdefault(found, node)
+        return found
 
     def make(self, kind: Callable[..., Node], *parts: Any) -> Node:
-        """A node of the plan, refused with its place where it refuses itself."""
+        """A node of the plan, refused with its place where it refuses itself.
+
+        Text beside a date is read as one.
+        """
         try:
-            return kind(*parts)
+            found = kind(*parts)
         except QueryError as error:
             raise type(error)(f"{self.where}: {error}") from None
+        if isinstance(found, ex.Compare | ex.Between | ex.InList):
+            return cast(Node, read_dates(found, self.names))
+        return found
 
     def operand(self, node: exp.Expr) -> ex.Expression:
         """Read an operand that must not be a bare condition.

@@ -105,8 +105,8 @@ def read_timestamp(text: str, *, offset: bool = False) -> dt.datetime:
     raise QueryError(f"{text!r} is not a timestamp in UTC; write 'YYYY-MM-DD HH:MM:SS'")
 
 
-def read_dates(expression: ex.Expression, names: Names) -> ex.Expression:
-    """Read text that is compared with a date or a timestamp as one.
+def read_dates(node: ex.Expression, names: Names) -> ex.Expression:
+    """A condition in which text that is compared with a date or a timestamp is read as one.
 
     ``day >= '2020-01-01'`` means the date, as in every database. The same goes for ``BETWEEN`` and
     ``IN``.
@@ -117,27 +117,24 @@ def read_dates(expression: ex.Expression, names: Names) -> ex.Expression:
         Where such a text is not a date.
     """
 
-    def temporal(node: ex.Expression) -> Kind | None:
-        kind = names.kind(node)
+    def temporal(operand: ex.Expression) -> Kind | None:
+        kind = names.kind(operand)
         return kind if kind is not None and kind.temporal else None
 
-    def rule(node: ex.Expression) -> ex.Expression:
-        match node:
-            case ex.Compare(op=op, left=left, right=ex.Literal(value=str(text))):
-                kind = temporal(left)
-                return ex.Compare(op, left, _as(kind, text, left)) if kind else node
-            case ex.Compare(op=op, left=ex.Literal(value=str(text)), right=right):
-                kind = temporal(right)
-                return ex.Compare(op, _as(kind, text, right), right) if kind else node
-            case ex.Between(operand=x, low=low, high=high) if _text(low) or _text(high):
-                kind = temporal(x)
-                return ex.Between(x, _end(kind, low, x), _end(kind, high, x)) if kind else node
-            case ex.InList(operand=x, values=values) if any(isinstance(v, str) for v in values):
-                kind = temporal(x)
-                return ex.InList(x, tuple(_value(kind, v, x) for v in values)) if kind else node
-        return node
-
-    return ex.rewrite(expression, rule)
+    match node:
+        case ex.Compare(op=op, left=left, right=ex.Literal(value=str(text))):
+            if kind := temporal(left):
+                return ex.Compare(op, left, _as(kind, text, left))
+        case ex.Compare(op=op, left=ex.Literal(value=str(text)), right=right):
+            if kind := temporal(right):
+                return ex.Compare(op, _as(kind, text, right), right)
+        case ex.Between(operand=x, low=low, high=high) if _text(low) or _text(high):
+            if kind := temporal(x):
+                return ex.Between(x, _end(kind, low, x), _end(kind, high, x))
+        case ex.InList(operand=x, values=values) if any(isinstance(v, str) for v in values):
+            if kind := temporal(x):
+                return ex.InList(x, tuple(_value(kind, v, x) for v in values))
+    return node
 
 
 def _text(node: ex.Expression) -> bool:

@@ -23,13 +23,12 @@ from dither.sql.allow_list import (
     take,
     word,
 )
-from dither.sql.dates import date_part, read_date, read_dates, read_timestamp, truncation
+from dither.sql.dates import date_part, read_date, read_timestamp, truncation
 from dither.sql.names import Names
 
 __all__ = [
     "FUNCTIONS",
     "at",
-    "expression",
     "operands",
 ]
 
@@ -47,7 +46,7 @@ def _case(node: exp.Case, place: Place) -> ex.Expression:
                 raise QueryError(
                     f"{place.where}: CASE x WHEN NULL is never true; write CASE WHEN x IS NULL"
                 )
-            condition = ex.Compare("=", whole, condition)
+            condition = place.make(ex.Compare, "=", whole, condition)
         branches.append((condition, value))
     otherwise = place.read(default) if default is not None else ex.Literal(None)
     return place.make(ex.Case, tuple(branches), otherwise)
@@ -61,7 +60,7 @@ def _if(node: exp.If, place: Place) -> ex.Expression:
 
 def _nullif(node: exp.Nullif, place: Place) -> ex.Expression:
     left, right = place.sides(node)
-    return ex.Case(((ex.Compare("=", left, right), ex.Literal(None)),), left)
+    return ex.Case(((place.make(ex.Compare, "=", left, right), ex.Literal(None)),), left)
 
 
 def _variadic(make: Callable[[tuple[ex.Expression, ...]], ex.Expression], *ignored: str) -> Rule:
@@ -211,17 +210,6 @@ def at(where: str, names: Names) -> Place:
     return Place(where, names, RULES)
 
 
-def expression(node: exp.Expr, place: Place) -> ex.Expression:
-    """Read a whole expression, and text beside dates as dates.
-
-    Raises
-    ------
-    QueryError
-        Naming the part that cannot be asked.
-    """
-    return read_dates(place.read(node), place.names)
-
-
 # --- leaves -----------------------------------------------------------------------------------
 
 
@@ -312,14 +300,14 @@ def _compare(op: str) -> Rule:
             raise QueryError(
                 f"{place.where}: {op} NULL is never true; write IS NULL or IS NOT NULL"
             )
-        return ex.Compare(op, left, right)
+        return place.make(ex.Compare, op, left, right)
 
     return rule
 
 
 def _between(node: exp.Between, place: Place) -> ex.Expression:
     this, low, high = take(node, place.where, "this", "low", "high")
-    return ex.Between(*(place.operand(x) for x in (this, low, high)))
+    return place.make(ex.Between, *(place.operand(x) for x in (this, low, high)))
 
 
 def _in(node: exp.In, place: Place) -> ex.Expression:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Column, Expression
 from dither.plan.kinds import Kind
-from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
+from dither.plan.relations import PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import Schema, Table
 from dither.sql.names import Names, find, find_table
 
@@ -138,11 +138,6 @@ def join_unit(
         raise QueryError(f"{what}: {facts.name!r} is public; join it on a unique column")
     if any(schema.table(s.table).private for s in scans(left) if s != origin):
         raise UnsupportedError(f"{what}: a join of more than two private tables is not offered")
-    if _filtered(left):
-        raise UnsupportedError(
-            f"{what}: rows are filtered before two private tables are joined; join first, then "
-            "filter"
-        )
     for side in (owner, facts):
         if side.unit is None:
             raise UnsupportedError(
@@ -192,15 +187,6 @@ def beside(
             f"with AS"
         )
     return facts, scan
-
-
-def _filtered(relation: Relation) -> bool:
-    match relation:
-        case Filter():
-            return True
-        case PublicJoin(source=source):
-            return _filtered(source)
-    return False
 
 
 def _same_kinds(source: Relation, pairs: Pairs, facts: Table, schema: Schema) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dither.errors import QueryError, UnknownNameError, nearest
 from dither.plan import aggregates as ag
@@ -83,6 +83,8 @@ class Names:
     relation: Relation
     schema: Schema
     beside: Scan | None = None
+    origins: dict[Expression, object] = field(default_factory=dict, compare=False, repr=False)
+    """From what each expression was read: whoever reads notes it here, for messages."""
 
     @property
     def scans(self) -> tuple[Scan, ...]:

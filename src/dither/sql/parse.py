@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -30,6 +30,11 @@ DEEPEST_BRACKETS = 25
 DEEPEST_TREE = 80
 """Nodes inside one another, where a chain of ANDs or of ORs counts as one."""
 
+MOST_AROUND = 6
+"""Tokens that are tried on either side of a node's own, for the brackets and words around them."""
+LONGEST_WORDS = 200
+"""Characters of a query that a message quotes."""
+
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
@@ -52,8 +57,28 @@ _GRAMMAR = {"nulls", "last", "within", "group", "zone"}
 class Reading:
     """What sqlglot has made of a text."""
 
+    text: str
     tree: exp.Expr
     tokens: tuple[Token, ...]
+
+    def words(self, node: exp.Expr) -> str | None:
+        """How a node of the tree was written; ``None`` where that cannot be told.
+
+        sqlglot says where names and constants stand, and of all else nothing. So the words are the
+        shortest run of tokens around those of the node that is read as the same node.
+        """
+        starts = {token.start: i for i, token in enumerate(self.tokens)}
+        found = [starts.get(n.meta["start"]) for n in node.walk() if "start" in n.meta]
+        inside = [i for i in found if i is not None]
+        if not inside:
+            return None
+        first, last = min(inside), max(inside)
+        for before, after in product(range(MOST_AROUND), repeat=2):
+            run = self.tokens[max(first - before, 0) : last + after + 1]
+            text = self.text[run[0].start : run[-1].end + 1]
+            if len(text) <= LONGEST_WORDS and _same(text, node):
+                return " ".join(text.split())
+        return None
 
     def check(self) -> None:
         """Refuse a text of which the parser has dropped a constant or a name.
@@ -145,7 +170,15 @@ def _tree(text: str, tokens: list[Token], into: type[exp.Expr] | None) -> Readin
     if _depth(tree) > DEEPEST_TREE:
         raise _too_deep(what)
     _keep_names(tree, tokens)
-    return Reading(tree, tuple(tokens))
+    return Reading(text, tree, tuple(tokens))
+
+
+def _same(text: str, node: exp.Expr) -> bool:
+    """Whether a part of a query is by itself read as the node."""
+    try:
+        return bool(Dialect.get_or_raise("duckdb").parse_into(exp.Condition, text) == [node])
+    except Exception:
+        return False
 
 
 def _too_deep(what: str) -> QueryError:

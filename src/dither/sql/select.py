@@ -12,11 +12,12 @@ from dither.plan import expressions as ex
 from dither.plan.aggregates import Key, Output, Query
 from dither.plan.relations import Filter
 from dither.plan.schema import Schema
+from dither.plan.text import Words
 from dither.sql.aggregates import aggregate, aggregates_in
 from dither.sql.allow_list import identifier, plain, refuse, take
-from dither.sql.expressions import at, expression
+from dither.sql.expressions import at
 from dither.sql.names import Names, default_key_name, default_name, find, free_name, key_expression
-from dither.sql.parse import read_condition, read_statement
+from dither.sql.parse import Reading, read_condition, read_statement
 from dither.sql.sources import relation
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ordinal",
     "parse_expression",
     "parse_query",
+    "parse_written",
 ]
 
 
@@ -64,10 +66,25 @@ def parse_expression(text: str, names: Names) -> ex.Expression:
     >>> parse_expression("age >= 18", Names(Scan("visits", "visits"), Schema({"visits": visits})))
     Compare(op='>=', left=Column(table='visits', name='age'), right=Literal(value=18))
     """
+    return parse_written(text, names)[0]
+
+
+def parse_written(text: str, names: Names) -> tuple[ex.Expression, Words]:
+    """``parse_expression``, and how each part of the expression was written."""
     reading = read_condition(text)
-    found = expression(reading.tree, at("the expression", names))
+    found = at("the expression", names).read(reading.tree)
     reading.check()
-    return found
+    return found, _words(reading, names)
+
+
+def _words(reading: Reading, names: Names) -> Words:
+    origins = names.origins
+
+    def words(node: ex.Expression) -> str | None:
+        origin = origins.get(node)
+        return reading.words(origin) if isinstance(origin, exp.Expr) else None
+
+    return words
 
 
 def parse_query(text: str, schema: Schema) -> Query:
@@ -105,12 +122,12 @@ def parse_query(text: str, schema: Schema) -> Query:
     (Output(name='n', aggregate=Count(), weight=Fraction(1, 1)),)
     """
     reading = read_statement(text)
-    found = query(reading.tree, schema)
+    found = query(reading.tree, schema, reading)
     reading.check()
     return found
 
 
-def query(tree: exp.Expr, schema: Schema) -> Query:
+def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Query:
     """What ``parse_query`` makes of sqlglot's tree."""
     if not isinstance(tree, exp.Select):
         refuse(tree, "the query")
@@ -123,12 +140,17 @@ def query(tree: exp.Expr, schema: Schema) -> Query:
     names = Names(rows, schema)
     if where is not None:
         (condition,) = take(where, "WHERE", "this")
-        rows = Filter(rows, expression(condition, at("WHERE", names)))
+        rows = Filter(rows, at("WHERE", names).read(condition))
     chosen = [_item(node) for node in items]
     grouped = _grouping(group, chosen, names)
     keys, outputs, columns = _outputs(chosen, grouped, names)
     return Query(
-        rows, tuple(keys), tuple(outputs), order_of(order, columns, names), limit_of(limit)
+        rows,
+        tuple(keys),
+        tuple(outputs),
+        order_of(order, columns, names),
+        limit_of(limit),
+        words=None if reading is None else _words(reading, names),
     )
 
 
@@ -155,7 +177,7 @@ def _item(node: exp.Expr) -> Item:
 
 
 def _key(node: exp.Expr, where: str, names: Names) -> ex.Expression:
-    return key_expression(expression(node, at(where, names)), names)
+    return key_expression(at(where, names).read(node), names)
 
 
 def _grouping(group: exp.Expr | None, chosen: Sequence[Item], names: Names) -> list[ex.Expression]:
@@ -224,7 +246,7 @@ def _outputs(
 
 
 def _selected_key(node: exp.Expr, grouped: Sequence[ex.Expression], names: Names) -> ex.Expression:
-    value = expression(node, at("SELECT", names))
+    value = at("SELECT", names).read(node)
     if not ex.columns(value):
         raise UnsupportedError("SELECT: a constant is not offered; add it to the released frame")
     key = as_key(value, names)
@@ -315,7 +337,7 @@ def _ordered(node: exp.Expr, columns: Columns, names: Names) -> str:
                 f"ORDER BY: no released column is named {written[0]!r}"
                 + nearest(written[0], columns)
             )
-        wanted = as_key(expression(node, at("ORDER BY", names)), names)
+        wanted = as_key(at("ORDER BY", names).read(node), names)
     for column, meaning in columns.items():
         if meaning == wanted:
             return column
