@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dither._checks import exact, number, whole
 from dither.errors import ArgumentError, nearest
 from dither.lab._frames import Coded, encode, names, read, texts
 from dither.lab._grouping import Classes, Ints, combine, label
 from dither.lab.anonymize._definitions import Context, Pairs, Truths
 from dither.lab.anonymize._hierarchy import fit
 from dither.lab.anonymize._requirements import Requirement, check_distance
-from dither.numeric import exact
 
 __all__ = [
     "Demand",
@@ -168,16 +168,12 @@ def check_seconds(seconds: object) -> float | None:
     """How long a search may take."""
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-        raise ArgumentError("seconds must be a number of at least 0, or None for no limit")
-    return float(seconds)
+    return number("seconds", seconds, least=0)
 
 
 def allowance(suppress: object, rows: int) -> int:
     """How many rows may be left out."""
-    share = exact(suppress, "suppress")
-    if not 0 <= share <= 1:
-        raise ArgumentError("suppress must be a share from 0 to 1, such as 0.05")
+    share = exact("suppress", suppress, least=0, most=1)
     return int(Fraction(rows) * share)
 
 
@@ -285,13 +281,12 @@ class PreparedTable:
 
 def _check_k(k: object, rows: int) -> int:
     """k, which no table of fewer rows can have."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ArgumentError("k must be a whole number of at least 1")
+    k = whole("k", k, 1)
     if k > rows:
         raise ArgumentError(
             f"k is {k:,} and the frame has only {rows:,} rows: no class can be that large; lower k"
         )
-    return int(k)
+    return k
 
 
 def _demanded(

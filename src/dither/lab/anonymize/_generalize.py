@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dither._checks import number, whole
 from dither.errors import ArgumentError, nearest
 from dither.lab._frames import Coded, as_given, as_it_is, encode, names, read
 from dither.lab.anonymize._definitions import Floats
@@ -187,9 +188,7 @@ def recode(frame: object, hierarchies: Mapping[str, object], levels: Mapping[str
     for name in asked:
         one = encode(table[name])
         tree = fit(name, sources[name], one)
-        level = levels[name]
-        if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= tree.height:
-            raise ArgumentError(f"levels[{name!r}] must be from 0 to {tree.height}")
+        level = whole(f"levels[{name!r}]", levels[name], 0, tree.height)
         new.append(_raised(table[name], one, tree, level))
     return as_given(table.with_columns(new), frame)
 
@@ -199,10 +198,8 @@ def _shares(weights: Mapping[str, float] | None, quasi: Sequence[str]) -> Floats
     for name, weight in given.items():
         if name not in quasi:
             raise ArgumentError(f"weights names {name!r}, which is not in quasi")
-        fine = isinstance(weight, int | float) and math.isfinite(weight) and weight >= 0
-        if isinstance(weight, bool) or not fine:
-            raise ArgumentError(f"weights[{name!r}] must be a number of at least 0")
-    found = np.array([float(given.get(name, 1.0)) for name in quasi])
+        given[name] = number(f"weights[{name!r}]", weight, least=0)
+    found = np.array([given.get(name, 1.0) for name in quasi])
     if not found.sum() > 0:
         raise ArgumentError("weights must leave at least one column a weight above 0")
     scaled: Floats = found / found.sum()
@@ -212,10 +209,7 @@ def _shares(weights: Mapping[str, float] | None, quasi: Sequence[str]) -> Floats
 def _limited(fitted: Fitted, name: str, limits: Mapping[str, int] | None) -> Fitted:
     if limits is None or name not in limits:
         return fitted
-    limit = limits[name]
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= fitted.height:
-        raise ArgumentError(f"limits[{name!r}] must be from 0 to {fitted.height}")
-    stop = limit + 1
+    stop = whole(f"limits[{name!r}]", limits[name], 0, fitted.height) + 1
     return Fitted(fitted.maps[:stop], fitted.labels[:stop], fitted.spread[:stop])
 
 

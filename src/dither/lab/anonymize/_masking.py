@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from dither._checks import choice, whole
 from dither.errors import ArgumentError
 from dither.lab._frames import as_given, encode, names, one_column, read, secret_order, texts
 
@@ -76,8 +77,7 @@ def pseudonymize(
     >>> found[0] == found[2] != found[1], found[3]
     (True, None)
     """
-    if isinstance(digits, bool) or not isinstance(digits, int) or not 16 <= digits <= 64:
-        raise ArgumentError("digits must be a whole number from 16 to 64")
+    digits = whole("digits", digits, 16, 64)
     digest = _digests(key)
     about = str(purpose).encode("utf-8", "surrogatepass")
     # The length keeps purpose and value apart, whatever either holds.
@@ -197,10 +197,7 @@ def truncate(column: object, keep: int, *, side: str = "start", fill: str = "*")
     >>> truncate(["02139", "021"], 3).to_list(), truncate(["555-1234"], 4, side="end").to_list()
     (['021*', '021'], ['*1234'])
     """
-    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 0:
-        raise ArgumentError("keep must be a whole number of at least 0")
-    if side not in ("start", "end"):
-        raise ArgumentError("side must be 'start' or 'end'")
+    keep, side = whole("keep", keep), choice("side", side, ("start", "end"))
 
     def cut(text: str) -> str:
         if len(text) <= keep:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dither.errors import ArgumentError
+from dither._checks import number
 from dither.lab._frames import read
 from dither.lab._grouping import Classes, Ints
 from dither.lab.anonymize import _definitions as of
@@ -200,9 +200,7 @@ def measure(
     """
     table = read(frame)
     known, wanted = columns_apart(table, quasi, sensitive)
-    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-    if not number or not 0 < threshold <= 1:
-        raise ArgumentError("threshold must be above 0 and at most 1")
+    threshold = number("threshold", threshold, above=0, most=1)
     chosen = chosen_distances(distance, wanted)
     columns = [
         prepare(table, name, {chosen[name]} if name in chosen else (), order, hierarchies)

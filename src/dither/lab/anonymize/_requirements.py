@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dither.errors import ArgumentError, nearest
+from dither._checks import choice, number, whole
+from dither.errors import ArgumentError
 from dither.lab.anonymize import _definitions as of
 from dither.lab.anonymize._definitions import Context, Pairs, Truths
 
@@ -97,23 +98,20 @@ def l_diversity(
     distinct 3-diversity and recursive (4,2)-diversity
     """
     kinds = ("distinct", "entropy", "recursive")
-    if kind not in kinds:
-        raise ArgumentError(f"kind is unknown{nearest(str(kind), kinds)}")
-    _number("l", l, least=1)
-    if kind != "entropy" and not isinstance(l, int):
-        raise ArgumentError(f"l must be a whole number for kind={kind!r}")
+    kind = choice("kind", kind, kinds)
+    least = number("l", l, least=1) if kind == "entropy" else whole("l", l, 1)
     if (kind == "recursive") != (c is not None):
         raise ArgumentError("c must be given for kind='recursive', and for no other")
-    most = math.inf if c is None else _number("c", c, above=0)
+    most = math.inf if c is None else number("c", c, above=0)
     name, met = {
-        "distinct": (f"distinct {l:g}-diversity", lambda pairs, _: of.distinct(pairs) >= l),
+        "distinct": (f"distinct {least:g}-diversity", lambda pairs, _: of.distinct(pairs) >= least),
         "entropy": (
-            f"entropy {l:g}-diversity",
-            lambda pairs, _: of.effective(pairs) >= l * (1 - _SLACK),
+            f"entropy {least:g}-diversity",
+            lambda pairs, _: of.effective(pairs) >= least * (1 - _SLACK),
         ),
         "recursive": (
-            f"recursive ({most:g},{l})-diversity",
-            lambda pairs, _: of.recursive(pairs, int(l)) < most,
+            f"recursive ({most:g},{least})-diversity",
+            lambda pairs, _: of.recursive(pairs, int(least)) < most,
         ),
     }[kind]
     blind = (
@@ -149,7 +147,7 @@ def t_closeness(t: float, *, distance: str) -> Requirement:
     >>> print(t_closeness(0.2, distance="equal"))
     0.2-closeness (equal distance)
     """
-    most = _number("t", t, least=0, most=1)
+    most = number("t", t, least=0, most=1)
     return Requirement(
         f"{most:g}-closeness ({check_distance(distance)} distance)",
         "an attacker who knows more than the quasi-identifiers, and what t itself lets through",
@@ -181,7 +179,7 @@ def alpha_k(alpha: float) -> Requirement:
     >>> print(alpha_k(0.8))
     (0.8,k)-anonymity
     """
-    most = _number("alpha", alpha, above=0, most=1)
+    most = number("alpha", alpha, above=0, most=1)
     return Requirement(
         f"({most:g},k)-anonymity",
         "values rarer outside than alpha: sharing one with alpha of a class can tell a lot",
@@ -211,7 +209,7 @@ def delta_disclosure(delta: float) -> Requirement:
     >>> print(delta_disclosure(1.5))
     1.5-disclosure privacy
     """
-    most = _number("delta", delta, above=0)
+    most = number("delta", delta, above=0)
     return Requirement(
         f"{most:g}-disclosure privacy",
         "an attacker who knows more than the quasi-identifiers",
@@ -244,7 +242,7 @@ def beta_likeness(beta: float, *, enhanced: bool = False) -> Requirement:
     >>> print(beta_likeness(2, enhanced=True))
     enhanced 2-likeness
     """
-    most, gain = _number("beta", beta, above=0), of.enhanced_beta if enhanced else of.beta
+    most, gain = number("beta", beta, above=0), of.enhanced_beta if enhanced else of.beta
     return Requirement(
         f"{'enhanced' if enhanced else 'basic'} {most:g}-likeness",
         "values that become rarer in a class, and an attacker who knows more",
@@ -255,29 +253,4 @@ def beta_likeness(beta: float, *, enhanced: bool = False) -> Requirement:
 
 def check_distance(distance: object) -> str:
     """A ground distance that there is."""
-    if distance not in DISTANCES:
-        raise ArgumentError(f"distance is unknown{nearest(str(distance), DISTANCES)}")
-    return str(distance)
-
-
-def _number(
-    name: str,
-    value: object,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float = math.inf,
-) -> float:
-    low = f"at least {least:g}" if least is not None else f"above {above:g}"
-    high = f" and at most {most:g}" if most < math.inf else ""
-    right = (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value <= most
-        and (least is None or value >= least)
-        and (above is None or value > above)
-    )
-    if not right:
-        raise ArgumentError(f"{name} must be a number {low}{high}")
-    return float(value)  # type: ignore[arg-type]
+    return choice("distance", distance, DISTANCES)

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import polars as pl
 
-from dither.errors import ArgumentError, nearest
+from dither._checks import choice, exact
+from dither.errors import ArgumentError
 from dither.lab._frames import texts
 from dither.lab.anonymize._hierarchy import ANY, LevelRule
-from dither.numeric import exact
 
 __all__ = ["dates", "intervals", "of_numbers_or_dates", "prefixes", "suppression"]
 
@@ -67,13 +67,13 @@ def intervals(
     >>> intervals([5, 10, 20]).levels_of("age", pl.Series([34, 61])).row(0)
     ('34', '[30, 35)', '[30, 40)', '[20, 40)', '*')
     """
-    steps = tuple(exact(width, "widths") for width in widths)
+    steps = tuple(exact("widths", width) for width in widths)
     if not steps or any(step <= 0 for step in steps):
         raise ArgumentError("widths must be numbers above 0, at least one")
     for low, high in itertools.pairwise(steps):
         if (high / low).denominator != 1 or high == low:
             raise ArgumentError("widths must each be a whole multiple of the one before")
-    return _Intervals(steps, exact(start, "start"))
+    return _Intervals(steps, exact("start", start))
 
 
 _UNITS: dict[str, Callable[[dt.date], str]] = {
@@ -129,10 +129,7 @@ def dates(units: Sequence[str] = ("month", "quarter", "year", "decade")) -> Leve
     >>> dates(["month", "year"]).levels_of("born", pl.Series([dt.date(1984, 5, 17)])).row(0)
     ('1984-05-17', '1984-05', '1984', '*')
     """
-    for unit in units:
-        if unit not in _UNITS:
-            raise ArgumentError(f"units has an unknown {unit!r}{nearest(str(unit), _UNITS)}")
-    order = [list(_UNITS).index(unit) for unit in units]
+    order = [list(_UNITS).index(choice("units", unit, _UNITS)) for unit in units]
     if not order or order != sorted(set(order)):
         raise ArgumentError(f"units must go from fine to coarse, of {', '.join(_UNITS)}")
     return _Dates(tuple(units))
@@ -214,7 +211,7 @@ def _finite(value: object) -> Fraction | None:
     if isinstance(value, Decimal) and value.is_finite():
         return Fraction(value)
     if isinstance(value, float) and math.isfinite(value):
-        return exact(value, "value")
+        return exact("value", value)
     return None
 
 

@@ -46,6 +46,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from dither._checks import exact, whole
 from dither.errors import ArgumentError, nearest
 from dither.lab.attack._statistics import Attribute, Condition, PublishedRow, Rule, Statistics
 
@@ -131,7 +132,7 @@ class _Reader:
             raise ArgumentError(f"rounding.how: unknown {how!r}{nearest(str(how), _HOW)}")
         self.how = _HOW[how]
         self.steps = {
-            k: None if k not in rounding else _number(rounding[k], f"rounding.{k}")
+            k: None if k not in rounding else exact(f"rounding.{k}", rounding[k])
             for k in ("mean", "median")
         }
         if any(s is not None and s <= 0 for s in self.steps.values()):
@@ -139,7 +140,7 @@ class _Reader:
         suppression = _part(body, "suppression")
         _known(suppression, "suppression", ("mark", "fewer_than"))
         self.mark = suppression.get("mark")
-        self.threshold = _whole(suppression.get("fewer_than", 1), "suppression.fewer_than", 1)
+        self.threshold = whole("suppression.fewer_than", suppression.get("fewer_than", 1), 1)
 
     def statistics(self) -> Statistics:
         listed = self.body.get("statistics", [])
@@ -153,7 +154,7 @@ class _Reader:
                     "people must be given, or a statistic without where that has a count"
                 )
             people = sure[0]
-        size = _whole(people, "people", 1)
+        size = whole("people", people, 1)
         rows = tuple(self._row(r, f"statistics[{i}]", size) for i, r in enumerate(listed))
         rules = tuple(
             self._rule(r, f"rules[{i}]") for i, r in enumerate(self.body.get("rules", []))
@@ -179,7 +180,7 @@ class _Reader:
                 low, high = _pair(given, f"{name}: count")
                 count = (max(0, math.ceil(low)), min(people, math.floor(high)))
             else:
-                count = (_whole(given, f"{name}: count", 0),) * 2
+                count = (whole(f"{name}: count", given, 0),) * 2
         doubled = tuple(self._doubled(body, name, count))
         total = tuple(self._total(body, name, count))
         return PublishedRow(
@@ -192,7 +193,7 @@ class _Reader:
                 continue
             at = self._number_at(attribute, f"{name}: median")
             _certain(count, f"{name}: median")
-            median, step = _number(value, f"{name}: median"), self.steps["median"]
+            median, step = exact(f"{name}: median", value), self.steps["median"]
             yield (at, *_wholes(median, step, self.how, 2))
 
     def _total(self, body: Mapping[str, Any], name: str, count: tuple[int, int]) -> Any:
@@ -201,7 +202,7 @@ class _Reader:
                 continue
             at = self._number_at(attribute, f"{name}: mean")
             _certain(count, f"{name}: mean")
-            mean, step = _number(value, f"{name}: mean"), self.steps["mean"]
+            mean, step = exact(f"{name}: mean", value), self.steps["mean"]
             yield (at, *_wholes(mean, step, self.how, count[0]))
         for attribute, value in _part(body, "sum", self._marked).items():
             if self._marked(value):
@@ -236,7 +237,7 @@ class _Reader:
             if attribute.labels:
                 raise ArgumentError(f"{at}: {name} has a list of values, which have no order")
             _known(value, f"{at}: {name}", _TESTS)
-            tests = [(_TESTS[k], _number(v, f"{at}: {name}.{k}")) for k, v in value.items()]
+            tests = [(_TESTS[k], exact(f"{at}: {name}.{k}", v)) for k, v in value.items()]
             return Condition(place, frozenset(v for v in every if all(t(v, x) for t, x in tests)))
         wanted = value if isinstance(value, list) else [value]
         if attribute.labels:
@@ -245,7 +246,7 @@ class _Reader:
                     hint = nearest(str(label), attribute.labels)
                     raise ArgumentError(f"{at}: {name} has no value {label!r}{hint}")
             return Condition(place, frozenset(attribute.labels.index(x) for x in wanted))
-        return Condition(place, frozenset(_whole(x, f"{at}: {name}", every[0]) for x in wanted))
+        return Condition(place, frozenset(whole(f"{at}: {name}", x, every[0]) for x in wanted))
 
     def _number_at(self, name: str, at: str) -> int:
         if name not in self.places:
@@ -328,22 +329,7 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _whole(value: Any, at: str, low: int) -> int:
-    if not _is_whole(value) or value < low:
-        raise ArgumentError(f"{at} must be a whole number of at least {low}")
-    return int(value)
-
-
-def _number(value: Any, at: str) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
-        raise ArgumentError(f"{at} must be a number")
-    try:
-        return Fraction(str(value)) if isinstance(value, float) else Fraction(value)
-    except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"{at} must be a finite number") from error
-
-
 def _pair(value: list[Any], at: str) -> tuple[Fraction, Fraction]:
     if len(value) != 2:
         raise ArgumentError(f"{at} must be a number or [least, most]")
-    return _number(value[0], at), _number(value[1], at)
+    return exact(at, value[0]), exact(at, value[1])
