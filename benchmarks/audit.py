@@ -11,7 +11,8 @@ import argparse
 import statistics
 import sys
 
-from dither.cli.audit_catalogue import CATALOGUE
+from dither import mechanisms
+from dither._subjects import declared
 from dither.examples.planted import planted_bugs
 from dither.lab.audit import Outcome, audit
 from dither.numeric import SimulatedWords
@@ -35,8 +36,7 @@ def false_alarms(runs: int) -> int:
         "| --- | --- | --- | --- | --- |"
     )
     bad = 0
-    for made in CATALOGUE:
-        subject = made()
+    for subject in declared(mechanisms):
         if subject.name not in QUICK:
             continue
         found = [

@@ -44,15 +44,11 @@ class Subject:
 
 def declaring(room: ModuleType) -> Iterator[type[Any]]:
     """The classes of a room that declare what to audit of them, by name."""
-    for name in sorted(room.__all__):
-        made = getattr(room, name)
-        if inspect.isclass(made) and hasattr(made, "audit_subjects") and not abstract(made):
+    # A dictionary, as a class may have two names.
+    found = dict.fromkeys(getattr(room, name) for name in sorted(room.__all__))
+    for made in found:
+        if hasattr(made, "audit_subjects") and not inspect.isabstract(made):
             yield made
-
-
-def abstract(made: type[Any]) -> bool:
-    """Whether a class only serves to derive others from."""
-    return inspect.isabstract(made) or getattr(made, "kind", "") is None
 
 
 def declared(*rooms: ModuleType) -> Iterator[Subject]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from dither.cli._terminal import INCONCLUSIVE, VIOLATED, waiting
 from dither.errors import nearest
 
 if TYPE_CHECKING:
-    from dither.examples.planted import Subject
+    from dither._subjects import Subject
     from dither.lab.audit import Audit
 
 __all__ = ["audit"]
@@ -129,18 +129,22 @@ def audit(
         sys.exit(INCONCLUSIVE)
 
 
-def _subjects(planted: bool) -> list[Callable[[], Subject]]:
+def _subjects(planted: bool) -> Iterator[Subject]:
     if planted:
         from dither.examples.planted import planted_bugs
 
-        return [lambda bug=bug: bug for bug in planted_bugs()]  # type: ignore[misc]
-    from dither.cli.audit_catalogue import CATALOGUE
+        yield from planted_bugs()
+        return
+    from dither import mechanisms
+    from dither._subjects import declared
+    from dither.cli.audit_local import local_subjects
 
-    return CATALOGUE
+    yield from declared(mechanisms)
+    yield from (made() for made in local_subjects())
 
 
 def _table(
-    subjects: Iterable[Callable[[], Subject]],
+    subjects: Iterable[Subject],
     samples: int,
     planted: bool,
     options: dict[str, Any],
@@ -162,8 +166,7 @@ def _table(
         table.add_column("seconds", justify="right")
     violated = idle = done = 0
     stopped = False
-    for made in subjects:
-        subject = made()
+    for subject in subjects:
         try:
             with waiting(f"auditing {subject.name}"):
                 found = run(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import local
-from dither.examples.planted import Subject
+from dither._subjects import Subject
 from dither.numeric import Words, secure_words
 
 __all__ = ["local_subjects"]

@@ -7,32 +7,19 @@ where a result must come again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dither._subjects import Subject
 from dither.noise import below, bernoulli, discrete_laplace
 from dither.numeric import SimulatedWords, Words, secure_words
 
-__all__ = ["Subject", "planted_bugs"]
+__all__ = ["planted_bugs"]
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is audited: a mechanism, two neighbours, the claim, and a word on what it is."""
-
-    name: str
-    mechanism: Callable[..., Any]
-    d0: Any
-    d1: Any
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    about: str = ""
 
 
 def planted_bugs(words: Words | None = None) -> list[Subject]:
@@ -75,7 +62,7 @@ def planted_bugs(words: Words | None = None) -> list[Subject]:
         ),
         ("Laplace, fixed seed", bugs.seeded, 0, 1, "every call draws the same noise"),
     ]
-    return [Subject(n, m, a, b, Fraction(1), about=about) for n, m, a, b, about in rows]
+    return [Subject(n, m, a, b, about=about) for n, m, a, b, about in rows]
 
 
 class _Bugs:

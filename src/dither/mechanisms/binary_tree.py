@@ -29,6 +29,7 @@ estimates: Honaker, "Efficient use of differentially private binary trees", 2015
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -36,6 +37,7 @@ from typing import ClassVar, Self
 
 from dither import _checks as check
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms._base import Mechanism, Run, least_epsilon
 from dither.mechanisms._inversion import sum_half_width
@@ -172,6 +174,19 @@ class BinaryTree(Mechanism):
 
     def _time(self, time: int) -> int:
         return check.whole("time", time, most=self.horizon, instead=", the horizon")
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        tree = cls.for_loss(1, horizon=7, sensitivity=1)
+
+        def running(events: tuple[int, ...]) -> list[int]:
+            run = tree.start()
+            for number in events:
+                run.add(number)
+            return [noisy for _, _, noisy in run.released]
+
+        yield Subject("binary tree", running, (0,) * 7, (1, *(0,) * 6))
 
 
 class RunningCount(Run):

@@ -38,6 +38,7 @@ rounded upwards, with a geometric bound of what follows.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -47,6 +48,7 @@ from dither import _checks as check
 from dither import noise
 from dither._checks import Number
 from dither._stats import two_sided
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._analytic import discrete_delta, discrete_sigma2, mass_below
 from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter, shape_of
@@ -194,6 +196,13 @@ class DiscreteGaussian(AdditiveNoise):
 
     def _guess(self, outside: float) -> float:
         return two_sided(1 - outside) * math.sqrt(float(self.sigma2))
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        noise = cls(Fraction(1))
+        delta = Fraction(noise.loss(l2_squared=1).delta(1.0).upper)
+        yield Subject("discrete Gaussian", lambda n, size: n + noise.draw(size), 0, 1, 1, delta)
 
 
 def _moved(l2_squared: Fraction, coordinates: int | None) -> tuple[int, int]:

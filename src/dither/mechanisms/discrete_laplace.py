@@ -27,6 +27,7 @@ TCC 2016, proposition 1.4.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -34,6 +35,7 @@ from typing import ClassVar
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter, shape_of
 from dither.mechanisms._composable import laplace_pair
@@ -135,6 +137,12 @@ class DiscreteLaplace(AdditiveNoise):
     def _guess(self, outside: float) -> float:
         inverse = float(1 / self.scale)
         return (math.log(2 / outside) - math.log1p(math.exp(-inverse))) / inverse - 1
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        noise = cls.for_loss(1, l1=1)
+        yield Subject("discrete Laplace", lambda count, size: count + noise.draw(size), 0, 1)
 
 
 Geometric = DiscreteLaplace

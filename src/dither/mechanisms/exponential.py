@@ -29,11 +29,12 @@ truncating", ALT 2021.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from dither import _checks as check
+from dither._subjects import Subject
 from dither.mechanisms._coins import exp_choice
 from dither.mechanisms._composable import bounded_class
 from dither.mechanisms._selection import Selection
@@ -93,3 +94,9 @@ class Exponential(Selection):
         """What one selection costs: pure epsilon, and rho = epsilon²/8, of bounded range."""
         epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
         return bounded_class(epsilon, neighbours)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        pick = cls.for_loss(1, sensitivity=1)
+        yield Subject("exponential", pick.draw, (1, 0, 0, 0, 0, 0), (0, 1, 1, 1, 1, 1))

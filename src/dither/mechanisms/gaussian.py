@@ -26,6 +26,7 @@ discrete law: ``_analytic`` and ``discrete_gaussian``.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -33,6 +34,7 @@ from typing import ClassVar, Self
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.mechanisms._base import largest_parameter
 from dither.mechanisms._reals import RealNoise, check_step, steps_l2_squared
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -164,3 +166,10 @@ class Gaussian(RealNoise):
         at = check.positive("epsilon", epsilon)
         delta = self.delta(at, l2=l2, dimension=dimension)
         return found.with_charge(Charge(at, delta, found.charge.rho))
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        delta = Fraction(1, 100)
+        noise = cls.for_loss(Fraction(1), delta, l2=1)
+        yield Subject("Gaussian", noise.release, 0.0, 1.0, delta=delta)

@@ -42,6 +42,7 @@ WWW 2009, for the idea; the statement and proof above are for integer noise and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
@@ -51,9 +52,11 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._stats import least_integer
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers, Mechanism
 from dither.mechanisms._composable import approximate_class
+from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["KeyThreshold"]
@@ -142,3 +145,15 @@ class KeyThreshold(Mechanism):
             "max_groups": str(self.max_groups),
             "delta": str(self.delta_keys),
         }
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        noise, delta = DiscreteLaplace.for_loss(1, l1=1), Fraction(1, 100)
+        rule = cls(noise, 1, delta)
+
+        def shown(units: int) -> int | None:
+            noisy = units + noise.draw(1)
+            return int(noisy[0]) if units and rule.shown(noisy)[0] else None
+
+        yield Subject("key threshold", shown, 0, 1, delta=delta)

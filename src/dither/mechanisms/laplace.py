@@ -23,6 +23,7 @@ significance of the least significant bits for differential privacy", CCS 2012.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -30,6 +31,7 @@ from typing import ClassVar, Self
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.mechanisms._base import largest_parameter
 from dither.mechanisms._reals import RealNoise, check_step, steps_l1
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
@@ -130,3 +132,9 @@ class Laplace(RealNoise):
     ) -> Loss:
         """What a release of L1 sensitivity ``l1`` costs: pure epsilon, rounding included."""
         return self.noise.loss(l1=steps_l1(l1, self.step, dimension), neighbours=neighbours)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        noise = cls.for_loss(1, l1=1, step=Fraction(1, 64))
+        yield Subject("Laplace", noise.release, 0.0, 1.0)

@@ -31,6 +31,7 @@ integers is ours.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -43,6 +44,7 @@ from dither import _checks as check
 from dither import noise
 from dither._checks import Number
 from dither._stats import least_integer
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
 from dither.mechanisms._base import Integers, Mechanism, least_epsilon
@@ -172,6 +174,12 @@ class MaxNorm(Mechanism):
         logs = d * np.log(2 * k + 1) - k / s
         p = np.exp(logs - logs.max())
         return k, p / p.sum()
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        noise = cls.for_loss(1, linf=1, dimension=3)
+        yield Subject("max norm", lambda v, n: np.array(v) + noise.draw(n), (0, 0, 0), (1, 1, 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ Source. Dwork and Roth, "The algorithmic foundations of differential privacy", 2
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, get_args
 
@@ -39,6 +39,7 @@ import numpy as np
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._selection import Selection
 from dither.mechanisms.exponential import Exponential
@@ -151,3 +152,13 @@ class NoisyMax(Selection):
         tail = (gap + 1) / lost + r / lost**2 + 2 * r * r / ((1 + r) * lost**2)
         each = math.exp(-rate * gap) * (lost / (1 + r)) ** 2 * tail
         return min(1.0, (candidates - 1) * each)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        kinds: tuple[Literal["gumbel", "exponential", "laplace"], ...]
+        kinds = ("gumbel", "exponential", "laplace")
+        for kind in kinds:
+            pick = cls.for_loss(1, sensitivity=1, kind=kind)
+            d0, d1 = (1, 0, 0, 0, 0, 0), (0, 1, 1, 1, 1, 1)
+            yield Subject(f"noisy max, {kind}", pick.draw, d0, d1)

@@ -22,7 +22,7 @@ Gaussian noise the same error costs less than in their Laplace form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -32,6 +32,7 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Mechanism, least_epsilon
 from dither.mechanisms._selection import (
@@ -182,3 +183,12 @@ class Peeling(Mechanism):
     def half_width(self, confidence: float) -> int:
         """The half-width that each released value's own interval has."""
         return self.noise.half_width(confidence)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        pick = Exponential.for_loss(Fraction(1, 4), sensitivity=1)
+        peel = cls(pick, 2, DiscreteLaplace.for_loss(Fraction(1, 2), l1=2))
+        epsilon = peel.loss(sensitivity=1).charge.epsilon
+        assert epsilon is not None
+        yield Subject("peeling", peel.release, (1, 1, 0, 0), (0, 0, 1, 1), epsilon)

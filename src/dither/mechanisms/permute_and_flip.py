@@ -30,12 +30,13 @@ with exponential noise", 2021.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from dither import _checks as check
 from dither import noise
+from dither._subjects import Subject
 from dither.mechanisms._selection import Selection
 
 __all__ = ["PermuteAndFlip"]
@@ -84,3 +85,9 @@ class PermuteAndFlip(Selection):
         return int(
             next(i for i in order if noise.bernoulli_exp(self.rate * (best - found[int(i)])))
         )
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        pick = cls.for_loss(1, sensitivity=1)
+        yield Subject("permute and flip", pick.draw, (1, 0, 0, 0, 0, 0), (0, 1, 1, 1, 1, 1))

@@ -28,6 +28,7 @@ zCDP side: Bun and Steinke, TCC 2016, lemma 8.8.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -36,6 +37,7 @@ from typing import ClassVar, Self
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.mechanisms._base import Mechanism, least_epsilon
 from dither.mechanisms._composable import approximate_class
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
@@ -177,3 +179,17 @@ class ProposeTestRelease(Mechanism):
         """The law, its exact parameters and the threshold as text, for certificates."""
         # Named, as a slotted dataclass knows no super() of its own.
         return Mechanism.parameters(self) | {"threshold": str(self.tau)}
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        delta = Fraction(1, 100)
+        method = cls.for_loss(1, delta, bound=5)
+
+        def release(answer: tuple[int, int]) -> int | None:
+            return method.release(answer[0], distance=answer[1])
+
+        passed = ((0, method.tau), (5, method.tau + 1))
+        failed = ((0, 0), (10**6, 0))
+        for name, (d0, d1) in (("passed", passed), ("failed", failed)):
+            yield Subject(f"propose-test-release, {name}", release, d0, d1, delta=delta)

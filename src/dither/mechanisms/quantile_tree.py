@@ -56,6 +56,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._stats import two_sided
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers
 from dither.mechanisms._combination import Floats, continuous_deviation, laplace_normal_factor
@@ -275,6 +276,18 @@ class QuantileTree:
         total = levels[0].sum(axis=1, keepdims=True)
         inner = np.cumsum(levels[-1], axis=1)[:, : self.bins - 1]
         return np.concatenate((np.zeros_like(total), inner, total), axis=1)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        tree = cls(8, 2, 3)
+        noise = DiscreteLaplace.for_loss(1, l1=tree.sensitivity(max_rows=1, max_groups=1)[0])
+
+        def measured(leaves: tuple[int, ...], size: int) -> npt.NDArray[np.int64]:
+            counts = np.repeat(np.array([leaves], dtype=np.int64), size, axis=0)
+            return np.concatenate(tree.measure(counts, noise), axis=1)
+
+        yield Subject("quantile tree", measured, (0,) * 8, (0, 0, 0, 0, 0, 1, 0, 0))
 
 
 def check_shares(qs: Sequence[float]) -> None:

@@ -31,7 +31,7 @@ privacy", ICML 2015. The zCDP bound is proved above.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -44,6 +44,7 @@ from dither import _checks as check
 from dither import noise
 from dither._checks import Number
 from dither._stats import two_sided
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
 from dither.mechanisms._base import Integers, Mechanism, least_epsilon
@@ -188,4 +189,12 @@ class RandomizedResponse(Mechanism):
         return (
             1 / (1 + others * directed.exp_upper(-self.epsilon, spare)),
             1 / (1 + others * directed.exp_lower(-self.epsilon, spare)),
+        )
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        response = cls(Fraction(1), 4)
+        yield Subject(
+            "randomised response", lambda truth, size: response.draw(np.full(size, truth)), 0, 1
         )

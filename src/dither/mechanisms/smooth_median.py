@@ -37,7 +37,7 @@ STOC 2007, for A_k; delta is computed exactly here instead of by their tail boun
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -48,6 +48,7 @@ from dither import _checks as check
 from dither import noise
 from dither._checks import Number
 from dither._stats import least_integer
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Integers, Mechanism, least_epsilon
 from dither.mechanisms._composable import approximate_class
@@ -233,6 +234,13 @@ class SmoothMedian(Mechanism):
             return np.where(i < 1, self.lower, np.where(i > x.size, self.upper, inside))
 
         return int(np.max(at(above) - at(below)))
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        median = cls.for_loss(1, Fraction(1, 100), lower=0, upper=100)
+        d0, d1 = [0] * 6 + [100] * 5, [0] * 5 + [100] * 6
+        yield Subject("smooth median", median.release, d0, d1, delta=median.loss().charge.delta)
 
 
 def _delta(epsilon: Fraction, alpha: Fraction, q: Fraction) -> Fraction:

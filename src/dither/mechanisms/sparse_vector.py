@@ -40,14 +40,16 @@ the broken variants: Lyu, Su and Li, "Understanding the sparse vector technique"
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.errors import ArgumentError, BudgetError
 from dither.mechanisms._base import Mechanism, Run, least_epsilon
 from dither.mechanisms._composable import laplace_pair, pure_class
@@ -212,6 +214,29 @@ class SparseVector(Mechanism):
     def start(self, threshold: int) -> AboveThreshold:
         """Draw the threshold's noise and begin a run; the whole loss must be charged first."""
         return AboveThreshold(self, threshold)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        cases: list[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+            ("", (0, 0, 0, 1), (1, 1, 1, 0), {}),
+            (", monotone", (0, 0, 0, 0), (1, 1, 1, 1), {"monotone": True}),
+            (", cut-off 2", (0, 0, 0, 1, 1), (1, 1, 1, 0, 0), {"cutoff": 2}),
+            (", with values", (0, 0, 1), (1, 1, 0), {"value_share": Fraction(1, 2)}),
+        ]
+
+        def answers(values: tuple[int, ...], sparse: SparseVector) -> tuple[Any, ...]:
+            run, told = sparse.start(0), []
+            for value in values:
+                answer = run.ask(value)
+                told.append((answer.above, answer.value))
+                if run.left == 0:
+                    break
+            return tuple(told)
+
+        for name, d0, d1, options in cases:
+            sparse = cls.for_loss(1, sensitivity=1, **options)
+            yield Subject(f"sparse vector{name}", partial(answers, sparse=sparse), d0, d1)
 
 
 class AboveThreshold(Run):

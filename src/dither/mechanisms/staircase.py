@@ -29,6 +29,7 @@ Viswanath, "The staircase mechanism in differential privacy", 2015.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -41,6 +42,7 @@ from dither import _checks as check
 from dither import noise
 from dither._checks import Number
 from dither._stats import least_integer
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
 from dither.mechanisms._base import AdditiveNoise, Integers, least_epsilon, log_of, shape_of
@@ -192,6 +194,12 @@ class Staircase(AdditiveNoise):
         high = directed.exp_upper(-self.epsilon, spare)
         least, most = m * (1 - high), m * (1 - low)
         return least / (least + twice * high), most / (most + twice * low)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        noise = cls.for_loss(1, sensitivity=3)
+        yield Subject("staircase", lambda total, size: total + noise.draw(size), 0, 3)
 
 
 def _geometric(epsilon: Fraction, n: int) -> Integers:

@@ -24,7 +24,7 @@ statistical estimation with optimal convergence rates", STOC 2011.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -33,6 +33,7 @@ from typing import Any, ClassVar, Self
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Mechanism, least_epsilon
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
@@ -147,6 +148,16 @@ class SubsampleAggregate(Mechanism):
         except BaseException:  # whatever it is, an exit too, it must not show
             return self.lower
         return min(self.upper, max(self.lower, found))
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        method = cls.mean(1, blocks=3, lower=0, upper=10)
+
+        def release(rows: Sequence[int]) -> Fraction:
+            return method.release(rows, lambda block: max(block, default=0))
+
+        yield Subject("subsample and aggregate", release, [0] * 6, [10] + [0] * 5)
 
 
 def _bounds(lower: int, upper: int) -> tuple[int, int]:

@@ -22,13 +22,14 @@ composition", NeurIPS 2019; Cesar and Rogers, ALT 2021, for e²/8.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from dither import _checks as check
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Mechanism
 from dither.mechanisms._coins import exp_choice
@@ -145,3 +146,9 @@ class TopK(Mechanism):
     def shortfall(self, candidates: int, confidence: float) -> int:
         """The least w with Pr[some pick is more than w below the k-th best] <= 1 - confidence."""
         return smallest_shortfall(lambda gap: self.miss_probability(gap, candidates), confidence)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        pick = cls.for_loss(1, k=2, sensitivity=1)
+        yield Subject("top-k", pick.draw, (1, 1, 0, 0, 0), (0, 0, 1, 1, 1))

@@ -34,6 +34,7 @@ Bun and Steinke, TCC 2016, lemma 8.8.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -45,6 +46,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
 from dither.mechanisms._base import AdditiveNoise, Integers, least_epsilon, log_of, shape_of
@@ -212,6 +214,12 @@ class Tulap(AdditiveNoise):
             max(zero, min(one, (1 - h_high / p_low) / (1 - b_low))),
             max(zero, min(one, (1 - h_low / p_high) / (1 - b_high))),
         )
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        noise, delta = cls(Fraction(1), Fraction(1, 100)), Fraction(1, 100)
+        yield Subject("Tulap", lambda count, size: count + noise.draw(size), 0, 1, delta=delta)
 
 
 def _cut_variance(x: float) -> float:
