@@ -135,12 +135,10 @@ def _subjects(planted: bool) -> Iterator[Subject]:
 
         yield from planted_bugs()
         return
-    from dither import mechanisms
+    from dither import local, mechanisms
     from dither._subjects import declared
-    from dither.cli.audit_local import local_subjects
 
-    yield from declared(mechanisms)
-    yield from (made() for made in local_subjects())
+    yield from declared(mechanisms, local)
 
 
 def _table(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
+from dither._subjects import Subject
 from dither.errors import ArgumentError, nearest
+from dither.local._audited import AuditCase, Coins, subjects_of
 from dither.local._domain import Domain, Value, column
 from dither.local._guarantee import Guarantee
 from dither.numeric import Words, secure_words
@@ -66,6 +68,11 @@ class Channel(ABC):
     """Name on the wire; its meaning never changes. A changed law is a new kind or version."""
     version: ClassVar[int] = 1
     unbiased: ClassVar[bool] = True
+
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (AuditCase({"domain": 4, "epsilon": 1}),)
+    """Small instances, and two values that each tells apart best: what is audited."""
+    audit_view: ClassVar[str] = "reports"
+    """What a server reads: the ``reports``, or of two values their ``likelihoods`` or ``odds``."""
 
     domain: Domain
     epsilon: Fraction
@@ -113,6 +120,16 @@ class Channel(ABC):
         (Fraction(1, 3), 0.666666667)
         """
         return self.guarantee.loss(accept_delta=accept_delta)
+
+    @classmethod
+    def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
+        """What an audit calls of this class; its coins are secure ones unless told."""
+        return subjects_of(cls, words)
+
+    @classmethod
+    def audit_lasting(cls, coins: Coins) -> Iterator[Subject]:
+        """Of one that remembers: many reports of one person, and what they claim together."""
+        yield from ()
 
     # On the device
 

@@ -11,7 +11,7 @@ How the classes' reports are combined is told in `_combining`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,9 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
+from dither._subjects import Subject
 from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
 from dither.local._attack import Attack
+from dither.local._audited import Coins, one_report
 from dither.local._channel import (
     PART_BYTES,
     Channel,
@@ -31,6 +33,7 @@ from dither.local._channel import (
 )
 from dither.local._combining import EM, INDEPENDENT, METHODS, combined_mean, combined_shares
 from dither.local._domain import Domain, bind, column
+from dither.local._frequency.graded import SDGRR
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._numbers.em import em
 from dither.local._numbers.numeric import NumericChannel
@@ -378,6 +381,12 @@ class Personal(Structure):
             return combined_mean(title, counts, full, method, confidence, options)
         checked_options(options, (), "shares by weights")
         return combined_shares(title, counts, full, method, rule, confidence)
+
+    @classmethod
+    def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
+        """Two high values of somebody who chose the second channel."""
+        offer = cls([SDGRR(4, {0}, 3), SDGRR(4, {0, 1}, 1)])
+        yield one_report("local personal", offer.parts[1], 0, 1, 1, Coins(words))
 
 
 def _values(channel: Channel) -> Any:

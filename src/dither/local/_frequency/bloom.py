@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -40,8 +40,10 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither._stats import normal_quantile
+from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
+from dither.local._audited import AuditCase, Coins, bits_of
 from dither.local._bits import count_columns, packed_rows, row_bytes
 from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Tally, sums_to
 from dither.local._coins import pick
@@ -110,6 +112,10 @@ class BloomRAPPOR(Channel):
     """
 
     kind: ClassVar[str] = "bloom-rappor"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": ["flu", "cold"], "epsilon": 2, "once": 1, "bits": 16, "cohorts": 2}),
+    )
+    audit_view: ClassVar[str] = "odds"
 
     domain: Domain
     epsilon: Fraction
@@ -426,6 +432,21 @@ class BloomRAPPOR(Channel):
     def _rows(self, cohorts: Codes, bits: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         header = np.stack([cohorts & 255, cohorts >> 8], axis=1).astype(np.uint8)
         return np.concatenate([header, bits], axis=1)
+
+    @classmethod
+    def audit_lasting(cls, coins: Coins) -> Iterator[Subject]:
+        """How often each bit was 1 in two reports of one text, in one cohort."""
+        channel = cls(["flu", "cold"], 2, once=1, bits=8, cohorts=1, question="audit")
+
+        def sums(value: str, size: int) -> npt.NDArray[np.int64]:
+            memory, users, found = coins.memory(), list(range(size)), np.zeros((size, 8), np.int64)
+            for _ in range(2):
+                rows = channel.report([value] * size, users, memory, words=coins.words)
+                found += bits_of(rows[:, 2:], 8)
+            return found
+
+        epsilon = channel.lasting.epsilon
+        yield Subject("local bloom-rappor, two reports", sums, "flu", "cold", epsilon)
 
 
 def _texts(values: Any) -> list[bytes]:

@@ -59,6 +59,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import (
     Channel,
     Codes,
@@ -230,6 +231,11 @@ class SDGRR(GradedResponse):
     """
 
     kind: ClassVar[str] = "sdgrr"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 5, "high": {0, 1}, "epsilon": 1}, 0, 1, ("high", "high")),
+        AuditCase({"domain": 5, "high": {0, 1}, "epsilon": 1}, 0, 2, ("high", "low")),
+        AuditCase({"domain": 5, "high": {0, 1}, "epsilon": 1}, 2, 3, ("low", "low")),
+    )
 
     @staticmethod
     def _truths(e: Fraction, k: int, h: int) -> tuple[Fraction, Fraction]:
@@ -329,6 +335,9 @@ class URR(GradedResponse):
     """
 
     kind: ClassVar[str] = "urr"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 5, "high": {0, 1}, "epsilon": 1}, 0, 1, ("high", "high")),
+    )
 
     @staticmethod
     def _truths(e: Fraction, k: int, h: int) -> tuple[Fraction, Fraction]:

@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import (
     Channel,
     Codes,
@@ -73,6 +74,8 @@ def best_buckets(epsilon: Fraction) -> int:
 @dataclass(frozen=True, init=False)
 class _Hashed(PureChannel):
     """What BLH, OLH and FLH share: the law of a bucket, and what a support is worth."""
+
+    audit_view: ClassVar[str] = "odds"
 
     domain: Domain
     epsilon: Fraction
@@ -331,6 +334,9 @@ class FLH(_Hashed, FiniteChannel):
     """
 
     kind: ClassVar[str] = "flh"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 4, "epsilon": 1, "seeds": 16}),
+    )
     unbiased: ClassVar[bool] = False
 
     seeds: int

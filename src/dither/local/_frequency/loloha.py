@@ -27,6 +27,7 @@ differential privacy", EDBT 2023.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -35,7 +36,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase, Coins
 from dither.local._channel import Channel, Codes, DomainLike, checked_epsilon
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import bind
@@ -97,6 +100,9 @@ class LOLOHA(OLH):
     """
 
     kind: ClassVar[str] = "loloha"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 4, "epsilon": 1, "epsilon_inf": 2, "buckets": 2}),
+    )
 
     epsilon_inf: Fraction
     question: str | None
@@ -217,6 +223,21 @@ class LOLOHA(OLH):
         others = told + 1 + pick(self.buckets - 1, told.size, words)
         others -= self.buckets * (others >= self.buckets)
         return np.where(coins(self.thresholds[1], told.size, words), told, others)
+
+    @classmethod
+    def audit_lasting(cls, coins: Coins) -> Iterator[Subject]:
+        """Which values two reports support, over two histories that change together."""
+        channel = cls(4, "0.5", 1, buckets=2, question="audit")
+
+        def supports(history: tuple[int, ...], size: int) -> npt.NDArray[np.int64]:
+            memory, users, found = coins.memory(), list(range(size)), []
+            for value in history:
+                rows = channel.report([value] * size, users, memory, words=coins.words)
+                found.append(channel.likelihoods(rows) > 0.5)
+            return np.concatenate(found, axis=1).astype(np.int64)
+
+        forever = channel.forever.epsilon
+        yield Subject("local loloha, two values", supports, (0, 1), (1, 0), forever)
 
 
 def _thresholds(one: Fraction, ever: Fraction, g: int) -> tuple[int, int]:

@@ -44,6 +44,7 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import Codes, DomainLike, Shares, checked_epsilon
 from dither.local._coins import exp_bounds
 from dither.local._domain import Domain, bind, column
@@ -121,6 +122,9 @@ class TruncatedGeometric(_Metric):
     """
 
     kind: ClassVar[str] = "truncated-geometric"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 4, "epsilon_per_step": 1}),
+    )
 
     domain: Domain
     epsilon: Fraction
@@ -214,6 +218,9 @@ class GridPrivacy(_Metric):
     """
 
     kind: ClassVar[str] = "grid-privacy"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"rows": 2, "columns": 2, "cell": 1, "epsilon_per_unit": 1}),
+    )
 
     domain: Domain
     epsilon: Fraction

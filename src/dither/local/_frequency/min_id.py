@@ -40,6 +40,7 @@ from typing import Any, ClassVar
 from dither import _checks
 from dither._format import loss_text
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import ONE, exp_bounds, threshold
 from dither.local._domain import Domain, bind
@@ -98,6 +99,9 @@ class MinIDLDP(UnaryChannel):
     """
 
     kind: ClassVar[str] = "min-id-ldp"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 4, "epsilons": [1, 1, 3, 3]}, epsilon=1),
+    )
 
     domain: Domain
     epsilon: Fraction

@@ -39,7 +39,7 @@ Where two values differ in d bits, any number of reports differ by a factor of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -48,7 +48,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
+from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase, Coins, bits_of
 from dither.local._bits import one_hot, packed_coins
 from dither.local._channel import Channel, Codes, DomainLike, Shares, checked_epsilon
 from dither.local._coins import ONE, exp_bounds, threshold
@@ -118,6 +120,9 @@ class RAPPOR(UnaryChannel):
     """
 
     kind: ClassVar[str] = "rappor"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 4, "epsilon": 2, "once": 1}),
+    )
 
     domain: Domain
     epsilon: Fraction
@@ -250,6 +255,18 @@ class RAPPOR(UnaryChannel):
         """
         permanent = self.permanent(values, users, memory)
         return self.layers.report(permanent, len(self.domain), words or secure_words())
+
+    @classmethod
+    def audit_lasting(cls, coins: Coins) -> Iterator[Subject]:
+        """How often each bit was 1 in eight reports of one value."""
+        channel = cls(3, 2, once=1, question="audit")
+
+        def sums(value: int, size: int) -> npt.NDArray[np.int64]:
+            bits = channel.permanent([value] * size, list(range(size)), coins.memory())
+            told = (channel.layers.report(bits, 3, coins.words) for _ in range(8))
+            return sum((bits_of(rows, 3) for rows in told), np.zeros((size, 3), dtype=np.int64))
+
+        yield Subject("local rappor, many reports", sums, 0, 1, channel.lasting.epsilon)
 
 
 Bits = npt.NDArray[np.uint8]

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._bits import packed_rows
 from dither.local._channel import (
     Channel,
@@ -241,6 +242,10 @@ class CMS(_Sketch):
     """
 
     kind: ClassVar[str] = "cms"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 4, "epsilon": 1, "hashes": 2, "buckets": 16}),
+    )
+    audit_view: ClassVar[str] = "likelihoods"
     spent: ClassVar[Fraction] = Fraction(1, 2)
     fewest: ClassVar[int] = 8
 
@@ -370,6 +375,10 @@ class HCMS(_Sketch, FiniteChannel):
     """
 
     kind: ClassVar[str] = "hcms"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domain": 4, "epsilon": 1, "hashes": 2, "buckets": 16}),
+    )
+    audit_view: ClassVar[str] = "odds"
     spent: ClassVar[Fraction] = Fraction(1)
     fewest: ClassVar[int] = 2
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import MOST, Channel, Codes, Counts, Shares, checked_shares
 from dither.local._domain import Domain, bind
 from dither.local._numbers.interval import Interval
@@ -52,6 +53,10 @@ class Law(Protocol):
         """Chances of the reports of a point."""
 
 
+AUDITED = Interval(-1, 1, steps=8)
+"""What audits of such channels are about."""
+
+
 class NumericChannel(FiniteChannel):
     """A channel whose values are numbers of an `Interval`.
 
@@ -59,6 +64,10 @@ class NumericChannel(FiniteChannel):
     count a point. `positions` gives each report a value; where the channel is `unbiased`, the
     expectation of that value is the point itself, exactly.
     """
+
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"interval": AUDITED, "epsilon": 1}, 0, 8),
+    )
 
     interval: Interval
     law: Law

@@ -42,12 +42,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import Channel, Codes, checked_epsilon
 from dither.local._coins import exp_bounds, pick
 from dither.local._domain import Domain, bind
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._numbers.interval import Interval
-from dither.local._numbers.numeric import MAX_OUTPUTS, NumericChannel
+from dither.local._numbers.numeric import AUDITED, MAX_OUTPUTS, NumericChannel
 from dither.local._numbers.window import WindowLaw, toss
 from dither.local._oracles import log_ratio
 from dither.numeric import Words, directed
@@ -207,6 +208,14 @@ class SDPM(NumericChannel):
     """
 
     kind: ClassVar[str] = "sdpm"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = tuple(
+        AuditCase({"interval": AUDITED, "low_range": (-0.5, 0.5), "epsilon": 1}, d0, d1, pair)
+        for d0, d1, pair in (
+            (0, 8, ("high", "high")),
+            (0, 2, ("high", "low")),
+            (2, 3, ("low", "low")),
+        )
+    )
     unbiased: ClassVar[bool] = False
 
     domain: Domain = field(repr=False)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from dither import _checks
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind
@@ -82,6 +83,14 @@ class Attributes(Structure):
     """
 
     kind: ClassVar[str] = "attributes"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domains": {"a": 2, "b": 3}, "epsilon": 1}, {"a": 0, "b": 0}, {"a": 1, "b": 1}),
+        AuditCase(
+            {"domains": {"a": 2, "b": 3}, "epsilon": 1, "method": "split"},
+            {"a": 0, "b": 0},
+            {"a": 1, "b": 1},
+        ),
+    )
 
     epsilon: Fraction
     method: str

@@ -33,6 +33,7 @@ from dither import _checks
 from dither._stats import bisect
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
+from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import exp_bounds, pick
 from dither.local._domain import bind
@@ -86,6 +87,9 @@ class FakeData(Structure):
     """
 
     kind: ClassVar[str] = "fake-data"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"domains": {"a": 2, "b": 3}, "epsilon": 1}, {"a": 0, "b": 0}, {"a": 1, "b": 1}),
+    )
 
     epsilon: Fraction
     protects: str

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from dither import _checks
 from dither._stats import normal_quantile
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import Channel, checked_epsilon
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind
@@ -98,6 +99,9 @@ class HeavyHitters(Structure):
     """
 
     kind: ClassVar[str] = "heavy-hitters"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"alphabet": "ab", "length": 2, "epsilon": 1, "bits": 8}, "ab", "ba"),
+    )
 
     alphabet: str
     length: int

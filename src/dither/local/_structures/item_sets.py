@@ -41,6 +41,7 @@ from dither import _checks
 from dither._stats import clopper_pearson, two_sided
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
+from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind
@@ -103,6 +104,9 @@ class ItemSets(Structure):
     """
 
     kind: ClassVar[str] = "item-sets"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"items": 4, "epsilon": 1, "padding": 2}, {0, 1}, {2, 3}),
+    )
 
     items: Domain
     epsilon: Fraction
@@ -257,6 +261,9 @@ class KeyValue(Structure):
     """
 
     kind: ClassVar[str] = "key-value"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase({"keys": 2, "bounds": (-1, 1), "epsilon": 1, "padding": 1}, {0: 1}, {1: -1}),
+    )
 
     keys: Domain
     bounds: tuple[float, float]

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
+from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike, checked_epsilon
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind
@@ -81,6 +82,11 @@ class Marginals(Structure):
     """
 
     kind: ClassVar[str] = "marginals"
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = (
+        AuditCase(
+            {"domains": {"a": 2, "b": 3}, "of": 2, "epsilon": 1}, {"a": 0, "b": 0}, {"a": 1, "b": 1}
+        ),
+    )
 
     epsilon: Fraction
     domains: dict[str, Domain]
