@@ -202,7 +202,9 @@ class DiscreteGaussian(AdditiveNoise):
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         noise = cls(Fraction(1))
         delta = Fraction(noise.loss(l2_squared=1).delta(1.0).upper)
-        yield Subject("discrete Gaussian", lambda n, size: n + noise.draw(size), 0, 1, 1, delta)
+        yield Subject(
+            "discrete Gaussian", lambda count, size: count + noise.draw(size), 0, 1, 1, delta
+        )
 
 
 def _moved(l2_squared: Fraction, coordinates: int | None) -> tuple[int, int]:

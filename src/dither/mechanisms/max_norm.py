@@ -179,7 +179,8 @@ class MaxNorm(Mechanism):
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         noise = cls.for_loss(1, linf=1, dimension=3)
-        yield Subject("max norm", lambda v, n: np.array(v) + noise.draw(n), (0, 0, 0), (1, 1, 1))
+        zeros, ones = (0, 0, 0), (1, 1, 1)
+        yield Subject("max norm", lambda v, size: np.array(v) + noise.draw(size), zeros, ones)
 
 
 @dataclass(frozen=True, slots=True)
