@@ -15,7 +15,7 @@ from types import ModuleType
 
 from links import dead_links
 from names import plain
-from rooms import PUBLIC, Public, of, rooms
+from rooms import PUBLIC, Public, of, rooms, types
 from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,22 +114,23 @@ def room_page(room: ModuleType) -> str:
     """What a room is for, and its names."""
     name = room.__name__
     parts = [title(name), f".. automodule:: {name}\n   :no-members:\n   :no-index:\n"]
+    here = {n: found for n in room.__all__ if (found := of(getattr(room, n)))}
     kinds = {
         "Classes": "class",
         "Functions": "function",
         "Errors": "exception",
         "Constants": "data",
     }
-    here = {n: found for n in room.__all__ if (found := of(getattr(room, n)))}
-    for heading, kind in kinds.items():
-        listed = sorted((n for n in here if here[n].kind == kind), key=str.lower)
+    tables = {heading: [n for n in here if here[n].kind == kind] for heading, kind in kinds.items()}
+    here |= {n: found for n in types(room) if (found := of(getattr(room, n)))}
+    tables["Types of arguments and results"] = types(room)
+    for heading, listed in tables.items():
         if not listed:
             continue
         parts += [title(heading, "-"), ".. list-table::\n   :class: names\n   :widths: 30 70\n"]
-        for n in listed:
-            public = here[n]
-            parts.append(f"   * - :doc:`{n} </{public.page}>`")
-            parts.append("     - " + re.sub(r" \[\d+\]_|::?$", "", plain(public.summary)))
+        for n in sorted(listed, key=str.lower):
+            parts.append(f"   * - :doc:`{n} </{here[n].page}>`")
+            parts.append("     - " + re.sub(r" \[\d+\]_|::?$", "", plain(here[n].summary)))
         parts.append("")
     return "\n".join(parts)
 

@@ -90,11 +90,23 @@ def _rooms(parent: ModuleType) -> Iterator[ModuleType]:
             yield from _rooms(room)
 
 
+def types(room: ModuleType) -> list[str]:
+    """Classes of a room beside its list: what its functions return, and what they ask for."""
+    return sorted(
+        name
+        for name, thing in vars(room).items()
+        if inspect.isclass(thing)
+        and not name.startswith("_")
+        and name not in room.__all__
+        and thing.__module__.startswith(f"{room.__name__}.")
+    )
+
+
 def _published() -> list[Public]:
     """Every public object, at home where its module is, else where it is offered first."""
     homes: dict[int, list[Public]] = {}
     for room in rooms():
-        for name in room.__all__:
+        for name in [*room.__all__, *types(room)]:
             thing = getattr(room, name)
             if not isinstance(thing, ModuleType):
                 homes.setdefault(id(thing), []).append(Public(room.__name__, name, thing))
