@@ -15,7 +15,7 @@ from types import ModuleType
 
 from links import dead_links
 from names import plain
-from rooms import PUBLIC, Public, of, rooms, types
+from rooms import PUBLIC, Public, of, others, rooms
 from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,8 +122,8 @@ def room_page(room: ModuleType) -> str:
         "Constants": "data",
     }
     tables = {heading: [n for n in here if here[n].kind == kind] for heading, kind in kinds.items()}
-    here |= {n: found for n in types(room) if (found := of(getattr(room, n)))}
-    tables["Types of arguments and results"] = types(room)
+    here |= {n: found for n in others(room) if (found := of(getattr(room, n)))}
+    tables["Types and rarer functions"] = others(room)
     for heading, listed in tables.items():
         if not listed:
             continue

@@ -86,16 +86,18 @@ def _rooms(parent: ModuleType) -> Iterator[ModuleType]:
         room = importlib.import_module(found.name)
         if getattr(room, "__all__", ()):
             yield room
+            parts = (getattr(room, name) for name in room.__all__)
+            yield from (part for part in parts if isinstance(part, ModuleType))
         if last in NESTED:
             yield from _rooms(room)
 
 
-def types(room: ModuleType) -> list[str]:
-    """Classes of a room beside its list: what its functions return, and what they ask for."""
+def others(room: ModuleType) -> list[str]:
+    """What a room holds beside its list: types of arguments and results, and rarer functions."""
     return sorted(
         name
         for name, thing in vars(room).items()
-        if inspect.isclass(thing)
+        if (inspect.isclass(thing) or inspect.isfunction(thing))
         and not name.startswith("_")
         and name not in room.__all__
         and thing.__module__.startswith(f"{room.__name__}.")
@@ -106,7 +108,7 @@ def _published() -> list[Public]:
     """Every public object, at home where its module is, else where it is offered first."""
     homes: dict[int, list[Public]] = {}
     for room in rooms():
-        for name in [*room.__all__, *types(room)]:
+        for name in [*room.__all__, *others(room)]:
             thing = getattr(room, name)
             if not isinstance(thing, ModuleType):
                 homes.setdefault(id(thing), []).append(Public(room.__name__, name, thing))

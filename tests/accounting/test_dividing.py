@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.accounting import advanced_heterogeneous, calibrate, divide
+from dither.accounting import calibrate, divide
 from dither.accounting.comparing import shares_by_every_theorem
 from dither.accounting.dividing import _Search
 from dither.accounting.least import Found
+from dither.accounting.theorems import advanced_heterogeneous
 from dither.errors import ArgumentError
 from dither.privacy import approximate, compose, gdp
 from dither.privacy.arguments import promised

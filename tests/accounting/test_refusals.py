@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dither import accounting, privacy
-from dither.accounting import Move, PureFilter, RenyiFilter, game
+from dither.accounting import Move, PureFilter, RenyiFilter, game, theorems
 from dither.errors import ArgumentError
 
 
@@ -34,7 +34,7 @@ def test_odd_numbers_are_refused(make, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: accounting.parallel(3.0), "parallel takes losses"),
+        (lambda: theorems.parallel(3.0), "parallel takes losses"),
         (lambda: accounting.by_every_theorem(3.0, 1e-6), "loss must be a Loss"),
         (lambda: accounting.calibrate(3.0, epsilon=1, delta=1e-6), "make must be a function"),
         (lambda: accounting.split(3.0, epsilon=1, delta=1e-6), "makes must be a sequence"),

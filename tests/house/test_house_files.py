@@ -26,8 +26,10 @@ TREES = {_name(path): ast.parse(path.read_text()) for path in MODULES}
 def _promised(tree: ast.Module) -> list[str] | None:
     """The names in ``__all__``, or ``None`` where there is none."""
     for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return [e.value for e in ast.walk(node.value) if isinstance(e, ast.Constant)]
+        if isinstance(node, ast.AnnAssign | ast.Assign) and node.value is not None:
+            name = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if ast.unparse(name) == "__all__":
+                return [e.value for e in ast.walk(node.value) if isinstance(e, ast.Constant)]
     return None
 
 

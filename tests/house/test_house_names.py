@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 import subprocess
 import sys
 
@@ -10,6 +13,20 @@ import pytest
 import dither
 
 ROOMS = ["accounting", "anonymize", "attack", "errors", "ledger", "local", "mechanisms", "privacy"]
+
+
+def _faces(package: str) -> dict[str, list[str]]:
+    """What each room lists, and what the rooms in it do; the parts of a room are no rooms."""
+    found = {}
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        name = f"{package}.{module.name}"
+        if module.ispkg and not module.name.startswith("_"):
+            found[name] = list(getattr(importlib.import_module(name), "__all__", ()))
+            found |= _faces(name) if module.name == "lab" else {}
+    return found
+
+
+FACES = _faces("dither")
 
 
 def test_root_is_small() -> None:
@@ -28,6 +45,21 @@ def test_root_finds_by_itself() -> None:
     ]
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_faces_are_small() -> None:
+    """All rooms together list at most 150 names; the rest of a room is for those who know it."""
+    assert sum(len(face) for face in FACES.values()) <= 150
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """A class has one name, and a name one class, in all rooms that people may import from."""
+    found: dict[str, set[type]] = {}
+    for room in FACES:
+        for name, thing in vars(importlib.import_module(room)).items():
+            if inspect.isclass(thing) and thing.__module__.startswith(f"{room}."):
+                found.setdefault(name, set()).add(thing)
+    assert {name: kinds for name, kinds in found.items() if len(kinds) > 1} == {}
 
 
 def test_root_refuses_what_it_lacks() -> None:

@@ -76,7 +76,7 @@ MADE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (local.GridPrivacy, {"rows": 2, "columns": 2, "cell": 1, "epsilon_per_unit": 1, "unit": "m"}),
     (local.MinIDLDP, {"domain": 3, "epsilons": [1, 2, 2], "model": "best", "thresholds": None}),
     *((make, {"interval": UNIT, "epsilon": 1}) for make in (local.PM, local.Duchi, local.SW)),
-    *((make, {"interval": UNIT, "epsilon": 1}) for make in (local.Hybrid, local.Laplace)),
+    *((make, {"interval": UNIT, "epsilon": 1}) for make in (local.Hybrid, local.LatticeLaplace)),
     (local.SDPM, {"interval": UNIT, "low_range": (0.25, 0.5), "epsilon": 1}),
     (local.Personal, {"channels": (local.GRR(3, 1),)}),
     (local.Personal.of, {"make": local.GRR, "domain": 3, "epsilons": [1, 2]}),

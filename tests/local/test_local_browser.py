@@ -34,7 +34,7 @@ from dither.local import (
     Hadamard,
     Hybrid,
     Interval,
-    Laplace,
+    LatticeLaplace,
     Memory,
     SubsetSelection,
     read_reports,
@@ -334,7 +334,7 @@ LASTING: list[Any] = [
 UNIT = Interval(-2, "1/3", steps=12)
 NUMBERS: list[Any] = [
     made(UNIT, epsilon)
-    for made in (Duchi, PM, SW, Hybrid, Laplace)
+    for made in (Duchi, PM, SW, Hybrid, LatticeLaplace)
     for epsilon in ("0.1", 1, "5/2", 12)
 ] + [
     SDPM(UNIT, low, epsilon)
@@ -359,7 +359,7 @@ def coins_of(channel: Any) -> list[int]:
         return [law.arm, int(law.window.inside * 2**64), law.ends.truth]
     if isinstance(channel, Duchi | Hybrid):
         return [channel.law.truth]  # type: ignore[union-attr]
-    if isinstance(channel, Laplace):
+    if isinstance(channel, LatticeLaplace):
         return [channel.law.reach]
     if isinstance(channel, SDPM):
         window, truth = channel.law.window, channel.law.truth
@@ -370,9 +370,9 @@ def coins_of(channel: Any) -> list[int]:
 @needs_node
 def test_thresholds_of_numbers_and_of_what_lasts() -> None:
     """The client's coins for RAPPOR, LOLOHA and numbers are this side's integers."""
-    wide = Interval(0, 1)
+    wide, edges = Interval(0, 1), ("61/100", "611/1000", 3, 40)
     many = [*LASTING, *NUMBERS, *(SW(wide, e) for e in ("1/1000", 3, 40))]
-    many += [made(wide, e) for made in (Hybrid, Laplace) for e in ("61/100", "611/1000", 3, 40)]
+    many += [made(wide, e) for made in (Hybrid, LatticeLaplace) for e in edges]
     many += [SDPM(wide, ("0.2", "0.7"), e) for e in ("1/7", 1, "9/2", 20)]
     found = node(
         """

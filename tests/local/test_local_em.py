@@ -30,7 +30,7 @@ def _drawn(channel: local.FiniteChannel, histogram: object = BELL, seed: int = 1
         local.Duchi(INTERVAL, 1),
         local.Hybrid(INTERVAL, 1),
         local.SDPM(INTERVAL, (-0.5, 0.5), 1),
-        local.Laplace(INTERVAL, 4),
+        local.LatticeLaplace(INTERVAL, 4),
     ],
     ids=lambda c: c.kind,
 )

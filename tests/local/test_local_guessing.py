@@ -128,7 +128,7 @@ def everything() -> list[tuple[local.Channel, list[Any]]]:
         local.Duchi(line, 1),
         local.PM(line, 2),
         local.Hybrid(line, 2),
-        local.Laplace(line, 2),
+        local.LatticeLaplace(line, 2),
         local.SW(line, 2),
         local.SDPM(line, (0, "0.6"), 2),
     ]
@@ -183,7 +183,7 @@ def test_bins_of_numbers() -> None:
     assert both.who_is_high is not None
     assert graded.attack().who_is_high is not None
     assert set(graded.attack(bins=1025).per_class) == {"high", "low"}
-    wide = local.Laplace(local.Interval(0, 1), "0.5")
+    wide = local.LatticeLaplace(local.Interval(0, 1), "0.5")
     assert wide.attack(bins=4).success > 0.25
     assert isinstance(wide, NumericChannel)
     with pytest.raises(ArgumentError, match="bins are for channels for numbers"):

@@ -44,7 +44,7 @@ CATALOGUE: list[Channel] = [
     local.Duchi(UNIT, 1),
     local.PM(UNIT, 1),
     local.Hybrid(UNIT, 1),
-    local.Laplace(UNIT, 1),
+    local.LatticeLaplace(UNIT, 1),
     local.SW(UNIT, 1),
     local.SDPM(UNIT, (0.25, 0.5), 1),
 ]

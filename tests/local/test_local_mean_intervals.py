@@ -58,7 +58,7 @@ CHANNELS: list[NumericChannel] = [
     channel(UNIT, epsilon)
     for channel in (local.PM, local.SW, local.Hybrid)
     for epsilon in (1, 4, 8, 16)
-] + [local.Laplace(local.Interval(0, 1, steps=2), 6)]
+] + [local.LatticeLaplace(local.Interval(0, 1, steps=2), 6)]
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -84,7 +84,7 @@ def _holds(interval: tuple[float, float], truth: float) -> bool:
     return interval[0] - 1e-9 <= truth <= interval[1] + 1e-9
 
 
-@pytest.mark.parametrize("make", [local.PM, local.SW, local.Laplace])
+@pytest.mark.parametrize("make", [local.PM, local.SW, local.LatticeLaplace])
 @pytest.mark.parametrize("epsilon", [1, 4, 8])
 @pytest.mark.parametrize("n", [10, 150, 700, 3000])
 def test_coverage_of_any_number(make: type[local.PM], epsilon: float, n: int) -> None:
@@ -108,7 +108,7 @@ def test_coverage_of_any_number(make: type[local.PM], epsilon: float, n: int) ->
 
 def test_no_interval_without_width() -> None:
     """Reports that are all alike are no proof: two, or thirty, of the same give a wide interval."""
-    for make in (local.PM, local.Duchi, local.Hybrid, local.Laplace, local.SW):
+    for make in (local.PM, local.Duchi, local.Hybrid, local.LatticeLaplace, local.SW):
         channel = make(UNIT, 2)
         for n in (2, 30):
             found = channel.aggregate([0] * n).estimate()
@@ -144,7 +144,7 @@ def test_limits_of_a_coin() -> None:
 def test_the_laplace_law_is_summed_as_its_rows_say() -> None:
     """Running sums give what the matrix gives, clamped ends included."""
     for epsilon, steps in ((0.1, 8), (1, 16), (40, 8), (8, 3)):
-        law = local.Laplace(local.Interval(0, 1, steps=steps), epsilon).law
+        law = local.LatticeLaplace(local.Interval(0, 1, steps=steps), epsilon).law
         rows = np.array([law.row(x) for x in range(steps + 1)])
         rng = np.random.default_rng(3)
         weights, shares = rng.random(rows.shape[1]), rng.random(steps + 1)

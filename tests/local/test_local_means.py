@@ -71,7 +71,7 @@ def test_reports_are_unbiased_exactly(channel: NumericChannel) -> None:
 @pytest.mark.parametrize(("epsilon", "steps"), [(1, 2), (4, 3), (8, 5)])
 def test_laplace_law_and_promise(epsilon: float, steps: int) -> None:
     """Rows sum to one; ratios stay below e^epsilon to 2**-150; the clamp's bias is bounded."""
-    channel = local.Laplace(local.Interval(-1, 1, steps=steps), epsilon)
+    channel = local.LatticeLaplace(local.Interval(-1, 1, steps=steps), epsilon)
     check_rows(channel)
     _, high = exp_bounds(channel.epsilon)
     top = high * (1 + Fraction(1, 1 << 150))
@@ -95,7 +95,7 @@ def test_laplace_law_and_promise(epsilon: float, steps: int) -> None:
         *CHANNELS,
         local.Hybrid(local.Interval(0, 3, steps=37), 1),
         local.PM(local.Interval(steps=64), 2),
-        local.Laplace(local.Interval(steps=20), 3),
+        local.LatticeLaplace(local.Interval(steps=20), 3),
     ],
     ids=_names,
 )
@@ -128,7 +128,7 @@ def test_a_bin_is_the_mean_of_its_points() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("channel", [*CHANNELS, local.Laplace(SMALL, 1)], ids=_names)
+@pytest.mark.parametrize("channel", [*CHANNELS, local.LatticeLaplace(SMALL, 1)], ids=_names)
 def test_stated_variance(channel: NumericChannel) -> None:
     """mean_variance against 60,000 simulated surveys: 3 % is 5.2 sigma (2e-7)."""
     histogram, rng, runs = np.array([300, 100, 0, 500, 100]), np.random.default_rng(7), 60_000
@@ -163,7 +163,7 @@ def test_fine_lattices_meet_the_closed_forms(epsilon: float) -> None:
     np.testing.assert_allclose(duchi, formulas.duchi_variance(x, epsilon), rtol=1e-9)
     hybrid = local.Hybrid(interval, epsilon).moments()[1]
     np.testing.assert_allclose(hybrid, formulas.hybrid_variance(x, epsilon), **near)
-    laplace = local.Laplace(interval, epsilon).moments()[1]
+    laplace = local.LatticeLaplace(interval, epsilon).moments()[1]
     np.testing.assert_allclose(laplace, formulas.laplace_variance(epsilon), **near)
     width = local.SW(interval, epsilon).law.width
     assert abs(width - 2048 * formulas.sw_half_width(epsilon)) <= 0.5 + 1e-9
@@ -180,7 +180,7 @@ def test_square_wave_narrows_to_a_half() -> None:
         assert local.SW(SMALL, epsilon).law.width == 4
 
 
-@pytest.mark.parametrize("channel", [*CHANNELS, local.Laplace(SMALL, 1)], ids=_names)
+@pytest.mark.parametrize("channel", [*CHANNELS, local.LatticeLaplace(SMALL, 1)], ids=_names)
 def test_the_wire(channel: NumericChannel) -> None:
     """JSON, Arrow and merging lose nothing; impossible reports are counted and dropped."""
     check_wire(channel, channel.privatize(np.linspace(-1, 1, 50)))
@@ -263,7 +263,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ArgumentError, match="confidence"):
         counted.mean(confidence=95)
     with pytest.raises(ArgumentError, match="fewer steps"):
-        local.Laplace(local.Interval(), Fraction(1, 10**6))
+        local.LatticeLaplace(local.Interval(), Fraction(1, 10**6))
     with pytest.raises(ArgumentError, match="n must"):
         local.PM(SMALL, 1).mean_variance(np.full(5, 0.2), 0)
 

@@ -58,7 +58,7 @@ CHANNELS: dict[str, Callable[[], Any]] = {
     "pm": lambda: local.PM(FINE, 1),
     "hybrid": lambda: local.Hybrid(FINE, 1),
     "hybrid, small": lambda: local.Hybrid(UNIT, "1/2"),
-    "laplace": lambda: local.Laplace(UNIT, 2),
+    "laplace": lambda: local.LatticeLaplace(UNIT, 2),
     "sw": lambda: local.SW(FINE, "2.5"),
     "sdpm": lambda: local.SDPM(local.Interval(-1, 1, steps=64), (-0.5, 0.26), 1),
 }

@@ -38,7 +38,7 @@ CHANNELS: list[local.Channel] = [
     local.Duchi(LINE, 1),
     local.PM(LINE, 1),
     local.Hybrid(LINE, 1),
-    local.Laplace(LINE, 1),
+    local.LatticeLaplace(LINE, 1),
     local.SW(LINE, 1),
     local.SDPM(LINE, ("0.2", "0.5"), 1),
 ]

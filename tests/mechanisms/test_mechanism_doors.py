@@ -20,21 +20,7 @@ CALIBRATED = {
     if issubclass(kind, Mechanism) and not inspect.isabstract(kind)
     if kind is not mechanisms.KeyThreshold  # a rule, which goes with the noise of counts
 }
-OTHERS = {
-    mechanisms.AboveThreshold,
-    mechanisms.AdditiveNoise,
-    mechanisms.Allocation,
-    mechanisms.Choice,
-    mechanisms.KeyDiscovery,
-    mechanisms.KeyThreshold,
-    mechanisms.Need,
-    mechanisms.QuantileTree,
-    mechanisms.Quantiles,
-    mechanisms.RunningCount,
-    mechanisms.Sensitivity,
-    mechanisms.Share,
-    mechanisms.SparseAnswer,
-}
+OTHERS = {mechanisms.KeyThreshold, mechanisms.QuantileTree}
 ERRORS = {"half_width", "shortfall", "margin", "deviation"}
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dither import privacy
-from dither.accounting import by_every_theorem, parallel, shuffle
+from dither.accounting import by_every_theorem, shuffle
+from dither.accounting.theorems import parallel
 from dither.errors import ArgumentError
 from dither.privacy import Bound
 

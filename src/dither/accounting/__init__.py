@@ -5,32 +5,30 @@ to bound it by name, to invert it, to amplify it by a shuffler and to spend it w
 question depends on the last answer.
 """
 
+from dither.accounting import theorems
 from dither.accounting.calibrate import calibrate
-from dither.accounting.comparing import (
-    EveryTheorem,
-    Row,
-    by_every_theorem,
-    shares_by_every_theorem,
-)
-from dither.accounting.dividing import Division, divide
-from dither.accounting.filters import BudgetFilter, Remaining
-from dither.accounting.game import GameResult, Move, game
-from dither.accounting.mixing import (
-    EveryDivision,
-    Part,
-    Share,
-    Shares,
-    divide_by_every_theorem,
-)
-from dither.accounting.reading import loss_from_expression, loss_from_toml, mix_from_expression
-from dither.accounting.shuffling import (
-    Shuffled,
-    shuffle,
-    shuffle_clones_2021,
-    shuffle_clones_2023,
-)
+from dither.accounting.comparing import EveryTheorem as EveryTheorem
+from dither.accounting.comparing import Row as Row
+from dither.accounting.comparing import by_every_theorem, shares_by_every_theorem
+from dither.accounting.dividing import Division as Division
+from dither.accounting.dividing import divide
+from dither.accounting.filters import BudgetFilter
+from dither.accounting.filters import Remaining as Remaining
+from dither.accounting.game import GameResult as GameResult
+from dither.accounting.game import Move, game
+from dither.accounting.mixing import EveryDivision as EveryDivision
+from dither.accounting.mixing import Part, divide_by_every_theorem
+from dither.accounting.mixing import Share as Share
+from dither.accounting.mixing import Shares as Shares
+from dither.accounting.reading import loss_from_expression
+from dither.accounting.reading import loss_from_toml as loss_from_toml
+from dither.accounting.reading import mix_from_expression as mix_from_expression
+from dither.accounting.shuffling import Shuffled as Shuffled
+from dither.accounting.shuffling import shuffle
+from dither.accounting.shuffling import shuffle_clones_2021 as shuffle_clones_2021
+from dither.accounting.shuffling import shuffle_clones_2023 as shuffle_clones_2023
+from dither.accounting.spending import Filter as Filter
 from dither.accounting.spending import (
-    Filter,
     GdpFilter,
     Odometer,
     PureFilter,
@@ -38,68 +36,32 @@ from dither.accounting.spending import (
     SqrtFilter,
     ZcdpFilter,
 )
-from dither.accounting.splitting import Split, split
-from dither.accounting.theorems import (
-    Parallel,
-    advanced,
-    advanced_heterogeneous,
-    basic,
-    corollary_share,
-    group,
-    heterogeneous,
-    optimal,
-    parallel,
-    share,
-    zcdp_composition,
-)
-from dither.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of_epsilon
+from dither.accounting.splitting import Split as Split
+from dither.accounting.splitting import split
+from dither.accounting.theorems import Parallel as Parallel
+from dither.accounting.zcdp import delta_of_rho as delta_of_rho
+from dither.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
 
 __all__ = [
     "BudgetFilter",
-    "Division",
-    "EveryDivision",
-    "EveryTheorem",
-    "Filter",
-    "GameResult",
     "GdpFilter",
     "Move",
     "Odometer",
-    "Parallel",
     "Part",
     "PureFilter",
-    "Remaining",
     "RenyiFilter",
-    "Row",
-    "Share",
-    "Shares",
-    "Shuffled",
-    "Split",
     "SqrtFilter",
     "ZcdpFilter",
-    "advanced",
-    "advanced_heterogeneous",
-    "basic",
     "by_every_theorem",
     "calibrate",
-    "corollary_share",
-    "delta_of_rho",
     "divide",
     "divide_by_every_theorem",
     "epsilon_of_rho",
     "game",
-    "group",
-    "heterogeneous",
     "loss_from_expression",
-    "loss_from_toml",
-    "mix_from_expression",
-    "optimal",
-    "parallel",
     "rho_of_epsilon",
-    "share",
     "shares_by_every_theorem",
     "shuffle",
-    "shuffle_clones_2021",
-    "shuffle_clones_2023",
     "split",
-    "zcdp_composition",
+    "theorems",
 ]

@@ -23,7 +23,7 @@ from dither.cli.local_command import local
 from dither.cli.query_commands import explain, preview, release
 from dither.errors import DitherError
 
-__all__ = ["TRACE", "main"]
+__all__ = ["main"]
 
 TRACE = "DITHER_TRACE"
 """Set to anything, unexpected errors come with their trace, which may show data."""

@@ -267,7 +267,15 @@ def subset_sums(
 
 def _noise(text: str) -> BlackBox:
     from dither.errors import nearest
-    from dither.lab.attack import bounded, corrupted, exact, gaussian, laplace, midpoint, rounded
+    from dither.lab.attack.releases import (
+        bounded,
+        corrupted,
+        exact,
+        gaussian,
+        laplace,
+        midpoint,
+        rounded,
+    )
 
     kind, sign, size = text.partition(":")
     makers: dict[str, Callable[[float], BlackBox]] = {
@@ -292,7 +300,7 @@ def _noise(text: str) -> BlackBox:
 def _private(epsilon: Fraction, queries: int) -> BlackBox:
     """All answers with discrete Laplace noise, each at its share of epsilon."""
     from dither import privacy
-    from dither.lab.attack import private
+    from dither.lab.attack.releases import private
     from dither.noise import discrete_laplace
 
     scale = Fraction(queries) / epsilon

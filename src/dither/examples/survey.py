@@ -120,7 +120,7 @@ def exact_counts(rows: pl.DataFrame, least: int = 0) -> Callable[[str], float | 
 def private_sums(epsilon: Fraction, queries: int) -> BlackBox:
     """Subset sums with discrete Laplace noise, each at its share of epsilon."""
     from dither import privacy
-    from dither.lab.attack import private
+    from dither.lab.attack.releases import private
     from dither.noise import discrete_laplace
 
     scale = Fraction(queries) / epsilon

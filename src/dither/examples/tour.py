@@ -230,7 +230,7 @@ def _statistics(rows: pl.DataFrame, seed: int) -> Chapter:
     with waiting("solving for everybody"):
         whole, rounded = (
             attack.subset_sums(PEOPLE, ASKED, release).run(3, seed=seed)
-            for release in (attack.exact(), attack.rounded(10.0))
+            for release in (attack.releases.exact(), attack.releases.rounded(10.0))
         )
     assert subtracted.verdict is not None
     step.say(

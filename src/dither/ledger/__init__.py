@@ -5,18 +5,13 @@ transaction that is on the disk before an engine may run; entries are only ever 
 to the one before by its hash; the same request under the same token replays its stored answer.
 """
 
-from dither.ledger.accounts import Balance, Charged, Filter, Remaining
-from dither.ledger.entries import UNIT, Entry
+from dither.ledger.accounts import Balance as Balance
+from dither.ledger.accounts import Budget as Budget
+from dither.ledger.accounts import Charged as Charged
+from dither.ledger.accounts import RemainingBudget as RemainingBudget
+from dither.ledger.entries import UNIT as UNIT
+from dither.ledger.entries import Entry as Entry
 from dither.ledger.ledger import Ledger
-from dither.ledger.verify import Verification
+from dither.ledger.verify import Verification as Verification
 
-__all__ = [
-    "UNIT",
-    "Balance",
-    "Charged",
-    "Entry",
-    "Filter",
-    "Ledger",
-    "Remaining",
-    "Verification",
-]
+__all__ = ["Ledger"]

@@ -19,9 +19,9 @@ from dither.privacy.promise import Promise
 __all__ = [
     "Account",
     "Balance",
+    "Budget",
     "Charged",
-    "Filter",
-    "Remaining",
+    "RemainingBudget",
     "bound_tables",
     "check_promise",
     "check_text",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class Remaining(Protocol):
+class RemainingBudget(Protocol):
     """What an account can still bear, by either rule; ``None`` where a rule is closed."""
 
     @property
@@ -51,7 +51,7 @@ class Remaining(Protocol):
         ...
 
 
-class Filter(Protocol):
+class Budget(Protocol):
     """A privacy filter: `dither.accounting.filters.BudgetFilter` is one.
 
     ``admits`` must be monotone: what is admitted is admitted with any smaller total too.
@@ -61,7 +61,7 @@ class Filter(Protocol):
         """Whether everything spent so far, with the new charge, stays within the caps."""
         ...
 
-    def remaining(self, total: Charge) -> Remaining:
+    def remaining(self, total: Charge) -> RemainingBudget:
         """What fits beside what is spent."""
         ...
 
@@ -71,11 +71,11 @@ class Filter(Protocol):
 
 
 @lru_cache(maxsize=1024)
-def read_budget(text: str) -> Filter:
+def read_budget(text: str) -> Budget:
     """The filter of the caps that an entry holds as JSON."""
     from dither.accounting.filters import BudgetFilter
 
-    budget: Filter = BudgetFilter.from_dict(json.loads(text))
+    budget: Budget = BudgetFilter.from_dict(json.loads(text))
     return budget
 
 
@@ -128,9 +128,9 @@ class Balance:
 
     name: str
     promise: Promise
-    caps: Filter
+    caps: Budget
     spent: Charge
-    remaining: Remaining
+    remaining: RemainingBudget
 
     def __str__(self) -> str:
         spent = ", ".join(
@@ -158,7 +158,7 @@ class Account:
     spent: Charge
 
     @property
-    def budget(self) -> Filter:
+    def budget(self) -> Budget:
         """The caps in force."""
         with reading(f"account {self.name!r}"):
             return read_budget(self.budget_text)
@@ -210,7 +210,7 @@ def bound_tables(known: Tables, read: Mapping[str, str], promise: Promise) -> Ta
     return {**known, **{name: (promise, by) for name, by in read.items()}}
 
 
-def checked_accounts(accounts: Sequence[str] | Mapping[str, Filter]) -> list[str]:
+def checked_accounts(accounts: Sequence[str] | Mapping[str, Budget]) -> list[str]:
     """The names of accounts, each once."""
     if isinstance(accounts, str) or not accounts:
         raise ArgumentError("accounts must be a list of at least one account's name")

@@ -28,8 +28,8 @@ from dither.ledger import chain
 from dither.ledger.accounts import (
     Account,
     Balance,
+    Budget,
     Charged,
-    Filter,
     bound_tables,
     check_promise,
     check_text,
@@ -154,7 +154,7 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def ensure_account(self, name: str, budget: Filter, promise: Promise) -> None:
+    def ensure_account(self, name: str, budget: Budget, promise: Promise) -> None:
         """Open an account with these caps and this promise; nothing happens where it has both.
 
         Parameters
@@ -184,7 +184,7 @@ class Ledger:
             if not same_caps(chain.read_account(connection, name), text, promise):
                 _open(connection, at, name, text, promise)
 
-    def amend(self, name: str, budget: Filter, reason: str) -> None:
+    def amend(self, name: str, budget: Budget, reason: str) -> None:
         """Change the caps of an account from now on; spending and promise stay as they are.
 
         Raises
@@ -209,7 +209,7 @@ class Ledger:
 
     def charge(
         self,
-        accounts: Sequence[str] | Mapping[str, Filter],
+        accounts: Sequence[str] | Mapping[str, Budget],
         charge: Loss | Charge,
         *,
         token: str,

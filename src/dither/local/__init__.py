@@ -4,9 +4,12 @@ A `Channel` is the public agreement between the two: `Channel.privatize` on the 
 `Channel.aggregate` and `Aggregate.estimate` on the server.
 """
 
-from dither.local._aggregate import Aggregate
-from dither.local._attack import Attack, ClassGame, simulate_attack
-from dither.local._channel import Channel, channel_from_dict
+from dither.local._aggregate import Aggregate as Aggregate
+from dither.local._attack import Attack as Attack
+from dither.local._attack import ClassGame as ClassGame
+from dither.local._attack import simulate_attack as simulate_attack
+from dither.local._channel import Channel as Channel
+from dither.local._channel import channel_from_dict
 from dither.local._domain import Domain
 from dither.local._frequency.bloom import BloomRAPPOR
 from dither.local._frequency.graded import SDGRR, URR
@@ -21,34 +24,42 @@ from dither.local._frequency.rappor import RAPPOR
 from dither.local._frequency.sketch import CMS, HCMS
 from dither.local._frequency.subset import SubsetSelection
 from dither.local._frequency.unary import OUE, SUE
-from dither.local._guarantee import ClassPair, Guarantee
+from dither.local._guarantee import ClassPair as ClassPair
+from dither.local._guarantee import Guarantee as Guarantee
 from dither.local._memory import Memory
 from dither.local._numbers.duchi import Duchi
 from dither.local._numbers.hybrid import Hybrid
 from dither.local._numbers.interval import Interval
-from dither.local._numbers.laplace import Laplace
-from dither.local._numbers.results import Distribution, MeanEstimate
+from dither.local._numbers.laplace import LatticeLaplace
+from dither.local._numbers.results import Distribution as Distribution
+from dither.local._numbers.results import MeanEstimate as MeanEstimate
 from dither.local._numbers.sdpm import SDPM
 from dither.local._numbers.window import PM, SW
-from dither.local._oracles import FiniteChannel
+from dither.local._oracles import FiniteChannel as FiniteChannel
 from dither.local._personal import Personal
-from dither.local._planning import Choice, best, simulate
-from dither.local._results import Estimate, Estimates, KeyEstimate, Marginal
-from dither.local._shuffling import ShuffledReports
-from dither.local._sources import (
-    BadChunk,
-    StreamCount,
-    aggregate_stream,
-    aggregate_table,
-    reports_table,
-)
+from dither.local._planning import ChosenChannel as ChosenChannel
+from dither.local._planning import best, simulate
+from dither.local._results import Estimate as Estimate
+from dither.local._results import Estimates as Estimates
+from dither.local._results import KeyEstimate as KeyEstimate
+from dither.local._results import Marginal as Marginal
+from dither.local._shuffling import ShuffledReports as ShuffledReports
+from dither.local._sources import BadChunk as BadChunk
+from dither.local._sources import StreamCount as StreamCount
+from dither.local._sources import aggregate_stream as aggregate_stream
+from dither.local._sources import aggregate_table as aggregate_table
+from dither.local._sources import reports_table as reports_table
 from dither.local._structures.attributes import Attributes
 from dither.local._structures.fake_data import FakeData
 from dither.local._structures.heavy_hitters import HeavyHitters
 from dither.local._structures.item_sets import ItemSets, KeyValue
 from dither.local._structures.marginals import Marginals
-from dither.local._structures.parts import PartCounts, Structure, structure_from_dict
-from dither.local.wire import ReportFile, aggregate_file, read_reports, write_reports
+from dither.local._structures.parts import PartCounts as PartCounts
+from dither.local._structures.parts import Structure as Structure
+from dither.local._structures.parts import structure_from_dict as structure_from_dict
+from dither.local.wire import ReportFile as ReportFile
+from dither.local.wire import aggregate_file, write_reports
+from dither.local.wire import read_reports as read_reports
 
 __all__ = [
     "BLH",
@@ -68,54 +79,28 @@ __all__ = [
     "SW",
     "THE",
     "URR",
-    "Aggregate",
-    "Attack",
     "Attributes",
-    "BadChunk",
     "BloomRAPPOR",
-    "Channel",
-    "Choice",
-    "ClassGame",
-    "ClassPair",
-    "Distribution",
     "Domain",
     "Duchi",
-    "Estimate",
-    "Estimates",
     "FakeData",
-    "FiniteChannel",
     "GridPrivacy",
-    "Guarantee",
     "Hadamard",
     "HeavyHitters",
     "Hybrid",
     "Interval",
     "ItemSets",
-    "KeyEstimate",
     "KeyValue",
-    "Laplace",
-    "Marginal",
+    "LatticeLaplace",
     "Marginals",
-    "MeanEstimate",
     "Memory",
     "MinIDLDP",
-    "PartCounts",
     "Personal",
-    "ReportFile",
-    "ShuffledReports",
-    "StreamCount",
-    "Structure",
     "SubsetSelection",
     "TruncatedGeometric",
     "aggregate_file",
-    "aggregate_stream",
-    "aggregate_table",
     "best",
     "channel_from_dict",
-    "read_reports",
-    "reports_table",
     "simulate",
-    "simulate_attack",
-    "structure_from_dict",
     "write_reports",
 ]

@@ -68,7 +68,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenChannel:
     """The chosen channel, why, and what it was compared with.
 
     Parameters
@@ -117,7 +117,7 @@ def best(
     bytes: int | None = None,  # noqa: A002
     seconds: float | None = None,
     error: str = "mean",
-) -> Choice:
+) -> ChosenChannel:
     """Choose the channel for the shares of a list of values.
 
     Among the channels that keep to the limits, those whose error is within 5 % of the least are
@@ -143,7 +143,7 @@ def best(
 
     Returns
     -------
-    Choice
+    ChosenChannel
         With `channel`, `reason` and `candidates`; it prints as a table.
 
     Raises
@@ -189,7 +189,7 @@ def best(
     least = getattr(fit[0], error)
     alike = [c for c in fit if getattr(c, error) <= _CLOSE * least]
     chosen = min(alike, key=lambda c: (c.report_bytes, made.index(c.channel)))
-    return Choice(chosen.channel, _reason(chosen, error, found, alike), tuple(found))
+    return ChosenChannel(chosen.channel, _reason(chosen, error, found, alike), tuple(found))
 
 
 def _candidate(channel: Channel, n: int, most: int | None, seconds: float | None) -> Candidate:

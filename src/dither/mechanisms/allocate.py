@@ -36,9 +36,9 @@ from dither.privacy import Charge, Loss, Neighbours, compose
 
 __all__ = [
     "Allocation",
+    "Allotment",
     "KeyDiscovery",
     "Need",
-    "Share",
     "allocate",
 ]
 
@@ -76,7 +76,7 @@ class KeyDiscovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Allotment:
     """What one measurement gets.
 
     Parameters
@@ -113,7 +113,7 @@ class Allocation:
 
     Parameters
     ----------
-    shares : tuple of Share
+    shares : tuple of Allotment
         In the order of the needs.
     keys : KeyThreshold or None
         The rule for discovered keys.
@@ -123,7 +123,7 @@ class Allocation:
         How delta is used; they sum to ``charge.delta``.
     """
 
-    shares: tuple[Share, ...]
+    shares: tuple[Allotment, ...]
     keys: KeyThreshold | None
     charge: Charge
     delta_conversion: Fraction
@@ -140,7 +140,7 @@ class Allocation:
             parts.append(self.keys.loss(neighbours=neighbours))
         return compose(*parts).with_charge(self.charge)
 
-    def __getitem__(self, name: str) -> Share:
+    def __getitem__(self, name: str) -> Allotment:
         for share in self.shares:
             if share.need.name == name:
                 return share
@@ -257,7 +257,7 @@ class _Split:
             error += float(weight) * _log_variance(variance)
         return error
 
-    def share(self, i: int, gaussians: frozenset[int], rho: Fraction) -> Share:
+    def share(self, i: int, gaussians: frozenset[int], rho: Fraction) -> Allotment:
         need = self.needs[i]
         mechanism: DiscreteLaplace | DiscreteGaussian
         if i in gaussians:
@@ -273,7 +273,7 @@ class _Split:
             reason = f"discrete {rejected} noise of the same cost would be wider"
         else:
             reason = "least error over all measurements together"
-        return Share(need, mechanism, charge, self.weights[i] * self.epsilon, reason)
+        return Allotment(need, mechanism, charge, self.weights[i] * self.epsilon, reason)
 
     def allocation(self, gaussians: frozenset[int]) -> Allocation:
         rho = self.rho(gaussians) if gaussians else Fraction(0)

@@ -30,13 +30,13 @@ from dither.mechanisms.staircase import Staircase
 from dither.mechanisms.tulap import Tulap
 from dither.privacy import Charge, Loss, Neighbours
 
-__all__ = ["Choice", "choose"]
+__all__ = ["ChosenNoise", "choose"]
 
 _Noise = DiscreteLaplace | DiscreteGaussian | MaxNorm | Staircase | Tulap
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenNoise:
     """What was chosen.
 
     Parameters
@@ -85,7 +85,7 @@ def choose(
     l2_squared: Number | None = None,
     linf: Number | None = None,
     dimension: int | None = None,
-) -> Choice:
+) -> ChosenNoise:
     """Choose the noise of least variance for an integer vector.
 
     Parameters
@@ -99,7 +99,7 @@ def choose(
 
     Returns
     -------
-    Choice
+    ChosenNoise
         Its neighbour relation is the one that the sensitivities were computed for.
 
     Raises
@@ -144,4 +144,4 @@ def choose(
     name, mechanism, charge = found[0]
     texts = [f"{math.sqrt(c[1].variance):.4g}" for c in found]
     rest = "".join(f"; {c[0]}, {text}" for c, text in zip(found[1:], texts[1:], strict=True))
-    return Choice(mechanism, charge, f"{name}: standard deviation {texts[0]}{rest}", known)
+    return ChosenNoise(mechanism, charge, f"{name}: standard deviation {texts[0]}{rest}", known)

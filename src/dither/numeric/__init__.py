@@ -4,37 +4,24 @@ The ground that everything else stands on. No number that carries privacy is a f
 is read once, as the decimal its writer meant, and doubles leave only through a stated rounding.
 """
 
-from dither.numeric.arguments import check_confidence
-from dither.numeric.directed import (
-    exp_lower,
-    exp_upper,
-    float_down,
-    float_up,
-    log_lower,
-    log_upper,
-    sqrt_lower,
-    sqrt_upper,
-)
-from dither.numeric.keystream import SecureWords, SimulatedWords, Words, secure_words
-from dither.numeric.lattice import Lattice, common
-from dither.numeric.rational import exact, positive
+from dither.numeric.arguments import check_confidence as check_confidence
+from dither.numeric.directed import exp_lower as exp_lower
+from dither.numeric.directed import exp_upper as exp_upper
+from dither.numeric.directed import float_down as float_down
+from dither.numeric.directed import float_up as float_up
+from dither.numeric.directed import log_lower as log_lower
+from dither.numeric.directed import log_upper as log_upper
+from dither.numeric.directed import sqrt_lower as sqrt_lower
+from dither.numeric.directed import sqrt_upper as sqrt_upper
+from dither.numeric.keystream import SecureWords as SecureWords
+from dither.numeric.keystream import SimulatedWords, Words, secure_words
+from dither.numeric.lattice import Lattice as Lattice
+from dither.numeric.lattice import common as common
+from dither.numeric.rational import exact as exact
+from dither.numeric.rational import positive as positive
 
 __all__ = [
-    "Lattice",
-    "SecureWords",
     "SimulatedWords",
     "Words",
-    "check_confidence",
-    "common",
-    "exact",
-    "exp_lower",
-    "exp_upper",
-    "float_down",
-    "float_up",
-    "log_lower",
-    "log_upper",
-    "positive",
     "secure_words",
-    "sqrt_lower",
-    "sqrt_upper",
 ]

@@ -6,7 +6,7 @@ losses are bounded by named theorems, calibrated, shuffled and spent adaptively 
 :mod:`dither.accounting`.
 """
 
-from dither.privacy.bound import Bound
+from dither.privacy.bound import Bound as Bound
 from dither.privacy.charge import Charge
 from dither.privacy.events import noisy_votes, repeat_and_select, tree_aggregation
 from dither.privacy.loss import Loss, compose
@@ -28,7 +28,6 @@ from dither.privacy.neighbours import Neighbours
 from dither.privacy.promise import Promise
 
 __all__ = [
-    "Bound",
     "Charge",
     "Loss",
     "Neighbours",

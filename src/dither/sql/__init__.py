@@ -17,13 +17,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dither.sql.names import Names
+from dither.sql.names import Names as Names
 
 if TYPE_CHECKING:
-    from dither.sql.select import parse_expression, parse_query, parse_written
-    from dither.sql.write import to_sql
+    from dither.sql.select import parse_expression as parse_expression
+    from dither.sql.select import parse_query as parse_query
+    from dither.sql.select import parse_written as parse_written
+    from dither.sql.write import to_sql as to_sql
 
-__all__ = ["Names", "parse_expression", "parse_query", "parse_written", "to_sql"]
+__all__: list[str] = []
 
 _HOMES = {
     **dict.fromkeys(("parse_expression", "parse_query", "parse_written"), "select"),

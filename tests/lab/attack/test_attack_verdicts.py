@@ -12,6 +12,7 @@ from scipy import stats
 from dither import attack, privacy
 from dither._stats import binomial_tail, clopper_pearson, hoeffding_tail
 from dither.errors import ArgumentError
+from dither.lab.attack import releases
 from dither.lab.attack._verdict import Score, judge
 
 
@@ -118,29 +119,29 @@ def test_true_claims_are_not_accused() -> None:
 
 def test_an_attack_that_is_blind_is_inconclusive() -> None:
     """An attack that ignores what was released says nothing of the release."""
-    game = attack.subset_sums(50, 100, attack.bounded(1)).game
+    game = attack.subset_sums(50, 100, releases.bounded(1)).game
     blind = attack.Adversary("guess zeros", lambda public, released: np.zeros(public.shape[1]))
-    played = attack.Experiment(game, attack.gaussian(3), blind, attack.exact()).run(4)
+    played = attack.Experiment(game, releases.gaussian(3), blind, releases.exact()).run(4)
     assert played.outcome is attack.Outcome.INCONCLUSIVE
     assert "fails even on the bare truth" in played.summary()
 
 
 def test_bounds_come_from_the_loss() -> None:
     """A fair bit under pure ε is guessed with probability e^ε/(1 + e^ε); δ and priors count."""
-    loose = attack.subset_sums(20, 40, attack.private(lambda a: a, privacy.approximate(1.0, 0.1)))
-    pure = attack.subset_sums(20, 40, attack.private(lambda a: a, privacy.pure(1.0)))
+    loose = attack.subset_sums(20, 40, releases.private(lambda a: a, privacy.approximate(1.0, 0.1)))
+    pure = attack.subset_sums(20, 40, releases.private(lambda a: a, privacy.pure(1.0)))
     grown = math.e / (1 + math.e)
     assert pure.run(controls=False).bound == pytest.approx(grown)
     assert loose.run(controls=False).bound == pytest.approx((math.e + 0.1) / (1 + math.e))
     assert loose.run(controls=False).epsilon is None
-    none = attack.subset_sums(20, 40, attack.bounded(1)).run(controls=False)
+    none = attack.subset_sums(20, 40, releases.bounded(1)).run(controls=False)
     assert none.bound == 1.0
     assert none.outcome is attack.Outcome.INCONCLUSIVE
 
 
 def test_without_pure_epsilon_only_runs_convict() -> None:
     """Under a δ one run may be lost altogether, so a conviction takes several."""
-    release = attack.private(lambda a: a, privacy.approximate(0.5, 1e-3))
+    release = releases.private(lambda a: a, privacy.approximate(0.5, 1e-3))
     game = attack.subset_sums(20, 80, release)
     assert game.run(1).outcome is not attack.Outcome.VIOLATED
     assert game.run(20).outcome is attack.Outcome.VIOLATED
@@ -148,7 +149,7 @@ def test_without_pure_epsilon_only_runs_convict() -> None:
 
 def test_runs_are_reproducible() -> None:
     """The same seed plays the same game; another seed another one."""
-    game = attack.subset_sums(40, 80, attack.gaussian(4))
+    game = attack.subset_sums(40, 80, releases.gaussian(4))
     assert game.run(3, seed=1) == game.run(3, seed=1)
     assert game.run(3, seed=1) != game.run(3, seed=2)
     with pytest.raises(ArgumentError, match="confidence"):
@@ -161,7 +162,7 @@ def test_runs_are_reproducible() -> None:
 def test_pictures_show_prior_and_controls(tmp_path: Path, with_loss: bool) -> None:
     """Every picture of a success has the prior and both controls on it."""
     release = (
-        attack.private(lambda a: a + 5, privacy.pure(1.0)) if with_loss else attack.gaussian(3)
+        releases.private(lambda a: a + 5, privacy.pure(1.0)) if with_loss else releases.gaussian(3)
     )
     played = attack.subset_sums(30, 60, release).run(2)
     figure = played.plot(tmp_path / "success.png")

@@ -11,7 +11,7 @@ import pytest
 
 from dither import attack, privacy
 from dither.errors import ArgumentError, DitherError
-from dither.lab.attack import agreeing, all_queries
+from dither.lab.attack import agreeing, all_queries, releases
 from dither.lab.attack._decoders import (
     DECODERS,
     box,
@@ -20,7 +20,7 @@ from dither.lab.attack._decoders import (
     least_squares,
     predicted_success,
 )
-from dither.lab.attack._releases import sums
+from dither.lab.attack.releases import sums
 from dither.noise import discrete_gaussian, discrete_laplace
 from dither.numeric import SimulatedWords
 
@@ -35,7 +35,7 @@ def instance(n: int, m: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 def private(epsilon: float, queries: int, seed: int) -> attack.BlackBox:
     """All answers with discrete Laplace noise, each at an equal share of epsilon."""
     scale, words = Fraction(queries) / Fraction(str(epsilon)), SimulatedWords(seed)
-    return attack.private(
+    return releases.private(
         lambda answers: answers + discrete_laplace(scale, len(answers), words=words),
         queries * privacy.discrete_laplace(float(scale)),
         sigma=math.sqrt(2) * float(scale),
@@ -47,7 +47,7 @@ def test_theorem_1_is_tight_against_midpoints(n: int, error: float) -> None:
     """Every agreeing database is within 4E bits of the truth, and one is exactly so far."""
     secret = np.array([0, 1] * (n // 2))
     queries = all_queries(n)
-    answers = attack.midpoint(error).publish(secret, queries, np.random.default_rng(0))
+    answers = releases.midpoint(error).publish(secret, queries, np.random.default_rng(0))
     assert np.abs(answers - sums(secret, queries)).max() == error
     found = agreeing(answers, error, most=10**6)
     distances = np.abs(found - secret).sum(axis=1)
@@ -68,7 +68,10 @@ def test_exhaustive_search_finds_exactly_what_agrees(seed: int) -> None:
     assert len(agreeing(answers, error)) == 1
 
 
-@pytest.mark.parametrize("release", [attack.bounded(1.0), attack.rounded(2), attack.midpoint(0.5)])
+@pytest.mark.parametrize(
+    "release",
+    [releases.bounded(1.0), releases.rounded(2), releases.midpoint(0.5)],
+)
 def test_theorem_1_holds_for_any_bounded_noise(release: attack.BlackBox) -> None:
     """At most 4E bits of any run are wrong."""
     verdict = attack.subset_sums(12, None, release).run(20, seed=4)
@@ -79,10 +82,10 @@ def test_theorem_1_holds_for_any_bounded_noise(release: attack.BlackBox) -> None
 
 def test_twenty_people_are_searched() -> None:
     """The largest exhaustive search finds all but 4E bits; 21 people are refused."""
-    verdict = attack.subset_sums(20, None, attack.bounded(1.0)).run(seed=2, controls=False)
+    verdict = attack.subset_sums(20, None, releases.bounded(1.0)).run(seed=2, controls=False)
     assert verdict.score.hits[0] >= 16
     with pytest.raises(ArgumentError, match="at most 20"):
-        attack.subset_sums(21, None, attack.bounded(1.0))
+        attack.subset_sums(21, None, releases.bounded(1.0))
 
 
 @pytest.mark.parametrize("noise", ["normal", "laplace", "uniform", "wild", "none"])
@@ -141,7 +144,7 @@ def test_fewer_queries_than_people_leave_no_trace_of_error(method: str) -> None:
 @pytest.mark.parametrize("sigma", [4.0, 16.0])
 def test_success_of_least_squares_is_predicted(sigma: float) -> None:
     """Measured success is within five deviations of 4,000 bits of Φ(1/(2σ_x))."""
-    verdict = attack.subset_sums(80, 400, attack.gaussian(sigma), method="least squares").run(
+    verdict = attack.subset_sums(80, 400, releases.gaussian(sigma), method="least squares").run(
         50, seed=1, controls=False
     )
     assert verdict.predicted == pytest.approx(predicted_success(80, 400, sigma))
@@ -153,12 +156,12 @@ def test_success_of_least_squares_is_predicted(sigma: float) -> None:
 
 
 RELEASES = {
-    "bounded": attack.bounded(3),
-    "gaussian": attack.gaussian(2),
-    "laplace": attack.laplace(2),
-    "rounded": attack.rounded(5),
-    "adversarial": attack.corrupted(0.12),
-    "random": attack.corrupted(0.3, adversarial=False),
+    "bounded": releases.bounded(3),
+    "gaussian": releases.gaussian(2),
+    "laplace": releases.laplace(2),
+    "rounded": releases.rounded(5),
+    "adversarial": releases.corrupted(0.12),
+    "random": releases.corrupted(0.3, adversarial=False),
 }
 
 
@@ -177,7 +180,7 @@ def test_small_noise_gives_everything_away(name: str) -> None:
 def test_corruption_breaks_least_deviations_between_20_and_24_percent() -> None:
     """The threshold of 0.239 shows at n = 500, m = 16n: all bits at .20, nearly none at .24."""
     below, above = (
-        attack.subset_sums(500, 8000, attack.corrupted(share)).run(seed=1, controls=False).success
+        attack.subset_sums(500, 8000, releases.corrupted(share)).run(seed=1, controls=False).success
         for share in (0.20, 0.24)
     )
     assert below == 1.0
@@ -209,7 +212,7 @@ def test_gaussian_releases_meet_their_prediction_half_way_to_the_bound(rho: Frac
     mu, words = math.sqrt(2 * rho), SimulatedWords(4)
     for queries in (400, 1600):
         variance = Fraction(queries) / (2 * rho)
-        release = attack.private(
+        release = releases.private(
             lambda a, v=variance: a + discrete_gaussian(v, len(a), words=words),
             queries * privacy.discrete_gaussian(math.sqrt(variance)),
             sigma=math.sqrt(variance),
@@ -225,7 +228,7 @@ def test_gaussian_releases_meet_their_prediction_half_way_to_the_bound(rho: Frac
 def test_the_same_noise_for_more_queries_helps() -> None:
     """Without an account, the same noise on four times as many answers gives everything away."""
     few, many = (
-        attack.subset_sums(100, m, attack.gaussian(8)).run(5, seed=2, controls=False).success
+        attack.subset_sums(100, m, releases.gaussian(8)).run(5, seed=2, controls=False).success
         for m in (200, 6400)
     )
     assert few < 0.85
@@ -239,8 +242,8 @@ def test_a_false_claim_is_violated() -> None:
     def publish(answers: np.ndarray) -> np.ndarray:
         return answers + discrete_laplace(Fraction(1), len(answers), words=words)
 
-    false = attack.private(publish, privacy.pure(1.0))
-    honest = attack.private(publish, 400 * privacy.pure(1.0))
+    false = releases.private(publish, privacy.pure(1.0))
+    honest = releases.private(publish, 400 * privacy.pure(1.0))
     game = [attack.subset_sums(100, 400, release) for release in (false, honest)]
     assert game[0].run(1).outcome is attack.Outcome.VIOLATED
     assert game[1].run(1).outcome is attack.Outcome.CONSISTENT
@@ -253,15 +256,15 @@ def test_arguments_are_checked() -> None:
     with pytest.raises(ArgumentError, match="did you mean 'box'"):
         attack.subset_sums(10, 20, method="bix")
     with pytest.raises(ArgumentError, match="known largest error"):
-        attack.subset_sums(10, None, attack.gaussian(1))
+        attack.subset_sums(10, None, releases.gaussian(1))
     with pytest.raises(ArgumentError, match="must be a BlackBox"):
         attack.subset_sums(10, 20, 3.0)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="multiple of 1/2"):
-        attack.midpoint(0.3)
+        releases.midpoint(0.3)
     with pytest.raises(ArgumentError, match=r"share must be .*at most 1"):
-        attack.corrupted(1.5)
+        releases.corrupted(1.5)
     with pytest.raises(ArgumentError, match="loss must be a Loss"):
-        attack.private(lambda a: a, 1.0)  # type: ignore[arg-type]
+        releases.private(lambda a: a, 1.0)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="one for each row"):
         least_squares([[1, 0]], [1, 2])
 

@@ -14,10 +14,13 @@ says so in a line of its own. `dither.lab.attack` breaks them.
 
 from dither.lab.anonymize._format_preserving import format_preserving
 from dither.lab.anonymize._generalize import generalize, recode
-from dither.lab.anonymize._hierarchy import Hierarchy, hierarchy
-from dither.lab.anonymize._lattice import Progress
+from dither.lab.anonymize._hierarchy import Hierarchy as Hierarchy
+from dither.lab.anonymize._hierarchy import hierarchy
+from dither.lab.anonymize._lattice import Progress as Progress
 from dither.lab.anonymize._masking import new_key, pseudonymize, shuffle, substitute, truncate
-from dither.lab.anonymize._measures import Measures, Sensitive, measure
+from dither.lab.anonymize._measures import Measures as Measures
+from dither.lab.anonymize._measures import Sensitive as Sensitive
+from dither.lab.anonymize._measures import measure
 from dither.lab.anonymize._mondrian import mondrian
 from dither.lab.anonymize._requirements import (
     alpha_k,
@@ -26,18 +29,12 @@ from dither.lab.anonymize._requirements import (
     l_diversity,
     t_closeness,
 )
-from dither.lab.anonymize._result import Anonymized
-from dither.lab.anonymize._risk import Attacker, Risk
+from dither.lab.anonymize._result import Anonymized as Anonymized
+from dither.lab.anonymize._risk import Attacker as Attacker
+from dither.lab.anonymize._risk import Risk as Risk
 from dither.lab.anonymize._rules import dates, intervals, prefixes, suppression
 
 __all__ = [
-    "Anonymized",
-    "Attacker",
-    "Hierarchy",
-    "Measures",
-    "Progress",
-    "Risk",
-    "Sensitive",
     "alpha_k",
     "beta_likeness",
     "dates",

@@ -12,83 +12,55 @@ control that must succeed and one that must fail. Releases are black boxes.
 - `membership` tells who was in the data of a statistic or of a model.
 """
 
-from dither.lab._verdicts import Outcome
-from dither.lab.attack._classes import (
-    Background,
-    ClassCounts,
-    Homogeneity,
-    Skewness,
-    background,
-    homogeneity,
-    skewness,
-)
-from dither.lab.attack._counting import RemainingDatabases, blurred, remaining, true_answers
-from dither.lab.attack._differencing import Differencing, differencing, predicted_difference
-from dither.lab.attack._documents import census, read_statistics
-from dither.lab.attack._game import Adversary, BlackBox, Experiment, Game
-from dither.lab.attack._linkage import Linkage, linkage
-from dither.lab.attack._membership import Membership, membership
-from dither.lab.attack._reconstruct import Reconstruction, conflict, reconstruct_table, without_each
-from dither.lab.attack._releases import (
-    bounded,
-    corrupted,
-    exact,
-    gaussian,
-    laplace,
-    midpoint,
-    private,
-    rounded,
-)
-from dither.lab.attack._statistics import Statistics
-from dither.lab.attack._subset_sums import agreeing, all_queries, subset_sums
-from dither.lab.attack._uniqueness import Uniqueness, uniqueness
-from dither.lab.attack._verdict import Score, Verdict, plot_verdicts
+from dither.lab._verdicts import Outcome as Outcome
+from dither.lab.attack import releases
+from dither.lab.attack._classes import Background as Background
+from dither.lab.attack._classes import ClassCounts as ClassCounts
+from dither.lab.attack._classes import Homogeneity as Homogeneity
+from dither.lab.attack._classes import Skewness as Skewness
+from dither.lab.attack._classes import background, homogeneity, skewness
+from dither.lab.attack._counting import RemainingDatabases as RemainingDatabases
+from dither.lab.attack._counting import blurred as blurred
+from dither.lab.attack._counting import remaining
+from dither.lab.attack._counting import true_answers as true_answers
+from dither.lab.attack._differencing import Differencing as Differencing
+from dither.lab.attack._differencing import differencing
+from dither.lab.attack._differencing import predicted_difference as predicted_difference
+from dither.lab.attack._documents import census
+from dither.lab.attack._documents import read_statistics as read_statistics
+from dither.lab.attack._game import Adversary as Adversary
+from dither.lab.attack._game import BlackBox as BlackBox
+from dither.lab.attack._game import Experiment, Game
+from dither.lab.attack._linkage import Linkage as Linkage
+from dither.lab.attack._linkage import linkage
+from dither.lab.attack._membership import Membership as Membership
+from dither.lab.attack._membership import membership
+from dither.lab.attack._reconstruct import Reconstruction as Reconstruction
+from dither.lab.attack._reconstruct import reconstruct_table
+from dither.lab.attack._reconstruct import without_each as without_each
+from dither.lab.attack._statistics import Statistics as Statistics
+from dither.lab.attack._subset_sums import agreeing as agreeing
+from dither.lab.attack._subset_sums import all_queries as all_queries
+from dither.lab.attack._subset_sums import subset_sums
+from dither.lab.attack._uniqueness import Uniqueness as Uniqueness
+from dither.lab.attack._uniqueness import uniqueness
+from dither.lab.attack._verdict import Score as Score
+from dither.lab.attack._verdict import Verdict as Verdict
+from dither.lab.attack._verdict import plot_verdicts as plot_verdicts
 
 __all__ = [
-    "Adversary",
-    "Background",
-    "BlackBox",
-    "ClassCounts",
-    "Differencing",
     "Experiment",
     "Game",
-    "Homogeneity",
-    "Linkage",
-    "Membership",
-    "Outcome",
-    "Reconstruction",
-    "RemainingDatabases",
-    "Score",
-    "Skewness",
-    "Statistics",
-    "Uniqueness",
-    "Verdict",
-    "agreeing",
-    "all_queries",
     "background",
-    "blurred",
-    "bounded",
     "census",
-    "conflict",
-    "corrupted",
     "differencing",
-    "exact",
-    "gaussian",
     "homogeneity",
-    "laplace",
     "linkage",
     "membership",
-    "midpoint",
-    "plot_verdicts",
-    "predicted_difference",
-    "private",
-    "read_statistics",
     "reconstruct_table",
+    "releases",
     "remaining",
-    "rounded",
     "skewness",
     "subset_sums",
-    "true_answers",
     "uniqueness",
-    "without_each",
 ]

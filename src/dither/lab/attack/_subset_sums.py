@@ -28,7 +28,7 @@ from dither._checks import choice, number, whole
 from dither.errors import ArgumentError
 from dither.lab.attack._decoders import DECODERS, predicted_success
 from dither.lab.attack._game import Adversary, BlackBox, Experiment, Game
-from dither.lab.attack._releases import exact
+from dither.lab.attack.releases import exact
 
 __all__ = ["agreeing", "all_queries", "subset_sums"]
 
@@ -82,15 +82,15 @@ def subset_sums(
     Examples
     --------
     >>> from dither import attack
-    >>> attack.subset_sums(60, 240, attack.bounded(1)).run().success
+    >>> attack.subset_sums(60, 240, attack.releases.bounded(1)).run().success
     1.0
     """
     people = whole("n", n, 2)
     release = exact() if noise is None else noise
     if not isinstance(release, BlackBox):
         raise ArgumentError(
-            "noise must be a BlackBox, such as attack.bounded(3), attack.gaussian(5) or "
-            "attack.private(publish, loss)"
+            "noise must be a BlackBox, such as attack.releases.bounded(3), "
+            "attack.releases.gaussian(5) or attack.releases.private(publish, loss)"
         )
     if queries is None:
         return _exhaustive(people, release, method)
@@ -230,8 +230,8 @@ def _exhaustive(n: int, release: BlackBox, method: str | None) -> Experiment:
         )
     if release.error is None:
         raise ArgumentError(
-            "noise must have a known largest error for the exhaustive search, as attack.bounded, "
-            "rounded and midpoint have; or give a number of queries"
+            "noise must have a known largest error for the exhaustive search, as "
+            "attack.releases.bounded, rounded and midpoint have; or give a number of queries"
         )
     error = release.error
 

@@ -4,27 +4,19 @@ An audit treats every mechanism as a black box, ours or another's. It can show t
 false; it never shows that one is true.
 """
 
-from dither.lab._verdicts import Outcome
+from dither.lab._verdicts import Outcome as Outcome
 from dither.lab.audit._audit import audit
-from dither.lab.audit._claims import Claim, samples_needed
-from dither.lab.audit._events import Event
-from dither.lab.audit._one_run import (
-    OneRunAudit,
-    audit_one_run,
-    chance_of_guesses,
-    guess_by_score,
-)
-from dither.lab.audit._result import Audit
+from dither.lab.audit._claims import Claim as Claim
+from dither.lab.audit._claims import samples_needed
+from dither.lab.audit._events import Event as Event
+from dither.lab.audit._one_run import OneRunAudit as OneRunAudit
+from dither.lab.audit._one_run import audit_one_run, guess_by_score
+from dither.lab.audit._one_run import chance_of_guesses as chance_of_guesses
+from dither.lab.audit._result import Audit as Audit
 
 __all__ = [
-    "Audit",
-    "Claim",
-    "Event",
-    "OneRunAudit",
-    "Outcome",
     "audit",
     "audit_one_run",
-    "chance_of_guesses",
     "guess_by_score",
     "samples_needed",
 ]

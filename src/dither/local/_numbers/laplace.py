@@ -168,7 +168,7 @@ class LaplaceProducts:
 
 
 @dataclass(frozen=True, init=False)
-class Laplace(NumericChannel):
+class LatticeLaplace(NumericChannel):
     """Discrete Laplace noise on the lattice.
 
     Parameters
@@ -193,7 +193,7 @@ class Laplace(NumericChannel):
 
     Examples
     --------
-    >>> channel = Laplace(Interval(0, 1, steps=8), epsilon=2)
+    >>> channel = LatticeLaplace(Interval(0, 1, steps=8), epsilon=2)
     >>> channel.outputs, float(channel.bias_bound) < 1e-6
     (137, True)
     """
