@@ -20,7 +20,7 @@ from dither.privacy.profile import Chernoff, Engine, engine, settles
 from dither.privacy.terms import AtomTerm, GaussianTerm, LaplaceTerm, SampledGaussianTerm, Term
 from dither.privacy.terms.base import EPS
 
-__all__ = ["Counted", "Side", "side"]
+__all__ = ["PARAMETERS", "Counted", "Side", "side"]
 
 Counted = tuple[tuple[Part, int], ...]
 
@@ -29,7 +29,7 @@ _MANY = 10**9
 
 _RANGES = "bounded ranges as if chosen adaptively (the optimum of fixed ones is not computed)"
 
-_PARAMETERS = 2e-12
+PARAMETERS = 2e-12
 """Relative slack on delta for the rounding of parameters that were read into doubles."""
 
 
@@ -137,12 +137,12 @@ class Side:
         def upper(e: float) -> float:
             found = [u.bounds(e)[1] for u in uppers]
             best = min((x for x in found if not math.isnan(x)), default=0.0)
-            return _plus(best, self.infinite) + _PARAMETERS
+            return _plus(best, self.infinite) + PARAMETERS
 
         def lower(e: float) -> float:
             found = low.bounds(e)[0]
             found = -math.inf if math.isnan(found) else found
-            return _plus(found, self.infinite_lower) - _PARAMETERS
+            return _plus(found, self.infinite_lower) - PARAMETERS
 
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
 
@@ -152,7 +152,7 @@ class Side:
             return False
         if not any(isinstance(term, SampledGaussianTerm) for term in self.upper_terms):
             return False
-        return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta - _PARAMETERS)
+        return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta - PARAMETERS)
 
 
 def _largest(terms: list[Term]) -> tuple[float, float]:

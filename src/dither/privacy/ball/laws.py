@@ -29,11 +29,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from dither.privacy.ball.numbers import Ball, library, powers, tail, within
-from dither.privacy.terms import GaussianTerm, SampledGaussianTerm, Term
+from dither.privacy.ball.numbers import Ball, down, library, powers, precision, tail, up, within
+from dither.privacy.terms import GaussianTerm, SampledGaussianTerm, SampledLineTerm, Term
 from dither.privacy.terms.base import Array
+from dither.privacy.terms.sampled import FixedSizeTerm
 
-__all__ = ["GaussianLaw", "Law", "SampledGaussianLaw", "law_of"]
+__all__ = ["GaussianLaw", "Law", "SampledGaussianLaw", "law_of", "line_moment"]
 
 
 class Law(ABC):
@@ -235,6 +236,43 @@ class SampledGaussianLaw(Law):
         if not self.term.removal:
             found = [value.conjugate() for value in found]
         return [value**self.term.count for value in found]
+
+
+def line_moment(term: SampledLineTerm, c: float) -> tuple[float, float]:
+    """Ends of log E[e^{cL}] of Laplace noise on a sample, by integrals in ball arithmetic.
+
+    With x the base's loss under Q, of mass 1/2 at -e, e^{-e}/2 at e and density e^{-(x + e)/2}/4
+    between, and w = 1 - g + g·e^x: E[w^{1+c}] where a unit is removed, E[w^{-c}] where it is added,
+    and both where x > 0, with what is left at 0, on a sample of fixed size (`sampled_line`).
+    """
+    fixed = isinstance(term.inner, FixedSizeTerm)
+    one = term.inner.first if isinstance(term.inner, FixedSizeTerm) else term.inner
+    bits = 96 + max(0, -math.frexp(c)[1])
+    with precision(bits) as flint:
+        arb, acb = flint.arb, flint.acb
+        g, power = arb(term.rate), arb(c)
+        e = arb(float(term.base.epsilons[0]))  # type: ignore[attr-defined]
+
+        def part(up: bool, low: Ball) -> Ball:
+            """E[w·(w^c - 1)] or E[w^{-c} - 1] over x >= low; all of w has the mean 1."""
+
+            def rise(x: Ball) -> Ball:
+                w = 1 + g * x.expm1()
+                return w * (power * w.log()).expm1() if up else (-power * w.log()).expm1()
+
+            def integrand(x: Ball, analytic: bool) -> Ball:
+                w = 1 + g * x.expm1()
+                if analytic and not (w.real > 0):
+                    return acb("nan")
+                return rise(x) * (-(x + e) / 2).exp() / 4
+
+            total = acb.integral(integrand, acb(low), acb(e)).real
+            total += rise(e) * (-e).exp() / 2
+            return total if fixed else total + rise(-e) / 2
+
+        total = part(True, arb(0)) + part(False, arb(0)) if fixed else part(one.removal, -e)
+        value = term.count * (1 + total).log()
+        return down(value), up(value)
 
 
 def law_of(term: Term) -> Law | None:

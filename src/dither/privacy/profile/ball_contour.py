@@ -97,7 +97,7 @@ class BallContour:
         epsilon: float,
         log_delta: float,
         tilt: float,
-        tolerance: float,
+        tolerance: float = 1e-13,
     ) -> None:
         self.start, self.certified = epsilon, False
         self._laws, self._swapped = laws, [law.swapped() for law in laws]
