@@ -67,6 +67,9 @@ def test_clones(n, epsilon_0, part):
 def test_blanket(n, epsilon_0, k, part, data):
     """For randomised response, plain or graded, the reduction's divergence lies inside."""
     h = data.draw(st.integers(2, k))
+    if k == h == 2:
+        # There the reports' own law is computed: see below.
+        k = 3
     epsilon = part * epsilon_0
     truth = blanket(n, epsilon_0, k, h, epsilon)
     if h == k:
@@ -192,3 +195,64 @@ def test_refusals(make, name):
     """Each refusal names the argument."""
     with pytest.raises(ArgumentError, match=name):
         make()
+
+
+def counted(n, epsilon_0, epsilon):
+    """The largest divergence of two answers' counts, over all inputs of the others, by listing."""
+    with mpmath.workdps(30):
+        a = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon_0)))
+        best = mpmath.mpf(0)
+        for others in combinations_with_replacement((a, 1 - a), n - 1):
+            laws = []
+            for victim in (a, 1 - a):
+                law = [mpmath.mpf(1)]
+                for chance in (*others, victim):
+                    law = [
+                        (law[i] if i < len(law) else 0) * (1 - chance)
+                        + (law[i - 1] if i else 0) * chance
+                        for i in range(len(law) + 1)
+                    ]
+                laws.append(law)
+            for p, q in (laws, laws[::-1]):
+                apart = [max(x - mpmath.exp(epsilon) * y, 0) for x, y in zip(p, q, strict=True)]
+                best = max(best, sum(apart))
+        return best
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 14), st.floats(0.05, 5.0), st.floats(0, 0.98))
+def test_two_answers_are_exact(n, epsilon_0, part):
+    """Of few reports with two answers both ends are told, and they hold the worst inputs' truth."""
+    epsilon = part * epsilon_0
+    truth = counted(n, epsilon_0, epsilon)
+    found = shuffle(n, epsilon_0, randomiser="grr", k=2).delta(epsilon)
+    assert found.lower <= truth <= found.upper
+    assert found.width <= 1e-11 * found.upper + 1e-14
+    assert not found.one_sided
+
+
+def test_the_worst_inputs_are_not_alike():
+    """Others who all hold one answer are not the worst: from them alone a bound is too low."""
+    with mpmath.workdps(30):
+        a = 1 / (1 + mpmath.exp(-mpmath.mpf("2.6")))
+        binomial = [mpmath.binomial(2, i) * a**i * (1 - a) ** (2 - i) for i in range(3)]
+        p = [x * (1 - a) for x in [*binomial, 0]], [x * a for x in [0, *binomial]]
+        first = [x + y for x, y in zip(*p, strict=True)]
+        q = [x * a for x in [*binomial, 0]], [x * (1 - a) for x in [0, *binomial]]
+        second = [x + y for x, y in zip(*q, strict=True)]
+        e = mpmath.exp(mpmath.mpf("0.02"))
+        alike = max(
+            sum(max(x - e * y, 0) for x, y in zip(*pair, strict=True))
+            for pair in ((first, second), (second, first))
+        )
+    found = shuffle(3, 2.6, randomiser="grr", k=2).delta(0.02)
+    assert found.lower > alike * (1 + mpmath.mpf(10) ** -4)
+
+
+def test_two_answers_are_tighter_than_the_blanket():
+    """At the end of the list the counts say less than the blanket, and both ends meet."""
+    listed = shuffle(1000, 1.0, randomiser="grr", k=2).epsilon(1e-6)
+    blanket_ = shuffle(1001, 1.0, randomiser="grr", k=2).epsilon(1e-6)
+    assert listed.width <= 1e-8
+    assert listed < 0.95 * blanket_
+    assert blanket_.one_sided

@@ -25,6 +25,12 @@ any randomiser is told.
 (two high values of SDGRR), tell the attacker also whether the victim's answer is one of the h. The
 same formula holds with k replaced by h and D as it was, and without the bound of any randomiser.
 
+*Two answers*, few reports: the counts of ones are all there is, and delta is convex in the law of
+each other report, so the worst are others of fixed inputs, j of them holding 1. With a = p/(p + 1)
+and S_j the law of Bin(j, a) + Bin(n-1-j, 1-a), the reports are S_j + Ber(a) against S_j + Ber(1-a),
+and delta is the largest over j; it is exact. j and n-1-j are the two directions of one another. The
+worst j is no end in general: it moves with epsilon.
+
 The variation-ratio reduction of [3]_, theorem 4.7, is not used for randomised response: counted
 over all histograms, three answers and three reports exceed it (epsilon_0 = 1, epsilon = 0.9, others
 all holding the first input: 0.0182 against 0.0025), as a report that is no clone tells so.
@@ -48,6 +54,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,6 +70,8 @@ __all__ = ["Shuffled", "shuffle", "shuffle_clones_2021", "shuffle_clones_2023"]
 
 Array = npt.NDArray[Any]
 
+_EPS = 2.0**-52
+
 _ROUNDING = 1e-8
 """Relative charge on delta: binomial masses err by under 1e-10, thresholds and sums by less."""
 
@@ -73,6 +82,9 @@ _SINGLE = 128
 """So few numbers of uniform answers are not divided at all."""
 
 _KINDS = ("any", "grr")
+
+_LISTED = 1000
+"""Reports of two answers whose counts are listed, for every j."""
 
 _CELLS = 400
 """Steps of a profile that is to compose; its chords lie above it by their square."""
@@ -111,20 +123,30 @@ class Shuffled:
     def delta(self, epsilon: float) -> Bound:
         """A delta of the reports at an epsilon, rounding and cut tails included.
 
-        One-sided: the pair tells an attacker more than the reports do.
+        One-sided, as the pair tells an attacker more than the reports do; but of two answers and at
+        most 1,000 reports it is the reports' own.
         """
         e = number("epsilon", epsilon, low=0, high=math.inf, closed="low")
-        return Bound(0.0, self._ends(e)[1], self.method, one_sided=True)
+        low, high = self._ends(e)
+        return Bound(low if self.listed else 0.0, high, self.method, one_sided=not self.listed)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the reports' laws are computed, for all inputs of the others."""
+        return self.answers == self.hidden == 2 and self.n <= _LISTED
 
     @property
     def method(self) -> str:
         """How the bounds are computed."""
+        if self.listed:
+            return "all counts, exactly"
         return "clones, numeric" if self.answers is None else "privacy blanket, numeric"
 
     def epsilon(self, delta: float) -> Bound:
-        """An epsilon of the reports at a delta in (0, 1); one-sided, as `delta` is."""
-        high = self._epsilon_ends(number("delta", delta, low=0, high=1))[1]
-        return Bound(0.0, high, self.method, one_sided=True)
+        """An epsilon of the reports at a delta in (0, 1); one-sided where `delta` is."""
+        low, high = self._epsilon_ends(number("delta", delta, low=0, high=1))
+        low = min(low, high) if self.listed else 0.0
+        return Bound(low, high, self.method, one_sided=not self.listed)
 
     def loss(self) -> Loss:
         """A loss that composes with others: any reports shuffled in this way, in one round.
@@ -186,7 +208,7 @@ class Shuffled:
         if rough._ends(0.0, target)[1] <= target:
             return 0.0, 0.0
         top = math.log(self.p) * (1 + 1e-15)
-        if self.answers is None:
+        if self.answers is None or self.listed:
             high = self._root(target, 1, 0.0, top, 1e-11)
             return self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high
         return self._refined(target, rough._root(target, 1, 0.0, top, 1e-2))
@@ -258,10 +280,23 @@ class Shuffled:
             return 0.0, 0.0
         if self.answers is None or self.hidden is None:
             return self._clones(epsilon, target)
+        if self.listed:
+            return self._counted(epsilon)
         found = [self._blanket(epsilon, target, self.answers, self.hidden)]
         if self.hidden == self.answers:
             found.append(self._clones(epsilon, target))
         return min(low for low, _ in found), min(high for _, high in found)
+
+    def _counted(self, epsilon: float) -> tuple[float, float]:
+        """The largest over j, with every mass off by a known part of itself."""
+        first, second, off = _counts(self.n, self.p)
+        e = math.exp(epsilon)
+        low = np.maximum(first * (1 - off) - e * (1 + 4e-16) * second * (1 + off), 0.0)
+        high = np.maximum(first * (1 + off) - e * (1 - 4e-16) * second * (1 - off), 0.0)
+        # Sums of at most n + 1 positive numbers; what underflows is below 1e-300 each.
+        rough = (self.n + 2) * _EPS
+        most = float(high.sum(axis=1).max()) * (1 + rough) + 1e-290
+        return float(low.sum(axis=1).max()) * (1 - rough), min(1.0, most)
 
     def _clones(self, epsilon: float, target: float) -> tuple[float, float]:
         """The divergence for any randomiser: a sum over C of binomial tails."""
@@ -462,6 +497,26 @@ def _checked(n: int, epsilon_0: float, delta: float) -> tuple[int, float, float]
         number("epsilon_0", epsilon_0, low=0, high=100, closed="high"),
         number("delta", delta, low=0, high=1),
     )
+
+
+@lru_cache(maxsize=2)
+def _counts(n: int, p: float) -> tuple[Array, Array, float]:
+    """For every j, the laws of the count of ones under the victim's two inputs.
+
+    All are sums of products of positive numbers. A binomial law is made a trial at a time, with two
+    products and a sum each; two of them are joined by sums of at most n products; and a and 1 - a
+    err by five roundings each, n times.
+    """
+    a, b = p / (p + 1), 1 / (p + 1)
+    laws = [np.ones(1)]
+    for _ in range(n - 1):
+        last = laws[-1]
+        laws.append(np.append(last * b, 0.0) + np.append(0.0, last * a))
+    whole = np.array([np.convolve(laws[j], laws[n - 1 - j][::-1]) for j in range(n)])
+    empty = np.zeros((n, 1))
+    stay, move = np.hstack([whole, empty]), np.hstack([empty, whole])
+    off = _EPS * (3 * n + n + 5 * n + 16)
+    return b * stay + a * move, a * stay + b * move, off
 
 
 def _charged(terms: Array, size: Array, cut: float) -> tuple[float, float]:

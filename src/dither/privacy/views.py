@@ -318,6 +318,8 @@ def zcdp(loss: Loss) -> Bound:
         return Bound(min(low, high), high, "exact: the sum over parts, reached at large orders")
     if known and len(known) == len(found):
         words = "the largest of all orders"
+        if low < high * (1 - 1e-6):
+            words = "upper bound: sum over parts; lower: the largest of all orders without samples"
         return Bound(min(low, high), high, words, one_sided=loss.one_sided)
     for s in sides(loss):
         for c in (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0):
