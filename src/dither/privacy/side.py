@@ -134,13 +134,24 @@ class Side:
         if any(isinstance(part, BoundedRange) for part, _ in self.parts):
             names.append(_RANGES)
 
+        # Both ends of a place are asked for, one after the other, most often of one engine.
+        kept: dict[tuple[int, float], tuple[float, float]] = {}
+
+        def bounds(of: Engine, e: float) -> tuple[float, float]:
+            found = kept.get((id(of), e))
+            if found is None:
+                if len(kept) > 64:
+                    kept.clear()
+                found = kept[id(of), e] = of.bounds(e)
+            return found
+
         def upper(e: float) -> float:
-            found = [u.bounds(e)[1] for u in uppers]
+            found = [bounds(u, e)[1] for u in uppers]
             best = min((x for x in found if not math.isnan(x)), default=0.0)
             return _plus(best, self.infinite) + PARAMETERS
 
         def lower(e: float) -> float:
-            found = low.bounds(e)[0]
+            found = bounds(low, e)[0]
             found = -math.inf if math.isnan(found) else found
             return _plus(found, self.infinite_lower) - PARAMETERS
 

@@ -244,11 +244,13 @@ def _one_tpr(
     for e in np.linspace(best, min(far, _FAR), 9)[1:].tolist():
         value(e, near)
     low, high = bounds()
-    if high - low > 1e-10 * high:
+    # The gap that the engine's own width leaves is closed by no further point.
+    own = min(row[2] - row[1] for row in sorted(seen, key=lambda row: row[2])[:3])
+    if high - low > max(1e-10 * high, 3 * own):
         # An atom makes a kink there; sections close in on it, with what was made for nearby.
         section(lambda e: value(e, near), best - 0.01, best + 0.01, 70)
         low, high = bounds()
-    if high - low > 1e-9 * high and near != best:
+    if high - low > max(1e-9 * high, 3 * own) and near != best:
         section(lambda e: value(e, best), best - 0.01, best + 0.01, 70)
         low, high = bounds()
     return low, high, "dual of the profile"

@@ -19,6 +19,7 @@ from dither.privacy.ball.laws import Law
 from dither.privacy.profile.ball_binomial import BinomialProfile
 from dither.privacy.profile.ball_closed import (
     GaussianProfile,
+    LaplacesProfile,
     SampledGaussianProfile,
     SeparatedProfile,
 )
@@ -133,6 +134,9 @@ def engine(
         law = terms[0]
         if len(law.epsilons) == 1 and law.counts[0] == 1:
             return LaplaceProfile(float(law.epsilons[0]))
+        if len(law.epsilons) == 1 and law.counts[0] <= LaplacesProfile.LARGEST:
+            start = law.top() if epsilon is None else epsilon
+            return LaplacesProfile(float(law.epsilons[0]), int(law.counts[0]), start)
     if len(terms) == 1 and isinstance(terms[0], SampledGaussianTerm):
         if terms[0].count == 1:
             return SampledGaussianProfile(terms[0])

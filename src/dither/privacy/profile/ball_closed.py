@@ -1,14 +1,15 @@
-"""Profiles of Gaussians in closed form, in ball arithmetic: as many digits as they cancel."""
+"""Profiles in closed form, in ball arithmetic: as many digits as they cancel."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from dither.privacy.ball.numbers import Ball, down, library, precision, tail, up
 from dither.privacy.terms import SampledGaussianTerm
 
-__all__ = ["GaussianProfile", "SampledGaussianProfile", "SeparatedProfile"]
+__all__ = ["GaussianProfile", "LaplacesProfile", "SampledGaussianProfile", "SeparatedProfile"]
 
 _DIGITS = 58
 """Bits of delta that are asked for."""
@@ -71,6 +72,76 @@ class GaussianProfile:
             return _gaussian(arb(epsilon), arb(self._square).sqrt())
 
         return _settled(value)
+
+
+@lru_cache(maxsize=4096)
+def _rational_part(k: int, j: int) -> list[int]:
+    """Coefficients of (r + 1)^{k-j-1}·(r - 1)^{j-1} up to r^{k-1}."""
+    poly = library().fmpz_poly
+    rest = poly([1, 1]) ** (k - j - 1)
+    if j > 0:
+        rest *= poly([-1, 1]) ** (j - 1)
+    found = [int(x) for x in rest.coeffs()][:k]
+    found += [0] * (k - len(found))
+    if j == 0:
+        # 1/(r - 1) = -(1 + r + r² + ...)
+        total = 0
+        for i, x in enumerate(found):
+            total += x
+            found[i] = -total
+    return found
+
+
+class LaplacesProfile:
+    """The sum of k equal Laplace losses, as residues of its contour integral.
+
+    With e = 1/b, M(t) = ((t + 1)·e^{et} + t·e^{-e(t + 1)})/(2t + 1), so by the binomial theorem ::
+
+        M(t)^k/(t(1 + t)) = Σ_j C(k, j)·e^{-ej}·e^{t(k-2j)e}·(t + 1)^{k-j-1}·t^{j-1}/(2t + 1)^k
+
+    and of each summand times e^{-t·epsilon} the line Re t = c > 0 may be closed to the right where
+    x = (k - 2j)·e - epsilon <= 0, which gives 0, and to the left where x > 0: the residue at -1/2,
+    and at 0 for j = 0, which is 1. With t = (r - 1)/2 and p_i the coefficients of
+    (r + 1)^{k-j-1}·(r - 1)^{j-1}, the residue at -1/2 is ::
+
+        e^{-x/2}·2^{1-k}·Σ_{n<k} p_{k-1-n}·(x/2)^n/n!
+    """
+
+    name = "closed form (Laplace)"
+    certified = True
+    LARGEST = 64
+
+    def __init__(self, epsilon: float, count: int, start: float) -> None:
+        self._e, self._k, self.start = epsilon, count, start
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        if epsilon >= self._k * self._e * (1 + 1e-15):
+            return -math.inf, -math.inf
+        return _settled(lambda: self._value(epsilon))
+
+    def _value(self, epsilon: float) -> Ball:
+        arb, k = library().arb, self._k
+        if epsilon < 0:
+            # The pair and the swapped pair are one.
+            grown = arb(epsilon).exp()
+            return 1 - grown + grown * self._value(-epsilon)
+        e, total, top = arb(self._e), arb(0), True
+        for j in range(k // 2 + 1):
+            x = (k - 2 * j) * e - arb(epsilon)
+            if not x > 0:
+                # A ball around 0 is a point where the summand is continuous, but for j = 0.
+                if x < 0:
+                    break
+                x = arb(0).union(x.upper()) if x.upper() > 0 else arb(0)
+            half, power, series = x / 2, arb(1), arb(0)
+            for n, p in enumerate(reversed(_rational_part(k, j))):
+                series += p * power
+                power = power * half / (n + 1)
+            part = (-half - j * e).exp() * series * math.comb(k, j) / arb(2) ** (k - 1)
+            total += part + 1 if top else part
+            top = False
+        return total if total > 0 else arb(0).union(total.upper())
 
 
 class SampledGaussianProfile:
