@@ -25,11 +25,7 @@ any randomiser is told.
 (two high values of SDGRR), tell the attacker also whether the victim's answer is one of the h. The
 same formula holds with k replaced by h and D as it was, and without the bound of any randomiser.
 
-*Two answers*, few reports: the counts of ones are all there is, and delta is convex in the law of
-each other report, so the worst are others of fixed inputs, j of them holding 1. With a = p/(p + 1)
-and S_j the law of Bin(j, a) + Bin(n-1-j, 1-a), the reports are S_j + Ber(a) against S_j + Ber(1-a),
-and delta is the largest over j; it is exact. j and n-1-j are the two directions of one another. The
-worst j is no end in general: it moves with epsilon.
+*Two answers*, few reports: exactly, over all inputs of the others; see `counted`.
 
 The variation-ratio reduction of [3]_, theorem 4.7, is not used for randomised response: counted
 over all histograms, three answers and three reports exceed it (epsilon_0 = 1, epsilon = 0.9, others
@@ -54,12 +50,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dither.accounting.counted import LISTED, counted
 from dither.errors import ArgumentError, nearest
 from dither.numeric import log_upper
 from dither.privacy import Bound, Charge, Loss, Neighbours
@@ -69,8 +65,6 @@ from dither.privacy.parts import AtMost, ListedLaw
 __all__ = ["Shuffled", "shuffle", "shuffle_clones_2021", "shuffle_clones_2023"]
 
 Array = npt.NDArray[Any]
-
-_EPS = 2.0**-52
 
 _ROUNDING = 1e-8
 """Relative charge on delta: binomial masses err by under 1e-10, thresholds and sums by less."""
@@ -82,9 +76,6 @@ _SINGLE = 128
 """So few numbers of uniform answers are not divided at all."""
 
 _KINDS = ("any", "grr")
-
-_LISTED = 1000
-"""Reports of two answers whose counts are listed, for every j."""
 
 _CELLS = 400
 """Steps of a profile that is to compose; its chords lie above it by their square."""
@@ -133,7 +124,7 @@ class Shuffled:
     @property
     def listed(self) -> bool:
         """Whether the reports' laws are computed, for all inputs of the others."""
-        return self.answers == self.hidden == 2 and self.n <= _LISTED
+        return self.answers == self.hidden == 2 and self.n <= LISTED
 
     @property
     def method(self) -> str:
@@ -281,22 +272,11 @@ class Shuffled:
         if self.answers is None or self.hidden is None:
             return self._clones(epsilon, target)
         if self.listed:
-            return self._counted(epsilon)
+            return counted(self.n, self.p, epsilon)
         found = [self._blanket(epsilon, target, self.answers, self.hidden)]
         if self.hidden == self.answers:
             found.append(self._clones(epsilon, target))
         return min(low for low, _ in found), min(high for _, high in found)
-
-    def _counted(self, epsilon: float) -> tuple[float, float]:
-        """The largest over j, with every mass off by a known part of itself."""
-        first, second, off = _counts(self.n, self.p)
-        e = math.exp(epsilon)
-        low = np.maximum(first * (1 - off) - e * (1 + 4e-16) * second * (1 + off), 0.0)
-        high = np.maximum(first * (1 + off) - e * (1 - 4e-16) * second * (1 - off), 0.0)
-        # Sums of at most n + 1 positive numbers; what underflows is below 1e-300 each.
-        rough = (self.n + 2) * _EPS
-        most = float(high.sum(axis=1).max()) * (1 + rough) + 1e-290
-        return float(low.sum(axis=1).max()) * (1 - rough), min(1.0, most)
 
     def _clones(self, epsilon: float, target: float) -> tuple[float, float]:
         """The divergence for any randomiser: a sum over C of binomial tails."""
@@ -497,26 +477,6 @@ def _checked(n: int, epsilon_0: float, delta: float) -> tuple[int, float, float]
         number("epsilon_0", epsilon_0, low=0, high=100, closed="high"),
         number("delta", delta, low=0, high=1),
     )
-
-
-@lru_cache(maxsize=2)
-def _counts(n: int, p: float) -> tuple[Array, Array, float]:
-    """For every j, the laws of the count of ones under the victim's two inputs.
-
-    All are sums of products of positive numbers. A binomial law is made a trial at a time, with two
-    products and a sum each; two of them are joined by sums of at most n products; and a and 1 - a
-    err by five roundings each, n times.
-    """
-    a, b = p / (p + 1), 1 / (p + 1)
-    laws = [np.ones(1)]
-    for _ in range(n - 1):
-        last = laws[-1]
-        laws.append(np.append(last * b, 0.0) + np.append(0.0, last * a))
-    whole = np.array([np.convolve(laws[j], laws[n - 1 - j][::-1]) for j in range(n)])
-    empty = np.zeros((n, 1))
-    stay, move = np.hstack([whole, empty]), np.hstack([empty, whole])
-    off = _EPS * (3 * n + n + 5 * n + 16)
-    return b * stay + a * move, a * stay + b * move, off
 
 
 def _charged(terms: Array, size: Array, cut: float) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from dither.privacy.terms import (
     FixedSizeTerm,
     GaussianTerm,
     LaplaceTerm,
+    ResponseTerm,
     SampledGaussianTerm,
     SampledLineTerm,
     SampledTerm,
@@ -83,6 +84,8 @@ class Poisson(Part):
             if isinstance(self.base, DiscreteGaussianNoise):
                 law = self.base.law()
                 found.moment = lambda c: law.sampled(c, self.rate, removal)
+            if isinstance(base, ResponseTerm) and base.answers == 2 and base.infinite == 0:
+                found.mixture = base.epsilon, self.rate, removal
             return found
         sampled = SampledTerm(base, self.rate, removal, count)
         return SampledLineTerm(sampled) if isinstance(base, LaplaceTerm) else sampled

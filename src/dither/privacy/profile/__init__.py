@@ -24,6 +24,7 @@ from dither.privacy.profile.ball_closed import (
     SeparatedProfile,
 )
 from dither.privacy.profile.ball_contour import BallContour, laws_of
+from dither.privacy.profile.ball_responses import ResponsesProfile
 from dither.privacy.profile.closed import (
     Enumeration,
     LaplaceProfile,
@@ -147,6 +148,10 @@ def engine(
         return _once(terms[0], epsilon)
     if len(terms) == 1 and isinstance(terms[0], ResponseTerm) and BinomialProfile.fits(terms[0]):
         return BinomialProfile(terms[0], log_delta=log_delta, epsilon=epsilon)
+    if ResponsesProfile.fits(terms):
+        responses = ResponsesProfile(terms, log_delta=log_delta, epsilon=epsilon)
+        if responses.certified:
+            return responses
     atoms = [t for t in terms if isinstance(t, AtomTerm)]
     if len(atoms) == len(terms):
         lattice = lattice_of(atoms, log_delta=log_delta, epsilon=epsilon)

@@ -61,6 +61,9 @@ class AtomTerm(Term):
         self.losses, self.probabilities = losses, probabilities
         self.count, self.infinite, self.lattice = count, infinite, lattice
         self.lost, self.others, self.moment, self.unbounded = lost, others, moment, unbounded
+        self.mixture: tuple[float, float, bool] | None = None
+        """Where it is a randomised response of two answers on a Poisson sample: its epsilon, the
+        rate, and whether a unit is removed."""
         if lattice is None and len(losses) == 1:
             self.lattice = (float(losses[0]), 0.0)
         elif lattice is None and len(losses) == 2:
