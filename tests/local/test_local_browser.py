@@ -370,9 +370,11 @@ def coins_of(channel: Any) -> list[int]:
 @needs_node
 def test_thresholds_of_numbers_and_of_what_lasts() -> None:
     """The client's coins for RAPPOR, LOLOHA and numbers are this side's integers."""
-    wide, edges = Interval(0, 1), ("61/100", "611/1000", 3, 40)
+    wide = Interval(0, 1)
     many = [*LASTING, *NUMBERS, *(SW(wide, e) for e in ("1/1000", 3, 40))]
-    many += [made(wide, e) for made in (Hybrid, LatticeLaplace) for e in edges]
+    many += [
+        made(wide, e) for made in (Hybrid, LatticeLaplace) for e in ("61/100", "611/1000", 3, 40)
+    ]
     many += [SDPM(wide, ("0.2", "0.7"), e) for e in ("1/7", 1, "9/2", 20)]
     found = node(
         """

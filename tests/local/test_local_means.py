@@ -252,16 +252,16 @@ def test_what_is_refused() -> None:
         with pytest.raises(ArgumentError):
             local.Duchi(SMALL, bad)
     counted = local.PM(SMALL, 1).aggregate([1, 2, 3])
-    with pytest.raises(ArgumentError, match=r"aggregate\.mean"):
-        counted.estimate()
-    with pytest.raises(ArgumentError, match=r"aggregate\.mean"):
+    with pytest.raises(ArgumentError, match="not for numbers"):
+        counted.estimate("clip")
+    with pytest.raises(ArgumentError, match=r"estimate\(\) reads the mean"):
         counted.channel.variance(np.full(5, 0.2), 10)
     with pytest.raises(ArgumentError, match="two reports"):
         local.PM(SMALL, 1).aggregate([1]).estimate()
-    with pytest.raises(ArgumentError, match="numbers"):
-        local.GRR(3, 1).aggregate([0, 1]).mean()
+    with pytest.raises(ArgumentError, match="bins cannot be asked for of a mean"):
+        counted.estimate(bins=3)
     with pytest.raises(ArgumentError, match="confidence"):
-        counted.mean(confidence=95)
+        counted.estimate(confidence=95)
     with pytest.raises(ArgumentError, match="fewer steps"):
         local.LatticeLaplace(local.Interval(), Fraction(1, 10**6))
     with pytest.raises(ArgumentError, match="n must"):

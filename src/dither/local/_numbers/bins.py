@@ -8,7 +8,7 @@ always one bin: their sum is sufficient, so that costs nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,50 +17,13 @@ from dither import _checks
 from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from dither.local._numbers.numeric import NumericChannel
+    from dither.local._numbers.numeric import NumericChannel, Products
 
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 _BINS = 1024
-
-
-class Linear(Protocol):
-    """A matrix of chances, as the two products that EM needs."""
-
-    @property
-    def size(self) -> int:
-        """How many bins of inputs."""
-
-    def forward(self, f: Array) -> Array:
-        """Shares of the bins of reports: f @ matrix."""
-
-    def back(self, weights: Array) -> Array:
-        """matrix @ weights."""
-
-    def group(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Counts of reports, added up in bins."""
-
-
-class Products(Protocol):
-    """A law's two products, with reports in bins."""
-
-    def forward(self, f: Array) -> Array:
-        """Shares of the bins of reports, where shares of the points are f."""
-
-    def back(self, weights: Array) -> Array:
-        """E[weights[bin of the report] | point], for every point."""
-
-
-class Pieced(Protocol):
-    """A law whose rows are flat between few breaks."""
-
-    def breaks(self) -> Codes:
-        """Where some row changes, from 0."""
-
-    def compiled(self, edges: Codes) -> Products:
-        """The products with reports in bins that begin at `edges`, all breaks included."""
 
 
 class Dense:
@@ -150,7 +113,7 @@ class Binned:
 
 def binned(channel: NumericChannel, bins: int | None, outputs: int | str | None) -> Binned:
     """The law of a channel between bins; see `dither.local.em` for the arguments."""
-    law = cast("Pieced", channel.law)
+    law = channel.law
     starts, breaks = point_bins(channel, bins), law.breaks()
     edges = breaks if outputs is None else report_bins(channel, outputs, starts)
     fine = np.union1d(breaks, edges)

@@ -17,25 +17,24 @@ Source. Duchi, Jordan and Wainwright, FOCS 2013 and JASA 2018.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._channel import Codes, checked_epsilon
+from dither.local._channel import Codes
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain, bind
-from dither.local._numbers.interval import Interval
-from dither.local._numbers.numeric import NumericChannel, spread
+from dither.local._numbers.numeric import NumericChannel, NumericLaw, spread
 from dither.numeric import Words
 
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class EndsLaw:
+@dataclass(frozen=True)
+class EndsLaw(NumericLaw):
     """Report 1 for the upper end and 0 for the lower.
 
     Parameters
@@ -48,6 +47,8 @@ class EndsLaw:
 
     steps: int
     truth: int
+
+    outputs: ClassVar[int] = 2  # type: ignore[misc]
 
     @property
     def bound(self) -> Fraction:
@@ -82,11 +83,6 @@ class EndsLaw:
         upper = self._upper
         return np.asarray(weights[0] * (1 - upper) + weights[1] * upper)
 
-    def row(self, x: int) -> Array:
-        """Chances of both reports of a point."""
-        upper = float(self._upper[x])
-        return np.array([1 - upper, upper])
-
     @property
     def _upper(self) -> Array:
         line = 2 * np.arange(self.steps + 1) / self.steps - 1
@@ -119,7 +115,8 @@ class Duchi(NumericChannel):
 
     Examples
     --------
-    >>> channel = Duchi(Interval(0, 10, steps=10), epsilon=1)
+    >>> from dither import local
+    >>> channel = Duchi(local.Interval(0, 10, steps=10), epsilon=1)
     >>> channel.positions.round(2).tolist()
     [-5.82, 15.82]
     >>> bool(abs(channel.moments()[0] - channel.interval.points).max() < 1e-12)
@@ -128,20 +125,11 @@ class Duchi(NumericChannel):
 
     kind: ClassVar[str] = "duchi"
 
-    domain: Domain = field(repr=False)
-    epsilon: Fraction
-    interval: Interval
-    law: EndsLaw = field(repr=False)
-
-    def __init__(self, interval: Interval, epsilon: Any) -> None:
-        self._begin(interval, checked_epsilon(epsilon))
+    @cached_property
+    def law(self) -> EndsLaw:
+        """To an end at random, which is told truthfully or not."""
         low, _ = exp_bounds(self.epsilon)
-        bind(self, law=EndsLaw(interval.steps, threshold(low / (low + 1))))
-
-    @property
-    def outputs(self) -> int:
-        """Two: the lower end and the upper."""
-        return 2
+        return EndsLaw(self.interval.steps, threshold(low / (low + 1)))
 
     @property
     def positions(self) -> Array:

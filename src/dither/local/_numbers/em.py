@@ -22,7 +22,7 @@ import numpy as np
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._numbers.bins import Dense, Linear, point_bins
+from dither.local._numbers.bins import Binned, Dense, point_bins
 from dither.local._numbers.numeric import NumericChannel
 from dither.local._numbers.results import Distribution
 from dither.local._numbers.solvers import LARGEST, Part, Solved, maximum, solve
@@ -159,7 +159,7 @@ def _with_matrix(aggregate: Aggregate) -> FiniteChannel:
     return aggregate.channel
 
 
-def _linear(channel: FiniteChannel, bins: int | None, outputs: int | str | None) -> Linear:
+def _linear(channel: FiniteChannel, bins: int | None, outputs: int | str | None) -> Binned | Dense:
     if isinstance(channel, NumericChannel):
         return channel.linear(bins, outputs)
     return Dense(channel.matrix)

@@ -15,19 +15,18 @@ Source. Wang et al., ICDE 2019.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._channel import Codes, checked_epsilon
+from dither.local._channel import Codes
 from dither.local._coins import ONE, coins, exp_bounds, threshold
-from dither.local._domain import Domain, bind
 from dither.local._numbers.duchi import Duchi, EndsLaw
-from dither.local._numbers.interval import Interval
-from dither.local._numbers.numeric import NumericChannel
+from dither.local._numbers.numeric import NumericChannel, NumericLaw
 from dither.local._numbers.window import PM, WindowLaw
 from dither.numeric import Words
 
@@ -37,8 +36,8 @@ SWITCH = Fraction(61, 100)
 """Up to this epsilon Duchi alone is best in the worst case."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArmsLaw:
+@dataclass(frozen=True)
+class ArmsLaw(NumericLaw):
     """A window law with chance arm/2**64, else two ends.
 
     Parameters
@@ -52,6 +51,16 @@ class ArmsLaw:
     window: WindowLaw
     ends: EndsLaw
     arm: int
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """Of both arms."""
+        return self.window.steps
+
+    @property
+    def outputs(self) -> int:  # type: ignore[override]
+        """The window's positions, and the two ends."""
+        return self.window.outputs + 2
 
     @property
     def chance(self) -> Fraction:
@@ -80,26 +89,6 @@ class ArmsLaw:
     def compiled(self, edges: Codes) -> ArmsProducts:
         """The law's two products, with reports in bins that begin at `edges`, breaks included."""
         return ArmsProducts(self, edges)
-
-    def forward(self, f: Array) -> Array:
-        """Shares of the reports."""
-        beta = float(self.chance)
-        return np.concatenate(
-            (beta * self.window.forward(f), float(1 - self.chance) * self.ends.forward(f))
-        )
-
-    def back(self, weights: Array) -> Array:
-        """E[weights[report] | point]."""
-        m = self.window.outputs
-        window, ends = self.window.back(weights[:m]), self.ends.back(weights[m:])
-        return float(self.chance) * window + float(1 - self.chance) * ends
-
-    def row(self, x: int) -> Array:
-        """Chances of the reports of a point."""
-        beta = float(self.chance)
-        return np.concatenate(
-            (beta * self.window.row(x), float(1 - self.chance) * self.ends.row(x))
-        )
 
 
 class ArmsProducts:
@@ -154,30 +143,22 @@ class Hybrid(NumericChannel):
 
     Examples
     --------
-    >>> low, high = (Hybrid(Interval(), e).moments()[1] for e in (0.5, 2))
+    >>> from dither import local
+    >>> low, high = (Hybrid(local.Interval(), e).moments()[1] for e in (0.5, 2))
     >>> bool(low.max() / low.min() > 1.03), round(float(high.max() / high.min()), 2)
     (True, 1.0)
     """
 
     kind: ClassVar[str] = "hybrid"
 
-    domain: Domain = field(repr=False)
-    epsilon: Fraction
-    interval: Interval
-    law: ArmsLaw | EndsLaw = field(repr=False)
-
-    def __init__(self, interval: Interval, epsilon: Any) -> None:
-        self._begin(interval, checked_epsilon(epsilon))
-        half, _ = exp_bounds(self.epsilon / 2)
-        ends = Duchi(interval, self.epsilon).law
-        window = PM(interval, self.epsilon).law
-        law = ArmsLaw(window, ends, threshold(1 - 1 / half)) if self.epsilon > SWITCH else ends
-        bind(self, law=law)
-
-    @property
-    def outputs(self) -> int:
+    @cached_property
+    def law(self) -> ArmsLaw | EndsLaw:
         """PM's positions and two more; up to epsilon 0.61 the two alone."""
-        return self.law.window.outputs + 2 if isinstance(self.law, ArmsLaw) else 2
+        ends = Duchi(self.interval, self.epsilon).law
+        if self.epsilon <= SWITCH:
+            return ends
+        half, _ = exp_bounds(self.epsilon / 2)
+        return ArmsLaw(PM(self.interval, self.epsilon).law, ends, threshold(1 - 1 / half))
 
     @property
     def positions(self) -> Array:

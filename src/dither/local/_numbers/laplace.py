@@ -16,34 +16,34 @@ Source. Dwork, McSherry, Nissim and Smith, TCC 2006; Ghosh, Roughgarden and Sund
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.errors import ArgumentError
-from dither.local._channel import Codes, checked_epsilon
+from dither.local._channel import Codes
 from dither.local._coins import exp_bounds
-from dither.local._domain import Domain, bind
 from dither.local._guarantee import Guarantee
-from dither.local._numbers.interval import Interval
-from dither.local._numbers.numeric import MAX_OUTPUTS, NumericChannel
+from dither.local._numbers.bins import Binned, Dense, point_bins, report_bins
+from dither.local._numbers.numeric import (
+    MAX_OUTPUTS,
+    NumericChannel,
+    NumericLaw,
+    too_many_positions,
+)
 from dither.noise import MAX_SCALE, discrete_laplace
 from dither.numeric import Words
-
-if TYPE_CHECKING:
-    from dither.local._numbers.bins import Linear
-
 
 Array = npt.NDArray[np.float64]
 
 _SCALES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class LaplaceLaw:
+@dataclass(frozen=True)
+class LaplaceLaw(NumericLaw):
     """Two-sided geometric noise on the points 0..steps, clamped `reach` beyond both ends.
 
     Parameters
@@ -65,9 +65,17 @@ class LaplaceLaw:
         return 1 / exp_bounds(1 / self.scale)[0]
 
     @property
-    def outputs(self) -> int:
+    def outputs(self) -> int:  # type: ignore[override]
         """Positions of the report."""
         return self.steps + 2 * self.reach + 1
+
+    def breaks(self) -> Codes:
+        """One bin a point; beyond either end all rows fall alike, and are one bin with the end."""
+        return np.append(0, self.reach + np.arange(1, self.steps + 1))
+
+    def compiled(self, edges: Codes) -> LaplaceProducts:
+        """The products for these breaks; `forward` and `back` are for single positions."""
+        return LaplaceProducts(self)
 
     def exact(self, x: int, y: int) -> Fraction:
         """Pr[y | x]; the end positions hold all that is clamped to them."""
@@ -193,33 +201,22 @@ class LatticeLaplace(NumericChannel):
 
     Examples
     --------
-    >>> channel = LatticeLaplace(Interval(0, 1, steps=8), epsilon=2)
+    >>> from dither import local
+    >>> channel = LatticeLaplace(local.Interval(0, 1, steps=8), epsilon=2)
     >>> channel.outputs, float(channel.bias_bound) < 1e-6
     (137, True)
     """
 
     kind: ClassVar[str] = "laplace"
 
-    domain: Domain = field(repr=False)
-    epsilon: Fraction
-    interval: Interval
-    law: LaplaceLaw = field(repr=False)
-
-    def __init__(self, interval: Interval, epsilon: Any) -> None:
-        self._begin(interval, checked_epsilon(epsilon))
-        scale = interval.steps / self.epsilon
+    @cached_property
+    def law(self) -> LaplaceLaw:
+        """Noise of N/epsilon steps, clamped 16 scales beyond either end."""
+        steps, scale = self.interval.steps, self.interval.steps / self.epsilon
         reach = math.ceil(_SCALES * scale)
-        if scale > MAX_SCALE or interval.steps + 2 * reach >= MAX_OUTPUTS:
-            raise ArgumentError(
-                f"the interval has too many steps for so small an epsilon: its reports would have "
-                f"more than {MAX_OUTPUTS:,} positions; use fewer steps"
-            )
-        bind(self, law=LaplaceLaw(interval.steps, reach, scale))
-
-    @property
-    def outputs(self) -> int:
-        """Points of the interval and `reach` more on either side."""
-        return self.law.outputs
+        if scale > MAX_SCALE or steps + 2 * reach >= MAX_OUTPUTS:
+            raise too_many_positions()
+        return LaplaceLaw(steps, reach, scale)
 
     @property
     def positions(self) -> Array:
@@ -247,17 +244,13 @@ class LatticeLaplace(NumericChannel):
             assumes="the noise is the discrete Laplace law; it is drawn within 2**-142 of it",
         )
 
-    def linear(self, bins: int | None, outputs: int | str | None) -> Linear:
+    def linear(self, bins: int | None, outputs: int | str | None) -> Binned | Dense:
         """The law between bins; unless told, all beyond either end is one bin, at no loss."""
-        from dither.local._numbers.bins import Binned, Dense, point_bins, report_bins
-
-        starts = point_bins(self, bins)
         if outputs is None:
-            ends = np.append(0, self.law.reach + np.arange(1, self.interval.steps + 1))
-            products = LaplaceProducts(self.law)
-            return Binned(products, starts, self.interval.steps + 1, ends, ends)
+            return super().linear(bins, outputs)
+        starts, points = point_bins(self, bins), self.interval.steps + 1
         edges = report_bins(self, outputs, starts)
-        below = self.law.below(np.arange(self.interval.steps + 1), np.append(edges, self.outputs))
-        sizes = np.diff(np.append(starts, self.interval.steps + 1))
+        below = self.law.below(np.arange(points), np.append(edges, self.outputs))
+        sizes = np.diff(np.append(starts, points))
         matrix = np.add.reduceat(np.diff(below, axis=1), starts, axis=0) / sizes[:, None]
         return Dense(matrix, edges, self.outputs)

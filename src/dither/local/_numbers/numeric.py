@@ -6,8 +6,10 @@ keeps: the mean, its variance and the whole distribution are read from the same 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -16,7 +18,15 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import MOST, Channel, Codes, Counts, Shares, checked_shares
+from dither.local._channel import (
+    MOST,
+    Channel,
+    Codes,
+    Counts,
+    Shares,
+    checked_epsilon,
+    checked_shares,
+)
 from dither.local._domain import Domain, bind
 from dither.local._numbers.interval import Interval
 from dither.local._oracles import FiniteChannel
@@ -25,7 +35,7 @@ from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
     from dither.local._aggregate import Aggregate
-    from dither.local._numbers.bins import Linear
+    from dither.local._numbers.bins import Binned, Dense
     from dither.local._results import Result
 
 
@@ -34,29 +44,70 @@ Array = npt.NDArray[np.float64]
 MAX_OUTPUTS = 1 << 24
 
 
-class Law(Protocol):
-    """Chances of reports by points: exact to draw and to prove, in floating point to estimate."""
+class Products(Protocol):
+    """The two products of a law with shares and weights, reports in bins; no matrix is made."""
 
+    def forward(self, f: Array) -> Array:
+        """Shares of the bins of reports, where shares of the points are f."""
+
+    def back(self, weights: Array) -> Array:
+        """E[weights[bin of the report] | point], for every point."""
+
+
+class NumericLaw(ABC):
+    """Chances of reports by points: exact to draw and to prove, in floating point to estimate.
+
+    Rows are flat between few breaks, so that products are fast; all else follows from these.
+    """
+
+    steps: int
+    """The points are 0, ..., steps."""
+    outputs: int
+    """The reports are 0, ..., outputs - 1."""
+
+    @abstractmethod
     def exact(self, x: int, y: int) -> Fraction:
         """Pr[report y | point x]."""
 
+    @abstractmethod
     def draw(self, codes: Codes, words: Words) -> Codes:
-        """Reports of points."""
+        """Reports of points; everyone draws everything, so that the time says nothing of them."""
+
+    @abstractmethod
+    def breaks(self) -> Codes:
+        """Reports at which some row changes, from 0: between them all rows are flat."""
+
+    @abstractmethod
+    def compiled(self, edges: Codes) -> Products:
+        """The products with reports in bins that begin at `edges`, all breaks included.
+
+        Merging reports that all rows hold alike loses nothing: their sum is sufficient.
+        """
 
     def forward(self, f: Array) -> Array:
         """Shares of the reports, where shares of the points are f."""
+        return self._finest.forward(f)
 
     def back(self, weights: Array) -> Array:
         """E[weights[report] | point], for every point."""
+        return self._finest.back(weights)
 
     def row(self, x: int) -> Array:
         """Chances of the reports of a point."""
+        only = np.zeros(self.steps + 1)
+        only[x] = 1.0
+        return self.forward(only)
+
+    @cached_property
+    def _finest(self) -> Products:
+        return self.compiled(np.arange(self.outputs))
 
 
 AUDITED = Interval(-1, 1, steps=8)
 """What audits of such channels are about."""
 
 
+@dataclass(frozen=True, init=False)
 class NumericChannel(FiniteChannel):
     """A channel whose values are numbers of an `Interval`.
 
@@ -65,22 +116,34 @@ class NumericChannel(FiniteChannel):
     expectation of that value is the point itself, exactly.
     """
 
+    domain: Domain = field(repr=False)
+    epsilon: Fraction
+    interval: Interval
+
     audit_cases: ClassVar[tuple[AuditCase, ...]] = (
         AuditCase({"interval": AUDITED, "epsilon": 1}, 0, 8),
     )
 
-    interval: Interval
-    law: Law
-
     apart: ClassVar[tuple[int, int] | None] = None
     """Points of a class that rounding must not join to others."""
 
-    def _begin(self, interval: Any, epsilon: Fraction) -> Interval:
-        """Set what every such channel holds, and give the interval."""
+    def __init__(self, interval: Interval, epsilon: Any) -> None:
         if not isinstance(interval, Interval):
             raise ArgumentError("interval must be an Interval, such as local.Interval(0, 100)")
-        bind(self, interval=interval, epsilon=epsilon, domain=Domain(interval.steps + 1))
-        return interval
+        checked = checked_epsilon(epsilon)
+        bind(self, interval=interval, epsilon=checked, domain=Domain(interval.steps + 1))
+        # Made at once: what cannot be made is refused.
+        assert self.law is not None
+
+    @property
+    @abstractmethod
+    def law(self) -> NumericLaw:
+        """Chances of reports by points."""
+
+    @property
+    def outputs(self) -> int:
+        """Positions of the report."""
+        return self.law.outputs
 
     def settings(self) -> dict[str, Any]:
         """Interval and epsilon."""
@@ -187,7 +250,7 @@ class NumericChannel(FiniteChannel):
         checked_options(options, (), "a mean")
         return mean(counted, self, confidence)
 
-    def linear(self, bins: int | None, outputs: int | str | None) -> Linear:
+    def linear(self, bins: int | None, outputs: int | str | None) -> Binned | Dense:
         """The law between bins of points and bins of reports, for `local.em`."""
         from dither.local._numbers.bins import binned
 
@@ -203,6 +266,14 @@ class NumericChannel(FiniteChannel):
             row = self.law.row(x)
             counts += rng.multinomial(int(histogram[x]), row / row.sum())
         return counts
+
+
+def too_many_positions() -> ArgumentError:
+    """What is wrong where a lattice is too fine for an epsilon."""
+    return ArgumentError(
+        "the interval has too many steps for so small an epsilon: its reports would have more than "
+        f"{MAX_OUTPUTS:,} positions; use fewer steps"
+    )
 
 
 def spread(interval: Interval, normal: Array) -> Array:

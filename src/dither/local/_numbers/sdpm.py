@@ -34,8 +34,9 @@ against a density, which no float grid can hide.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,12 +44,18 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import Channel, Codes, checked_epsilon
+from dither.local._channel import Channel, Codes
 from dither.local._coins import exp_bounds, pick
-from dither.local._domain import Domain, bind
+from dither.local._domain import bind
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._numbers.interval import Interval
-from dither.local._numbers.numeric import AUDITED, MAX_OUTPUTS, NumericChannel
+from dither.local._numbers.numeric import (
+    AUDITED,
+    MAX_OUTPUTS,
+    NumericChannel,
+    NumericLaw,
+    too_many_positions,
+)
 from dither.local._numbers.window import WindowLaw, toss
 from dither.local._oracles import log_ratio
 from dither.numeric import Words, directed
@@ -56,8 +63,8 @@ from dither.numeric import Words, directed
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class GradedLaw:
+@dataclass(frozen=True)
+class GradedLaw(NumericLaw):
     """High points by a window law; each low point i itself, at position i + offset, or not low.
 
     Parameters
@@ -70,6 +77,16 @@ class GradedLaw:
     window: WindowLaw
     first: int
     last: int
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """Of the window."""
+        return self.window.steps
+
+    @property
+    def outputs(self) -> int:  # type: ignore[override]
+        """M positions, one step of the interval apart."""
+        return self.window.outputs
 
     @property
     def offset(self) -> int:
@@ -111,22 +128,8 @@ class GradedLaw:
         return found[found < self.window.outputs]
 
     def compiled(self, edges: Codes) -> GradedProducts:
-        """The law's two products, with reports in bins that begin at `edges`, breaks included."""
+        """The window's products, and those of the low points."""
         return GradedProducts(self, edges)
-
-    def forward(self, f: Array) -> Array:
-        """Shares of the reports."""
-        return self.compiled(np.arange(self.window.outputs)).forward(f)
-
-    def back(self, weights: Array) -> Array:
-        """E[weights[report] | point]."""
-        return self.compiled(np.arange(self.window.outputs)).back(weights)
-
-    def row(self, x: int) -> Array:
-        """Chances of the reports of a point."""
-        only = np.zeros(self.window.steps + 1)
-        only[x] = 1.0
-        return self.forward(only)
 
 
 class GradedProducts:
@@ -218,19 +221,16 @@ class SDPM(NumericChannel):
     )
     unbiased: ClassVar[bool] = False
 
-    domain: Domain = field(repr=False)
-    epsilon: Fraction
-    interval: Interval
     low_range: tuple[Fraction, Fraction]
     """From the first low point to the last."""
-    law: GradedLaw = field(repr=False)
 
     def __init__(self, interval: Interval, low_range: tuple[Any, Any], epsilon: Any) -> None:
-        self._begin(interval, checked_epsilon(epsilon))
         try:
             given_first, given_last = low_range
         except (TypeError, ValueError):
             raise ArgumentError("low_range must be two numbers, such as (-0.5, 0.5)") from None
+        if not isinstance(interval, Interval):
+            raise ArgumentError("interval must be an Interval, such as local.Interval(0, 100)")
         first = interval.index(given_first, "low_range", up=True)
         last = interval.index(given_last, "low_range", up=False)
         if first > last or (first == 0 and last == interval.steps):
@@ -238,10 +238,15 @@ class SDPM(NumericChannel):
                 "low_range must hold at least one point of the interval and not all of them; "
                 "where all values are sensitive, use PM"
             )
-        window = _window(interval.steps, self.epsilon)
-        bind(self, law=GradedLaw(window, first, last))
         ends = (interval.low + first * interval.step, interval.low + last * interval.step)
         bind(self, low_range=ends)
+        super().__init__(interval, epsilon)
+
+    @cached_property
+    def law(self) -> GradedLaw:
+        """PM's window on the interval's own spacing; low points as they are, or not low."""
+        first, last = ((end - self.interval.low) / self.interval.step for end in self.low_range)
+        return GradedLaw(_window(self.interval.steps, self.epsilon), int(first), int(last))
 
     def settings(self) -> dict[str, Any]:
         """Interval, epsilon, and the first and last low point."""
@@ -276,11 +281,6 @@ class SDPM(NumericChannel):
         return tuple((~self.low).tolist())
 
     @property
-    def outputs(self) -> int:
-        """M positions, one step of the interval apart."""
-        return self.law.window.outputs
-
-    @property
     def positions(self) -> Array:
         """Values of the reports; those of the low positions are the low points."""
         return self.interval.at(np.arange(self.outputs) - self.law.offset)
@@ -301,10 +301,7 @@ def _window(steps: int, epsilon: Fraction) -> WindowLaw:
     outputs = math.ceil((e - 1) * width * (steps + width) / ((e - 1) * width - steps))
     outputs += (outputs - 1 - steps) % 2
     if outputs > MAX_OUTPUTS:
-        raise ArgumentError(
-            f"the interval has too many steps for so small an epsilon: its reports would have "
-            f"more than {MAX_OUTPUTS:,} positions; use fewer steps"
-        )
+        raise too_many_positions()
     return WindowLaw(steps, outputs, width, Fraction(steps + width, outputs))
 
 

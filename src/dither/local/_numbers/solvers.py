@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._numbers.bins import Linear
+from dither.local._numbers.bins import Binned, Dense
 
 Array = npt.NDArray[np.float64]
 
@@ -38,12 +38,12 @@ class Part:
 
     Parameters
     ----------
-    linear : Linear
+    linear : Binned or Dense
     counts : array of int64
         Of the bins of reports.
     """
 
-    linear: Linear
+    linear: Binned | Dense
     counts: npt.NDArray[np.int64]
 
 

@@ -36,26 +36,25 @@ Lopuhaä-Zwakenberg, Škorić and Li, SIGMOD 2020 (SW).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._channel import Codes, checked_epsilon
+from dither.local._channel import Codes
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain, bind
-from dither.local._numbers.interval import Interval
-from dither.local._numbers.numeric import NumericChannel, spread
+from dither.local._numbers.numeric import NumericChannel, NumericLaw, spread
 from dither.numeric import Words
 
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowLaw:
+@dataclass(frozen=True)
+class WindowLaw(NumericLaw):
     """The law above.
 
     Parameters
@@ -124,25 +123,8 @@ class WindowLaw:
         return found[found < self.outputs]
 
     def compiled(self, edges: Codes) -> WindowProducts:
-        """The law's two products, with reports in bins that begin at `edges`, breaks included.
-
-        Merging positions that all rows hold alike loses nothing: their sum is sufficient.
-        """
+        """Sliding sums over the bins."""
         return WindowProducts(self, edges)
-
-    def forward(self, f: Array) -> Array:
-        """Shares of the positions, where shares of the points are f: f @ matrix in O(N + M)."""
-        return _finest(self).forward(f)
-
-    def back(self, weights: Array) -> Array:
-        """E[weights[report] | point] for every point: matrix @ weights in O(N + M)."""
-        return _finest(self).back(weights)
-
-    def row(self, x: int) -> Array:
-        """Pr[y | x] for all y, shape (M,)."""
-        only = np.zeros(self.steps + 1)
-        only[x] = 1.0
-        return self.forward(only)
 
 
 class WindowProducts:
@@ -193,11 +175,6 @@ class WindowProducts:
         return np.asarray(self.q * sums[-1] + self.lift * window)
 
 
-@lru_cache(maxsize=8)
-def _finest(law: WindowLaw) -> WindowProducts:
-    return WindowProducts(law, np.arange(law.outputs))
-
-
 def toss(chance: Fraction, size: int, words: Words) -> npt.NDArray[np.bool_]:
     """Independent coins of a rational chance, exactly; its denominator is at most 2**64."""
     if ONE % chance.denominator == 0:
@@ -208,12 +185,10 @@ def toss(chance: Fraction, size: int, words: Words) -> npt.NDArray[np.bool_]:
 class WindowChannel(NumericChannel):
     """A channel whose law is a window that begins at the point's own number."""
 
-    law: WindowLaw
-
     @property
-    def outputs(self) -> int:
-        """Positions of the report: steps + width."""
-        return self.law.outputs
+    @abstractmethod
+    def law(self) -> WindowLaw:
+        """Of steps + width positions."""
 
     @property
     def positions(self) -> Array:
@@ -248,23 +223,19 @@ class PM(WindowChannel):
 
     Examples
     --------
-    >>> channel = PM(Interval(0, 10, steps=10), epsilon=1)
+    >>> from dither import local
+    >>> channel = PM(local.Interval(0, 10, steps=10), epsilon=1)
     >>> bool(abs(channel.moments()[0] - channel.interval.points).max() < 1e-12)
     True
     """
 
     kind: ClassVar[str] = "pm"
 
-    domain: Domain = field(repr=False)
-    epsilon: Fraction
-    interval: Interval
-    law: WindowLaw = field(repr=False)
-
-    def __init__(self, interval: Interval, epsilon: Any) -> None:
-        self._begin(interval, checked_epsilon(epsilon))
-        steps = interval.steps
-        half, _ = exp_bounds(self.epsilon / 2)
-        bind(self, law=window_law(steps, round(steps / half), self.epsilon))
+    @cached_property
+    def law(self) -> WindowLaw:
+        """A window of N/s positions."""
+        steps, (half, _) = self.interval.steps, exp_bounds(self.epsilon / 2)
+        return window_law(steps, round(steps / half), self.epsilon)
 
 
 def window_law(steps: int, width: int, epsilon: Fraction) -> WindowLaw:
@@ -301,21 +272,18 @@ class SW(WindowChannel):
 
     Examples
     --------
-    >>> SW(Interval(0, 10), epsilon=1).law.width    # of 1,024 steps
+    >>> from dither import local
+    >>> SW(local.Interval(0, 10), epsilon=1).law.width    # of 1,024 steps
     524
     """
 
     kind: ClassVar[str] = "sw"
 
-    domain: Domain = field(repr=False)
-    epsilon: Fraction
-    interval: Interval
-    law: WindowLaw = field(repr=False)
-
-    def __init__(self, interval: Interval, epsilon: Any) -> None:
-        self._begin(interval, checked_epsilon(epsilon))
-        width = round(2 * interval.steps * half_width(self.epsilon))
-        bind(self, law=window_law(interval.steps, width, self.epsilon))
+    @cached_property
+    def law(self) -> WindowLaw:
+        """A window of 2bN positions."""
+        steps = self.interval.steps
+        return window_law(steps, round(2 * steps * half_width(self.epsilon)), self.epsilon)
 
 
 def half_width(epsilon: Fraction) -> Fraction:
