@@ -2,9 +2,9 @@
 
 The count of ones is all that the shuffled reports are, and delta is convex in the law of each other
 report, so the worst are others of fixed inputs, j of them holding 1. With a = p/(p + 1) and S_j the
-law of Bin(j, a) + Bin(n-1-j, 1-a), the reports are S_j + Ber(a) against S_j + Ber(1-a), and delta is
-the largest over j. j and n-1-j are the two directions of one another. The worst j is no end in
-general: it moves with epsilon.
+law of Bin(j, a) + Bin(n-1-j, 1-a), the reports are S_j + Ber(a) against S_j + Ber(1-a), and delta
+is the largest over j. j and n-1-j are the two directions of one another. The worst j is not 0 or
+n-1 in general: it moves with epsilon.
 """
 
 from __future__ import annotations
