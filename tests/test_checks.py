@@ -4,7 +4,6 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -103,13 +102,6 @@ def test_what_is_rounded_out_of_its_range_is_refused():
         checks.number("rate", almost, below=1)
     with pytest.raises(ArgumentError, match="within doubles"):
         checks.number("rate", 10**400)
-
-
-def test_numbers_of_other_libraries_are_read_as_doubles():
-    """One number of a type that knows its double is taken where a double is wanted."""
-    assert checks.number("x", mpmath.mpf("0.25")) == 0.25
-    with pytest.raises(ArgumentError, match="x must be a finite number"):
-        checks.exact("x", mpmath.mpf("0.25"))
 
 
 RANGES = [

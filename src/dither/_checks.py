@@ -26,6 +26,7 @@ __all__ = [
     "Number",
     "choice",
     "confidence",
+    "count",
     "exact",
     "flag",
     "integers",
@@ -43,6 +44,7 @@ Rounding = Literal["nearest", "down", "up"]
 # "1e999999999" would be a gigabyte of digits; nothing that carries privacy is near this.
 _MAX_EXPONENT = 4096
 _EXPONENT = re.compile(r"[eE][+-]?([\d_]+)\s*$")
+_COUNTED = 10**18
 _NUMERIC = ("", "i", "u", "f")
 _KINDS = 'int, Fraction, Decimal, float, or a text such as "0.1" or "1/3"'
 
@@ -122,7 +124,7 @@ def number(
     Parameters
     ----------
     name, value, above, least, below, most
-        As of `exact`; anything else that is one number, such as an ``mpf``, is taken too.
+        As of `exact`.
     rounding : {'nearest', 'down', 'up'}
         Where a rational lies between two doubles: which one of them. A promise is rounded
         ``'down'`` and a cost ``'up'``, so that both stay true.
@@ -197,6 +199,19 @@ def whole(
         end = "" if most is None else f" and at most {_shown(most)}"
         raise ArgumentError(f"{name} must be {wanted}{end}")
     return found
+
+
+def count(name: str, value: Any, least: int = 1, most: int = _COUNTED, *, instead: str = "") -> int:
+    """An integer that doubles can count with: as `whole`, and at most 10**18.
+
+    Examples
+    --------
+    >>> count("k", 10**400)
+    Traceback (most recent call last):
+    ...
+    dither.errors.ArgumentError: k must be at most 10**18
+    """
+    return whole(name, value, least, most, instead=instead)
 
 
 def confidence(value: Any) -> float:
@@ -321,16 +336,7 @@ def _read(name: str, value: Any, limits: _Range) -> Fraction:
 def _double(name: str, value: Any, limits: _Range, rounding: Rounding) -> float:
     if isinstance(value, float):
         return float(value)
-    try:
-        found = _read(name, value, limits)
-    except ArgumentError:
-        known = isinstance(value, str | Decimal | int) or hasattr(value, "dtype")
-        if known or _not_a_number(value) or not hasattr(value, "__float__"):
-            raise
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise _refused(name, limits, value) from None
+    found = _read(name, value, limits)
     try:
         near = float(found)
     except OverflowError:

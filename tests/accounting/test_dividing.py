@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dither import _checks as check
 from dither.accounting import calibrate, divide
 from dither.accounting.comparing import shares_by_every_theorem
 from dither.accounting.dividing import _Search
@@ -17,7 +18,6 @@ from dither.accounting.least import Found
 from dither.accounting.theorems import advanced_heterogeneous
 from dither.errors import ArgumentError
 from dither.privacy import approximate, compose, gdp
-from dither.privacy.arguments import promised
 
 
 def laplace(weight):
@@ -188,9 +188,9 @@ def test_a_promise_between_two_doubles_is_rounded_down():
     """What is promised as a fraction is kept as one; a double is taken as it is."""
     tenth = Fraction(1, 10)
     assert Fraction(float(tenth)) > tenth
-    read = promised("epsilon", tenth, low=0, high=1)
+    read = check.number("epsilon", tenth, above=0, below=1, rounding="down")
     assert Fraction(read) < tenth < Fraction(math.nextafter(read, 1.0))
-    assert promised("epsilon", 0.1, low=0, high=1) == 0.1
+    assert check.number("epsilon", 0.1, above=0, below=1, rounding="down") == 0.1
     shares = shares_by_every_theorem(tenth, 1, 1e-6)
     assert all(Fraction(row.value) <= tenth for row in shares.rows if row.theorem == "basic")
 

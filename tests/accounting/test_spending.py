@@ -137,7 +137,7 @@ def test_moves():
     ("make", "name"),
     [
         (lambda: PureFilter(F(0)), "cap"),
-        (lambda: PureFilter(0.5), "cap"),
+        (lambda: PureFilter(-0.5), "cap"),
         (lambda: RenyiFilter(F(1), order=F(1)), "order"),
         (lambda: SqrtFilter(F(1), F(1)), "slack"),
         (lambda: SqrtFilter(F(0), F(1, 2)), "epsilon"),
@@ -230,3 +230,13 @@ def test_losses_of_different_neighbours_are_not_added(account):
     with pytest.raises(ArgumentError, match="neighbours must be"):
         account.charge(F(1, 10), neighbours="replace")
     assert account.neighbours is None
+
+
+def test_amounts_are_read_as_they_print():
+    """Ten tenths fill a cap of 1 exactly, whether typed as floats or as texts."""
+    for tenth in (0.1, "0.1", F(1, 10)):
+        account = PureFilter("1")
+        for _ in range(10):
+            account = account.charge(tenth)
+        assert account.spent == account.cap == 1
+        assert not account.admits(F(1, 10**9))

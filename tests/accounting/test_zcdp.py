@@ -100,7 +100,7 @@ def test_ends():
     assert delta_of_rho(Fraction(10**6), Fraction(1)) == 1
 
 
-@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1), Fraction(-1), 0.1])
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1), Fraction(-1), -0.1])
 def test_delta_out_of_range(delta):
     """A delta outside (0, 1) is refused by name."""
     with pytest.raises(ArgumentError, match="delta"):

@@ -212,7 +212,7 @@ def test_sampling_amplifies():
         (lambda: privacy.approximate(1.0, 1e-5).renyi(2.0), "infinite"),
         (lambda: privacy.renyi({2.0: 1.0}).mean(), "mean"),
         (lambda: privacy.renyi({2.0: 1.0}).zcdp(), "rho"),
-        (lambda: privacy.gaussian("1"), "noise_multiplier"),
+        (lambda: privacy.gaussian("one"), "noise_multiplier"),
     ],
 )
 def test_refusals(make, name):

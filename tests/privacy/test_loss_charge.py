@@ -254,3 +254,13 @@ def test_filters_take_losses():
     with pytest.raises(ArgumentError, match="pure"):
         meter.charge(privacy.gaussian(10.0))
     assert BudgetFilter(F(1), F(0)).remaining(privacy.pure(0.25)).epsilon == F(3, 4)
+
+
+def test_texts_and_floats_are_one_number():
+    """A text is exact, a float is what it prints, and both make the loss that a Fraction makes."""
+    for tenth in (0.1, "0.1", "1/10", F(1, 10)):
+        assert privacy.pure(tenth).charge.epsilon == F(1, 10)
+        assert privacy.gaussian(tenth) == privacy.gaussian(F(1, 10))
+        assert privacy.discrete_laplace(tenth) == privacy.discrete_laplace(F(1, 10))
+        assert privacy.gaussian(1).poisson(tenth) == privacy.gaussian(1).poisson(0.1)
+    assert privacy.pure("1/3").charge.epsilon == F(1, 3)

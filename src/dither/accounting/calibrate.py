@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.privacy import Bound, Loss, views
-from dither.privacy.arguments import number, promised
 from dither.privacy.views import one_delta, sides
 
 __all__ = ["calibrate"]
@@ -83,7 +83,7 @@ def calibrate(
     promise = _promise(make, epsilon, delta, advantage, fpr, tpr, prior, bayes_risk)
     if not callable(make):
         raise ArgumentError("make must be a function from a parameter to a loss")
-    x = number("start", start, low=0, high=math.inf)
+    x = check.number("start", start, above=0)
     if not isinstance(make(x), Loss):
         raise ArgumentError("make must return a loss, such as privacy.gaussian(x)")
     good, bad = _narrowed(promise, *_bracket(promise, x))
@@ -106,18 +106,18 @@ def _promise(
     if sum(named) != 1 or any((a is None) != (b is None) for a, b in pairs):
         raise ArgumentError(f"name one promise: {', or '.join(_TARGETS)}")
     if named[0]:
-        e = promised("epsilon", epsilon, low=0, high=math.inf)
-        return _Promise(make, e, promised("delta", delta, low=0, high=1, closed="low"))
+        e = check.number("epsilon", epsilon, above=0, rounding="down")
+        return _Promise(make, e, check.number("delta", delta, least=0, below=1, rounding="down"))
     if named[1]:
-        most = promised("advantage", advantage, low=0, high=1)
+        most = check.number("advantage", advantage, above=0, below=1, rounding="down")
         return _Asked(make, Loss.advantage, most, rises=True)
     if named[2]:
-        level = number("fpr", fpr, low=0, high=1, closed="low")
-        most = promised("tpr", tpr, low=level, high=1)
+        level = check.number("fpr", fpr, least=0, below=1)
+        most = check.number("tpr", tpr, above=level, below=1, rounding="down")
         starts: dict[bool, float] = {}
         return _Asked(make, lambda loss: views.tpr(loss, level, starts), most, rises=True)
-    pi = number("prior", prior, low=0, high=1)
-    least = number("bayes_risk", bayes_risk, low=0, high=min(pi, 1 - pi))
+    pi = check.number("prior", prior, above=0, below=1)
+    least = check.number("bayes_risk", bayes_risk, above=0, below=min(pi, 1 - pi))
     return _Asked(make, lambda loss: loss.bayes_risk(pi), least, rises=False)
 
 

@@ -10,12 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dither import _checks as check
 from dither.accounting.theorems import advanced, advanced_of_groups, corollary_share, share
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError
-from dither.numeric import exact, float_down, float_up
+from dither.numeric import float_down, float_up
 from dither.privacy import Bound, Loss, approximate, gdp
-from dither.privacy.arguments import number, promised, whole
 from dither.privacy.profile import Chernoff, invert
 from dither.privacy.side import merged
 from dither.privacy.views import sides
@@ -137,7 +137,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
     """
     if not isinstance(loss, Loss):
         raise ArgumentError("loss must be a Loss, such as privacy.gaussian(1.0)")
-    d = number("delta", delta, low=0, high=1)
+    d = check.number("delta", delta, above=0, below=1)
     if not loss.parts:
         raise ArgumentError("loss must have at least one part")
     pures = _pures(loss)
@@ -170,7 +170,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
 
     def zcdp() -> tuple[float, str]:
         rho = loss.zcdp().upper
-        return float_up(epsilon_of_rho(exact(rho, "rho"), exact(d, "delta"))), f"rho {rho:.6g}"
+        return float_up(epsilon_of_rho(rho, d)), f"rho {rho:.6g}"
 
     def gaussian() -> tuple[float, str]:
         mu = loss.gdp().upper
@@ -258,10 +258,10 @@ def shares_by_every_theorem(
     from dither.accounting.calibrate import calibrate
     from dither.accounting.zcdp import rho_of_epsilon
 
-    e = promised("epsilon", epsilon, low=0, high=500)
-    d = promised("delta", delta, low=0, high=1)
-    k = whole("k", k, 1)
-    each = number("each_delta", each_delta, low=0, high=1, closed="low")
+    e = check.number("epsilon", epsilon, above=0, below=500, rounding="down")
+    d = check.number("delta", delta, above=0, below=1, rounding="down")
+    k = check.count("k", k)
+    each = check.number("each_delta", each_delta, least=0, below=1)
     rest = Fraction(d) - k * Fraction(each)
     if rest <= 0:
         raise ArgumentError("each_delta must be below delta/k: the deltas alone add up to more")
@@ -277,7 +277,7 @@ def shares_by_every_theorem(
     def zcdp() -> tuple[float, str]:
         if each:
             raise ArgumentError("needs pure mechanisms")
-        rho = rho_of_epsilon(exact(e, "epsilon"), exact(d, "delta"))
+        rho = rho_of_epsilon(e, d)
         return math.sqrt(2 * float(rho) / k) * (1 - 1e-15), f"rho {float(rho):.6g} in all"
 
     told = f", each with delta {each:g}" if each else ""

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dither import _checks as check
 from dither._format import loss_text, remaining
 from dither.accounting.least import Array, Found, Wanted, largest_factor, least
 from dither.accounting.saddle import PureSaddle
@@ -24,7 +25,6 @@ from dither.accounting.theorems import advanced_of_groups, basic_of_groups
 from dither.errors import ArgumentError, nearest
 from dither.numeric import float_down
 from dither.privacy import approximate, compose
-from dither.privacy.arguments import promised
 
 __all__ = ["Division", "divide", "divide_groups"]
 
@@ -150,8 +150,8 @@ def divide_groups(
     theorem: str | None = None,
 ) -> Division:
     """`divide` for ``counts[i]`` mechanisms of each error; the result has one part a group."""
-    e = promised("epsilon", epsilon, low=0, high=500)
-    d = promised("delta", delta, low=0, high=1, closed="low")
+    e = check.number("epsilon", epsilon, above=0, below=500, rounding="down")
+    d = check.number("delta", delta, least=0, below=1, rounding="down")
     if theorem is not None and theorem not in THEOREMS:
         raise ArgumentError(
             "theorem must be 'basic', 'advanced' or 'optimal'" + nearest(str(theorem), THEOREMS)

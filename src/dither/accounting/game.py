@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dither.accounting.spending import Filter, amount_of
+from dither import _checks as check
+from dither.accounting.spending import Filter
 from dither.errors import ArgumentError
 from dither.numeric import exp_lower
 
@@ -63,9 +64,7 @@ class Move:
     @classmethod
     def response(cls, epsilon: Fraction) -> Move:
         """Randomised response with a rational ratio just below e^epsilon; epsilon in (0, 30]."""
-        e = amount_of("epsilon", epsilon, zero=False)
-        if e > 30:
-            raise ArgumentError("epsilon must be at most 30 for a game")
+        e = check.exact("epsilon", epsilon, above=0, most=30)
         bound = exp_lower(e)
         ratio = max(Fraction(math.floor(bound * 10**6), 10**6), Fraction(1))
         hit = ratio / (1 + ratio)
@@ -141,8 +140,7 @@ def game(
     >>> played.longest(), played.largest_loss() <= 1
     (2, True)
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-        raise ArgumentError("rounds must be an integer of at least 1")
+    check.whole("rounds", rounds, 1)
     if not callable(adversary):
         raise ArgumentError("adversary must be a function from the answers so far to a move")
     if not (hasattr(account, "admits") and hasattr(account, "charge")):

@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dither import _checks as check
 from dither._format import loss_text, remaining
 from dither.accounting.dividing import divide_groups
 from dither.accounting.splitting import split_groups
 from dither.accounting.zcdp import rho_of_epsilon
 from dither.errors import ArgumentError, nearest
-from dither.numeric import exact
 from dither.privacy import Loss, gaussian, laplace, randomized_response
-from dither.privacy.arguments import number, promised, whole
 
 __all__ = ["EveryDivision", "Part", "Share", "Shares", "divide_by_every_theorem"]
 
@@ -64,9 +63,9 @@ class Part:
             raise ArgumentError(
                 f"kind must be one of {', '.join(KINDS)}" + nearest(str(self.kind), KINDS)
             )
-        whole("count", self.count, 1)
-        number("sensitivity", self.sensitivity, low=0, high=1e50)
-        number("weight", self.weight, low=0, high=1e50)
+        check.count("count", self.count)
+        check.number("sensitivity", self.sensitivity, above=0, below=1e50)
+        check.number("weight", self.weight, above=0, below=1e50)
 
     def describe(self) -> str:
         """The part as it is written in an expression."""
@@ -208,8 +207,8 @@ def divide_by_every_theorem(
         raise ArgumentError("parts must be a sequence of Part") from error
     if not given or not all(isinstance(part, Part) for part in given):
         raise ArgumentError("parts must hold at least one Part, and nothing else")
-    e = promised("epsilon", epsilon, low=0, high=500)
-    d = promised("delta", delta, low=0, high=1, closed="low")
+    e = check.number("epsilon", epsilon, above=0, below=500, rounding="down")
+    d = check.number("delta", delta, least=0, below=1, rounding="down")
     if d == 0 and any(part.kind == "gaussian" for part in given):
         raise ArgumentError("delta must be above 0 for Gaussian noise; try 1e-6, or Laplace noise")
     works: dict[str, Callable[[], tuple[Any, ...]]] = {
@@ -251,7 +250,7 @@ def _zcdp(parts: tuple[Part, ...], epsilon: float, delta: float) -> Answer:
         raise ArgumentError("delta must be above 0")
     if any(part.kind == "randomized_response" for part in parts):
         raise ArgumentError("randomised response has no error in proportion to 1/rho")
-    rho = float(rho_of_epsilon(exact(epsilon, "epsilon"), exact(delta, "delta")))
+    rho = float(rho_of_epsilon(epsilon, delta))
     ratios = [part.error(1.0) ** -0.25 for part in parts]
     spent = math.fsum(0.5 * p.count / r**2 for p, r in zip(parts, ratios, strict=True))
     scale = math.sqrt(spent / rho) * (1 + 1e-14)

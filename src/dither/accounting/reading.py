@@ -22,11 +22,11 @@ import ast
 import inspect
 from typing import Any
 
+from dither import _checks as check
 from dither import privacy
 from dither.accounting.mixing import Part
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, compose
-from dither.privacy.arguments import whole
 
 __all__ = ["loss_from_expression", "loss_from_toml", "mix_from_expression"]
 
@@ -143,7 +143,7 @@ def _mixed(node: ast.expr, count: int) -> list[Part]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         for times, inner in ((node.left, node.right), (node.right, node.left)):
             if isinstance(times, ast.Constant):
-                return _mixed(inner, count * whole("the number of repetitions", times.value, 1))
+                return _mixed(inner, count * check.count("the number of repetitions", times.value))
     if isinstance(node, ast.Name):
         return [Part(node.id, count)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -285,7 +285,7 @@ def _mechanism(row: Any, neighbours: str) -> Loss:
     kind = str(rest.pop("kind", ""))
     if kind not in _MAKERS:
         raise ArgumentError(f"unknown kind {kind!r}" + nearest(kind, _MAKERS))
-    repeat = whole("repeat", rest.pop("repeat", 1), 1)
+    repeat = check.count("repeat", rest.pop("repeat", 1))
     samples = {name: rest.pop(name) for name in _METHODS if name in rest}
     if kind == "renyi" and isinstance(rest.get("orders"), dict):
         # Keys of a TOML table are text.

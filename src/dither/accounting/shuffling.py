@@ -48,18 +48,21 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks as check
+from dither._stats import bisect
 from dither.accounting.counted import LISTED, counted
 from dither.errors import ArgumentError, nearest
 from dither.numeric import log_upper
 from dither.privacy import Bound, Charge, Loss, Neighbours
-from dither.privacy.arguments import number, whole
 from dither.privacy.parts import AtMost, ListedLaw
 
 __all__ = ["Shuffled", "shuffle", "shuffle_clones_2021", "shuffle_clones_2023"]
@@ -117,7 +120,7 @@ class Shuffled:
         One-sided, as the pair tells an attacker more than the reports do; but of two answers and at
         most 1,000 reports it is the reports' own.
         """
-        e = number("epsilon", epsilon, low=0, high=math.inf, closed="low")
+        e = check.number("epsilon", epsilon, least=0)
         low, high = self._ends(e)
         return Bound(low if self.listed else 0.0, high, self.method, one_sided=not self.listed)
 
@@ -135,7 +138,7 @@ class Shuffled:
 
     def epsilon(self, delta: float) -> Bound:
         """An epsilon of the reports at a delta in (0, 1); one-sided where `delta` is."""
-        low, high = self._epsilon_ends(number("delta", delta, low=0, high=1))
+        low, high = self._epsilon_ends(check.number("delta", delta, above=0, below=1))
         low = min(low, high) if self.listed else 0.0
         return Bound(low, high, self.method, one_sided=not self.listed)
 
@@ -166,12 +169,7 @@ class Shuffled:
         last = top
         if rough._ends(top / 2, _LEAST)[1] < _LEAST:
             # Where the profile has all but ended, the rest is charged as infinite.
-            low, last = 0.0, top / 2
-            for _ in range(12):
-                middle = (low + last) / 2
-                low, last = (
-                    (low, middle) if rough._ends(middle, _LEAST)[1] < _LEAST else (middle, last)
-                )
+            last = bisect(lambda e: rough._ends(e, _LEAST)[1] < _LEAST, 0.0, top / 2, steps=12)[1]
         h = last / _CELLS
         grid = h * np.arange(_CELLS + 1)
         high = np.array([self._ends(float(e), _LEAST)[1] for e in grid])
@@ -365,8 +363,8 @@ def shuffle(
     >>> round(shuffle(1_000_000, 4.0, randomiser="grr", k=18).epsilon(1e-6), 4)
     0.0299
     """
-    n = whole("n", n, 1, most=_MOST_REPORTS, instead="; a bound of fewer reports holds for more")
-    p = math.exp(number("epsilon_0", epsilon_0, low=0, high=100, closed="high")) * (1 + 1e-15)
+    n = check.count("n", n, 1, _MOST_REPORTS, instead="; a bound of fewer reports holds for more")
+    p = math.exp(check.number("epsilon_0", epsilon_0, above=0, most=100)) * (1 + 1e-15)
     if randomiser not in _KINDS:
         raise ArgumentError("randomiser must be 'any' or 'grr'" + nearest(str(randomiser), _KINDS))
     if (randomiser == "grr") != (k is not None):
@@ -375,8 +373,8 @@ def shuffle(
         if hidden is not None:
             raise ArgumentError("hidden belongs to randomiser='grr'")
         return Shuffled(n, p)
-    answers = whole("k", k, 2)
-    shared = answers if hidden is None else whole("hidden", hidden, 2)
+    answers = check.count("k", k, 2)
+    shared = answers if hidden is None else check.count("hidden", hidden, 2)
     if shared > answers:
         raise ArgumentError("hidden must be at most k")
     return Shuffled(n, p, answers, shared)
@@ -473,9 +471,9 @@ def shuffle_clones_2023(n: int, epsilon_0: float, delta: float) -> float:
 
 def _checked(n: int, epsilon_0: float, delta: float) -> tuple[int, float, float]:
     return (
-        whole("n", n, 1),
-        number("epsilon_0", epsilon_0, low=0, high=100, closed="high"),
-        number("delta", delta, low=0, high=1),
+        check.count("n", n),
+        check.number("epsilon_0", epsilon_0, above=0, most=100),
+        check.number("delta", delta, above=0, below=1),
     )
 
 
@@ -542,18 +540,18 @@ def _window(n: int, rate: float, tail: float) -> tuple[int, int, float]:
 
     goal, ends = -math.log(tail), []
     for far in (0.0, float(n)):
-        near = mean
-        if exponent(far) <= goal:
-            ends.append(far)
-            continue
-        for _ in range(60):
-            middle = (near + far) / 2
-            if exponent(middle) > goal:
-                far = middle
-            else:
-                near = middle
-        ends.append(far)
+        reach = far - mean
+        if exponent(far) > goal:
+            beyond = partial(_beyond, exponent, goal, mean, reach)
+            reach *= bisect(beyond, 0.0, 1.0, steps=60)[1]
+        ends.append(mean + reach)
     return max(0, math.floor(ends[0])), min(n, math.ceil(ends[1])), tail
+
+
+def _beyond(
+    exponent: Callable[[float], float], goal: float, mean: float, reach: float, share: float
+) -> bool:
+    return exponent(mean + share * reach) > goal
 
 
 _TABLE = np.array(

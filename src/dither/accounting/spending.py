@@ -60,6 +60,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol, Self
 
+from dither import _checks as check
 from dither._format import remaining
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError, BudgetError
@@ -82,14 +83,6 @@ ZERO = Fraction(0)
 
 Amount = int | Fraction | Loss | Charge
 """What a filter is charged: the amount in its own currency, or a loss that knows it."""
-
-
-def amount_of(name: str, value: Any, *, zero: bool = True) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise ArgumentError(f"{name} must be an int or a Fraction, so that sums are exact")
-    if value < 0 or (value == 0 and not zero):
-        raise ArgumentError(f"{name} must be {'at least' if zero else 'above'} 0")
-    return Fraction(value)
 
 
 class Filter(Protocol):
@@ -152,7 +145,11 @@ class _Account:
 
     def _asked(self, amount: Amount, delta: Fraction, neighbours: Neighbours | None) -> _Asked:
         if not isinstance(amount, Loss | Charge):
-            asked = _Asked(amount_of("amount", amount), amount_of("delta", delta), neighbours)
+            asked = _Asked(
+                check.exact("amount", amount, least=0),
+                check.exact("delta", delta, least=0),
+                neighbours,
+            )
         elif delta or neighbours is not None:
             raise ArgumentError("delta and neighbours are the loss's own: charge it by itself")
         else:
@@ -199,8 +196,8 @@ class _Sum(_Account):
     spent: Fraction = ZERO
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cap", amount_of("cap", self.cap, zero=False))
-        object.__setattr__(self, "spent", amount_of("spent", self.spent))
+        object.__setattr__(self, "cap", check.positive("cap", self.cap))
+        object.__setattr__(self, "spent", check.exact("spent", self.spent, least=0))
         self._stated(_Asked(ZERO, ZERO, self.neighbours, self.unit))
 
     @property
@@ -361,8 +358,7 @@ class RenyiFilter(_Sum):
     def __post_init__(self) -> None:
         # Zero-argument super() does not work in a dataclass that is rebuilt for its slots.
         _Sum.__post_init__(self)
-        if amount_of("order", self.order) <= 1:
-            raise ArgumentError("order must be above 1")
+        object.__setattr__(self, "order", check.exact("order", self.order, above=1))
 
     def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
         if isinstance(loss, Loss):
@@ -372,9 +368,7 @@ class RenyiFilter(_Sum):
 
     def epsilon(self, delta: Fraction) -> Fraction:
         """The promise as an epsilon: cap + log(1/(order·delta))/(order-1) + log(1 - 1/order)."""
-        delta = amount_of("delta", delta, zero=False)
-        if delta >= 1:
-            raise ArgumentError("delta must be below 1")
+        delta = check.exact("delta", delta, above=0, below=1)
         order = Fraction(self.order)
         value = self.cap + log_upper(1 / (order * delta)) / (order - 1) + log_upper(1 - 1 / order)
         return max(ZERO, value)
@@ -468,9 +462,9 @@ class SqrtFilter(_Account):
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "slack"):
-            object.__setattr__(self, name, amount_of(name, getattr(self, name), zero=False))
+            object.__setattr__(self, name, check.positive(name, getattr(self, name)))
         for name in ("delta", "squares", "deltas"):
-            object.__setattr__(self, name, amount_of(name, getattr(self, name)))
+            object.__setattr__(self, name, check.exact(name, getattr(self, name), least=0))
         if self.slack >= 1 or self.delta >= 1:
             raise ArgumentError("slack and delta must be below 1")
 
@@ -560,7 +554,7 @@ class Odometer(_Account):
 
     def __post_init__(self) -> None:
         for name in ("delta", "rung"):
-            object.__setattr__(self, name, amount_of(name, getattr(self, name), zero=False))
+            object.__setattr__(self, name, check.positive(name, getattr(self, name)))
         if self.delta >= 1:
             raise ArgumentError("delta must be below 1")
 

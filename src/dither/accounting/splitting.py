@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from dither import _checks as check
 from dither.accounting.least import Array, Wanted, largest_factor, least
 from dither.accounting.saddle import LossSaddle, moments_known
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
-from dither.privacy.arguments import number, promised
 
 __all__ = ["Split", "split", "split_groups"]
 
@@ -106,7 +106,7 @@ def split(
         raise ArgumentError("weights and errors must have one entry for each mechanism")
     if not all(callable(f) for f in (*functions, *wanted)):
         raise ArgumentError("makes and errors must be functions of a noise scale")
-    w = [number("weights", x, low=0, high=math.inf) for x in given]
+    w = [check.number("weights", x, above=0) for x in given]
     distinct: list[tuple[Callable[[float], Loss], Callable[[float], float], float]] = []
     places = []
     for key in zip(functions, wanted, w, strict=True):
@@ -132,8 +132,8 @@ def split_groups(
     delta: float,
 ) -> tuple[list[float], float, Loss]:
     """Scales, error and loss of ``counts[i]`` mechanisms of each kind, one scale a group."""
-    e = promised("epsilon", epsilon, low=0, high=math.inf)
-    d = promised("delta", delta, low=0, high=1, closed="low")
+    e = check.number("epsilon", epsilon, above=0, rounding="down")
+    d = check.number("delta", delta, least=0, below=1, rounding="down")
     n = np.array(counts, dtype=float)
     m = len(n)
 

@@ -28,11 +28,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from dither import _checks as check
+from dither._stats import bisect
 from dither.accounting.zcdp import epsilon_of_rho
 from dither.errors import ArgumentError, nearest
-from dither.numeric import exact, float_up
+from dither.numeric import float_up
 from dither.privacy import Bound, Loss, Neighbours, approximate, compose
-from dither.privacy.arguments import number, promised, whole
 from dither.privacy.profile.closed import context
 
 __all__ = [
@@ -60,8 +61,8 @@ def _up(value: Any) -> float:
 def _pairs(losses: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     found = [
         (
-            number("epsilon", e, low=0, high=math.inf, closed="low"),
-            number("delta", d, low=0, high=1, closed="low"),
+            check.number("epsilon", e, least=0),
+            check.number("delta", d, least=0, below=1),
         )
         for e, d in losses
     ]
@@ -113,7 +114,7 @@ def basic(epsilon: float, k: int, *, delta: float = 0.0) -> tuple[float, float]:
     >>> basic(0.5, 4)
     (2.0, 0.0)
     """
-    ((e, d),), n = _pairs([(epsilon, delta)]), whole("k", k, 1)
+    ((e, d),), n = _pairs([(epsilon, delta)]), check.count("k", k)
     total_e, total_d = basic_of_groups([(e, d, n)])
     return float_up(total_e), float_up(min(total_d, Fraction(1)))
 
@@ -205,9 +206,9 @@ def advanced(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") 
     >>> advanced(0.01, 10_000, 1e-5)
     5.298521745563...
     """
-    e = number("epsilon", epsilon, low=0, high=500, closed="low")
-    d = number("delta_prime", delta_prime, low=0, high=1)
-    k, form = whole("k", k, 1), _form(form)
+    e = check.number("epsilon", epsilon, least=0, below=500)
+    d = check.number("delta_prime", delta_prime, above=0, below=1)
+    k, form = check.count("k", k), _form(form)
     m = context()
     x, root = m.mpf(e), m.sqrt(2 * k * m.log(1 / m.mpf(d)))
     drift = m.expm1(x) if form == "exponential" else m.tanh(x / 2)
@@ -253,7 +254,7 @@ def advanced_heterogeneous(losses: Sequence[tuple[float, float]], delta_prime: f
 
 def advanced_of_groups(groups: Sequence[tuple[float, float, int]], delta_prime: float) -> Bound:
     """`advanced_heterogeneous` of n times (epsilon, delta)."""
-    d = number("delta_prime", delta_prime, low=0, high=1)
+    d = check.number("delta_prime", delta_prime, above=0, below=1)
     m = context()
     epsilons = [(m.mpf(e), n) for e, _, n in groups]
     drift = m.fsum(n * e * m.tanh(e / 2) for e, n in epsilons)
@@ -308,7 +309,7 @@ def optimal(epsilon: float, k: int, delta: float, *, each_delta: float = 0.0) ->
     >>> round(optimal(0.01, 10_000, 1e-5), 9)
     4.376384509
     """
-    return (whole("k", k, 1) * approximate(epsilon, each_delta)).epsilon(delta)
+    return (check.count("k", k) * approximate(epsilon, each_delta)).epsilon(delta)
 
 
 def zcdp_composition(epsilon: float, k: int, delta: float) -> float:
@@ -347,9 +348,9 @@ def zcdp_composition(epsilon: float, k: int, delta: float) -> float:
     >>> zcdp_composition(0.01, 10_000, 1e-6)
     5.2215344445...
     """
-    e = exact(number("epsilon", epsilon, low=0, high=500), "epsilon")
-    d = exact(number("delta", delta, low=0, high=1), "delta")
-    return float_up(epsilon_of_rho(whole("k", k, 1) * e * e / 2, d))
+    e = check.exact("epsilon", epsilon, above=0, below=500)
+    d = check.exact("delta", delta, above=0, below=1)
+    return float_up(epsilon_of_rho(check.count("k", k) * e * e / 2, d))
 
 
 def share(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") -> float:
@@ -393,17 +394,12 @@ def share(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") -> 
     >>> share(1.0, 10_000, 1.2664165549094176e-14, form="exponential")
     0.0012310449395...
     """
-    total = promised("epsilon", epsilon, low=0, high=math.inf)
-    low, high = 0.0, min(total, 500.0)
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if advanced(middle, k, delta_prime, form=form) <= total:
-            low = middle
-        else:
-            high = middle
-    return low
+    total = check.number("epsilon", epsilon, above=0, rounding="down")
+
+    def over(each: float) -> bool:
+        return advanced(each, k, delta_prime, form=form) > total
+
+    return bisect(over, 0.0, min(total, 500.0), steps=200)[0]
 
 
 def corollary_share(epsilon: float, k: int, delta_prime: float) -> float:
@@ -443,10 +439,10 @@ def corollary_share(epsilon: float, k: int, delta_prime: float) -> float:
     >>> corollary_share(1.0, 10_000, 1.2664165549094176e-14)
     0.00062...
     """
-    total = promised("epsilon", epsilon, low=0, high=1, closed="high")
-    d = number("delta_prime", delta_prime, low=0, high=1)
+    total = check.number("epsilon", epsilon, above=0, most=1, rounding="down")
+    d = check.number("delta_prime", delta_prime, above=0, below=1)
     m = context()
-    each = m.mpf(total) / (2 * m.sqrt(2 * whole("k", k, 1) * m.log(1 / m.mpf(d))))
+    each = m.mpf(total) / (2 * m.sqrt(2 * check.count("k", k) * m.log(1 / m.mpf(d))))
     value = math.nextafter(float(each), 0.0)
     if value > 500 or advanced(value, k, d, form="exponential") > total:
         raise ArgumentError("delta_prime is too large for this rule; it needs about 0.78 or less")
@@ -487,9 +483,9 @@ def group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
     >>> group(0.5, 0.0, 3)
     (1.5, 0.0)
     """
-    e = number("epsilon", epsilon, low=0, high=500, closed="low")
-    d = number("delta", delta, low=0, high=1, closed="low")
-    n = whole("size", size, 1)
+    e = check.number("epsilon", epsilon, least=0, below=500)
+    d = check.number("delta", delta, least=0, below=1)
+    n = check.count("size", size)
     m = context()
     grown = m.mpf(d) * (m.mpf(n) if e == 0 else m.expm1(n * m.mpf(e)) / m.expm1(m.mpf(e)))
     return float_up(n * Fraction(e)), 0.0 if d == 0 else min(1.0, _up(grown))

@@ -29,6 +29,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
+from dither import _checks as check
+from dither._checks import Number
+from dither._stats import bisect
 from dither.errors import ArgumentError
 from dither.numeric import directed
 
@@ -42,7 +45,7 @@ _RHO_BITS = 48
 
 
 @lru_cache(maxsize=4096)
-def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
+def epsilon_of_rho(rho: Number, delta: Number) -> Fraction:
     """An epsilon such that every rho-zCDP release is (epsilon, delta)-DP.
 
     Parameters
@@ -71,8 +74,7 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
     >>> float(epsilon_of_rho(Fraction(1, 2), Fraction(1, 10**6)))
     5.2215344445...
     """
-    _check("rho", rho)
-    _check_delta(delta)
+    rho, delta = check.exact("rho", rho, least=0), _delta(delta)
     if rho == 0:
         return Fraction(0)
     log_inverse_delta = -_log(delta)
@@ -89,7 +91,7 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=4096)
-def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
+def rho_of_epsilon(epsilon: Number, delta: Number) -> Fraction:
     """The largest rho (less a rounding) such that rho-zCDP implies (epsilon, delta)-DP.
 
     Parameters
@@ -115,8 +117,7 @@ def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
     >>> float(rho), float(epsilon_of_rho(rho, Fraction(1, 10**6)))
     (0.024355..., 0.99999999...)
     """
-    _check("epsilon", epsilon, strictly=True)
-    _check_delta(delta)
+    epsilon, delta = check.positive("epsilon", epsilon), _delta(delta)
     log_inverse_delta = -_log(delta)
     e = float(epsilon) or 5e-324
 
@@ -136,7 +137,7 @@ def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=4096)
-def delta_of_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
+def delta_of_rho(rho: Number, epsilon: Number) -> Fraction:
     """A delta such that every rho-zCDP release is (epsilon, delta)-DP.
 
     Parameters
@@ -159,8 +160,8 @@ def delta_of_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
     >>> float(delta_of_rho(Fraction(1, 2), Fraction(5)))
     2.896...e-06
     """
-    _check("rho", rho)
-    _check("epsilon", epsilon)
+    rho = check.exact("rho", rho, least=0)
+    epsilon = check.exact("epsilon", epsilon, least=0)
     if rho == 0:
         return Fraction(0)
     r, e = float(rho) or 5e-324, float(epsilon)
@@ -177,13 +178,8 @@ def delta_of_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
 
 def _order(rising: Callable[[float], float], top: float) -> tuple[Fraction, Fraction]:
     """Bisect for the order where ``rising`` (a function of log(alpha - 1)) turns positive."""
-    low, high = -50.0, max(1.0, min(700.0, top + 5.0))
-    for _ in range(60):
-        middle = (low + high) / 2
-        if rising(middle) > 0:
-            high = middle
-        else:
-            low = middle
+    top = max(1.0, min(700.0, top + 5.0))
+    low, high = bisect(lambda t: rising(t) > 0, -50.0, top, steps=60)
     x = _round(Fraction(math.exp((low + high) / 2)), up=True, bits=32)
     return 1 + x, x
 
@@ -201,15 +197,11 @@ def _log(value: Fraction) -> float:
     return math.log(value.numerator) - math.log(value.denominator)
 
 
-def _check(name: str, value: Fraction, *, strictly: bool = False) -> None:
-    wanted = "above 0" if strictly else "of at least 0"
-    if not isinstance(value, Fraction) or value < 0 or (strictly and value == 0):
-        raise ArgumentError(f"{name} must be a Fraction {wanted}")
-
-
-def _check_delta(delta: Fraction) -> None:
-    if not isinstance(delta, Fraction) or not 0 < delta < 1:
+def _delta(delta: Number) -> Fraction:
+    read = check.exact("delta", delta)
+    if not 0 < read < 1:
         raise ArgumentError(
-            "delta must be a Fraction in (0, 1): zCDP gives no finite epsilon at delta = 0; "
-            "ask for pure noise instead, or for a small delta such as 1/10**6"
+            "delta must be above 0 and below 1: zCDP gives no finite epsilon at delta = 0; "
+            "ask for pure noise instead, or for a small delta such as 1e-6"
         )
+    return read

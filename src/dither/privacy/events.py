@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dither import _checks as check
+from dither._stats import bisect
 from dither.errors import ArgumentError
-from dither.privacy.arguments import exactly, number, whole
 from dither.privacy.charge import Charge
 from dither.privacy.loss import Loss
 from dither.privacy.makers import Relation, gaussian, renyi
@@ -62,11 +63,12 @@ def tree_aggregation(
     listed = list(steps) if isinstance(steps, list | tuple) else [steps]
     if not listed:
         raise ArgumentError("steps must name at least one tree")
-    most = max(whole("steps", n, 1, most=_MOST_STEPS) for n in listed)
-    sigma = number("noise_multiplier", noise_multiplier, low=1e-100, high=1e100)
+    most = max(check.count("steps", n, 1, _MOST_STEPS) for n in listed)
+    sigma = check.number("noise_multiplier", noise_multiplier, above=1e-100, below=1e100)
     nodes = most.bit_length()
     loss = gaussian(sigma / math.sqrt(nodes) * (1 - 4e-16), neighbours=neighbours)
-    return loss.with_charge(Charge.concentrated(nodes / (2 * exactly(noise_multiplier) ** 2)))
+    exact = check.exact("noise_multiplier", noise_multiplier)
+    return loss.with_charge(Charge.concentrated(nodes / (2 * exact**2)))
 
 
 def repeat_and_select(loss: Loss, *, mean: float, shape: float | None = 1.0) -> Loss:
@@ -112,7 +114,7 @@ def repeat_and_select(loss: Loss, *, mean: float, shape: float | None = 1.0) -> 
     """
     if not isinstance(loss, Loss):
         raise ArgumentError("loss must be a loss, such as privacy.gaussian(4)")
-    runs = number("mean", mean, low=1, high=1e15, closed="low")
+    runs = check.number("mean", mean, least=1, below=1e15)
     known = {}
     for order in _ORDERS.tolist():
         try:
@@ -128,7 +130,7 @@ def repeat_and_select(loss: Loss, *, mean: float, shape: float | None = 1.0) -> 
         small = [loss.delta(math.log1p(1 / (a - 1)) * (1 - 1e-15)).upper for a in orders.tolist()]
         found = values + runs * np.array(small) + tail
     else:
-        eta = number("shape", shape, low=-1, high=1e6)
+        eta = check.number("shape", shape, above=-1, below=1e6)
         gamma = _gamma(runs, eta)
         other = (1 - 1 / orders) * values - math.log(gamma) / orders
         # At order 1, where D is multiplied by 0, what is left is log(1/gamma).
@@ -150,13 +152,7 @@ def _gamma(mean: float, eta: float) -> float:
     low, high = math.log(1e-300), math.log1p(-1e-9)
     if expected(math.exp(high)) >= mean:
         return math.exp(high)
-    for _ in range(200):
-        middle = (low + high) / 2
-        if expected(math.exp(middle)) >= mean:
-            low = middle
-        else:
-            high = middle
-    return math.exp(low)
+    return math.exp(bisect(lambda x: expected(math.exp(x)) < mean, low, high, steps=200)[0])
 
 
 def noisy_votes(
@@ -202,13 +198,11 @@ def noisy_votes(
     >>> round(safe.epsilon(1e-6), 3), clear.epsilon(1e-6) < safe.epsilon(1e-6) / 2
     (1.544, True)
     """
-    s = number("sigma", sigma, low=1e-100, high=1e100)
+    s = check.number("sigma", sigma, above=1e-100, below=1e100)
     if votes is None:
         loss = gaussian(s / math.sqrt(2) * (1 - 4e-16), neighbours=neighbours)
-        return loss.with_charge(Charge.concentrated(1 / exactly(sigma) ** 2))
-    counts = sorted(
-        (number("votes", v, low=0, high=1e15, closed="low") for v in votes), reverse=True
-    )
+        return loss.with_charge(Charge.concentrated(1 / check.exact("sigma", sigma) ** 2))
+    counts = sorted((check.number("votes", v, least=0, below=1e15) for v in votes), reverse=True)
     if len(counts) < 2:
         raise ArgumentError("votes must hold a count for each of at least 2 labels")
     q = 0.5 * math.fsum(math.erfc((counts[0] - v) / (2 * s)) for v in counts[1:]) * (1 + 1e-12)

@@ -8,9 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up, sqrt_lower
-from dither.privacy.arguments import exactly, number, whole
 from dither.privacy.bound import Bound
 from dither.privacy.charge import Charge
 from dither.privacy.neighbours import Neighbours, as_neighbours
@@ -228,7 +228,7 @@ class Loss:
 
     def __mul__(self, times: int) -> Loss:
         """``times`` independent runs."""
-        k = whole("the number of repetitions", times, 0)
+        k = check.count("the number of repetitions", times, 0)
         if k == 0:
             return Loss((), self.neighbours, unit=self.unit)
         return replace(
@@ -283,7 +283,7 @@ class Loss:
         >>> privacy.pure(1.0).poisson(0.1).epsilon(delta=0)
         0.158...
         """
-        g = number("rate", rate, low=0, high=1, closed="high")
+        g = check.number("rate", rate, above=0, most=1, rounding="up")
         if self.neighbours is not Neighbours.ADD_REMOVE:
             raise ArgumentError(
                 "a Poisson sample starts from a mechanism's loss for a unit added or removed; "
@@ -293,13 +293,14 @@ class Loss:
         relation = as_neighbours(neighbours)
         part = self._single("poisson")
         replaced = relation is Neighbours.REPLACE
-        share = exactly(rate)
+        share = check.exact("rate", rate)
         charge = (self.charge.grouped(2) if replaced else self.charge).sampled(share)
         slack = self.slack
         if (truncate is None) != (population is None):
             raise ArgumentError("truncate and population belong together: give both or neither")
         if truncate is not None and population is not None:
-            cut = _excess(whole("population", population, 1), g, whole("truncate", truncate, 1))
+            most = check.count("truncate", truncate)
+            cut = _excess(check.count("population", population), g, most)
             slack = float_up(Fraction(slack) + Fraction(cut))
             charge = charge.moved(Fraction(cut))
         sampled: Part
@@ -337,8 +338,8 @@ class Loss:
         >>> privacy.pure(1.0, neighbours="replace").without_replacement(10, 100).delta(0.1) < 0.03
         True
         """
-        n = whole("population", population, 1)
-        m = whole("sample", sample, 1)
+        n = check.count("population", population)
+        m = check.count("sample", sample)
         if m > n:
             raise ArgumentError("sample must be at most population")
         part = self._single("without_replacement")
@@ -413,7 +414,7 @@ class Loss:
         >>> privacy.pure(0.5).group(3).epsilon(delta=0)
         1.5...
         """
-        m = whole("size", size, 1)
+        m = check.count("size", size)
         if m > _LARGEST_GROUP and any(isinstance(part, Poisson) for part, _ in self.parts):
             raise ArgumentError(
                 f"size must be at most {_LARGEST_GROUP:,} for a group on a Poisson sample; "
@@ -450,13 +451,13 @@ class Loss:
         """
         from dither.privacy import views
 
-        return views.epsilon(self, number("delta", delta, low=0, high=1, closed="low"))
+        return views.epsilon(self, check.number("delta", delta, least=0, below=1))
 
     def delta(self, epsilon: float) -> Bound:
         """The least delta such that the whole is (epsilon, delta)-DP, epsilon >= 0."""
         from dither.privacy import views
 
-        return views.delta(self, number("epsilon", epsilon, low=0, high=math.inf, closed="low"))
+        return views.delta(self, check.number("epsilon", epsilon, least=0))
 
     def profile(self, epsilons: Sequence[float]) -> tuple[Bound, ...]:
         """The least delta at each of many epsilons, at less cost than one by one.
@@ -480,7 +481,7 @@ class Loss:
         """
         from dither.privacy import views
 
-        given = [number("epsilons", e, low=0, high=math.inf, closed="low") for e in epsilons]
+        given = [check.number("epsilons", e, least=0) for e in epsilons]
         return views.profile(self, given)
 
     def tradeoff(self, fpr: float) -> Bound:
@@ -507,7 +508,7 @@ class Loss:
         """The largest rate of true alarms of any attacker with false alarms at most ``fpr``."""
         from dither.privacy import views
 
-        return views.tpr(self, number("fpr", fpr, low=0, high=1, closed="both"))
+        return views.tpr(self, check.number("fpr", fpr, least=0, most=1))
 
     def advantage(self) -> Bound:
         """max(true alarms - false alarms), the total variation: delta at epsilon = 0."""
@@ -523,7 +524,7 @@ class Loss:
         """
         from dither.privacy import views
 
-        pi = number("prior", prior, low=0, high=1)
+        pi = check.number("prior", prior, above=0, below=1)
         at = math.log1p(-pi) - math.log(pi)
         ends = [views.one_delta(self, s, at) for s in views.sides(self)]
         high = max(e[1] for e in ends)
@@ -543,13 +544,13 @@ class Loss:
         Hayes, Mahloujifar and Balle, "Bounding training data reconstruction in DP-SGD", 2023: the
         blow-up function, the true-alarm rate at a false-alarm rate of ``prior``.
         """
-        return self.tpr(number("prior", prior, low=0, high=1, closed="both"))
+        return self.tpr(check.number("prior", prior, least=0, most=1))
 
     def renyi(self, order: float) -> Bound:
         """The Rényi divergence of an order above 1, in the worse direction."""
         from dither.privacy import views
 
-        return views.renyi(self, number("order", order, low=1, high=1e6))
+        return views.renyi(self, check.number("order", order, above=1, below=1e6))
 
     def zcdp(self) -> Bound:
         """A rho such that the whole is rho-zCDP."""

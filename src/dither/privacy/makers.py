@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational
 from typing import Any
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.privacy.arguments import exactly, number, whole
 from dither.privacy.charge import Charge
 from dither.privacy.loss import Loss
 from dither.privacy.neighbours import Neighbours, as_neighbours
@@ -46,9 +45,6 @@ __all__ = [
 
 Relation = Neighbours | str
 
-Number = float | Fraction
-"""Read as it prints, or exactly; what no double says is rounded to the larger loss."""
-
 _FINEST = 1_000_000
 """Losses that a discrete Laplace may take: one a unit of its sensitivity."""
 
@@ -60,20 +56,25 @@ def _loss(part: Part, neighbours: Relation, charge: Charge | None = None) -> Los
 
 def _stated(make: Callable[..., Charge], *values: Any) -> Charge | None:
     """The exact charge of arguments that no double prints; else the part says its own."""
-    exact = [exactly(value) for value in values]
+    exact = [check.exact("value", value) for value in values]
     if all(printed(float(x)) == x for x in exact):
         return None
     return make(*exact)
 
 
-def _read(value: Any, x: float) -> Fraction:
-    """The rational that an argument means, given the double next to it."""
-    return Fraction(value) if isinstance(value, Rational | Decimal) else printed(x)
+def _read(name: str, value: Any, most: float = 1e100) -> Fraction:
+    """A parameter of noise, exactly."""
+    return check.exact(name, value, above=1e-100, below=most)
 
 
-def _most(name: str, value: Any, *, high: float, closed: str = "neither") -> float:
-    """A loss as a double; a rational between two is rounded up, to a guarantee that it implies."""
-    return told_up(_read(value, number(name, value, low=0, high=high, closed=closed)))
+def _above(name: str, value: Any, most: float | None = None) -> float:
+    """A loss above 0 as a double; one between two is rounded up, to one that it implies."""
+    return told_up(check.exact(name, value, above=0, below=most))
+
+
+def _least(name: str, value: Any, most: float | None = None) -> float:
+    """As `_above`, of a loss that may be 0."""
+    return told_up(check.exact(name, value, least=0, below=most))
 
 
 def gaussian(noise_multiplier: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -85,8 +86,8 @@ def gaussian(noise_multiplier: Number, *, neighbours: Relation = Neighbours.ADD_
     >>> round(e, 10), e.method
     (4.8865541175, 'closed form (Gaussian)')
     """
-    sigma = number("noise_multiplier", noise_multiplier, low=1e-100, high=1e100)
-    return _loss(GaussianNoise.of(_read(noise_multiplier, sigma)), neighbours)
+    sigma = _read("noise_multiplier", noise_multiplier)
+    return _loss(GaussianNoise.of(sigma), neighbours)
 
 
 def laplace(noise_multiplier: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -99,8 +100,7 @@ def laplace(noise_multiplier: Number, *, neighbours: Relation = Neighbours.ADD_R
     >>> laplace(noise_multiplier=2.0).epsilon(delta=0)
     0.5...
     """
-    b = number("noise_multiplier", noise_multiplier, low=1e-100, high=1e100)
-    return _loss(LaplaceNoise.of(_read(noise_multiplier, b)), neighbours)
+    return _loss(LaplaceNoise.of(_read("noise_multiplier", noise_multiplier)), neighbours)
 
 
 def discrete_gaussian(
@@ -113,8 +113,8 @@ def discrete_gaussian(
     >>> discrete_gaussian(10.0).epsilon(delta=1e-6) < 0.5
     True
     """
-    s = told_down(_read(sigma, number("sigma", sigma, low=1e-100, high=1e5)))
-    d = whole("sensitivity", sensitivity, 1)
+    s = told_down(_read("sigma", sigma, 1e5))
+    d = check.count("sensitivity", sensitivity)
     charge = _stated(lambda m: Charge.concentrated(d * d / (2 * m * m)), sigma)
     return _loss(DiscreteGaussianNoise(s, d), neighbours, charge)
 
@@ -129,9 +129,9 @@ def discrete_laplace(
     >>> discrete_laplace(2.0).epsilon(delta=0)
     0.5...
     """
-    s = _read(scale, number("scale", scale, low=1e-100, high=1e100))
+    s = _read("scale", scale)
     most = "; pure(sensitivity / scale) covers any"
-    d = whole("sensitivity", sensitivity, 1, most=_FINEST, instead=most)
+    d = check.count("sensitivity", sensitivity, 1, _FINEST, instead=most)
     return _loss(DiscreteLaplaceNoise.of(s, d), neighbours)
 
 
@@ -145,8 +145,8 @@ def randomized_response(
     >>> randomized_response(1.0, k=4).epsilon(delta=0)
     1.0...
     """
-    e = _most("epsilon", epsilon, high=500)
-    part = RandomResponse(e, whole("k", k, 2))
+    e = _above("epsilon", epsilon, 500)
+    part = RandomResponse(e, check.count("k", k, 2))
     return _loss(part, neighbours, _stated(Charge.response, epsilon))
 
 
@@ -159,7 +159,7 @@ def exponential(epsilon: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE
     >>> many.epsilon(delta=1e-6) < (1000 * pure(0.1)).epsilon(delta=1e-6)
     True
     """
-    part = BoundedRange(_most("epsilon", epsilon, high=500))
+    part = BoundedRange(_above("epsilon", epsilon, 500))
     return _loss(part, neighbours, _stated(Charge.bounded_range, epsilon))
 
 
@@ -184,8 +184,8 @@ def approximate(
     >>> approximate(1.0, 1e-6).delta(1.0)
     1e-06
     """
-    e = _most("epsilon", epsilon, high=500, closed="low")
-    d = _most("delta", delta, high=1, closed="low")
+    e = _least("epsilon", epsilon, 500)
+    d = _least("delta", delta, 1)
     return _loss(Approximate(e, d), neighbours, _stated(Charge.approximate, epsilon, delta))
 
 
@@ -197,7 +197,7 @@ def zcdp(rho: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     >>> round(zcdp(0.5).epsilon(delta=1e-6), 9)
     5.221534445
     """
-    part = Concentrated(_most("rho", rho, high=1e150))
+    part = Concentrated(_above("rho", rho, 1e150))
     return _loss(part, neighbours, _stated(Charge.concentrated, rho))
 
 
@@ -213,8 +213,8 @@ def renyi(orders: Mapping[float, float], *, neighbours: Relation = Neighbours.AD
         raise ArgumentError("orders must map orders above 1 to divergences of at least 0")
     pairs = sorted(
         (
-            number("order", a, low=1, high=1e6),
-            _most("value", v, high=math.inf, closed="low"),
+            check.number("order", a, above=1, below=1e6),
+            _least("value", v),
         )
         for a, v in orders.items()
     )
@@ -229,8 +229,7 @@ def gdp(mu: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
     >>> round(gdp(1.0).advantage(), 6)
     0.382925
     """
-    m = number("mu", mu, low=1e-100, high=1e100)
-    return _loss(GaussianNoise.of(1 / _read(mu, m)), neighbours)
+    return _loss(GaussianNoise.of(1 / _read("mu", mu)), neighbours)
 
 
 def pair(
@@ -255,7 +254,7 @@ def pair(
     """
     rows: list[tuple[float, ...]] = []
     for name, masses in (("p", p), ("q", q)):
-        row = tuple(number(name, x, low=0, high=1, closed="both") for x in _listed(name, masses))
+        row = tuple(check.number(name, x, least=0, most=1) for x in _listed(name, masses))
         if not row or abs(math.fsum(row) - 1) > 1e-9:
             raise ArgumentError(f"{name} must sum to 1")
         rows.append(row)
