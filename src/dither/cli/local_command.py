@@ -13,7 +13,7 @@ from dither.cli._terminal import waiting
 from dither.cli.local_reports import COMMANDS
 
 if TYPE_CHECKING:
-    from dither.local.reproduce import Claim, PaperFigure
+    from dither.examples.paper import PaperClaim, PaperFigure
 
 __all__ = ["local"]
 
@@ -110,7 +110,7 @@ def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
     for each of its claims whether it holds. Figures 7 and 8 need --data; with ten runs they take
     about five minutes.
     """
-    from dither.local import reproduce as paper
+    from dither.examples import paper
     from dither.numeric import SimulatedWords
 
     rng = SimulatedWords(seed).generator()
@@ -137,7 +137,7 @@ def _draw(figures: list[PaperFigure], out: Path) -> None:
         figure.plot(out / f"figure_{figure.number}.png")
 
 
-def _plain(claim: Claim) -> dict[str, Any]:
+def _plain(claim: PaperClaim) -> dict[str, Any]:
     return {
         "where": claim.where,
         "claim": claim.text,
@@ -146,7 +146,7 @@ def _plain(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _show(found: list[Claim]) -> None:
+def _show(found: list[PaperClaim]) -> None:
     from rich.console import Console
     from rich.table import Table
 

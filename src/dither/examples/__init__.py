@@ -1,4 +1,4 @@
-"""Shows, not library: the demo, the tour of attacks, mechanisms with planted mistakes.
+"""Shows, not library: the demo, the tour of attacks, planted mistakes, the paper's reproduction.
 
 Commands run them; nothing in the library imports them.
 """

@@ -14,7 +14,7 @@ from dither._format import half_width, interval, loss_text
 from dither.cli._terminal import console, new_table, waiting
 from dither.cli.ledger_commands import show
 from dither.errors import BudgetError, DitherError
-from dither.examples.demo_attack import Attack, attack, best_odds
+from dither.examples.demo_attack import TwoCounts, attack, best_odds
 from dither.examples.demo_data import RATINGS, at, clear, fill, survey
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ class Story:
         self.out.print()
 
 
-def _evidence(found: Attack) -> Any:
+def _evidence(found: TwoCounts) -> Any:
     table = new_table()
     for name in ("", "exact", "released"):
         table.add_column(name, justify="right" if name else "left")

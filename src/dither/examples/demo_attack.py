@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from dither import Release, Session
 
-__all__ = ["Attack", "attack", "best_odds"]
+__all__ = ["TwoCounts", "attack", "best_odds"]
 
 KNOWN = ("age", "yrs_married", "children", "religious", "educ", "occupation", "occupation_husb")
 
 
 @dataclass(frozen=True, slots=True)
-class Attack:
+class TwoCounts:
     """What the attacker asks, and what he gets for it.
 
     Parameters
@@ -49,7 +49,7 @@ class Attack:
         return all_of_them - without, math.hypot(first, second)
 
 
-def attack(session: Session, rows: pl.DataFrame, epsilon: Fraction) -> Attack:
+def attack(session: Session, rows: pl.DataFrame, epsilon: Fraction) -> TwoCounts:
     """Ask both counts exactly, then both again through the session at ``epsilon`` each."""
     import polars as pl
 
@@ -66,7 +66,7 @@ def attack(session: Session, rows: pl.DataFrame, epsilon: Fraction) -> Attack:
     first, second = map(_answer, answers)
     losses = [answer.certificate.to_dict()["loss"] for answer in answers]
     lost, delta = (sum(Fraction(loss[name]) for loss in losses) for name in ("epsilon", "delta"))
-    return Attack(condition, questions, exact, (first, second), Fraction(lost), Fraction(delta))
+    return TwoCounts(condition, questions, exact, (first, second), Fraction(lost), Fraction(delta))
 
 
 def best_odds(epsilon: Fraction, delta: Fraction = Fraction(0)) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dither.local.reproduce.figures import Panel, PaperFigure
+    from dither.examples.paper.figures import PaperFigure, PaperPanel
 
 __all__ = ["draw"]
 
@@ -61,8 +62,8 @@ _ABREAST = 3
 """Entries of the legend on a line."""
 
 
-def draw(paper: PaperFigure, path: str | Path | None = None) -> Figure:
-    """Draw a figure of the paper; write it where a path is given."""
+def draw(paper: PaperFigure, x: Sequence[float], path: str | Path | None = None) -> Figure:
+    """Draw a figure of the paper against the epsilons x; write it where a path is given."""
     rows = math.ceil(len(paper.panels) / 2)
     columns = min(2, len(paper.panels))
     labels = list(dict.fromkeys(c.label for panel in paper.panels for c in panel.curves))
@@ -74,7 +75,7 @@ def draw(paper: PaperFigure, path: str | Path | None = None) -> Figure:
     handles: dict[str, Artist] = {}
     for i, panel in enumerate(paper.panels):
         axes = figure.add_subplot(grid[i // columns, i % columns])
-        _panel(axes, panel, colours)
+        _panel(axes, panel, colours, x)
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     foot = figure.add_subplot(grid[rows, :])
@@ -99,10 +100,7 @@ def _legend_size(paper: PaperFigure) -> int:
     return len(shown)
 
 
-def _panel(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
-    from dither.local.reproduce.figures import EPSILONS
-
-    x = [float(e) for e in EPSILONS]
+def _panel(axes: Axes, panel: PaperPanel, colours: dict[str, str], x: Sequence[float]) -> None:
     named = {curve.label for curve in panel.curves if curve.how == "exact"}
     for curve in panel.curves:
         colour = colours[curve.label]

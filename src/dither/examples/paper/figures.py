@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EPSILONS",
-    "Curve",
-    "Panel",
+    "PaperCurve",
     "PaperFigure",
+    "PaperPanel",
     "exponent",
     "simulated",
     "told_runs",
@@ -34,7 +34,7 @@ def exponent(values: Any) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class PaperCurve:
     """One line of a panel.
 
     Parameters
@@ -54,15 +54,15 @@ class Curve:
     errors: Array | None = None
 
 
-def simulated(label: str, runs: Any) -> Curve:
+def simulated(label: str, runs: Any) -> PaperCurve:
     """A curve of log10 mean squared errors, from each run's, shape (10, runs)."""
     squares = np.asarray(runs, dtype=np.float64)
     means = squares.mean(axis=1)
     if squares.shape[1] < 2:
-        return Curve(label, exponent(means), "simulated")
+        return PaperCurve(label, exponent(means), "simulated")
     errors = squares.std(axis=1, ddof=1) / np.sqrt(squares.shape[1])
     # On a scale of log10, a small error is one in proportion.
-    return Curve(label, exponent(means), "simulated", errors / means / np.log(10))
+    return PaperCurve(label, exponent(means), "simulated", errors / means / np.log(10))
 
 
 def told_runs(runs: int) -> str:
@@ -71,12 +71,12 @@ def told_runs(runs: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class PaperPanel:
     """One set of axes."""
 
     title: str
     ylabel: str
-    curves: tuple[Curve, ...]
+    curves: tuple[PaperCurve, ...]
 
     def __getitem__(self, label: str) -> Array:
         """The values of the curve of that label, the first of its kind."""
@@ -96,18 +96,18 @@ class PaperFigure:
     number : int
         Its number there.
     title : str
-    panels : tuple of Panel
+    panels : tuple of PaperPanel
     note : str
         What this version puts right or adds.
     """
 
     number: int
     title: str
-    panels: tuple[Panel, ...]
+    panels: tuple[PaperPanel, ...]
     note: str
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the figure; write it where a path is given (.png, .svg or .pdf)."""
         from dither.plots.paper import draw
 
-        return draw(self, path)
+        return draw(self, [float(e) for e in EPSILONS], path)

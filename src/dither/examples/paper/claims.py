@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dither.examples.paper.figures import PaperFigure, PaperPanel
+from dither.examples.paper.frequencies import histogram_of, variance_printed
 from dither.local._coins import exp_bounds
 from dither.local._frequency.graded import SDGRR, URR
 from dither.local._numbers.formulas import paper_tolerance, sdpm_truth
@@ -15,8 +17,6 @@ from dither.local._numbers.interval import Interval
 from dither.local._numbers.sdpm import SDPM
 from dither.local._oracles import FiniteChannel
 from dither.local._planning import simulate
-from dither.local.reproduce.figures import Panel, PaperFigure
-from dither.local.reproduce.frequencies import histogram_of, variance_printed
 from dither.numeric import SimulatedWords
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "HOLDS",
     "NOT",
     "ONLY_HERE",
-    "Claim",
+    "PaperClaim",
     "claims",
     "meets_definition_3",
 ]
@@ -36,7 +36,7 @@ AS_PRINTED = "true as printed"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PaperClaim:
     """One claim of the paper.
 
     Parameters
@@ -56,7 +56,7 @@ class Claim:
     evidence: str
 
 
-def claims(figures: Sequence[PaperFigure]) -> list[Claim]:
+def claims(figures: Sequence[PaperFigure]) -> list[PaperClaim]:
     """Verdicts from the figures that are there; claims on means need figures 7 and 8."""
     known = {figure.number: figure for figure in figures}
     found = [
@@ -86,11 +86,11 @@ def meets_definition_3(channel: FiniteChannel, high: range) -> bool:
     return alike and alone
 
 
-def _definition() -> list[Claim]:
+def _definition() -> list[PaperClaim]:
     both = [meets_definition_3(c(18, range(4), "0.5"), range(4)) for c in (SDGRR, URR)]
     promise = SDGRR(18, range(4), "0.5").guarantee
     return [
-        Claim(
+        PaperClaim(
             "4.1, definition 3",
             "SDLDP protects low values from being shown outright, as ULDP does not",
             NOT if both[1] else HOLDS,
@@ -98,7 +98,7 @@ def _definition() -> list[Claim]:
             if both[1]
             else "URR does not meet the definition",
         ),
-        Claim(
+        PaperClaim(
             "4.2, theorem 1",
             "SDGRR satisfies SDLDP",
             AS_PRINTED if both[0] else NOT,
@@ -108,13 +108,13 @@ def _definition() -> list[Claim]:
     ]
 
 
-def _low_values(nine: PaperFigure) -> list[Claim]:
+def _low_values(nine: PaperFigure) -> list[PaperClaim]:
     """What the paper's own adversary makes of the values that it does not attack."""
     lows = nine.panels[:2]
     gap = min(np.min(p["SDGRR-25"] / np.maximum(p["GRR"], p["URR-25"])) for p in lows)
     ea = lows[0]
     return [
-        Claim(
+        PaperClaim(
             "left out of 5.2.3",
             "low values are hidden about as well as by GRR or URR",
             HOLDS if gap <= 1 else NOT,
@@ -125,7 +125,7 @@ def _low_values(nine: PaperFigure) -> list[Claim]:
     ]
 
 
-def _theory(two: PaperFigure, four: PaperFigure) -> list[Claim]:
+def _theory(two: PaperFigure, four: PaperFigure) -> list[PaperClaim]:
     panel, pm = two.panels[0], four.panels[0]
     label = "low values, 75 % low"
     gap = 10 ** (panel.of(label, "exact") - panel.of(label, "printed"))
@@ -134,20 +134,20 @@ def _theory(two: PaperFigure, four: PaperFigure) -> list[Claim]:
     theorem_4 = 10 ** (pm.of("SDPM, low values", "exact") - pm.of("SDPM, low values", "printed"))
     gaps = _gaps_of_em()
     return [
-        Claim(
+        PaperClaim(
             "4.2, theorem 2",
             "a low value's share has the variance of equation (12)",
             NOT,
             f"the exact variance is {gap[-1]:.0f} to {gap[0]:,.0f} times larger (ε = 1 to 0.1), "
             f"and {_gap_of_census():,.0f} times at ε = 0.1 for the census's EA",
         ),
-        Claim(
+        PaperClaim(
             "4.2, figure 2",
             "low values are estimated better than by GRR, the more so the more are low",
             HOLDS if np.all(gain > 1) else NOT,
             f"variance {gain.min():.0f} to {gain.max():.0f} times smaller at 75 % low",
         ),
-        Claim(
+        PaperClaim(
             "4.3, theorem 3",
             "SDPM satisfies SDLDP",
             AS_PRINTED if _sdpm_meets_definition_3() else NOT,
@@ -155,21 +155,21 @@ def _theory(two: PaperFigure, four: PaperFigure) -> list[Claim]:
             f"chance p' = {sdpm_truth(0.1, -0.5, 0.5):.2f} (ε = 0.1) to "
             f"{sdpm_truth(1.0, -0.5, 0.5):.2f} (ε = 1), and is then known",
         ),
-        Claim(
+        PaperClaim(
             "4.3, theorem 4",
             "a low value's report has the variance of equation (15)",
             HOLDS if theorem_4.max() < 1.001 else NOT,
             f"it lacks p'(1 - p')x²: at the end of [-0.5, 0.5] the variance is up to "
             f"{100 * (theorem_4.max() - 1):.0f} % larger (at ε = 1); and its report is biased",
         ),
-        Claim(
+        PaperClaim(
             "4.3, theorem 5",
             "EM converges to the likeliest distribution",
             HOLDS if gaps[1] < 1e-4 else NOT,
             f"log-likelihood per report within {gaps[1]:.0e} of the largest after enough rounds; "
             f"algorithm 1 stops {gaps[0]:.0e} below it, and the stop is what smooths",
         ),
-        Claim(
+        PaperClaim(
             "4.3, figure 4",
             "SDPM's variance on low values is below PM's",
             HOLDS if np.all(low > 0) else NOT,
@@ -238,7 +238,7 @@ def _gap_of_census() -> float:
     return float(exact / variance_printed(18, h, shares, 0.1, n).mean())
 
 
-def _frequencies(five: PaperFigure, six: PaperFigure) -> list[Claim]:
+def _frequencies(five: PaperFigure, six: PaperFigure) -> list[PaperClaim]:
     grr = [10 ** (p["GRR"] - p["SDGRR-25"]) for p in five.panels]
     urr = [10 ** (p["SDGRR-25"] - p["URR-25"]) for p in five.panels]
     mixed = [p["SDGRR-Personalised"] - p["SDGRR-25"] for p in five.panels]
@@ -252,25 +252,25 @@ def _frequencies(five: PaperFigure, six: PaperFigure) -> list[Claim]:
     ]
     between = all(np.all(g > 1) and np.all(u > 1) for g, u in zip(grr, urr, strict=True))
     return [
-        Claim(
+        PaperClaim(
             "5.2.1, figure 5",
             "SDGRR's error lies between URR's and GRR's",
             HOLDS if between else NOT,
             "at every ε, on both attributes",
         ),
-        Claim(
+        PaperClaim(
             "5.2.1, figure 5",
             "SDGRR-25 is about one order of magnitude below GRR",
             HOLDS if min(g.min() for g in grr) >= 8 else NOT,
             f"{_span(grr)} times, about k/h",
         ),
-        Claim(
+        PaperClaim(
             "5.2.1, figure 5",
             "URR-25 is about one order of magnitude below SDGRR-25",
             HOLDS if min(u.min() for u in urr) >= 8 else NOT,
             f"{_span(urr)} times",
         ),
-        Claim(
+        PaperClaim(
             "5.2.1, figure 5",
             "personalised SDGRR is about as good as SDGRR-25",
             HOLDS if max(np.abs(m).max() for m in mixed) < 0.35 else NOT,
@@ -278,7 +278,7 @@ def _frequencies(five: PaperFigure, six: PaperFigure) -> list[Claim]:
             f"{10 ** max(m.max() for m in mixed):.2f} times SDGRR-25's; one pooled likelihood is "
             f"{np.mean([q.mean() for q in pooled]):.1f} orders better still (means over ε)",
         ),
-        Claim(
+        PaperClaim(
             "5.2.1, figure 6",
             "the more values are high, the larger the error, up to GRR's",
             HOLDS if all(np.all(s > 0) for s in steps) else NOT,
@@ -287,7 +287,7 @@ def _frequencies(five: PaperFigure, six: PaperFigure) -> list[Claim]:
     ]
 
 
-def _adversary(nine: PaperFigure) -> list[Claim]:
+def _adversary(nine: PaperFigure) -> list[PaperClaim]:
     values, classes = nine.panels[2:4], nine.panels[4:6]
     same = [np.abs(p["SDGRR-25"] - p["GRR"]).max() for p in values]
     more = [100 * (p["URR-25"] - p["SDGRR-25"]) for p in values]
@@ -295,25 +295,25 @@ def _adversary(nine: PaperFigure) -> list[Claim]:
     shown = [c["SDGRR-25"] - c["GRR"] for c in classes]
     worse = [c["SDGRR-25"] - c["URR-25"] for c in classes]
     return [
-        Claim(
+        PaperClaim(
             "5.2.3, figure 9",
             "a high value is guessed from SDGRR as rarely as from GRR",
             HOLDS if max(same) < 1e-9 else NOT,
             "equal, by formula",
         ),
-        Claim(
+        PaperClaim(
             "5.2.3, figure 9",
             "and about 30 points more rarely than from URR, at 25 % high",
             HOLDS if min(m.min() for m in more) > 15 else NOT,
             f"{_span(more, '.0f')} points",
         ),
-        Claim(
+        PaperClaim(
             "5.2.3, figure 9",
             "MS is guessed more often than EA",
             HOLDS if np.all(easier > 0) else NOT,
             "7 values against 18, at every ε",
         ),
-        Claim(
+        PaperClaim(
             "1 and 4.1",
             "SDLDP hides whether a value is a sensitive one, where ULDP shows it",
             NOT,
@@ -327,7 +327,7 @@ def _adversary(nine: PaperFigure) -> list[Claim]:
     ]
 
 
-def _means(seven: PaperFigure, eight: PaperFigure) -> list[Claim]:
+def _means(seven: PaperFigure, eight: PaperFigure) -> list[PaperClaim]:
     """Each claim at every epsilon, on the paper's data and where these lie off the centre."""
     here, moved, stayed = (_arm(seven, i) for i in range(3))
     gain, gain_moved, gain_stayed = (
@@ -345,7 +345,7 @@ def _means(seven: PaperFigure, eight: PaperFigure) -> list[Claim]:
     two = [min(g[0] for g in arm) > 1.5 for arm in (gain, gain_moved, gain_stayed)]
     better = [min(g.min() for g in arm) > 0 for arm in (gain, gain_moved, gain_stayed)]
     return [
-        Claim(
+        PaperClaim(
             "5.2.2, figure 7",
             "SDPM-50 is two orders of magnitude below PM at ε = 0.1",
             _judged(two),
@@ -354,7 +354,7 @@ def _means(seven: PaperFigure, eight: PaperFigure) -> list[Claim]:
             f"{_each(gain_stayed)} where people left it; SDPM-25, whose range still holds most of "
             f"them, {_each(still_low)}",
         ),
-        Claim(
+        PaperClaim(
             "5.2.2, figure 7",
             "SDPM is better than PM at every ε",
             _judged(better),
@@ -363,14 +363,14 @@ def _means(seven: PaperFigure, eight: PaperFigure) -> list[Claim]:
             f"In the mean over ε {_mean(gain)}, {_mean(gain_moved)} and {_mean(gain_stayed)} "
             f"orders; against PM with the same EM, range moved, {_mean(with_em)}",
         ),
-        Claim(
+        PaperClaim(
             "5.2.2, figure 7",
             "personalised SDPM is about as good as SDPM-50",
             HOLDS if max(mixed) < 0.5 else NOT,
             f"up to {max(mixed):.1f} orders apart at some ε; one pooled likelihood is "
             f"{np.mean(pooled):+.1f} orders better than weights, in the mean over ε",
         ),
-        Claim(
+        PaperClaim(
             "5.2.2, figure 8",
             "the less is high, the smaller SDPM's error",
             _judged([all(bool(np.all(at)) for at in arm) for arm in sorted_at]),
@@ -385,7 +385,7 @@ def _means(seven: PaperFigure, eight: PaperFigure) -> list[Claim]:
     ]
 
 
-def _arm(figure: PaperFigure, place: int) -> tuple[Panel, ...]:
+def _arm(figure: PaperFigure, place: int) -> tuple[PaperPanel, ...]:
     """Weight and height: as in the paper, with the low range moved, and with it left."""
     return figure.panels[2 * place : 2 * place + 2]
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from dither.cli import main
 from dither.errors import ArgumentError
-from dither.local import GRR, SDGRR, URR, reproduce
-from dither.local.reproduce import numbers
-from dither.local.reproduce.claims import (
+from dither.examples import paper as reproduce
+from dither.examples.paper import numbers
+from dither.examples.paper.claims import (
     AS_PRINTED,
     HOLDS,
     NOT,
@@ -23,8 +23,9 @@ from dither.local.reproduce.claims import (
     _means,
     meets_definition_3,
 )
-from dither.local.reproduce.figures import EPSILONS, Curve, Panel, PaperFigure, exponent
-from dither.local.reproduce.frequencies import MARGINALS, USERS, variance_printed
+from dither.examples.paper.figures import EPSILONS, PaperCurve, PaperFigure, PaperPanel, exponent
+from dither.examples.paper.frequencies import MARGINALS, USERS, variance_printed
+from dither.local import GRR, SDGRR, URR
 
 REFERENCE = Path(__file__).parents[2].parent / "shared" / "reference" / "local_frequency_mse.csv"
 
@@ -127,25 +128,25 @@ def test_low_values_are_given_away() -> None:
     assert "mean of 2 surveys" in nine.note
 
 
-def flat(where: str, **levels: Any) -> Panel:
+def flat(where: str, **levels: Any) -> PaperPanel:
     """A panel of level curves; a pair is a first value and the rest."""
     curves = []
     for label, level in levels.items():
         first, rest = level if isinstance(level, tuple) else (level, level)
         name = label.replace("_", " ").replace("SDPM ", "SDPM-").replace("plus", "+")
-        curves.append(Curve(name, np.array([first] + [rest] * 9, dtype=float)))
-    return Panel(where, "", tuple(curves))
+        curves.append(PaperCurve(name, np.array([first] + [rest] * 9, dtype=float)))
+    return PaperPanel(where, "", tuple(curves))
 
 
 def judged(paper: Any, moved: Any, stayed: Any) -> dict[str, str]:
     """The verdicts on means where SDPM-50 has these errors, and PM -3 at every epsilon."""
-    panels: list[Panel] = []
+    panels: list[PaperPanel] = []
     for sdpm in (paper, moved, stayed):
         others = {"SDPM_25": -9.0, "SDPM_75": 0.0, "SDPM_Personalised": sdpm}
         made = flat("", PM=-3, PM_plus_EM=-3, SDPM_50=sdpm, **others)
-        more = (Curve("one pooled likelihood", np.full(10, -5.0)),)
-        constant = Curve("the constant middle", np.full(10, -4.0), "baseline")
-        panels += [Panel("", "", (*made.curves, *more, constant))] * 2
+        more = (PaperCurve("one pooled likelihood", np.full(10, -5.0)),)
+        constant = PaperCurve("the constant middle", np.full(10, -4.0), "baseline")
+        panels += [PaperPanel("", "", (*made.curves, *more, constant))] * 2
     figures = [PaperFigure(number, "", tuple(panels), "") for number in (7, 8)]
     return {claim.text: claim.verdict for claim in _means(*figures)}
 

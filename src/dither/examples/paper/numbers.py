@@ -20,6 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.examples.paper.figures import (
+    EPSILONS,
+    PaperCurve,
+    PaperFigure,
+    PaperPanel,
+    exponent,
+    simulated,
+    told_runs,
+)
+from dither.examples.paper.frequencies import shared_out
 from dither.local._numbers.duchi import Duchi
 from dither.local._numbers.formulas import (
     midpoint_error,
@@ -33,16 +43,6 @@ from dither.local._numbers.sdpm import SDPM
 from dither.local._numbers.window import PM, SW
 from dither.local._personal import Personal
 from dither.local._planning import simulate
-from dither.local.reproduce.figures import (
-    EPSILONS,
-    Curve,
-    Panel,
-    PaperFigure,
-    exponent,
-    simulated,
-    told_runs,
-)
-from dither.local.reproduce.frequencies import shared_out
 
 __all__ = ["COLUMNS", "mean_figures", "read_survey", "scaled", "variance_figure"]
 
@@ -111,16 +111,16 @@ def variance_figure() -> PaperFigure:
     low = x[x <= c]
     eps = [float(e) for e in EPSILONS]
     curves = (
-        Curve("PM, any value", exponent([pm_variance(x, e).max() for e in eps])),
-        Curve("SDPM, low values", exponent([sdpm_low_variance(low, e, c).max() for e in eps])),
-        Curve(
+        PaperCurve("PM, any value", exponent([pm_variance(x, e).max() for e in eps])),
+        PaperCurve("SDPM, low values", exponent([sdpm_low_variance(low, e, c).max() for e in eps])),
+        PaperCurve(
             "SDPM, low values", exponent([sdpm_low_variance_printed(e, c) for e in eps]), "printed"
         ),
     )
     return PaperFigure(
         4,
         "Largest variance of a report, by formula",
-        (Panel("low range [-0.5, 0.5]", "log10 variance", curves),),
+        (PaperPanel("low range [-0.5, 0.5]", "log10 variance", curves),),
         "Dotted: theorem 4 as printed drops a term; a low value's report is also biased.",
     )
 
@@ -137,8 +137,8 @@ def mean_figures(
             exact = _by_formula(histogram)
             title, label = f"{name}, {where}", "log10 mean squared error"
             curves = (*exact, *(found[n] for n in SEVEN), constant)
-            seven.append(Panel(title, label, curves))
-            eight.append(Panel(title, label, (exact[0], *(found[n] for n in EIGHT), constant)))
+            seven.append(PaperPanel(title, label, curves))
+            eight.append(PaperPanel(title, label, (exact[0], *(found[n] for n in EIGHT), constant)))
     note = (
         f"by formula. Marks: simulated, {told_runs(runs)}. Dashed: answering the middle of the "
         "interval, without any report."
@@ -151,7 +151,7 @@ def mean_figures(
     ]
 
 
-def _by_formula(histogram: npt.NDArray[np.int64]) -> tuple[Curve, Curve]:
+def _by_formula(histogram: npt.NDArray[np.int64]) -> tuple[PaperCurve, PaperCurve]:
     """The errors of PM's and Duchi's means, which are their variances: both are unbiased."""
     n, interval = int(histogram.sum()), Interval(-1, 1, steps=STEPS)
     shares = histogram / n
@@ -159,7 +159,7 @@ def _by_formula(histogram: npt.NDArray[np.int64]) -> tuple[Curve, Curve]:
         exponent([make(interval, e).mean_variance(shares, n) for e in EPSILONS])
         for make in (PM, Duchi)
     ]
-    return Curve("PM", found[0]), Curve("Duchi", found[1])
+    return PaperCurve("PM", found[0]), PaperCurve("Duchi", found[1])
 
 
 def _errors(
@@ -167,7 +167,7 @@ def _errors(
     low: dict[int, tuple[str, str]],
     runs: int,
     rng: np.random.Generator,
-) -> tuple[dict[str, Curve], Curve]:
+) -> tuple[dict[str, PaperCurve], PaperCurve]:
     """log10 mean squared errors by name, each at all epsilons; and the constant's."""
     interval = Interval(-1, 1, steps=STEPS)
     n = int(histogram.sum())
@@ -188,7 +188,7 @@ def _errors(
     constant = exponent([midpoint_error(truth)] * len(EPSILONS))
     return (
         {name: simulated(name, values) for name, values in found.items()},
-        Curve("the constant middle", constant, "baseline"),
+        PaperCurve("the constant middle", constant, "baseline"),
     )
 
 

@@ -5,16 +5,16 @@ Frequencies need only the two marginals, which stand here; means need the height
 SOCR growth survey, as a file.
 """
 
-from dither.local.reproduce.claims import Claim, claims
-from dither.local.reproduce.figures import Curve, Panel, PaperFigure
-from dither.local.reproduce.frequencies import adversary_figure, frequency_figures
-from dither.local.reproduce.numbers import mean_figures, read_survey, variance_figure
+from dither.examples.paper.claims import PaperClaim, claims
+from dither.examples.paper.figures import PaperCurve, PaperFigure, PaperPanel
+from dither.examples.paper.frequencies import adversary_figure, frequency_figures
+from dither.examples.paper.numbers import mean_figures, read_survey, variance_figure
 
 __all__ = [
-    "Claim",
-    "Curve",
-    "Panel",
+    "PaperClaim",
+    "PaperCurve",
     "PaperFigure",
+    "PaperPanel",
     "adversary_figure",
     "claims",
     "frequency_figures",

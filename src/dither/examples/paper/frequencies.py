@@ -13,20 +13,20 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from dither.examples.paper.figures import (
+    EPSILONS,
+    PaperCurve,
+    PaperFigure,
+    PaperPanel,
+    exponent,
+    simulated,
+    told_runs,
+)
 from dither.local._frequency.graded import SDGRR, URR
 from dither.local._frequency.grr import GRR
 from dither.local._oracles import FiniteChannel
 from dither.local._personal import Personal
 from dither.local._planning import simulate
-from dither.local.reproduce.figures import (
-    EPSILONS,
-    Curve,
-    Panel,
-    PaperFigure,
-    exponent,
-    simulated,
-    told_runs,
-)
 
 __all__ = [
     "HIGH",
@@ -79,17 +79,17 @@ def theory_figure() -> PaperFigure:
     """Figure 2: variances by formula, for even shares, k = 18."""
     k, n = 18, USERS
     even = np.full(k, 1 / k)
-    curves = [Curve("GRR", exponent([GRR(k, e).variance(even, n).mean() for e in EPSILONS]))]
+    curves = [PaperCurve("GRR", exponent([GRR(k, e).variance(even, n).mean() for e in EPSILONS]))]
     for share, h in HIGH["EA"].items():
         label = f"low values, {100 - share} % low"
         low = [SDGRR(k, range(h), e).variance(even, n)[h:].mean() for e in EPSILONS]
         printed = [variance_printed(k, h, even, float(e), n).mean() for e in EPSILONS]
-        curves.append(Curve(label, exponent(low)))
-        curves.append(Curve(label, exponent(printed), "printed"))
+        curves.append(PaperCurve(label, exponent(low)))
+        curves.append(PaperCurve(label, exponent(printed), "printed"))
     return PaperFigure(
         2,
         "Variance of an estimated share, by formula",
-        (Panel("even shares, 18 values", "log10 variance", tuple(curves)),),
+        (PaperPanel("even shares, 18 values", "log10 variance", tuple(curves)),),
         "Dotted: equation (12) as printed takes the estimated total of high values as known.",
     )
 
@@ -112,7 +112,7 @@ def frequency_figures(runs: int, rng: np.random.Generator) -> list[PaperFigure]:
         mixed = _personalised(name, histogram, runs, rng)
         title = f"{name}, {k} values"
         five.append(
-            Panel(
+            PaperPanel(
                 title,
                 "log10 mean squared error",
                 (*found["GRR"], *found["URR-25"], *found["SDGRR-25"], *mixed),
@@ -120,7 +120,7 @@ def frequency_figures(runs: int, rng: np.random.Generator) -> list[PaperFigure]:
         )
         rest = [found[label] for label in ("GRR", "SDGRR-25", "SDGRR-50", "SDGRR-75")]
         six.append(
-            Panel(title, "log10 mean squared error", tuple(c for pair in rest for c in pair))
+            PaperPanel(title, "log10 mean squared error", tuple(c for pair in rest for c in pair))
         )
     return [
         theory_figure(),
@@ -142,27 +142,27 @@ def frequency_figures(runs: int, rng: np.random.Generator) -> list[PaperFigure]:
 
 def adversary_figure(runs: int, rng: np.random.Generator) -> PaperFigure:
     """Figure 9, guesses of high values; before it what it leaves out: of low ones, of the class."""
-    rows: tuple[list[Panel], ...] = ([], [], [])
+    rows: tuple[list[PaperPanel], ...] = ([], [], [])
     for name in MARGINALS:
         histogram = histogram_of(name)
         k, shares = histogram.size, histogram / histogram.sum()
-        lows: list[Curve] = []
-        curves: list[Curve] = []
-        classes: list[Curve] = []
+        lows: list[PaperCurve] = []
+        curves: list[PaperCurve] = []
+        classes: list[PaperCurve] = []
         for label, h, make in _attacked(k, name):
             channels = [make(e) for e in EPSILONS]
             exact = [c.attack(shares, high=range(h)) for c in channels]
             blind = [_blind(c, shares, h) for c in channels]
             low, high = slice(h, k), slice(h)
             for curve, held, place in ((lows, low, 1), (curves, high, 0)):
-                curve.append(Curve(label, np.array([pair[place] for pair in blind])))
+                curve.append(PaperCurve(label, np.array([pair[place] for pair in blind])))
                 curve.append(_guessed(label, channels, histogram, held, runs, rng))
             games = [attack.who_is_high for attack in exact]
-            classes.append(Curve(label, np.array([g.auc for g in games if g is not None])))
-        rows[0].append(Panel(f"{name}: a low value", "share guessed right", tuple(lows)))
-        rows[1].append(Panel(f"{name}: a high value", "share guessed right", tuple(curves)))
+            classes.append(PaperCurve(label, np.array([g.auc for g in games if g is not None])))
+        rows[0].append(PaperPanel(f"{name}: a low value", "share guessed right", tuple(lows)))
+        rows[1].append(PaperPanel(f"{name}: a high value", "share guessed right", tuple(curves)))
         area = "area under the ROC curve"
-        rows[2].append(Panel(f"{name}: is it a high one?", area, tuple(classes)))
+        rows[2].append(PaperPanel(f"{name}: is it a high one?", area, tuple(classes)))
     return PaperFigure(
         9,
         "What one report gives away",
@@ -193,7 +193,7 @@ def _guessed(
     held: slice,
     runs: int,
     rng: np.random.Generator,
-) -> Curve:
+) -> PaperCurve:
     """The share of holders of these values whose report is their value: the best blind guess."""
     holders = histogram[held]
     shares = []
@@ -202,7 +202,7 @@ def _guessed(
         right = sum(int(rng.binomial(holders, truths).sum()) for _ in range(runs))
         shares.append(right / (runs * int(holders.sum())))
     found = np.array(shares)
-    return Curve(
+    return PaperCurve(
         label, found, "simulated", np.sqrt(found * (1 - found) / (runs * int(holders.sum())))
     )
 
@@ -213,7 +213,7 @@ def _both(
     histogram: npt.NDArray[np.int64],
     runs: int,
     rng: np.random.Generator,
-) -> tuple[Curve, Curve]:
+) -> tuple[PaperCurve, PaperCurve]:
     n = int(histogram.sum())
     shares = histogram / n
     exact = [c.variance(shares, n).mean() for c in channels]
@@ -221,7 +221,7 @@ def _both(
         [np.mean((_estimate(c, histogram, rng) - shares) ** 2) for _ in range(runs)]
         for c in channels
     ]
-    return Curve(label, exponent(exact)), simulated(label, seen)
+    return PaperCurve(label, exponent(exact)), simulated(label, seen)
 
 
 def _estimate(
@@ -233,7 +233,7 @@ def _estimate(
 
 def _personalised(
     name: str, histogram: npt.NDArray[np.int64], runs: int, rng: np.random.Generator
-) -> list[Curve]:
+) -> list[PaperCurve]:
     """By formula with the best weights, and both ways of combining, simulated."""
     k, n = histogram.size, int(histogram.sum())
     shares, groups = histogram / n, shared_out(histogram)
@@ -252,7 +252,7 @@ def _personalised(
             [np.mean((d.estimate(method="likelihood").shares - shares) ** 2) for d in drawn]
         )
     return [
-        Curve("SDGRR-Personalised", exponent(exact)),
+        PaperCurve("SDGRR-Personalised", exponent(exact)),
         simulated("SDGRR-Personalised", weighted),
         simulated("one pooled likelihood", pooled),
     ]
