@@ -46,7 +46,7 @@ class SQLiteDialect(Dialect):
     wide = "INTEGER"
     largest_sum = 2**62
     most_rows = 2**8
-    repeats_without_nan = 0
+    repeats_number = 0
 
     def cast(self, value: exp.Expression, kind: Kind) -> exp.Expression:
         if isinstance(value, exp.Null):
@@ -78,9 +78,9 @@ class SQLiteDialect(Dialect):
             return exp.Paren(this=exp.Div(this=left, expression=right, typed=True, safe=True))
         return super().arithmetic(op, left, right)
 
-    def without_nan(self, value: exp.Expression) -> exp.Expression:
+    def is_number(self, value: exp.Expression) -> exp.Expression:
         # SQLite itself has NULL for NaN.
-        return value
+        return exp.true()
 
     def rounded(self, value: exp.Expression) -> exp.Expression:
         return call("round_half_even", value)

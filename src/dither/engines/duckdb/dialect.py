@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dither.engines.duckdb.types import DuckDBTypes
 from dither.engines.writer.dialect import Seeds
-from dither.engines.writer.forms import binary, call, case, named
+from dither.engines.writer.forms import binary, call, named
 from dither.plan.kinds import Kind
 
 __all__ = ["DUCKDB", "DuckDBDialect"]
@@ -36,14 +36,10 @@ class DuckDBDialect(DuckDBTypes):
     def narrowed(self, value: exp.Expression) -> exp.Expression:
         return self.tried(value, "BIGINT")
 
-    def without_nan(self, value: exp.Expression) -> exp.Expression:
-        """Tested before anything else is asked of the value.
-
-        Not by ``ISNAN``, which the optimizer answers from a file's statistics where these leave NaN
-        out.
-        """
-        number = binary("OR", call("ISFINITE", value.copy()), call("ISINF", value.copy()))
-        return case((number, value))
+    def is_number(self, value: exp.Expression) -> exp.Expression:
+        """Not by ``ISNAN``, which the optimizer answers from a file's statistics where these leave
+        NaN out."""
+        return binary("OR", call("ISFINITE", value.copy()), call("ISINF", value.copy()))
 
     def rounded(self, value: exp.Expression) -> exp.Expression:
         # DuckDB's cast rounds halves to even.

@@ -12,9 +12,15 @@ the end are NULL, surplus fields are left out. A line that is not UTF-8, and one
 million bytes, is left out. Nothing is guessed from the values. Files whose quoted fields span lines
 should be converted to Parquet first.
 
-A Parquet column of timestamps in milliseconds is not read: the engine turns them into microseconds
-as it reads, and fails on the first that does not fit. Where a file breaks its own format (its
-strings are not UTF-8, say), the engine fails too, with the one message it has.
+How a Parquet file is read
+--------------------------
+Text that is not UTF-8 fails no query: each byte that has no place in it is read as ``?``. Two
+people's identifiers could so become one, and so in the column that says who is protected a text
+with a ``?`` is read as NULL, nobody's. Where identifiers hold question marks, keep them in a DuckDB
+database or hand over a frame.
+
+A column of timestamps in milliseconds is not read: the engine turns them into microseconds as it
+reads, and fails on the first that does not fit, before any expression could see it.
 
 The names and types of columns are public. They are read when a source is opened, and must be the
 same whenever it is read: else another column could stand in a column's place.
@@ -166,7 +172,10 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     elif source.format == "csv":
         select, complete = _lines(path, source.delimiter), False
     else:
-        select = f"SELECT * FROM read_parquet({_text(str(path))}, hive_partitioning = false)"
+        select = (
+            f"SELECT * FROM read_parquet({_text(str(path))}, hive_partitioning = false, "
+            "utf8_validation = 'replace')"
+        )
     try:
         connection.execute(f"CREATE VIEW {quoted(view)} AS {select}")
         types: dict[str, str | None] = dict(_described(connection, view))
@@ -176,7 +185,9 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     except Exception:
         raise PolicyError(f"{shown} cannot be read as {source.format}") from None
     unread: dict[str, str] = {}
+    mended = frozenset[str]()
     if source.format == "parquet":
+        mended = frozenset(name for name, kind in types.items() if kind == "VARCHAR")
         unread = dict.fromkeys(_in_milliseconds(found_layout), MILLISECONDS)
         kept = ", ".join(quoted(name) for name in types if name not in unread)
         if unread:
@@ -185,13 +196,15 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
             connection.execute(
                 f"CREATE OR REPLACE VIEW {quoted(view)} AS {select.replace('*', kept, 1)}"
             )
-    found = Stored(view, types | dict.fromkeys(unread), unread, computed, complete, found_layout)
+    found = Stored(
+        view, types | dict.fromkeys(unread), unread, computed, mended, complete, found_layout
+    )
     return _with_names(found, shown)
 
 
 MILLISECONDS = (
-    "it holds timestamps in milliseconds, on some of which the engine would fail; store it in "
-    "microseconds"
+    "it holds timestamps in milliseconds, and the engine fails on one that microseconds cannot "
+    "hold; store it in microseconds, or hand over a frame"
 )
 
 

@@ -79,8 +79,8 @@ class Dialect(ABC):
     repeats_narrowed: ClassVar[int] = 0
     """How many further times ``narrowed`` writes its operand."""
 
-    repeats_without_nan: ClassVar[int] = 2
-    """How many further times ``without_nan`` writes its operand."""
+    repeats_number: ClassVar[int] = 2
+    """How many times ``is_number`` writes its operand."""
 
     def sql(self, node: exp.Expression) -> str:
         """A tree as text."""
@@ -184,8 +184,12 @@ class Dialect(ABC):
         return binary(op, left, right)
 
     @abstractmethod
+    def is_number(self, value: exp.Expression) -> exp.Expression:
+        """Whether a double is not NaN; NULL or false for NULL."""
+
     def without_nan(self, value: exp.Expression) -> exp.Expression:
-        """The value of a double, NULL where it is NaN."""
+        """The value of a double, NULL where it is NaN: tested before anything else is asked."""
+        return case((self.is_number(value), value))
 
     @abstractmethod
     def rounded(self, value: exp.Expression) -> exp.Expression:
@@ -312,6 +316,13 @@ class Dialect(ABC):
     @abstractmethod
     def typed(self, raw: exp.Expression, stored: str, kind: Kind) -> exp.Expression:
         """A column of the stored type as a value of the kind, or NULL; read as declared."""
+
+    def unmended(self, value: exp.Expression) -> exp.Expression:
+        """A text that was read as it is stored; NULL where that is not certain.
+
+        Only for columns that a source calls mended.
+        """
+        return value
 
     @abstractmethod
     def largest(self, stored: str, kind: Kind) -> Fraction | None:

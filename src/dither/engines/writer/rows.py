@@ -45,6 +45,9 @@ class Stored:
         Why a column cannot be read, where there is more to say than its type.
     computed : frozenset of str
         Columns that do not hold what is stored, but what was made of it: none can be the unit.
+    mended : frozenset of str
+        Columns of text in which what could not be read has been replaced, and so two texts may have
+        become one. ``Dialect.unmended`` leaves NULL in place of these.
     complete : bool
         Whether every row is read, whatever it holds.
     layout : tuple
@@ -57,6 +60,7 @@ class Stored:
     types: Mapping[str, str | None]
     unread: Mapping[str, str] = field(default_factory=dict)
     computed: frozenset[str] = frozenset()
+    mended: frozenset[str] = frozenset()
     complete: bool = True
     layout: tuple[Any, ...] = ()
     empty: str = ""
@@ -126,13 +130,26 @@ class RowSource:
         self.scope = Scope.of(job.relation, schema)
         self._names = {column: f"c{i}" for i, column in enumerate(read_columns(job))}
         self._tables = {scan.alias: scan.table for scan in scans(job.relation)}
+        self._summed = {m.operand for m in job.measurements if isinstance(m, Total | Leaves)}
         self.emitter = Emitter(
-            dialect, self.scope, lambda column: identifier(self._names[column]), self._largest
+            dialect,
+            self.scope,
+            lambda column: identifier(self._names[column]),
+            self._largest,
+            lambda column: self.unchecked(column) if self._is_raw_real(column) else None,
         )
 
     def unchecked(self, column: ex.Column) -> exp.Expression:
-        """A column with declared values, read without holding it against them."""
+        """A column before it is cleaned: of declared values, or a real that is summed as it is."""
         return identifier("r" + self._names[column])
+
+    def _is_unchecked(self, column: ex.Column) -> bool:
+        return self._facts(column).values is not None or self._is_raw_real(column)
+
+    def _is_raw_real(self, column: ex.Column) -> bool:
+        """Whether a sum or a histogram reads the column itself, and tests for NaN as it clamps."""
+        facts = self._facts(column)
+        return facts.kind is Kind.REAL and facts.values is None and column in self._summed
 
     def select(self, relation: Relation) -> exp.Select:
         """The rows of a relation, with every column that the job reads of it."""
@@ -158,6 +175,10 @@ class RowSource:
     def _own(self, alias: str) -> list[ex.Column]:
         return [column for column in self._names if column.table == alias]
 
+    def _unit_of(self, scan: Scan) -> str | None:
+        table = self._schema.table(scan.table)
+        return table.unit if table.private else None
+
     def _scan(self, scan: Scan) -> exp.Select:
         stored = self._stored[scan.table]
         raw: list[exp.Expression] = []
@@ -171,10 +192,12 @@ class RowSource:
                     f"{facts.kind.value}"
                 )
             typed = self.dialect.typed(identifier(column.name), kind, facts.kind)
+            if column.name in stored.mended and column.name == self._unit_of(scan):
+                typed = self.dialect.unmended(typed)
             raw.append(named(typed, name))
             value = identifier(name)
             read.append(named(self.dialect.cleaned(value.copy(), facts), name))
-            if facts.values is not None:
+            if self._is_unchecked(column):
                 read.append(named(value, "r" + name))
         table = named_table(stored.view)
         if not raw:
@@ -259,7 +282,7 @@ class RowSource:
             )
         columns = [c for scan in scans(relation) for c in self._own(scan.alias)]
         read = [identifier(self._names[c]) for c in columns]
-        kept = [*read, *(self.unchecked(c) for c in columns if self._facts(c).values is not None)]
+        kept = [*read, *(self.unchecked(c) for c in columns if self._is_unchecked(c))]
         numbered = exp.select(
             exp.Star(),
             named(

@@ -76,7 +76,8 @@ class SumsQuery(GroupedQuery):
         lattices, plain = self._lattices(wanted), self._plain(wanted)
         # A formula is computed once, below, however often the clamp names it.
         operands = {x: f"o{i}" for i, x in enumerate(dict.fromkeys(k.operand for k in lattices))}
-        values = [named(emitter.value(x), name) for x, name in {**operands, **plain}.items()]
+        values = [named(emitter.operand(x), name) for x, name in operands.items()]
+        values += [named(emitter.value(x), name) for x, name in plain.items()]
         found = self._base(values, listed=listed)
         if not lattices:
             return found

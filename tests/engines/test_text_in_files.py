@@ -1,0 +1,126 @@
+"""Text of a Parquet file that is not UTF-8: it fails nothing, and makes nobody another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dither as dt
+from dither.engines.duckdb import DuckDBEngine
+from dither.errors import PolicyError
+from dither.plan.kinds import Kind
+from dither.plan.lower import lower
+from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.sql import parse_query
+from engines.conformance.engines import by_group
+
+KEY = b"0123456789abcdef"
+SCHEMA = Schema(
+    {
+        "t": Table(
+            "t",
+            {"u": ColumnFacts("u", Kind.TEXT), "g": ColumnFacts("g", Kind.TEXT)},
+            unit="u",
+            max_groups=9,
+            max_rows=1,
+        )
+    }
+)
+BROKEN = (b"\xff", b"caf\xe9", b"\xc3(", b"\xe2\x82", b"\xed\xa0\x80", b"\xf4\x90\x80\x80")
+"""Latin-1, a sequence cut short, a lone surrogate, a character beyond the last."""
+
+
+def strings(values: list[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Bytes that a column calls text, which no writer checks."""
+    raw = pa.array(values, pa.binary() if kind == pa.string() else pa.large_binary())
+    return pa.Array.from_buffers(kind, len(raw), raw.buffers())
+
+
+WRITERS: dict[str, dict[str, Any]] = {
+    "a dictionary": {},
+    "plain": {"use_dictionary": False},
+    "deltas": {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"},
+    "lengths": {"use_dictionary": False, "column_encoding": "DELTA_LENGTH_BYTE_ARRAY"},
+    "small row groups": {"row_group_size": 2, "data_page_version": "2.0"},
+}
+
+
+def answered(path: Any, sql: str) -> dict[Any, list[Any]]:
+    """The exact answer over a file."""
+    with DuckDBEngine({"t": path}, threads=1) as engine:
+        engine.check(SCHEMA)
+        job = lower(parse_query(sql, SCHEMA), SCHEMA).job
+        engine.prepare(job, SCHEMA)
+        return by_group(engine.run(job, SCHEMA, KEY))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize("writer", WRITERS)
+def test_broken_text_fails_no_release(tmp_path, writer, kind):
+    """Whoever wrote it: rows of broken text count, and others are what they were."""
+    values = [b"a", *BROKEN, b"a", None, "é".encode()]
+    columns = {
+        "u": pa.array([f"p{i}" for i in range(len(values))]),
+        "g": strings(values, kind),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", **WRITERS[writer])
+    found = answered(tmp_path / "t.parquet", "SELECT g, COUNT(*) AS n FROM t GROUP BY g")
+    counts = {key: numbers[0] for (key,), numbers in found.items()}
+    assert sum(counts.values()) == len(values)
+    assert {key: counts[key] for key in ("a", None, "é")} == {"a": 2, None: 1, "é": 1}
+    assert all("?" in key for key in set(counts) - {"a", None, "é"})
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_nobody_becomes_another_by_broken_text(tmp_path, writer):
+    """An identifier that is not as it was stored is nobody's: no two people are taken for one."""
+    units = [b"ada", b"\xff", b"\xfe", b"?", b"bob", b"b\xe9b", b"b?b", b"ada"]
+    table = pa.table({"u": strings(units, pa.string()), "g": ["x"] * len(units)})
+    pq.write_table(table, tmp_path / "t.parquet", **WRITERS[writer])
+    counted = answered(tmp_path / "t.parquet", "SELECT COUNT(DISTINCT u) AS n FROM t")
+    assert counted == {(): [2]}
+
+
+def test_one_broken_row_moves_an_answer_as_any_row_does(tmp_path):
+    """Neighbours with and without a broken row: the release is there in both, one apart."""
+    found = []
+    for name, extra in (("with", [b"\xff"]), ("without", [])):
+        rows = [b"a", b"b", b"a", *extra]
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"g": strings(rows, pa.string())}), path)
+        policy = {
+            "budget": {"epsilon": 1000, "delta": 0, "ledger": str(tmp_path / f"{name}.ledger")},
+            "tables": {"t": {"source": str(path), "columns": {"g": {"values": ["a", "b"]}}}},
+        }
+        with dt.open(policy) as session:
+            asked = session.sql("SELECT COUNT(*) AS n FROM t")
+            found.append(round(asked.release(epsilon=500).frame["n"][0]))
+    assert found == [4, 3]
+
+
+def test_without_the_rule_for_units_two_people_are_one(tmp_path, monkeypatch):
+    """The planted fault: identifiers are believed as they were mended."""
+    from dither.engines.duckdb.dialect import DuckDBDialect
+
+    monkeypatch.setattr(DuckDBDialect, "unmended", lambda self, value: value)
+    units = [b"\xff", b"\xfe", b"?"]
+    table = pa.table({"u": strings(units, pa.string()), "g": ["x"] * 3})
+    pq.write_table(table, tmp_path / "t.parquet")
+    counted = answered(tmp_path / "t.parquet", "SELECT COUNT(DISTINCT u) AS n FROM t")
+    assert counted == {(): [1]}
+
+
+def test_timestamps_in_milliseconds_are_refused_with_what_would_work(tmp_path):
+    """The engine fails on them as it reads, so that nothing could make them total."""
+    table = pa.table({"g": pa.array([0, 2**62], pa.timestamp("ms")), "u": ["a", "b"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with DuckDBEngine({"t": tmp_path / "t.parquet"}) as engine:
+        assert engine.describe("t") == {"g": None, "u": Kind.TEXT}
+        with pytest.raises(PolicyError, match="in microseconds, or hand over a frame"):
+            engine.check(SCHEMA)
+    with DuckDBEngine({"t": table}) as engine:
+        assert engine.describe("t")["g"] is Kind.TIMESTAMP
+        engine.check(SCHEMA)
