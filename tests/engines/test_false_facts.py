@@ -188,7 +188,7 @@ def test_the_claim_is_reached_where_a_null_was_declared_away(tmp_path):
 
 def _trusting(self: Emitter, node: Any, step: F, lower: int, upper: int, value: Any = None) -> Any:
     """A lattice that clamps nothing that the facts say is inside."""
-    facts, value = self.facts(node), self.value(node) if value is None else value
+    facts, value = self.facts(node), self.scaled(node, step) if value is None else value
     if facts.kind is Kind.INTEGER and step == 1:
         known = facts.range
         if known and lower <= known[0] and known[1] <= upper:

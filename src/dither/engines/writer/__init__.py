@@ -2,7 +2,7 @@
 
 - ``dialect``: what engines spell otherwise; ``forms``: what all spell alike.
 - ``expressions``, ``sizes``: the expressions of a plan.
-- ``rows``: scans, filters and joins.
+- ``columns``, ``rows``: what is read; scans, filters and joins.
 - ``grouped``, ``sums``, ``histograms``: each unit's contribution bounded, and added by group.
 """
 

@@ -97,12 +97,26 @@ class Emitter:
             return dialect.null(kind) if own is None else dialect.cast(found, kind)
         return found
 
-    def operand(self, node: ex.Expression) -> exp.Expression:
-        """The SQL of an expression that ``lattice`` reads: it may be NaN, which is tested there."""
+    def scaled(self, node: ex.Expression, step: Fraction) -> exp.Expression:
+        """A number in steps, which ``lattice`` rounds and clamps: an integer where that is exact.
+
+        It may be NaN, which is tested there.
+        """
+        value = self._number_of(node)
+        if self.facts(node).kind is Kind.INTEGER:
+            if step == 1:
+                return value
+            value = self._dialect.cast(value, Kind.REAL)
+        op, factor = _scale(step)
+        if op is None:
+            return value
+        return self._dialect.real_arithmetic(op, value, self._dialect.real(factor))
+
+    def _number_of(self, node: ex.Expression) -> exp.Expression:
         raw = self._raw(node) if isinstance(node, ex.Column) else None
         return self._loose(node) if raw is None else raw
 
-    def _operand_may_be_nan(self, node: ex.Expression) -> bool:
+    def _number_may_be_nan(self, node: ex.Expression) -> bool:
         if isinstance(node, ex.Column):
             return self._raw(node) is not None
         return self._sizes.may_be_nan(node)
@@ -113,32 +127,24 @@ class Emitter:
         step: Fraction,
         lower: int,
         upper: int,
-        value: exp.Expression | None = None,
+        scaled: exp.Expression | None = None,
     ) -> exp.Expression:
         """``clamp(round(node / step), lower, upper)`` as an integer; NULL where the node is.
 
-        Halves are rounded to the even integer. ``value``: the SQL that holds ``operand(node)``.
+        Halves are rounded to the even integer. ``scaled``: a column that holds ``scaled(node,
+        step)``, so that it is computed once; its name occurs here many times.
         """
         if max(abs(lower), abs(upper)) > LARGEST_INTEGER:
             raise BoundsError("a bound divided by its step is beyond 2^62; use a larger step")
         low, high = Fraction(lower), Fraction(upper)
-        whole = self.facts(node).kind is Kind.INTEGER
-        value = self.operand(node) if value is None else value
-        if whole and step == 1:
-            return self._clamped(value, low, high, Kind.INTEGER)
-        scaled = self._scaled(self._dialect.cast(value, Kind.REAL) if whole else value, step)
-        nan = self._operand_may_be_nan(node)
+        scaled = self.scaled(node, step) if scaled is None else scaled
+        if self.facts(node).kind is Kind.INTEGER and step == 1:
+            return self._clamped(scaled, low, high, Kind.INTEGER)
+        nan = self._number_may_be_nan(node)
         rounded = self._dialect.rounded(self._clamped(scaled, low, high, Kind.REAL, nan=nan))
         if max(abs(lower), abs(upper)) > EXACT:
             rounded = self._clamped(rounded, low, high, Kind.INTEGER)
         return rounded
-
-    def _scaled(self, value: exp.Expression, step: Fraction) -> exp.Expression:
-        """``value / step`` in doubles, by a product where ``1 / step`` is an integer."""
-        op, factor = _scale(step)
-        if op is None:
-            return value
-        return self._dialect.real_arithmetic(op, value, self._dialect.real(factor))
 
     # --- guards -----------------------------------------------------------------------------
 
@@ -169,7 +175,7 @@ class Emitter:
         before would make a copy of the column; and no branch rests on what an optimizer makes of
         the comparison beside the test.
         """
-        low, high = (self._number(bound, kind) for bound in (lower, upper))
+        low, high = (self._bound(bound, kind) for bound in (lower, upper))
 
         def tested(condition: exp.Expression) -> exp.Expression:
             return all_of("AND", [condition, self._is_number(value)]) if nan else condition
@@ -331,7 +337,7 @@ class Emitter:
         value = self.value(node.operand, Kind.TEXT)
         return self._dialect.substring(value, node.start, node.length)
 
-    def _number(self, value: Fraction, kind: Kind | None) -> exp.Expression:
+    def _bound(self, value: Fraction, kind: Kind | None) -> exp.Expression:
         """A bound as a constant; one beyond the engine's type becomes the last that it holds."""
         whole = kind is Kind.INTEGER
         return self._dialect.nearest_integer(int(value)) if whole else self._dialect.real(value)

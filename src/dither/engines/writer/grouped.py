@@ -67,11 +67,8 @@ class GroupedQuery:
 
     def _key_value(self, key: GroupKey) -> exp.Expression:
         node = key.expression
-        if isinstance(node, ex.Column) and key.values is not None:
-            declared = self._source.scope.column(node).values
-            if declared is not None and set(key.values) <= set(declared):
-                # The join with the public list is the test against the declared values too.
-                return self._source.unchecked(node)
+        if isinstance(node, ex.Column) and self._source.reads_unchecked(key):
+            return self._source.unchecked(node)
         return without_negative_zero(
             self._dialect, self._source.emitter.value(node, key.kind), key.kind
         )

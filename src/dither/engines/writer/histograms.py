@@ -37,7 +37,7 @@ class HistogramQuery(GroupedQuery):
         leaf = self._dialect.arithmetic("//", offset, self._dialect.integer(measurement.width))
         unit = [identifier(UNIT)] if self._job.unit is not None else []
         return exp.select(*self._key_columns(), *unit, named(leaf, "leaf")).from_(
-            subquery(self._base([named(emitter.operand(operand), "o")]), "values")
+            subquery(self._base([named(emitter.scaled(operand, measurement.step), "o")]), "values")
         )
 
     def _unit_leaves(self, measurement: Leaves, rows: exp.Select) -> exp.Select:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dither.engines.writer import columns as reading
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.expressions import Emitter
 from dither.engines.writer.forms import (
@@ -23,12 +24,12 @@ from dither.engines.writer.forms import (
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope
-from dither.plan.job import Job, Leaves, Total, Values
+from dither.plan.job import GroupKey, Job, Leaves, Total
 from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import ColumnFacts, Schema
 
-__all__ = ["RowSource", "Stored", "read_columns", "without_negative_zero"]
+__all__ = ["RowSource", "Stored", "without_negative_zero"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,32 +77,6 @@ def without_negative_zero(
     return case((exp.EQ(this=value.copy(), expression=zero), zero.copy()), otherwise=value)
 
 
-def read_columns(job: Job) -> tuple[ex.Column, ...]:
-    """Every column that a job reads, each once."""
-    found: list[ex.Column] = [] if job.unit is None else [job.unit]
-    for key in job.keys:
-        found.extend(ex.columns(key.expression))
-    for measurement in job.measurements:
-        if isinstance(measurement, Values | Total | Leaves):
-            found.extend(ex.columns(measurement.operand))
-    found.extend(_columns_of(job.relation))
-    return tuple(dict.fromkeys(found))
-
-
-def _columns_of(relation: Relation) -> list[ex.Column]:
-    match relation:
-        case Filter(source=source, predicate=predicate):
-            return [*_columns_of(source), *ex.columns(predicate)]
-        case PublicJoin(source=source, on=on):
-            return [
-                *_columns_of(source),
-                *(c for left, right in on for c in (*ex.columns(left), right)),
-            ]
-        case UnitJoin(left=left, left_unit=left_unit, right_unit=right_unit):
-            return [*_columns_of(left), left_unit, right_unit]
-    return []
-
-
 class RowSource:
     """Writes the rows of a job's relation, and expressions over them.
 
@@ -128,9 +103,11 @@ class RowSource:
         self._stored = stored
         self._seeds = seeds
         self.scope = Scope.of(job.relation, schema)
-        self._names = {column: f"c{i}" for i, column in enumerate(read_columns(job))}
+        self._names = {column: f"c{i}" for i, column in enumerate(reading.read_columns(job))}
         self._tables = {scan.alias: scan.table for scan in scans(job.relation)}
+        self._job = job
         self._summed = {m.operand for m in job.measurements if isinstance(m, Total | Leaves)}
+        self._cleaned = reading.cleaned_columns(job, schema)
         self.emitter = Emitter(
             dialect,
             self.scope,
@@ -143,13 +120,15 @@ class RowSource:
         """A column before it is cleaned: of declared values, or a real that is summed as it is."""
         return identifier("r" + self._names[column])
 
+    def reads_unchecked(self, key: GroupKey) -> bool:
+        """Whether a key is read with ``unchecked``."""
+        return reading.reads_unchecked(key, self._job, self._schema)
+
     def _is_unchecked(self, column: ex.Column) -> bool:
         return self._facts(column).values is not None or self._is_raw_real(column)
 
     def _is_raw_real(self, column: ex.Column) -> bool:
-        """Whether a sum or a histogram reads the column itself, and tests for NaN as it clamps."""
-        facts = self._facts(column)
-        return facts.kind is Kind.REAL and facts.values is None and column in self._summed
+        return column in self._summed and reading.is_raw_real(column, self._job, self._schema)
 
     def select(self, relation: Relation) -> exp.Select:
         """The rows of a relation, with every column that the job reads of it."""
@@ -166,7 +145,7 @@ class RowSource:
         raise TypeError(type(relation).__name__)
 
     def _facts(self, column: ex.Column) -> ColumnFacts:
-        return self._schema.table(self._tables[column.table]).column(column.name)
+        return reading.facts_of(column, self._job, self._schema)
 
     def _largest(self, column: ex.Column) -> Fraction | None:
         kind = self._stored[self._tables[column.table]].types.get(column.name)
@@ -196,7 +175,8 @@ class RowSource:
                 typed = self.dialect.unmended(typed)
             raw.append(named(typed, name))
             value = identifier(name)
-            read.append(named(self.dialect.cleaned(value.copy(), facts), name))
+            if column in self._cleaned:
+                read.append(named(self.dialect.cleaned(value.copy(), facts), name))
             if self._is_unchecked(column):
                 read.append(named(value, "r" + name))
         table = named_table(stored.view)

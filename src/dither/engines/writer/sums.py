@@ -75,8 +75,9 @@ class SumsQuery(GroupedQuery):
         emitter = self._source.emitter
         lattices, plain = self._lattices(wanted), self._plain(wanted)
         # A formula is computed once, below, however often the clamp names it.
-        operands = {x: f"o{i}" for i, x in enumerate(dict.fromkeys(k.operand for k in lattices))}
-        values = [named(emitter.operand(x), name) for x, name in operands.items()]
+        scaled = dict.fromkeys((k.operand, k.step) for k in lattices)
+        names = {formula: f"o{i}" for i, formula in enumerate(scaled)}
+        values = [named(emitter.scaled(*formula), name) for formula, name in names.items()]
         values += [named(emitter.value(x), name) for x, name in plain.items()]
         found = self._base(values, listed=listed)
         if not lattices:
@@ -89,7 +90,7 @@ class SumsQuery(GroupedQuery):
                     lattice.step,
                     lattice.lower,
                     lattice.upper,
-                    identifier(operands[lattice.operand]),
+                    identifier(names[lattice.operand, lattice.step]),
                 ),
                 name,
             )
