@@ -2,100 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 
-import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
 from dither.plan.expressions import Column
-from dither.plan.job import GroupKey, Histogram, Job, Leaves, Rows, Total, Units, Values
+from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units
 from dither.plan.kinds import Kind
 from dither.plan.relations import Scan
 from dither.plan.schema import ColumnFacts, Schema, Table
-from engines.hostile import SCHEMA, Swapped, jobs, tables
 
 KEY = b"another sixteen."
-
-
-swapped = cache(Swapped)
-
-
-def run(rows, job, key: bytes = KEY):
-    """The answer over the hostile tables, as a mapping of group and place to integers."""
-    return flat(swapped().run(rows, job, SCHEMA, key))
-
-
-def flat(found) -> Counter:
-    """An answer with one integer for each group, measurement and leaf."""
-    cells: Counter = Counter()
-    for place, values in found.values.items():
-        array = values.dense() if isinstance(values, Histogram) else values
-        for key, value in zip(found.keys, array, strict=True):
-            for leaf, number in enumerate(np.atleast_1d(value).tolist()):
-                cells[key, place, leaf] = int(number)
-    return Counter({cell: number for cell, number in cells.items() if number})
-
-
-def total(answers) -> Counter:
-    """Cell by cell, the sum."""
-    summed: Counter = Counter()
-    for answer in answers:
-        for cell, number in answer.items():
-            summed[cell] += number
-    return Counter({cell: number for cell, number in summed.items() if number})
-
-
-@settings(max_examples=40, deadline=None)
-@given(rows=tables(units=2, rows=20), job=jobs(units=True), unit=st.integers(0, 2))
-def test_a_unit_contributes_what_it_would_alone(rows, job, unit):
-    """With a unit and without, the answers differ by that unit's own: nobody else's change."""
-
-    def some(keep):
-        return {**rows, **{n: [r for r in rows[n] if keep(r["u"])] for n in ("visits", "labs")}}
-
-    alone, others = run(some(lambda u: u == unit), job), run(some(lambda u: u != unit), job)
-    assert total([alone, others]) == run(rows, job)
-
-
-@settings(max_examples=25, deadline=None)
-@given(rows=tables(units=0, rows=20), job=jobs(units=True))
-def test_one_unit_stays_within_its_bounds(rows, job):
-    """A single unit shows in at most ``max_groups`` groups, by at most what is said of each."""
-    for table in ("visits", "labs"):
-        for row in rows[table]:
-            row["u"] = 7
-    found = run(rows, job)
-    assert len({key for key, _, _ in found}) <= job.max_groups
-    for place, measurement in enumerate(job.measurements):
-        cells = Counter()
-        for (key, where, _), number in found.items():
-            if where == place:
-                cells[key] += abs(number)
-        most = {
-            Rows: job.max_rows,
-            Values: job.max_rows,
-            Units: 1,
-        }.get(type(measurement))
-        if isinstance(measurement, Leaves):
-            most = job.max_rows * measurement.parts
-        elif most is None:
-            assert isinstance(measurement, Total)
-            most = measurement.magnitude * job.max_rows
-        assert all(number <= most for number in cells.values())
-
-
-@settings(max_examples=15, deadline=None)
-@given(rows=tables(units=3, rows=20), job=jobs(units=True))
-def test_the_order_of_rows_does_not_matter(rows, job):
-    """A table is a bag of rows."""
-    assert run({n: r[::-1] for n, r in rows.items()}, job) == run(rows, job)
 
 
 TABLE = Table(

@@ -27,12 +27,13 @@ from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.writer import forms
 from dither.engines.writer.dialect import Seeds
 from dither.plan.expressions import Column
-from dither.plan.job import GroupKey, Histogram, Job, Rows, Values
+from dither.plan.job import GroupKey, Job, Rows, Values
 from dither.plan.kinds import Kind
 from dither.plan.lower import lower
 from dither.plan.relations import Scan
 from dither.plan.schema import ColumnFacts, Schema, Table
 from dither.sql import parse_query
+from engines.conformance.engines import by_group
 from engines.reference import answer
 
 KEY = b"sixteen bytes..."
@@ -201,16 +202,6 @@ def schema() -> Schema:
     visits = SCHEMA.tables["visits"]
     more = replace(visits, name="more")
     return Schema({**SCHEMA.tables, "more": more})
-
-
-def by_group(found: Any) -> dict[Any, list[Any]]:
-    """An answer as the reference gives it."""
-    places = sorted(found.values)
-    columns = [
-        v.dense().tolist() if isinstance(v, Histogram) else [int(n) for n in v]
-        for v in (found.values[p] for p in places)
-    ]
-    return {key: [column[i] for column in columns] for i, key in enumerate(found.keys)}
 
 
 @cache

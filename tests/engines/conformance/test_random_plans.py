@@ -1,13 +1,22 @@
-"""Every engine on random plans over hostile rows: the same exact integers as the reference."""
+"""Every engine on random plans over hostile rows.
+
+Where nothing is chosen by hash, the exact integers are the reference's, and so one engine's are
+another's. Where groups are chosen, what a unit contributes is bounded, and its own affair.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from dither.plan.job import Histogram, Leaves, Rows, Total, Units, Values
 from engines.conformance.engines import EVERY, by_group, expected, open_engine
 from engines.conformance.plans import WIDE
-from engines.hostile import jobs, tables
+from engines.hostile import SCHEMA, jobs, tables
 
 KEY = b"sixteen bytes..."
 
@@ -19,3 +28,80 @@ def test_every_engine_agrees_with_the_reference(engine, rows, job):
     """Where nothing has to be chosen by hash, every integer is the reference's."""
     found = open_engine(engine).run(rows, job, WIDE, KEY)
     assert by_group(found) == expected(job, WIDE, rows)
+
+
+def run(engine, rows, job):
+    """The answer over the hostile tables, as a mapping of group and place to integers."""
+    return flat(open_engine(engine).run(rows, job, SCHEMA, KEY))
+
+
+def flat(found) -> Counter:
+    """An answer with one integer for each group, measurement and leaf."""
+    cells: Counter = Counter()
+    for place, values in found.values.items():
+        array = values.dense() if isinstance(values, Histogram) else values
+        for key, value in zip(found.keys, array, strict=True):
+            for leaf, number in enumerate(np.atleast_1d(value).tolist()):
+                cells[key, place, leaf] = int(number)
+    return Counter({cell: number for cell, number in cells.items() if number})
+
+
+def total(answers) -> Counter:
+    """Cell by cell, the sum."""
+    summed: Counter = Counter()
+    for answer in answers:
+        for cell, number in answer.items():
+            summed[cell] += number
+    return Counter({cell: number for cell, number in summed.items() if number})
+
+
+@pytest.mark.parametrize("engine", EVERY)
+@settings(max_examples=40, deadline=None)
+@given(rows=tables(units=2, rows=20), job=jobs(units=True), unit=st.integers(0, 2))
+def test_a_unit_contributes_what_it_would_alone(engine, rows, job, unit):
+    """With a unit and without, the answers differ by that unit's own: nobody else's change."""
+
+    def some(keep):
+        return {**rows, **{n: [r for r in rows[n] if keep(r["u"])] for n in ("visits", "labs")}}
+
+    alone, others = (
+        run(engine, some(lambda u: u == unit), job),
+        run(engine, some(lambda u: u != unit), job),
+    )
+    assert total([alone, others]) == run(engine, rows, job)
+
+
+@pytest.mark.parametrize("engine", EVERY)
+@settings(max_examples=25, deadline=None)
+@given(rows=tables(units=0, rows=20), job=jobs(units=True))
+def test_one_unit_stays_within_its_bounds(engine, rows, job):
+    """A single unit shows in at most ``max_groups`` groups, by at most what is said of each."""
+    for table in ("visits", "labs"):
+        for row in rows[table]:
+            row["u"] = 7
+    found = run(engine, rows, job)
+    assert len({key for key, _, _ in found}) <= job.max_groups
+    for place, measurement in enumerate(job.measurements):
+        cells = Counter()
+        for (key, where, _), number in found.items():
+            if where == place:
+                cells[key] += abs(number)
+        most = {
+            Rows: job.max_rows,
+            Values: job.max_rows,
+            Units: 1,
+        }.get(type(measurement))
+        if isinstance(measurement, Leaves):
+            most = job.max_rows * measurement.parts
+        elif most is None:
+            assert isinstance(measurement, Total)
+            most = measurement.magnitude * job.max_rows
+        assert all(number <= most for number in cells.values())
+
+
+@pytest.mark.parametrize("engine", EVERY)
+@settings(max_examples=15, deadline=None)
+@given(rows=tables(units=3, rows=20), job=jobs(units=True))
+def test_the_order_of_rows_does_not_matter(engine, rows, job):
+    """A table is a bag of rows."""
+    assert run(engine, {n: r[::-1] for n, r in rows.items()}, job) == run(engine, rows, job)

@@ -6,6 +6,10 @@ of every row: Polars and Arrow leave NaN out of a Parquet file's smallest and la
 which DuckDB would conclude that no value is NaN, or skip a row group that holds one. So what the
 optimizer may do is a list, and whatever is not on it, in any version, is off. Filters then stay
 above the scan of a source, which reads every row.
+
+The list costs nothing that was found: on grouped sums over two million rows no other optimizer, nor
+all of them together, made the engine's query faster than the spread between runs. What did was to
+write less (``engines.writer.columns``): a list of values that nobody asks for is still looked up.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""The engine against the reference, on hostile tables in every format."""
+"""Every format that a table can be stored in, read alike: held against the reference."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from functools import cache
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,42 +8,13 @@ from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
 from dither.errors import PolicyError
-from dither.plan.job import Histogram
-from dither.plan.schema import Schema
-from engines.hostile import LABS, SCHEMA, VISITS, Swapped, jobs, stored, tables
+from engines.conformance.engines import by_group
+from engines.conformance.plans import WIDE
+from engines.hostile import SCHEMA, jobs, stored, tables
 from engines.reference import answer
 
 KEY = b"sixteen bytes..."
 FORMS = ("polars", "arrow", "pandas", "parquet", "csv", "duckdb")
-
-WIDE = Schema(
-    {
-        **SCHEMA.tables,
-        "visits": replace(VISITS, max_join_rows=1000),
-        "labs": replace(LABS, max_join_rows=1000),
-    }
-)
-
-
-swapped = cache(Swapped)
-
-
-def by_group(found) -> dict:
-    """An answer as the reference gives it."""
-    return {
-        key: [found.values[place].dense()[row].tolist()
-              if isinstance(found.values[place], Histogram)
-              else int(found.values[place][row]) for place in sorted(found.values)]
-        for row, key in enumerate(found.keys)
-    }  # fmt: skip
-
-
-@settings(max_examples=60, deadline=None)
-@given(rows=tables(), job=jobs(most=1000))
-def test_engine_agrees_with_the_reference(rows, job):
-    """Where nothing has to be chosen by hash, every integer is the reference's."""
-    found = swapped().run(rows, job, WIDE, KEY)
-    assert by_group(found) == answer(job, WIDE, rows)
 
 
 @pytest.mark.parametrize("form", FORMS)
