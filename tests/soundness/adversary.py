@@ -14,8 +14,9 @@ It sees the exact answer's distance between neighbours, not only noise: whatever
 may move by what the plan claims and not further, and no run may fail.
 
 It does not control the names and stored types of columns (they are public, and held against the
-file at each read), the bytes of a file beyond what the named writers write, the machine, the key of
-the hash, or the noise. Neighbours have the same names and types.
+file at each read), the bytes of a file beyond what the named writers write (one of them writes
+text that is not UTF-8), the machine, the key of the hash, or the noise. Neighbours have the same
+names and types.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dither.engines.duckdb import FileSource
@@ -174,6 +176,26 @@ def _by_pyarrow(path: Path, made: pl.DataFrame, group: int) -> Path:
     return path.with_suffix(".parquet")
 
 
+BROKEN = {
+    **{"77": b"7\xff", "7.7e1": b"7\xfe", "7": b"\xff", "7.4": b"\xfe"},
+    **{"é": b"\xe9", "😀": b"\xf0\x9f", "e\u0301": b"\xff", "a ": b"a\xff"},
+}
+"""Texts that a careless writer spells in bytes that are not UTF-8; several are mended alike."""
+
+
+def _by_careless_pyarrow(path: Path, made: pl.DataFrame, group: int) -> Path:
+    table = made.to_arrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_large_string(field.type) or pa.types.is_string(field.type):
+            texts = table.column(place).to_pylist()
+            raw = [None if t is None else BROKEN.get(t, t.encode()) for t in texts]
+            held = pa.array(raw, pa.large_binary())
+            broken = pa.Array.from_buffers(pa.large_string(), len(held), held.buffers())
+            table = table.set_column(place, field.name, broken)
+    pq.write_table(table, path.with_suffix(".parquet"), row_group_size=group)
+    return path.with_suffix(".parquet")
+
+
 def _by_pandas(path: Path, made: pl.DataFrame, group: int) -> Path:
     frame = made.to_pandas(use_pyarrow_extension_array=True)
     frame.to_parquet(path.with_suffix(".parquet"), row_group_size=group)
@@ -203,6 +225,7 @@ WRITERS: Mapping[str, Writer] = {
     "a pandas frame of objects": _objects,
     "Parquet by Polars": _by_polars,
     "Parquet by pyarrow": _by_pyarrow,
+    "Parquet by pyarrow, of text that is not UTF-8": _by_careless_pyarrow,
     "Parquet by pandas": _by_pandas,
     "Parquet by DuckDB": _by_duckdb,
     "CSV": _csv,

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
+from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.errors import DitherError, EngineError
 from dither.plan.lower import Plan
 from dither.plan.schema import Schema
@@ -213,3 +214,21 @@ def test_units_that_are_merged_are_caught(form, tmp_path):
             found[name] += faults(tmp_path, form, pair, UNITS["text"], read, asked)
     assert found["honest"] == []
     assert found["merged"]
+
+
+def test_units_that_are_merged_by_mended_text_are_caught(tmp_path, monkeypatch):
+    """Were broken identifiers believed as they are mended, one person's rows would decide which of
+    another's are kept."""
+    form = "Parquet by pyarrow, of text that is not UTF-8"
+    schema = lying(schema_of(max_groups=1, max_rows=2), UNITS["text"], [])
+    asked = [("SELECT g, SUM(x) AS s, COUNT(*) AS n FROM visits GROUP BY g", False)]
+    nobody: dict[str, list[Row]] = {"labs": [], "people": []}
+    pairs = []
+    for mine, others in (("a", "b"), ("b", "a")):
+        visits = spelt({"7": mine, "7.4": others})
+        pairs.append(Pair({"visits": visits, **nobody}, {"visits": visits[:6], **nobody}))
+    honest = [faults(tmp_path, form, pair, UNITS["text"], schema, asked) for pair in pairs]
+    assert honest == [[], []]
+    monkeypatch.setattr(DuckDBDialect, "unmended", lambda self, value: value)
+    merged = [faults(tmp_path, form, pair, UNITS["text"], schema, asked) for pair in pairs]
+    assert any(merged)

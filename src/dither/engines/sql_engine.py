@@ -89,14 +89,16 @@ class SQLEngine(Engine):
             raise PolicyError(f"no source for table {name!r}" + nearest(name, stored))
         return stored[name]
 
-    def _read(self, table: str, facts: ColumnFacts, unread: str = "") -> exp.Select:
-        """A column as a query reads it, named ``v``, beside what it was before it was cleaned."""
+    def _read(self, table: str, facts: ColumnFacts) -> exp.Select:
+        """A column as a query reads it, named ``v``."""
         stored = self._table(table)
         kind = stored.types.get(facts.name)
         if kind is None or not self.dialect.readable(kind, facts.kind):
+            why = stored.unread.get(facts.name)
+            hint = "" if facts.name in stored.types else nearest(facts.name, stored.types)
             raise PolicyError(
                 f"column {facts.name!r} of table {table!r} cannot be read as {facts.kind.value}"
-                + (unread or nearest(facts.name, stored.types))
+                + (f": {why}" if why else hint)
             )
         typed = self.dialect.typed(identifier(facts.name), kind, facts.kind)
         rows = subquery(exp.select(named(typed, "v")).from_(named_table(stored.view)), "s")
@@ -134,8 +136,7 @@ class SQLEngine(Engine):
                         f"table {table.name!r} has no column {facts.name!r}"
                         + nearest(facts.name, stored.types)
                     )
-                why = stored.unread.get(facts.name)
-                self._read(table.name, facts, f": {why}" if why else " ")
+                self._read(table.name, facts)
                 if facts.name == table.unit:
                     self._check_unit(table.name, facts)
             if not table.private:

@@ -170,9 +170,10 @@ class RowSource:
                     f"column {column.name!r} of table {scan.table!r} cannot be read as "
                     f"{facts.kind.value}"
                 )
-            typed = self.dialect.typed(identifier(column.name), kind, facts.kind)
+            held = identifier(column.name)
             if column.name in stored.mended and column.name == self._unit_of(scan):
-                typed = self.dialect.unmended(typed)
+                held = self.dialect.unmended(held)
+            typed = self.dialect.typed(held, kind, facts.kind)
             raw.append(named(typed, name))
             value = identifier(name)
             if column in self._cleaned:
