@@ -67,6 +67,7 @@ def is_raw_real(column: ex.Column, job: Job, schema: Schema) -> bool:
 
 
 def facts_of(column: ex.Column, job: Job, schema: Schema) -> ColumnFacts:
+    """The public facts of a column that a job reads."""
     tables = {scan.alias: scan.table for scan in scans(job.relation)}
     return schema.table(tables[column.table]).column(column.name)
 
