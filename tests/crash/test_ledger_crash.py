@@ -101,7 +101,7 @@ def run(mode: str, path: Path, *arguments: object) -> dict[str, Any]:
         [sys.executable, str(WORKER), mode, str(path), *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
-        timeout=90,
+        timeout=400,
         check=True,
     )
     result: dict[str, Any] = json.loads(done.stdout)

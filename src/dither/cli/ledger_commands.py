@@ -4,6 +4,7 @@ does a certificate agree with it."""
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -290,8 +291,17 @@ def _note(entry: Entry) -> str:
         return f"protects {entry.promise.describe()}"
     # A question comes first and without its name; line breaks would tear the list.
     parts = [str(note[name]) for name in ("query", "reason") if name in note]
-    parts += [f"{name} {value}" for name, value in note.items() if name not in ("query", "reason")]
+    parts += [
+        f"{name} {_short(str(value))}"
+        for name, value in note.items()
+        if name not in ("query", "reason")
+    ]
     return " ".join("; ".join(parts).split())
+
+
+def _short(text: str) -> str:
+    """A hash by its first characters, which tell it from any other that a ledger holds."""
+    return f"{text[:12]}…" if re.fullmatch("[0-9a-f]{64}", text) else text
 
 
 def _as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dict[str, Any]:
