@@ -32,7 +32,7 @@ INFINITY = "∞"
 
 
 def loss_text(value: Real | None, digits: int = 4) -> str:
-    """An epsilon, rho or delta that is claimed or charged: rounded up. ``None`` is no bound.
+    """An epsilon, rho or delta that is claimed or charged: rounded up. ``None`` is not a bound.
 
     Examples
     --------

@@ -174,7 +174,7 @@ def test_refusals(arguments, message):
     "tiny", [7.873971570789525e-19, 8.098510160219618e-19, 1.2551272886980569e-19]
 )
 def test_the_slack_is_what_the_deltas_leave_rounded_down(tiny):
-    """Of deltas of very different sizes, whose rest is no double, nothing is rounded up."""
+    """Of deltas of very different sizes, whose rest is not a double, nothing is rounded up."""
     search = _Search([gaussian(1.0), gaussian(1.0)], np.array([4.0, 3.0]), 1.0, 1e-6)
     deltas = np.array([1e-7, tiny])
     search.known["optimal"] = Found(np.array([0.1, 0.1]), deltas, 1e-7, 1.0)

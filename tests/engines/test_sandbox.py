@@ -140,7 +140,7 @@ def test_a_failure_says_nothing_and_the_engine_recovers(tmp_path):
 
 
 def test_an_interrupt_passes_through(engine, monkeypatch):
-    """Stopping a run by hand is no engine error, and the next run works."""
+    """Stopping a run by hand is not an engine error, and the next run works."""
 
     class Interrupted:
         def execute(self, _):

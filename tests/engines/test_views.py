@@ -177,7 +177,7 @@ def test_the_size_of_a_filtered_view_is_not_given_away(tmp_path):
 
 
 def test_collations_and_generated_columns_of_a_table(tmp_path):
-    """Texts are compared as they are stored; what a table computes may fail, and is no unit."""
+    """Texts are compared as they are stored; what a table computes may fail, and is not a unit."""
     path = database(
         tmp_path,
         "CREATE TABLE c (n INTEGER, w VARCHAR COLLATE NOCASE, m INTEGER AS (n + 1))",

@@ -16,7 +16,7 @@ ROOMS = ["accounting", "anonymize", "attack", "errors", "ledger", "local", "mech
 
 
 def _faces(package: str) -> dict[str, list[str]]:
-    """What each room lists, and what the rooms in it do; the parts of a room are no rooms."""
+    """What each room lists, and what the rooms in it do; the parts of a room are not rooms."""
     found = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         name = f"{package}.{module.name}"

@@ -26,10 +26,10 @@ TENTH = Charge.pure(Fraction(1, 10), PATIENT)
 CAPS = BudgetFilter(Fraction(1), Fraction(0))
 COLUMNS = [f.name for f in fields(Record)]
 
-# As SQL, since a text that is no UTF-8 cannot be a parameter.
+# As SQL, since a text that is not UTF-8 cannot be a parameter.
 VALUES = {
     "bytes": "x'ff00fe'",
-    "text that is no UTF-8": "CAST(x'ff80' AS TEXT)",
+    "text that is not UTF-8": "CAST(x'ff80' AS TEXT)",
     "text with a NUL": "CAST(x'610062' AS TEXT)",
     "a huge integer": "9223372036854775807",
     "infinity": "9e999",
@@ -216,7 +216,7 @@ def test_a_stored_answer_that_is_no_release(book: Ledger) -> None:
             dt.verify({**body, "ledger": named, "loss": {}, "request": "ab" * 32}, other)
 
 
-@pytest.mark.parametrize("value", [VALUES["text that is no UTF-8"], VALUES["bytes"]])
+@pytest.mark.parametrize("value", [VALUES["text that is not UTF-8"], VALUES["bytes"]])
 def test_the_command_says_it_in_a_line(full: Ledger, value: str) -> None:
     """No traceback: one sentence, and exit code 1."""
     broken(full.path, f"UPDATE entries SET note = {value} WHERE number = 8")

@@ -48,7 +48,7 @@ def test_promises_that_cannot_be_added_are_not(book: Ledger, promise: Promise) -
 
 
 def test_a_charge_says_whom_it_protects(book: Ledger) -> None:
-    """A mechanism's bare loss is refused, and so is what is no charge at all."""
+    """A mechanism's bare loss is refused, and so is what is not a charge at all."""
     with pytest.raises(PromiseError, match=r"does not say whom it protects.*loss\.promising"):
         charge(book, "visits", None)
     with pytest.raises(ArgumentError, match="charge must be a Loss"):

@@ -167,7 +167,7 @@ def test_no_cell_can_be_changed(full: Ledger, number: int, column: str, value: o
         else:
             assert (found.ok, found.bad) == (False, number)
     except (sqlite3.IntegrityError, UnicodeEncodeError):
-        pass  # NULL where none may be, a token twice, text that is no UTF-8
+        pass  # NULL where none may be, a token twice, text that is not UTF-8
     finally:
         full.path.write_bytes(whole)
 

@@ -119,7 +119,7 @@ def test_shuffled() -> None:
 
 
 def test_shuffled_holds_for_all_databases() -> None:
-    """Three people: whoever the others are, shuffled reports keep the claimed delta."""
+    """Three people: anyone who the others are, shuffled reports keep the claimed delta."""
     channel = SDGRR(4, [0, 1], 1)
     central = channel.shuffled(3)
     rows = channel.matrix

@@ -491,7 +491,7 @@ def test_single_reports_have_the_law(channel: Any) -> None:
 
 @needs_node
 def test_what_memory_and_numbers_refuse() -> None:
-    """Another form of a question, no question, a number outside, and what is no number."""
+    """Another form of a question, no question, a number outside, and what is not a number."""
     first, other = RAPPOR(3, 1, question="q"), RAPPOR(3, 2, question="q")
     none, number = RAPPOR(3, 1), PM(Interval(0, 1), 1)
     found = node(

@@ -119,7 +119,7 @@ def test_named_channels_with_a_matrix_are_one_list_of_reports() -> None:
 
 
 def test_impossible_bins_are_dropped() -> None:
-    """A bin beyond the clamp is no report of the channel; it is refused where it is written."""
+    """A bin beyond the clamp is not a report of the channel; it is refused where it is written."""
     channel = local.SHE(3, 1, clamp=2)
     assert (channel.bin_bytes, channel.report_bytes) == (1, 3)
     assert unpack(channel, bytes([0, 2, 5])).tolist() == [[-2, 0, 3]]

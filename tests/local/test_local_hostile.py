@@ -186,7 +186,7 @@ def test_a_few_bytes_ask_for_little_memory(described: dict[str, Any]) -> None:
     data = file_of(described)
     assert len(data) < 300
     assert peak(data, None) < 1 << 20
-    # Whoever says which channel is expected makes nothing of what the file describes.
+    # Anyone who says which channel is expected makes nothing of what the file describes.
     assert peak(data, local.GRR(3, 1)) < 1 << 20
 
 

@@ -57,7 +57,7 @@ def test_reports_carry_the_class() -> None:
     assert {name: len(mine) for name, mine in mixed.items()} == dict.fromkeys(offer.parts, 1000)
     assert list(offer.privatize(0.3, "to 0.5")) == ["to 0.5"]
     assert offer.privatize([0.3, 0.4], "to 0.5")["to 0.5"].shape == (2,)
-    # A value beyond the bounds is refused, whoever holds it, and no report is made.
+    # A value beyond the bounds is refused, no matter who holds it, and no report is made.
     with pytest.raises(ArgumentError, match="bounds"):
         offer.privatize([0.3, 1.5], ["to 0.5", "to 0.25"])
 

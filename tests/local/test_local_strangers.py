@@ -169,7 +169,7 @@ RATINGS = local.KeyValue(["film", "book"], bounds=(0, 5), epsilon=2, padding=2)
     ],
 )
 def test_structures_refuse(make: Any) -> None:
-    """What is no record, no counts or no bounds is refused by name."""
+    """What is not a record, no counts or no bounds is refused by name."""
     with pytest.raises(ArgumentError):
         make()
 

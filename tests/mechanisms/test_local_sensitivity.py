@@ -259,7 +259,7 @@ def test_no_exit_shows_that_a_record_is_there():
 
     for what in (SystemExit(3), GeneratorExit(), Ended(), MemoryError(), RecursionError()):
         assert method.release([1, 13], lambda block, what=what: estimator(block, what)) == 0
-    # Whoever sits at the keyboard can stop it.
+    # Anyone who sits at the keyboard can stop it.
     with pytest.raises(KeyboardInterrupt):
         method.release([13], lambda block: estimator(block, KeyboardInterrupt()))
 

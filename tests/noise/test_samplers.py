@@ -140,7 +140,7 @@ def test_low_bits_that_stick_are_caught(monkeypatch):
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 2047, 2048, 40_001])
 @pytest.mark.parametrize("draw", [discrete_laplace, discrete_gaussian])
 def test_shapes(draw, size):
-    """Any size gives that many 64-bit integers, from secure words unless told otherwise."""
+    """Any size gives that many 64-bit integers, from secure words by default."""
     for parameter in (Fraction(1, 1000), Fraction(7), 10**9):
         drawn = draw(parameter, size)
         assert (drawn.shape, drawn.dtype) == ((size,), np.int64)

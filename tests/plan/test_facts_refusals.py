@@ -97,7 +97,7 @@ def test_nonsense_is_refused_by_name(node, error, words):
     ],
 )
 def test_a_node_refuses_at_birth_what_has_no_shape(born, error, words):
-    """No tree can hold it, whoever builds the tree."""
+    """No tree can hold it, no matter who builds the tree."""
     with pytest.raises(error, match=words):
         born()
 

@@ -185,7 +185,7 @@ def test_keys_follow_from_public_facts():
     [
         (c("fee"), r"real has too many values; cut it with BIN"),
         (c("seen"), "timestamp has too many values; cut it with DATE_TRUNC"),
-        (ex.Literal(None), "NULL is no key"),
+        (ex.Literal(None), "NULL is not a key"),
     ],
 )
 def test_keys_with_too_many_values_are_refused(key, words):
@@ -300,7 +300,7 @@ def test_what_cannot_be_measured_is_refused(aggregate, error, words):
     ],
 )
 def test_aggregates_refuse_at_birth_what_has_no_shape(born, error, words):
-    """No query can hold it, whoever builds the query."""
+    """No query can hold it, no matter who builds the query."""
     if error is None:
         born()
         return

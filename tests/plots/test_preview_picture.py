@@ -27,7 +27,7 @@ def test_each_output_is_a_curve_over_the_sizes() -> None:
 
 
 def test_what_cannot_be_promised_is_left_out() -> None:
-    """None, NaN and infinity are no points."""
+    """None, NaN and infinity are not points."""
     curve = [None, float("nan"), float("inf"), 2.0]
     figure = plot_preview([1, 10, 100, 1000], {"m": curve}, epsilon=1)
     (line,) = figure.axes[0].lines

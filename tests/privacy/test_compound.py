@@ -91,7 +91,7 @@ def test_the_best_of_many_runs_by_enumeration(shape: float | None, mean: float) 
 
 
 def test_a_search_needs_renyi_divergences() -> None:
-    """What may fail has none; a mean below one run is no search."""
+    """What may fail has none; a mean below one run is not a search."""
     with pytest.raises(ArgumentError, match="infinite"):
         privacy.repeat_and_select(privacy.approximate(1.0, 1e-9), mean=3.0)
     with pytest.raises(ArgumentError, match="mean"):

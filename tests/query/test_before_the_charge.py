@@ -331,7 +331,7 @@ def test_a_timestamp_beyond_all_years_raises_nothing(tmp_path, stored, kind, wan
 
 
 def test_a_table_that_fails_to_open_charges_nothing(tmp_path):
-    """A database that is no database, a lazy frame that cannot be computed: no value is shown."""
+    """A file that is not a database, a lazy frame that cannot be computed: no value is shown."""
     (tmp_path / "t.duckdb").write_bytes(b"secret")
     lazy = pl.LazyFrame({"w": ["secret"]}).with_columns(pl.col("w").cast(pl.Int64))
     for source in (tmp_path / "t.duckdb", lazy):

@@ -180,7 +180,7 @@ def test_weights_and_discovery_stand_beside_sql(session):
 
 
 def test_a_column_that_sql_would_quote_needs_no_quotes_in_python(tmp_path):
-    """The name of a column is enough where it is no word of SQL's own."""
+    """The name of a column is enough where it is not a word of SQL's own."""
     import polars as pl
 
     made = {

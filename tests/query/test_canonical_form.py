@@ -75,7 +75,7 @@ def test_the_form_of_a_question(session):
 
 
 def test_the_digest_of_a_request():
-    """The hash of that form: whoever changes it breaks every token, and must take a new version."""
+    """The hash of that form: a change of it breaks every token, and takes a new version."""
     assert request_digest(GOLDEN, **PARAMETERS) == DIGEST
     body = {"form": 1, "question": GOLDEN, **PARAMETERS}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
@@ -116,7 +116,7 @@ def test_every_node_and_every_field_has_its_place():
     }
     assert found - roots - others == set(NODES)
     for kind, (name, written) in NODES.items():
-        # What equality does not see (how a query was written) is no part of what is asked.
+        # What equality does not see (how a query was written) is not part of what is asked.
         assert tuple(f.name for f in fields(kind) if f.compare) == written, name
     names = [name for name, _ in NODES.values()]
     assert len(set(names)) == len(names)

@@ -266,7 +266,7 @@ def test_malformed_units_are_refused(tmp_path, units, message):
 
 
 def test_rows_cannot_be_replaced_into_a_unit(tmp_path):
-    """A unit of three rows and one of two are no neighbours by replacing rows."""
+    """A unit of three rows and one of two are not neighbours by replacing rows."""
     with pytest.raises(PolicyError, match=r'units.patient.rows needs neighbours = "add_remove"'):
         read_policy(three(tmp_path, ROWS, neighbours="replace_one"))
 
@@ -333,5 +333,5 @@ def test_too_much_of_a_group_is_refused(tmp_path, sources):
 
 
 def test_an_unwritten_unit_is_a_ledger_error(tmp_path, frames):
-    """`PromiseError` is one of the ledger's: whoever handles those handles it."""
+    """`PromiseError` is one of the ledger's: anyone who handles those handles it."""
     assert issubclass(PromiseError, LedgerError)

@@ -1,7 +1,7 @@
 """Audits of whole releases: samples of two neighbours' noisy measurements against a claim.
 
 An audit is told two exact answers of neighbours and the priced plan, and sees what ``add_noise``
-gives. Its events are fixed beforehand: cuts of the log-likelihood ratio of the two answers under
+gives. Its events are fixed in advance: cuts of the log-likelihood ratio of the two answers under
 the claimed noise, which tell most, and cuts of the differences between coordinates, in which noise
 that is used twice vanishes. The bounds of each probability are Clopper and Pearson's, at a joint
 level of 1e-7 an audit; so a true claim is refuted with probability at most 1e-7.

@@ -126,7 +126,7 @@ def test_the_charge_covers_what_the_parameters_imply(tmp_path, sql, delta, neigh
 
 
 def test_a_public_size_costs_nothing(tmp_path):
-    """The count of all rows under replace-one is no loss, and the ledger takes none."""
+    """The count of all rows under replace-one is not a loss, and the ledger takes none."""
     with opened(tmp_path, SOURCES, neighbours="replace_one") as session:
         release = session.sql("SELECT COUNT(*) AS n FROM people").release(1)
         assert release.frame["n"][0] == VISITS.height

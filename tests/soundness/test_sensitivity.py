@@ -69,7 +69,7 @@ def bench() -> Iterator[Bench]:
 
 
 def drawn_plan(sql: str, limits: dict[str, object], discover: bool) -> tuple[Plan, object]:
-    """The plan of generated SQL; what is refused is no example."""
+    """The plan of generated SQL; what is refused is not an example."""
     schema = schema_of(**limits)  # type: ignore[arg-type]
     try:
         return planned(sql, schema, discover=discover), schema
@@ -230,7 +230,7 @@ def clamped_too_late(bench: Bench, plan: Plan, rows: Rows) -> Answer:
 
 
 def limited_by_order(bench: Bench, plan: Plan, rows: Rows) -> Answer:
-    """Only the first rows of the table are read, whoever they belong to."""
+    """Only the first rows of the table are read, no matter who they belong to."""
     return bench.run(plan.job, bench.schema, {**rows, "visits": rows["visits"][:12]})
 
 

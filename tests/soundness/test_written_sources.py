@@ -70,7 +70,7 @@ def opened(
 
 
 def plans(asked: Sequence[tuple[str, bool]], schema: Schema, engine: DuckDBEngine) -> list[Plan]:
-    """The plans of what is offered; what is refused before the charge is no example."""
+    """The plans of what is offered; what is refused before the charge is not an example."""
     tables = {n: replace(t, complete=engine.complete(n)) for n, t in schema.tables.items()}
     found = []
     for sql, discover in asked:

@@ -132,7 +132,7 @@ def test_two_tables_of_one_name() -> None:
 
 
 def test_key_expression() -> None:
-    """Edges cut a bare column; the unit and constants are no keys."""
+    """Edges cut a bare column; the unit and constants are not keys."""
     names = Names(VISITS, SCHEMA)
     age = ex.Column("v", "age")
     assert key_expression(age, names) == ex.Bin(age, (F(0), F(18), F(65), F(110)))

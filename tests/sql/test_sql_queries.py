@@ -224,7 +224,7 @@ def test_ways_to_group_by_a_column(text: str) -> None:
 
 
 def test_group_by_prefers_a_column_to_an_alias() -> None:
-    """As in DuckDB, a name in GROUP BY is a column first, so this SELECT item is no key."""
+    """As in DuckDB, a name in GROUP BY is a column first, so this SELECT item is not a key."""
     lower = ex.Lower(REGION)
     assert keys("LOWER(region) AS low, COUNT(*) FROM visits GROUP BY low") == (
         ag.Key("low", lower),

@@ -382,7 +382,7 @@ def test_expression_is_refused(text: str, kind: type[DitherError], says: tuple[s
 
 @pytest.mark.parametrize(("text", "kind", "says"), TEXTS)
 def test_text_is_refused(text: str, kind: type[DitherError], says: tuple[str, ...]) -> None:
-    """A text that is no query is refused with the reason."""
+    """A text that is not a query is refused with the reason."""
     with pytest.raises(DitherError) as error:
         parse_query(text, SCHEMA)
     _check(error, kind, says)

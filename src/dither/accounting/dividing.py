@@ -87,7 +87,7 @@ def divide(errors: Errors, *, epsilon: float, delta: float, theorem: str | None 
     theorem : {"basic", "advanced", "optimal"}, optional
         "basic": both add up, without slack; the only one at delta 0. "advanced": the square-root
         bounds of `advanced_heterogeneous`. "optimal": the exact composition of the worst mechanisms
-        with these guarantees, which is never worse. Unless told, the simplest that none beats by
+        with these guarantees, which is never worse. By default, the simplest that none beats by
         1e-6.
 
     Returns

@@ -34,12 +34,12 @@ class Move:
     p, q : sequence of Fraction
         Masses of the answers 0, 1, ...; each sums to 1.
     amount, delta : Fraction
-        The charge. Covering (p, q) is up to whoever makes the move.
+        The charge. Covering (p, q) is up to anyone who makes the move.
 
     Raises
     ------
     ArgumentError
-        The masses are no laws of the same answers.
+        The masses are not laws of the same answers.
 
     Examples
     --------

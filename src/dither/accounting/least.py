@@ -116,7 +116,7 @@ class Found:
 
 
 def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> Found:
-    """Descend from levels, shape (m,), and log-weights of delta (equal unless told)."""
+    """Descend from levels, shape (m,), and log-weights of delta (equal by default)."""
     m = len(levels)
     y = np.zeros(m) if weights is None else weights
     x, error = _settled(wanted, np.log(levels), y)

@@ -240,7 +240,7 @@ def loss_from_toml(text: str) -> Loss:
     Raises
     ------
     ArgumentError
-        The document is no TOML, lists no mechanism, or names an unknown kind or key.
+        The document is not TOML, lists no mechanism, or names an unknown kind or key.
 
     Examples
     --------

@@ -29,7 +29,7 @@ same formula holds with k replaced by h and D as it was, and without the bound o
 
 The variation-ratio reduction of [3]_, theorem 4.7, is not used for randomised response: counted
 over all histograms, three answers and three reports exceed it (epsilon_0 = 1, epsilon = 0.9, others
-all holding the first input: 0.0182 against 0.0025), as a report that is no clone tells so.
+all holding the first input: 0.0182 against 0.0025), as a report that is not a clone tells so.
 
 *Closed forms*, for comparison: [4]_, theorem 3.1, and [1]_, theorem 3.2.
 

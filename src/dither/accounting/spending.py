@@ -265,7 +265,7 @@ class PureFilter(_Sum):
     Raises
     ------
     ArgumentError
-        An amount is no int or Fraction, or out of range.
+        An amount is not an int or Fraction, or out of range.
 
     Notes
     -----
@@ -298,7 +298,7 @@ class ZcdpFilter(_Sum):
     Raises
     ------
     ArgumentError
-        An amount is no int or Fraction, or out of range.
+        An amount is not an int or Fraction, or out of range.
 
     Notes
     -----
@@ -336,7 +336,7 @@ class RenyiFilter(_Sum):
     Raises
     ------
     ArgumentError
-        An amount is no int or Fraction, or out of range.
+        An amount is not an int or Fraction, or out of range.
 
     Notes
     -----
@@ -388,7 +388,7 @@ class GdpFilter(_Sum):
     Raises
     ------
     ArgumentError
-        An amount is no int or Fraction, or out of range.
+        An amount is not an int or Fraction, or out of range.
 
     Notes
     -----
@@ -433,7 +433,7 @@ class SqrtFilter(_Account):
     Raises
     ------
     ArgumentError
-        An amount is no int or Fraction, or out of range.
+        An amount is not an int or Fraction, or out of range.
 
     Notes
     -----

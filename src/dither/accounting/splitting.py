@@ -68,9 +68,9 @@ def split(
     epsilon, delta : float
         The promise: above 0, and in [0, 1); 0 where all losses are pure.
     weights : sequence of float, optional
-        How much each mechanism's error matters, above 0; equal unless told.
+        How much each mechanism's error matters, above 0; equal by default.
     errors : sequence of callable, optional
-        Each from a noise scale to an error that grows with it; scale² unless told.
+        Each from a noise scale to an error that grows with it; scale² by default.
 
     Returns
     -------

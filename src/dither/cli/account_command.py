@@ -68,7 +68,7 @@ Mechanisms: gaussian(noise_multiplier), laplace(noise_multiplier), pure(epsilon)
 """,
 )
 @click.argument("what", metavar="EXPRESSION|FILE.toml|-")
-@click.option("--delta", type=float, help="Print epsilon at this delta; 1e-6 unless told.")
+@click.option("--delta", type=float, help="Print epsilon at this delta; 1e-6 by default.")
 @click.option("--epsilon", type=float, help="Print delta at this epsilon.")
 @plot("every method, the profile, the trade-off and the loss")
 def compose(what: str, delta: float | None, epsilon: float | None, picture: Path | None) -> None:
@@ -110,7 +110,7 @@ Examples:
 )
 @click.argument("mix", metavar="MIX|-")
 @click.option("--epsilon", type=float, required=True, help="Of everything together.")
-@click.option("--delta", type=float, default=0.0, help="Of everything together; 0 unless told.")
+@click.option("--delta", type=float, default=0.0, help="Of everything together; 0 by default.")
 @plot("errors and noise")
 def divide(mix: str, epsilon: float, delta: float, picture: Path | None) -> None:
     """Divide a promise among mechanisms so that their variances add up to the least.
@@ -140,7 +140,7 @@ Example:
 @click.argument("k", type=int)
 @click.option("--epsilon", type=float, required=True, help="Of all K together.")
 @click.option("--delta", type=float, required=True, help="Of all K together.")
-@click.option("--each-delta", type=float, default=0.0, help="Of each; 0 unless told.")
+@click.option("--each-delta", type=float, default=0.0, help="Of each; 0 by default.")
 @plot("the shares")
 def shares(k: int, epsilon: float, delta: float, each_delta: float, picture: Path | None) -> None:
     """Say how much epsilon each of K mechanisms may have, by every theorem.

@@ -49,7 +49,7 @@ Examples:
 @click.option("--k", type=click.IntRange(1), default=10, show_default=True)
 @click.option(
     "--suppress",
-    help="Largest share of rows to leave out; 0.05 unless told. --mondrian leaves out none.",
+    help="Largest share of rows to leave out; 0.05 by default. --mondrian leaves out none.",
 )
 @click.option("--l", "diversity", type=click.IntRange(1), help="Require distinct l-diversity.")
 @click.option("--t", "closeness", type=float, help="Require t-closeness; needs --distance.")
@@ -84,7 +84,7 @@ def anonymize(
     """Anonymise SOURCE, a Parquet or CSV file, as people did before differential privacy.
 
     Prints what was done, what it cost, and what it does not protect. An interrupt keeps the best
-    release found so far. No ledger is charged: k-anonymity is no guarantee that could be.
+    release found so far. No ledger is charged: k-anonymity is not a guarantee that could be.
     """
     import polars as pl
 
@@ -188,7 +188,7 @@ def _hierarchies(asked: tuple[str, ...]) -> dict[str, object]:
                 widths = [_number(n) for n in how.split(",")]
             except (ValueError, ZeroDivisionError) as error:
                 raise click.UsageError(
-                    f"--hierarchy {name}=...: there is no such file, and it is no list of widths"
+                    f"--hierarchy {name}=...: there is no such file, and it is not a list of widths"
                 ) from error
             found[name] = room.intervals(widths)
     return found
@@ -206,7 +206,7 @@ def _number(text: str) -> Fraction:
 
 
 def _of_texts(tree: object) -> bool:
-    """Whether values are to be read as they are written: 02139 is no number."""
+    """Whether values are to be read as they are written: 02139 is not a number."""
     from dither.lab.anonymize._rules import of_numbers_or_dates
 
     return not of_numbers_or_dates(tree)

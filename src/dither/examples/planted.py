@@ -28,7 +28,7 @@ def planted_bugs(words: Words | None = None) -> list[Subject]:
     Parameters
     ----------
     words : Words, optional
-        Where their noise comes from; secure words unless told.
+        Where their noise comes from; secure words by default.
     """
     bugs = _Bugs(words or secure_words())
     zeros, ones = (0,) * 10, (1,) * 10

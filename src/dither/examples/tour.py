@@ -165,7 +165,7 @@ def _classes(rows: pl.DataFrame, seed: int) -> Chapter:
     sizes = both["len"].to_numpy()
     fewer, least = int(sizes[sizes < 10].sum()), int(sizes.min())
     step.say(
-        "Ages become decades, years of marriage five-year steps, and so on, until whoever looks "
+        "Ages become decades, years of marriage five-year steps, and so on, until anyone who looks "
         "for a woman by those six answers finds at least ten rows. `dt.anonymize.generalize` finds "
         f"the choice that loses least; {ten.suppressed} rows are left out. Cut into boxes instead "
         "(`dt.anonymize.mondrian`), the rows keep far more detail, and k is still ten."

@@ -62,7 +62,7 @@ def read(frame: object, argument: str = "frame") -> pl.DataFrame:
     Raises
     ------
     ArgumentError
-        Where it is no frame, or has no row or no column.
+        Where it is not a frame, or has no row or no column.
     """
     if isinstance(frame, pl.LazyFrame):
         raise ArgumentError(f"{argument} is lazy: pass {argument}.collect()")

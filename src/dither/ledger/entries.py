@@ -146,7 +146,7 @@ class Record:
         return Record(**{**values, "hash": self.computed_hash()})
 
     def amounts(self) -> Amounts | None:
-        """What the entry charges; ``None`` where it is no charge."""
+        """What the entry charges; ``None`` where it is not a charge."""
         if self.kind != "charge":
             return None
         return Amounts(str(self.epsilon), str(self.delta), str(self.rho), str(self.rho_delta))

@@ -325,7 +325,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            The entry is no charge, or has its answer.
+            The entry is not a charge, or has its answer.
         """
         try:
             sum_of_answer = digest(answer)
@@ -336,7 +336,7 @@ class Ledger:
             if not 0 <= entry < at.count:
                 raise LedgerError(f"there is no entry {entry}; the last is {at.count - 1}")
             if chain.read_record(connection, entry).kind != "charge":
-                raise LedgerError(f"entry {entry} is no charge, so it has no answer")
+                raise LedgerError(f"entry {entry} is not a charge, so it has no answer")
             if connection.execute(_ANSWER_TO, {"number": entry}).first() is not None:
                 raise LedgerError(f"entry {entry} has its answer already, and it cannot change")
             chain.append(

@@ -215,7 +215,7 @@ class Store:
 
     @contextmanager
     def _transaction(self, immediate: bool) -> Iterator[Connection]:
-        # A cell that is no text, or no number, fails wherever it is first looked at.
+        # A cell that is not a text, or no number, fails wherever it is first looked at.
         with (
             self._held(),
             _readable(self.path),

@@ -46,7 +46,7 @@ class AuditCase(NamedTuple):
 
 
 class Coins:
-    """Where reports draw from: secure words unless told."""
+    """Where reports draw from: secure words by default."""
 
     def __init__(self, words: Words | None = None) -> None:
         self._words = words

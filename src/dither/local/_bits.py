@@ -157,7 +157,7 @@ def _listed(reports: Any, width: int) -> tuple[Bits, int]:
 
 
 def _row(row: Any, width: int) -> bytes | None:
-    """A row as bytes; None where it is no row of so many bytes."""
+    """A row as bytes; None where it is not a row of so many bytes."""
     try:
         if isinstance(row, str) or len(row) != width:
             return None

@@ -106,7 +106,7 @@ class Channel(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report promises, computed from the exact law; epsilon-local DP unless told."""
+        """What one report promises, computed from the exact law; epsilon-local DP by default."""
         return Guarantee.uniform(self.epsilon)
 
     def loss(self, *, accept_delta: bool = False) -> Loss:
@@ -123,7 +123,7 @@ class Channel(ABC):
 
     @classmethod
     def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
-        """What an audit calls of this class; its coins are secure ones unless told."""
+        """What an audit calls of this class; its coins are secure ones by default."""
         return subjects_of(cls, words)
 
     @classmethod
@@ -315,7 +315,7 @@ class Channel(ABC):
         Raises
         ------
         ArgumentError
-            The prior is no distribution, or the reports have too many forms for a closed form
+            The prior is not a distribution, or the reports have too many forms for a closed form
             (`simulate_attack` plays the game instead).
         """
         from dither.local._attack import attack

@@ -108,7 +108,7 @@ class Domain:
         Raises
         ------
         ArgumentError
-            It is no collection, or a chosen value is not in the domain.
+            It is not a collection, or a chosen value is not in the domain.
         """
         if isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable):
             raise ArgumentError(f"{name} must be a collection of values of the domain")

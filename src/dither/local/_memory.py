@@ -56,7 +56,7 @@ class Memory:
     Raises
     ------
     ArgumentError
-        The key is not of 32 bytes, or `asked` is no mapping of texts.
+        The key is not of 32 bytes, or `asked` is not a mapping of texts.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class Memory:
         Returns
         -------
         array of uint64, shape (len(users), n)
-            Uniform to whoever lacks the key; the same at every call.
+            Uniform to anyone who lacks the key; the same at every call.
         """
         blocks = -(-n // 2)
         counters = np.zeros((2, blocks), dtype=np.uint64)
@@ -227,7 +227,7 @@ def checked_question(question: Any) -> str | None:
 
 
 def checked_memory(memory: Any) -> Memory:
-    """Refuse what is no memory: without one a device would forget its coins."""
+    """Refuse anything but a memory: without one a device would forget its coins."""
     if not isinstance(memory, Memory):
         raise ArgumentError("memory must be a Memory, such as Memory.fresh() kept on the device")
     return memory

@@ -2,7 +2,7 @@
 
 Guarantee. A report carries the choice, which is public, and keeps the promise of the channel that
 was chosen, between any two values of one person. So the choice itself must not depend on the value:
-whoever chooses a small epsilon because of what they have to hide has told so, and biases the
+anyone who chooses a small epsilon because of what they have to hide has told so, and biases the
 estimate as well; no coin takes that back.
 
 How the classes' reports are combined is told in `_combining`.

@@ -39,7 +39,7 @@ def rows_within(reports: Any, limits: tuple[int, ...]) -> tuple[npt.NDArray[np.i
 
 
 def _listed(reports: Any, c: int) -> npt.NDArray[np.int64]:
-    """Rows of a sequence; -1 throughout where one is no row of whole numbers of 63 bits."""
+    """Rows of a sequence; -1 throughout where one is not a row of whole numbers of 63 bits."""
     impossible = (-1,) * c
     found = [tuple(row) if _whole(row, c) else impossible for row in reports]
     return np.array(found, dtype=np.int64).reshape(len(found), c)

@@ -57,7 +57,7 @@ def reports_table(channel: Channel, reports: Any) -> Any:
 
     from dither.local.wire import pack
 
-    # As records: what is no report of the channel is refused here, with one message.
+    # As records: what is not a report of the channel is refused here, with one message.
     records = pack(channel, reports)
     given = np.asarray(reports)
     if isinstance(channel, FiniteChannel):

@@ -1,6 +1,6 @@
 """Exact decisions of irrational probability: coins, and choices weighted by exponentials.
 
-A probability such as 1/(1 + exp(-epsilon)) is no rational, yet a coin of exactly that probability
+A probability such as 1/(1 + exp(-epsilon)) is not rational, yet a coin of exactly that probability
 can be tossed: compare a uniform U, whose bits are drawn as they are needed, with ever tighter
 rational bounds of it. The comparison ends with probability 1, after one word in all but about one
 case in 2**61, and nothing is rounded.

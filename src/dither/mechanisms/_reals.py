@@ -73,7 +73,7 @@ class RealNoise(Mechanism, ABC):
         Raises
         ------
         ArgumentError
-            The answer is empty, or holds what is no finite number.
+            The answer is empty, or holds what is not a finite number.
         """
         return released(answer, self.step, self.noise)
 
@@ -132,7 +132,7 @@ def released(answer: Any, step: Fraction, noise: AdditiveNoise) -> Any:
     Raises
     ------
     ArgumentError
-        The answer is empty, or holds what is no finite number.
+        The answer is empty, or holds what is not a finite number.
     """
     if isinstance(answer, np.number):
         answer = answer.item()

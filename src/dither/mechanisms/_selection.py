@@ -7,7 +7,7 @@ added; then half the randomness is enough.
 
 Timing. How long a pick takes depends on the utilities: on how many distinct gaps there are, how
 large they are, and how many coins are tossed. The guarantee is of the pick and not of its time.
-Where someone may time single picks, say the answer at a time fixed beforehand.
+Where someone may time single picks, say the answer at a time fixed in advance.
 """
 
 from __future__ import annotations

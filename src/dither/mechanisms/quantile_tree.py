@@ -291,7 +291,7 @@ class QuantileTree:
 
 
 def check_shares(qs: Sequence[float]) -> None:
-    """Refuse what is not a share of the rows."""
+    """Refuse a value that is not a share of the rows."""
     if any(not 0 <= q <= 1 for q in qs) or not len(qs):
         raise ArgumentError("qs must hold at least one number from 0 to 1")
 

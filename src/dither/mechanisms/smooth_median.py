@@ -27,7 +27,7 @@ logarithm has the derivative (epsilon - alpha + t)·e^t/(e^t - 1)² > 0, so t = 
 Rounding and clamping are post-processing.
 
 Timing. How many A_k are looked at, and how long the noise takes, depend on the data: the guarantee
-is of the median said, not of its time. Say it at a time fixed beforehand where that can be seen.
+is of the median said, not of its time. Say it at a time fixed in advance where that can be seen.
 
 Source. Nissim, Raskhodnikova and Smith, "Smooth sensitivity and sampling in private data analysis",
 STOC 2007, for A_k; delta is computed exactly here instead of by their tail bound

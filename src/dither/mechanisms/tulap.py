@@ -261,7 +261,7 @@ def _h(b: Fraction, delta: Fraction) -> Fraction:
 def _reach(epsilon: Fraction, delta: Fraction) -> int:
     """The smallest m with b^m <= h, decided by ever tighter bounds.
 
-    exp of a rational is no root of an equation with rational coefficients, so that the two sides
+    exp of a rational is not a root of an equation with rational coefficients, so that the two sides
     are never equal and the bounds part.
     """
     bits = _BITS

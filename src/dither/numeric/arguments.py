@@ -13,7 +13,7 @@ def check_confidence(confidence: float) -> float:
     Raises
     ------
     ArgumentError
-        It is no number, or not strictly between 0 and 1.
+        It is not a number, or not strictly between 0 and 1.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def within_limits(facts: Facts) -> bool:
 
 
 def common_step(steps: Iterable[Fraction | None]) -> Fraction | None:
-    """The coarsest lattice that holds all of these; ``None`` where one of them is no lattice.
+    """The coarsest lattice that holds all of these; ``None`` where one of them is not a lattice.
 
     Examples
     --------

@@ -5,7 +5,7 @@ cannot raise. A node knows only its shape, and refuses at birth what no shape of
 its values can be is worked out in ``dither.plan.facts``.
 
 NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise. So does
-arithmetic whose result no 64-bit integer holds, or is no number (infinity minus infinity).
+arithmetic whose result no 64-bit integer holds, or is not a number (infinity minus infinity).
 
 An expression is of values as they are. Declared bounds move no value here: aggregates clamp what
 they sum, to the bounds that ``dither.plan.facts`` derives from the declared ones.

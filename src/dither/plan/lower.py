@@ -166,7 +166,7 @@ def _group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -
     """
     facts = infer(key.expression, scope)
     if facts.kind is None:
-        raise QueryError(f"GROUP BY {scope.show(key.expression)}: NULL is no key")
+        raise QueryError(f"GROUP BY {scope.show(key.expression)}: NULL is not a key")
     if facts.kind in (Kind.REAL, Kind.TIMESTAMP):
         cut = "BIN(x, e0, e1, ...) or FLOOR(x)" if facts.kind is Kind.REAL else "DATE_TRUNC"
         raise QueryError(

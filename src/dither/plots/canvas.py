@@ -138,7 +138,7 @@ def finish(figure: Figure, *, title: str | None, foot: str, path: str | Path | N
     Raises
     ------
     ArgumentError
-        Where the path's ending is no format of pictures, or the file cannot be written.
+        Where the path's ending is not a format of pictures, or the file cannot be written.
     """
     width = float(figure.get_figwidth())
     if title:

@@ -42,7 +42,7 @@ class Charge:
     Raises
     ------
     ArgumentError
-        An amount is no Fraction or below 0; or charges of different promises are added.
+        An amount is not a Fraction or below 0; or charges of different promises are added.
 
     Notes
     -----

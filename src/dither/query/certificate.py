@@ -264,7 +264,7 @@ def _agreement(body: Mapping[str, Any], ledger: Path) -> Verified:
     try:
         issued = json.loads(stored)["certificate"]
     except ValueError:
-        raise CertificateError("the ledger's answer to the entry is no release") from None
+        raise CertificateError("the ledger's answer to the entry is not a release") from None
     for field in {**issued, **body}:
         if body.get(field) != issued.get(field):
             raise CertificateError(

@@ -133,7 +133,7 @@ def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> P
 
 
 def check_sizes(sizes: Sequence[int], name: str) -> None:
-    """Refuse what is no size of a group."""
+    """Refuse a value that is not the size of a group."""
     if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes):
         raise ArgumentError(f"{name}: the size of a group is a whole number of at least 1")
 

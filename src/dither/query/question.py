@@ -335,7 +335,7 @@ class Question:
             try:
                 charge = plan_noise(self._plan, epsilon, delta).charge
             except DitherError:
-                # So small an epsilon wants noise too wide to draw; its price is no obstacle.
+                # So small an epsilon wants noise too wide to draw; its price is not an obstacle.
                 return True
             return all(caps.admits(spent + charge) for caps, spent in balances)
 

@@ -1,6 +1,6 @@
 """What may stand in a query, and how all else is refused: by name, with the fix where there is one.
 
-``take`` is the allow-list of a node's parts. Whoever reads a node names the parts it understands,
+``take`` is the allow-list of a node's parts. A rule that reads a node names the parts it knows,
 and any other part that is set, also one that a later sqlglot adds, is refused. ``Place`` is the
 part of a query that is being read, with the nodes that it may hold.
 """

@@ -84,7 +84,7 @@ class Names:
     schema: Schema
     beside: Scan | None = None
     origins: dict[Expression, object] = field(default_factory=dict, compare=False, repr=False)
-    """From what each expression was read: whoever reads notes it here, for messages."""
+    """From what each expression was read: anyone who reads notes it here, for messages."""
 
     @property
     def scans(self) -> tuple[Scan, ...]:

@@ -56,7 +56,7 @@ def test_the_lab_links_it(made) -> None:
     assert found.rows == len(release.rows)
     assert found.alone == 0
     assert found.verdict.score.targets == (len(release.rows),)
-    # Whoever guesses within a class of five or more is right a fifth of the time, at most.
+    # Anyone who guesses within a class of five or more is right a fifth of the time, at most.
     assert sum(found.verdict.score.hits) / len(release.rows) < 0.3
     assert found.verdict.predicted == pytest.approx(release.measures.risk.marketer, rel=0.5)
     given_away = dt.attack.homogeneity(release).given_away

@@ -64,7 +64,7 @@ def test_formats_are_kept_and_come_back(values) -> None:
 
 
 def test_tweaks_and_punctuation() -> None:
-    """Another tweak, another permutation; what is no digit stays in its place."""
+    """Another tweak, another permutation; what is not a digit stays in its place."""
     plain = ["+1 (555) 123-4567"]
     one, two = (format_preserving(plain, KEY, tweak=t)[0] for t in (b"a", b"b"))
     assert one != two

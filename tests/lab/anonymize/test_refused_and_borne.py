@@ -68,7 +68,7 @@ def ask(**changes):
         ({"require": 3}, "must hold requirements"),
         ({"require": {"il": l_diversity(2)}}, "did you mean 'ill'"),
         ({"require": l_diversity(2), "sensitive": ()}, "sensitive must name"),
-        ({"require": t_closeness(0.1, distance="ordered")}, "alphabet is no order"),
+        ({"require": t_closeness(0.1, distance="ordered")}, "alphabet is not an order"),
         ({"require": t_closeness(0.1, distance="hierarchical")}, "must have one for 'ill'"),
         ({"distance": "eqal"}, "did you mean 'equal'"),
         ({"distance": {"age": "equal"}}, "not sensitive"),

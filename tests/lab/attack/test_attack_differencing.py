@@ -178,7 +178,7 @@ def test_a_session_says_itself_what_it_loses(tmp_path: Path) -> None:
 
 
 def test_a_budget_stops_the_attack(tmp_path: Path) -> None:
-    """The ledger refuses what the budget cannot bear, whoever asks."""
+    """The ledger refuses what the budget cannot bear, no matter who asks."""
     people = pl.DataFrame({"id": range(10), "ill": [0, 1] * 5})
     with session_of(tmp_path, people, 1) as session, pytest.raises(BudgetError):
         differencing(session, "id = 1", "ill = 1", epsilon=1)

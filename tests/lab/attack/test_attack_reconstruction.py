@@ -271,7 +271,7 @@ def test_too_large_says_its_size() -> None:
         ({"statistics": [{"name": "a", "where": {"sex": "x"}}]}, "sex has no value"),
         ({"statistics": [{"name": "a", "where": {"sex": {"above": 1}}}]}, "have no order"),
         ({"statistics": [{"name": "a", "where": {"sex": "f"}, "mean": {"age": 1}}]}, "needs a co"),
-        ({"statistics": [{"name": "a", "count": 4, "mean": {"sex": 1}}]}, "sex is no number"),
+        ({"statistics": [{"name": "a", "count": 4, "mean": {"sex": 1}}]}, "sex is not a number"),
         ({"statistics": [{"name": "a"}, {"name": "a"}]}, "names must differ"),
         ({"rounding": {"mean": 0}}, "above 0"),
         ({"rounding": {"how": "half-down"}}, "unknown 'half-down'"),
@@ -285,7 +285,7 @@ def test_what_cannot_be_read_is_named(change: dict[str, Any], said: str) -> None
 
 
 def test_broken_toml_is_refused() -> None:
-    """What is no TOML says so, and what is no file too."""
+    """What is not TOML says so, and what is not a file too."""
     with pytest.raises(ArgumentError, match="must be TOML"):
         attack.read_statistics("people = \n")
     with pytest.raises(ArgumentError, match="readable file"):

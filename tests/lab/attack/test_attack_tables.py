@@ -101,7 +101,7 @@ def test_frames_of_every_kind_are_read() -> None:
 
 @pytest.mark.parametrize("wrong", [None, [1], pl.DataFrame(), pl.DataFrame({"a": []})])
 def test_no_frame_is_refused(wrong: object) -> None:
-    """What is no table is refused by the name of the argument."""
+    """What is not a table is refused by the name of the argument."""
     with pytest.raises(ArgumentError, match="release"):
         released(wrong, "release")
 

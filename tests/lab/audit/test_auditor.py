@@ -252,7 +252,7 @@ def test_failing_is_an_outcome():
 
 
 def test_always_failing_says_nothing():
-    """Where every call fails nothing was audited, and that is no success."""
+    """Where every call fails nothing was audited, and that is not a success."""
     found = audit(raising, 0, 1, 1, samples=500)
     assert (found.verdict, found.lower, found.reuse) == (Outcome.INCONCLUSIVE, 0.0, None)
     assert "every call failed" in found.summary()

@@ -82,7 +82,7 @@ def open_unlocked(
     connection.execute("SET TimeZone = 'UTC'")
     known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
     connection.execute(f"SET disabled_optimizers = '{','.join(sorted(known - OPTIMIZERS))}'")
-    # Progress is measured for whoever asks for it, and never printed.
+    # Progress is measured for anyone who asks for it, and never printed.
     connection.execute("SET enable_progress_bar = true")
     connection.execute("SET enable_progress_bar_print = false")
     return connection

@@ -124,11 +124,11 @@ class Expressions:
 
     def _named(self, node: exp.Column) -> tuple[exp.Expression, str]:
         if node.args.get("db") or (node.table and node.table.casefold() != self._alias.casefold()):
-            raise self._refuse(f"{_short(node)} is no column of its table")
+            raise self._refuse(f"{_short(node)} is not a column of its table")
         for name, kind in self._source.types.items():
             if name.casefold() == node.name.casefold():
                 return forms.identifier(name), kind
-        raise self._refuse(f"{_short(node)} is no column of its table")
+        raise self._refuse(f"{_short(node)} is not a column of its table")
 
     def _constant(self, node: exp.Expr) -> tuple[exp.Expression, str]:
         negative = isinstance(node, exp.Neg)

@@ -360,7 +360,7 @@ def _rank(column: pl.Series, coded: Coded, order: Sequence[object] | None) -> ND
     elif not (dtype.is_numeric() or dtype.is_temporal() or dtype in (pl.Boolean, pl.Null)):
         raise ArgumentError(
             f"order must list the values of {column.name!r} from first to last, as the "
-            "alphabet is no order of texts"
+            "alphabet is not an order of texts"
         )
     if values.dtype == pl.Null:
         return np.zeros(len(values), dtype=np.int64)
@@ -370,7 +370,7 @@ def _rank(column: pl.Series, coded: Coded, order: Sequence[object] | None) -> ND
     return rank
 
 
-_ALWAYS = "a column left out of quasi, another release on the same people, or whoever knows more"
+_ALWAYS = "a column left out of quasi, another release on the same people, or anyone who knows more"
 
 
 def unprotected(requirements: Sequence[Requirement], *, diverse: bool) -> str:

@@ -1,7 +1,7 @@
 """Encryption that keeps the format: FF1, a keyed permutation of digit strings of each length.
 
 FF1 is a ten-round Feistel network whose round function is AES in CBC-MAC mode, as NIST Special
-Publication 800-38G (2016) states it. It is *encryption*: whoever holds the key can undo it, equal
+Publication 800-38G (2016) states it. It is *encryption*: anyone with the key can undo it, equal
 values stay equal, and a number keeps its length. Fewer than a million possible texts could be
 searched, so numbers of fewer than six digits are refused, as the standard's revision demands.
 
@@ -59,7 +59,7 @@ def format_preserving(
     -----
     A permutation for each number of digits, so that distinct numbers stay distinct. Not protected:
     what the format tells, how often a number occurs, all other columns, and everything from
-    whoever holds the key. Check digits do not survive.
+    anyone who holds the key. Check digits do not survive.
 
     Examples
     --------

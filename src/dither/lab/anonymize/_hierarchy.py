@@ -45,7 +45,7 @@ class Hierarchy:
     Raises
     ------
     ArgumentError
-        Where a value stands twice, or a level is no function of the level below it.
+        Where a value stands twice, or a level is not a function of the level below it.
 
     Examples
     --------

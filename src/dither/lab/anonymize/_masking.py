@@ -148,8 +148,8 @@ def shuffle(frame: object, columns: str | Sequence[str]) -> Any:
     Notes
     -----
     The order comes from the operating system's randomness and every order is equally likely, up to
-    the assumption on its cipher. Not protected: the values themselves. Whoever recognises a value
-    as somebody's has found it, and a person with rare values stays rare.
+    the assumption on its cipher. Not protected: the values themselves. Someone who recognises
+    a value as somebody's has found it, and a person with rare values stays rare.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def truncate(column: object, keep: int, *, side: str = "start", fill: str = "*")
     Notes
     -----
     Not protected: texts whose kept part is rare, and all other columns. The last four digits of a
-    telephone number often tell it to whoever knows the person.
+    telephone number often tell it to anyone who knows the person.
 
     Examples
     --------

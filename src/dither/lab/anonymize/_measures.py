@@ -54,7 +54,7 @@ class Sensitive:
     beta, enhanced_beta : float
         β-likeness holds from it on; the enhanced one may hold for no β, and is infinite then.
     disclosed : int
-        Rows in classes where all have the same value: whoever finds the class knows it.
+        Rows in classes where all have the same value: anyone who finds the class knows it.
     """
 
     distinct_l: int

@@ -115,7 +115,7 @@ def l_diversity(
         ),
     }[kind]
     blind = (
-        "values that mean the same, values far more common in a class than outside, and whoever "
+        "values that mean the same, values far more common in a class than outside, and anyone who "
         "knows enough to rule values out"
     )
     return Requirement(name, blind, met, monotone=kind == "distinct")

@@ -96,7 +96,7 @@ class Anonymized:
         """By generalised column, the data's values under each label: what labels stand for.
 
         With it `dt.attack.linkage` reads labels whose texts do not say it. It tells which
-        values the data have, so it is no part of the release.
+        values the data have, so it is not part of the release.
         """
         return self.meaning()
 

@@ -252,7 +252,7 @@ class _Reader:
         if name not in self.places:
             raise ArgumentError(f"{at}: unknown attribute {name!r}{nearest(name, self.places)}")
         if self.attributes[self.places[name]].labels:
-            raise ArgumentError(f"{at}: {name} is no number")
+            raise ArgumentError(f"{at}: {name} is not a number")
         return self.places[name]
 
     def _marked(self, value: Any) -> bool:

@@ -11,7 +11,7 @@ release. Three things that are shown are tested at once, with the level shared a
 - the area A under the curve, of n members and m others: a mean over pairs whose expectation is at
   most the area under ``loss.tpr``. It is an average of averages of min(n, m) independent scores in
   [0, 1], so Pr[A >= x] <= exp(-min(n, m)·KL(x, area)) (Hoeffding, 1963, section 5);
-- the curve: at thresholds that shadows fixed beforehand, Clopper and Pearson's bounds of true and
+- the curve: at thresholds that shadows fixed in advance, Clopper and Pearson's bounds of true and
   false alarms must leave ``true <= loss.tpr(false)``.
 
 *Models.* A model has a coin for each record. Models are attacked in folds, each with shadows of the

@@ -110,7 +110,7 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A constraint between attributes: whoever meets ``when`` meets ``then``."""
+    """A constraint between attributes: anyone who meets ``when`` meets ``then``."""
 
     name: str
     about: str

@@ -59,7 +59,7 @@ def subset_sums(
         `rounded`, `corrupted`, `midpoint` or `private` of this room. The exhaustive search needs
         one with a known error.
     method : {"l1", "least squares", "box"}, optional
-        The decoder of random queries. By default the better one for the noise, which is no secret:
+        The decoder of random queries. By default the better one for the noise, which is not secret:
         least deviations ("l1") where some answers err far more than most, as under Laplace noise
         and corruption; else least squares in a box. The verdict names it.
 
@@ -157,7 +157,7 @@ def agreeing(answers: npt.ArrayLike, error: float, *, most: int = 1) -> npt.NDAr
     Raises
     ------
     ArgumentError
-        The length of answers is no power of two up to 2**20.
+        The length of answers is not a power of two up to 2**20.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Uniqueness: how many people a few harmless columns single out.
 
 Nobody is looked up and nothing is guessed: for every choice of m columns, the share of people whose
-values in them nobody else shares. Whoever knows those m facts of such a person finds the row.
+values in them nobody else shares. Anyone who knows those m facts of such a person finds the row.
 
 Source. Sweeney, "Simple demographics often identify people uniquely", 2000.
 """

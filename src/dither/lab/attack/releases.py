@@ -132,7 +132,7 @@ def laplace(scale: float) -> BlackBox:
 def rounded(step: float) -> BlackBox:
     """Answers rounded to multiples of a step.
 
-    No deviation is stated: the error follows from the answer, so it is no independent noise.
+    No deviation is stated: the error follows from the answer, so it is not independent noise.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def private(
         of those whose bit is 1, so each answer changes by at most 1.
     name : str, optional
     sigma : float, optional
-        The standard deviation of an answer's noise, which is no secret.
+        The standard deviation of an answer's noise, which is not secret.
     outliers : bool
         Whether its noise has far outliers, as Laplace noise has; no secret either.
 

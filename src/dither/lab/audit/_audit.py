@@ -71,7 +71,7 @@ def audit(
     mu : float, optional
         Claimed mu of Gaussian differential privacy, in the place of epsilon and delta.
     vectorised : bool, optional
-        Whether mechanism takes (data, size) and returns as many outputs. Unless told, it does if
+        Whether mechanism takes (data, size) and returns as many outputs. By default, it does if
         its second argument is called ``size``.
     words : SimulatedWords, optional
         Splits the samples; the same words and outputs give the same result.

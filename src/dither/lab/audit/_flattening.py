@@ -52,7 +52,7 @@ class Parts:
 class Raised:
     """The outcome of a call that failed: the exception's type, and what it holds.
 
-    Only the type is shown. Whoever sees the exception may see its text, attributes and cause, so
+    Only the type is shown. Anyone who sees the exception may see its text, attributes and cause, so
     they are looked at like any other output.
     """
 
@@ -138,7 +138,7 @@ def _bytes(value: bytes, parts: Parts) -> tuple[Hashable, Hashable]:
         parts.numbers += [float(byte) for byte in value]
         for packing in _PACKINGS:
             if value and len(value) % np.dtype(packing).itemsize == 0:
-                with np.errstate(all="ignore"):  # what is no number makes an odd one
+                with np.errstate(all="ignore"):  # what is not a number makes an odd one
                     packed = np.frombuffer(value, packing).astype(np.float64)
                 parts.numbers += packed.tolist()
     return value, ("bytes", len(value))

@@ -7,7 +7,7 @@ guesses are right.
 Theorem. Let the mechanism be (epsilon, delta)-DP for adding or removing one canary, and write
 k0 = e^epsilon/(1 + e^epsilon), W for Binomial(r, k0), and ``b`` for Pr[W >= v]. For delta = 0,
 whatever output decides on what to guess, Pr[v or more are right | r] <= b. For delta > 0 and a
-number r of guesses that is fixed beforehand ::
+number r of guesses that is fixed in advance ::
 
     Pr[v or more are right] <= b + m·delta·max over k in 1..v of b·Pr[W < k]/(k·Pr[W = k])
 
@@ -119,7 +119,7 @@ def audit_one_run(
         The coins: which canaries were in. They must be independent and fair.
     guesses : array, shape (m,)
         1 for "in", -1 for "out", 0 to abstain; see `guess_by_score`. If delta > 0, how many are
-        not 0 must have been fixed beforehand.
+        not 0 must have been fixed in advance.
     epsilon, delta : float
         The claim, for adding or removing one canary.
     confidence : float

@@ -1,8 +1,8 @@
 """Noise that is used twice: fixed seeds, one noise for both datasets, outcomes that come again.
 
 An audit counts independent draws. A mechanism whose draws are not independent is named here, and
-is no mechanism of the claim: of two releases, an observer subtracts one from the other. Each test
-asks for evidence that independent draws give with probability at most ``RARE``.
+is not the mechanism of the claim: of two releases, an observer subtracts one from the other. Each
+test asks for evidence that independent draws give with probability at most ``RARE``.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class MinIDLDP(UnaryChannel):
     Raises
     ------
     ArgumentError
-        `domain` is no domain, `epsilons` does not name every value once with a number in
+        `domain` is not a domain, `epsilons` does not name every value once with a number in
         range, `model` is unknown, or `thresholds` break the promise.
 
     Notes

@@ -5,7 +5,7 @@ Law, on the scale where the interval is [-1, 1], e = e^epsilon, B = (e + 1)/(e -
     +B with chance 1/2 + x·(e - 1)/(2e + 2),  else -B
 
 drawn as it can be drawn exactly: x goes to one end of the interval at random, without bias, and
-that end is told truthfully with chance t/2**64 <= e/(e + 1).
+that end is reported truthfully with chance t/2**64 <= e/(e + 1).
 
 Guarantee. epsilon-local DP: the second step alone is randomised response between two ends, and the
 first only mixes its two rows.
@@ -42,7 +42,7 @@ class EndsLaw(NumericLaw):
     steps : int
         The points are 0, ..., steps.
     truth : int
-        Out of 2**64: how often the end is told truthfully.
+        Out of 2**64: how often the end is reported truthfully.
     """
 
     steps: int
@@ -102,7 +102,7 @@ class Duchi(NumericChannel):
     Raises
     ------
     ArgumentError
-        `interval` is no `Interval`, or `epsilon` is out of range.
+        `interval` is not an `Interval`, or `epsilon` is out of range.
 
     Notes
     -----

@@ -136,7 +136,7 @@ def _maximised(parts: Sequence[Part], tolerance: float) -> Solved | None:
     shares, steps, gap = maximum(joined, targets, tolerance, _STEPS)
     if gap * n > _NOTHING:
         return None
-    # Of the reports given their channels: a channel's share is no part of its likelihood.
+    # Of the reports given their channels: a channel's share is not part of its likelihood.
     likelihood = sum(
         float(part.counts[seen] / n @ np.log((shares @ matrix)[seen]))
         for part, matrix in zip(parts, matrices, strict=True)

@@ -52,7 +52,7 @@ def sw_half_width(epsilon: float) -> float:
 
 
 def sdpm_truth(epsilon: float, low: float, high: float) -> float:
-    """p' = 1 - 1/s + (high - low)·p/e: how often a low value is told as it is."""
+    """p' = 1 - 1/s + (high - low)·p/e: how often a low value is reported as it is."""
     return -math.expm1(-epsilon / 2) + (high - low) * pm_density(epsilon) * math.exp(-epsilon)
 
 

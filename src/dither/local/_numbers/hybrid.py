@@ -130,7 +130,7 @@ class Hybrid(NumericChannel):
     Raises
     ------
     ArgumentError
-        `interval` is no `Interval`, or `epsilon` is out of range.
+        `interval` is not an `Interval`, or `epsilon` is out of range.
 
     Notes
     -----

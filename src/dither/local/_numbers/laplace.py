@@ -188,7 +188,7 @@ class LatticeLaplace(NumericChannel):
     Raises
     ------
     ArgumentError
-        `interval` is no `Interval`, or `epsilon` is out of range.
+        `interval` is not an `Interval`, or `epsilon` is out of range.
 
     Notes
     -----
@@ -245,7 +245,7 @@ class LatticeLaplace(NumericChannel):
         )
 
     def linear(self, bins: int | None, outputs: int | str | None) -> Binned | Dense:
-        """The law between bins; unless told, all beyond either end is one bin, at no loss."""
+        """The law between bins; by default, all beyond either end is one bin, at no loss."""
         if outputs is None:
             return super().linear(bins, outputs)
         starts, points = point_bins(self, bins), self.interval.steps + 1

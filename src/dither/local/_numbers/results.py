@@ -242,7 +242,7 @@ class Distribution(Result):
         Raises
         ------
         ArgumentError
-            `at` is not between 0 and 1, or the values are no numbers.
+            `at` is not between 0 and 1, or the values are not numbers.
         """
         edges = self.edges
         if not (isinstance(at, int | float) and 0 <= at <= 1):

@@ -1,7 +1,7 @@
 """SDPM: the piecewise mechanism graded by sensitivity, the numeric mechanism of SDLDP.
 
 Law. Numbers within a public range [l, r] are low, all others high. A high value is randomised as by
-PM. A low one is told as it is with chance p', and is else any point outside the low range, each
+PM. A low one is reported as it is with chance p', and is else any point outside the low range, each
 with PM's small chance q. So no low value is ever reported as another low value.
 
 Both laws stand on the same positions. Reports are the multiples j of the interval's own step h
@@ -100,7 +100,7 @@ class GradedLaw(NumericLaw):
 
     @property
     def truth(self) -> Fraction:
-        """p': the chance that a low point is told as it is."""
+        """p': the chance that a low point is reported as it is."""
         return 1 - (self.window.outputs - (self.last - self.first + 1)) * self.window.q
 
     def exact(self, x: int, y: int) -> Fraction:
@@ -184,7 +184,7 @@ class SDPM(NumericChannel):
     Raises
     ------
     ArgumentError
-        `interval` is no `Interval`, `low_range` leaves no high or no low points, or
+        `interval` is not an `Interval`, `low_range` leaves no high or no low points, or
         `epsilon` is out of range.
 
     Notes

@@ -2,7 +2,7 @@
 
 Both are the *window law*: a window of positions moves with the value. Inputs are the points i =
 0..N of an interval, reports the positions j = 0..M-1. The window of point i has W positions and
-begins at u_i = (M - W)·i/N; where u_i is no whole number, the report is drawn from one of the
+begins at u_i = (M - W)·i/N; where u_i is not a whole number, the report is drawn from one of the
 windows at its two neighbours, the upper with chance u_i - floor(u_i)::
 
     Pr[j | i] = p in the window,  q outside,  between them at the two edges of a mixture
@@ -210,7 +210,7 @@ class PM(WindowChannel):
     Raises
     ------
     ArgumentError
-        `interval` is no `Interval`, or `epsilon` is out of range.
+        `interval` is not an `Interval`, or `epsilon` is out of range.
 
     Notes
     -----
@@ -259,7 +259,7 @@ class SW(WindowChannel):
     Raises
     ------
     ArgumentError
-        `interval` is no `Interval`, or `epsilon` is out of range.
+        `interval` is not an `Interval`, or `epsilon` is out of range.
 
     Notes
     -----

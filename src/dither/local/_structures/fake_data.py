@@ -118,7 +118,7 @@ class FakeData(Structure):
     def guarantee(self) -> Guarantee:
         """epsilon for any two rows, or for each attribute in which they differ.
 
-        Whoever accounts for a whole person is charged epsilon', that of rows that differ
+        Anyone who accounts for a whole person is charged epsilon', that of rows that differ
         everywhere: `Guarantee.loss` tells it.
         """
         if self.protects == "row":
@@ -168,7 +168,7 @@ class FakeData(Structure):
         k, (p, q) = len(channel.domain), channel.support
         s = part.counts / part.n
         raw = (d * s - q - (d - 1) / k) / (p - q)
-        # What any population gives: a report that nobody sent is no report without chance.
+        # What any population gives: a report that nobody sent is not a report without chance.
         seen = np.clip(s, (q + (d - 1) / k) / d, (p + (d - 1) / k) / d)
         errors = d * np.sqrt(seen * (1 - seen) / part.n) / (p - q)
         return Estimate(

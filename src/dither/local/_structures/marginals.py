@@ -62,7 +62,7 @@ class Marginals(Structure):
     Raises
     ------
     ArgumentError
-        A group names what is no attribute, an argument is out of range, or `channel` makes what
+        A group names what is not an attribute, an argument is out of range, or `channel` makes what
         promises less than epsilon for some two values.
 
     Notes

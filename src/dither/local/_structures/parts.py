@@ -53,7 +53,7 @@ class Structure(ABC):
 
     @classmethod
     def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
-        """What an audit calls of this class; its coins are secure ones unless told."""
+        """What an audit calls of this class; its coins are secure ones by default."""
         return subjects_of(cls, words)
 
     @classmethod
@@ -70,7 +70,7 @@ class Structure(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all that one person sends promises: epsilon for any two records, unless told."""
+        """What all that one person sends promises: epsilon for any two records by default."""
         return Guarantee.uniform(self.epsilon)
 
     def loss(self, *, accept_delta: bool = False) -> Loss:
@@ -398,7 +398,7 @@ def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
     Raises
     ------
     ArgumentError
-        What was made is no channel, is of another domain, or does not promise plain local DP at
+        What was made is not a channel, is of another domain, or does not promise plain local DP at
         this epsilon or less for every two values.
     """
     if not callable(make):

@@ -34,7 +34,7 @@ Amount = Fraction | float
 """A rational, or infinity."""
 
 _LARGE = 1000
-"""Losses whose e^-loss is below 1e-434: what a rate of any double adds to it is no double."""
+"""Losses whose e^-loss is below 1e-434: what a rate of any double adds to it is not a double."""
 
 
 def printed(x: float) -> Fraction:

@@ -52,7 +52,7 @@ _MOST = 60_000
 """Nodes beyond which another engine is quicker."""
 
 _DEAREST = 6e6
-"""Complex exponentials beyond which another engine is quicker, unless told otherwise."""
+"""Complex exponentials beyond which another engine is quicker, by default."""
 
 _ALLOWANCE = 8
 """How many times more nodes a smoothed contour may take."""

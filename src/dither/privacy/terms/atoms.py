@@ -28,7 +28,7 @@ class AtomTerm(Term):
     relative : float
         Bound of each mass's relative error.
     position : float or None
-        Bound of each loss's absolute error; four roundings of the largest unless told.
+        Bound of each loss's absolute error; four roundings of the largest by default.
     lost : float
         A bound of the mass at finite losses that is left out, under P and under Q each. Upper ends
         count it as infinite loss, lower ends do without.
