@@ -26,6 +26,7 @@ from dither.engines.duckdb import connection as sandbox
 from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.writer import forms
 from dither.engines.writer.dialect import Seeds
+from dither.engines.writer.expressions import Emitter
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Rows, Values
 from dither.plan.kinds import Kind
@@ -287,6 +288,14 @@ def test_the_usual_test_for_nan_would_not(tmp_path, optimizing, monkeypatch):
     monkeypatch.setattr(DuckDBDialect, "without_nan", usual)
     values = TABLES["one row more"]
     assert wrong(sources(tmp_path, values, polars_parquet, pa.float64(), 10**6), values)
+
+
+def test_a_clamp_that_tests_nothing_is_caught(tmp_path, monkeypatch):
+    """Sums test for NaN as they clamp; without that test, NaN counts as the upper bound."""
+    monkeypatch.setattr(Emitter, "_number_may_be_nan", lambda self, node: False)
+    values = TABLES["one NaN among equals"]
+    given = sources(tmp_path, values, polars_parquet, pa.float64(), 10**6)
+    assert any("SUM(x)" in sql or "AVG(x)" in sql for sql in wrong(given, values))
 
 
 def test_the_optimizer_setting_holds_with_the_usual_test_for_nan(tmp_path, monkeypatch):

@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_spilled(tmp_path):
     del table
     spilled, nowhere = tmp_path / "spilled", tmp_path / "file"
     spilled.mkdir()
-    nowhere.write_text("a file is no folder to spill to")
+    nowhere.write_text("a file is not a folder to spill to")
     wanted = (Rows(), Total(Column("t", "x"), Fraction(1, 10), 0, 100))
     job = Job(Scan("t", "t"), Column("t", "g"), (), wanted, 1, 2)
     limits = {"memory_limit": "120MB", "threads": 2}

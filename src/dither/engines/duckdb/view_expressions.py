@@ -39,7 +39,7 @@ class Columns:
     types : mapping of str to str
         Their DuckDB types.
     computed : frozenset of str
-        Those that are no column of the base table, unchanged.
+        Those that are not columns of the base table, unchanged.
     """
 
     types: Mapping[str, str]

@@ -189,7 +189,7 @@ class Dialect(ABC):
 
     def without_nan(self, value: exp.Expression) -> exp.Expression:
         """The value of a double, NULL where it is NaN: tested before anything else is asked."""
-        return case((self.is_number(value), value))
+        return case((self.is_number(value.copy()), value))
 
     @abstractmethod
     def rounded(self, value: exp.Expression) -> exp.Expression:
@@ -248,9 +248,9 @@ class Dialect(ABC):
     def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
         """A hash of the parts, NULL among them, under a key.
 
-        It need be no cryptographic one, and need not tell all values apart: what is kept of a unit
-        is a function of that unit's rows and of the key, whatever the function, and the caller
-        breaks ties by the parts themselves. The key is for fairness, so that nobody can choose an
+        It need not be a cryptographic one, nor tell all values apart: what is kept of a unit is a
+        function of that unit's rows and of the key, whatever the function, and the caller breaks
+        ties by the parts themselves. The key is for fairness, so that nobody can choose an
         identifier that is always kept.
         """
 
@@ -354,7 +354,7 @@ class Dialect(ABC):
 
     def largest_read(self, stored: str, facts: ColumnFacts) -> Fraction | None:
         """As ``largest``, or by a list of values that ``cleaned`` enforces; never by bounds, which
-        are no more than declared."""
+        are only declared."""
         if facts.values is not None:
             numbers = [abs(Fraction(v)) for v in facts.values if isinstance(v, int | Fraction)]
             return max(numbers, default=Fraction(0))

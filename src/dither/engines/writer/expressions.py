@@ -189,7 +189,7 @@ class Emitter:
 
     def _is_number(self, value: exp.Expression) -> exp.Expression:
         self._count(value, self._dialect.repeats_number)
-        return self._dialect.is_number(value)
+        return self._dialect.is_number(value.copy())
 
     def _without_nan(self, value: exp.Expression) -> exp.Expression:
         self._count(value, self._dialect.repeats_number)
