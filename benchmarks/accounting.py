@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dither import accounting, privacy
-from dither.privacy.side import side
+from dither.privacy._side import side
 
 Work = Callable[[], Any]
 

@@ -11,14 +11,16 @@ import pytest
 
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.privacy.ball.laws import SampledGaussianLaw, law_of
-from dither.privacy.ball.numbers import down, powers, precision, up
-from dither.privacy.profile import ball_contour
-from dither.privacy.profile.ball_closed import SampledGaussianProfile, SeparatedProfile
-from dither.privacy.profile.ball_contour import BallContour, laws_of
-from dither.privacy.profile.grid import Grid
-from dither.privacy.profile.search import best_tilt
-from dither.privacy.terms import AtomTerm, GaussianTerm, SampledGaussianTerm
+from dither.numeric.balls import down, powers, precision, up
+from dither.privacy.engines import ball_contour
+from dither.privacy.engines.ball_closed import SampledGaussianProfile, SeparatedProfile
+from dither.privacy.engines.ball_contour import BallContour, laws_of
+from dither.privacy.engines.ball_laws import SampledGaussianLaw, law_of
+from dither.privacy.engines.grid import Grid
+from dither.privacy.engines.search import best_tilt
+from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.gaussian import GaussianTerm
+from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "sampled_gaussian_epsilons.csv"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dither import privacy
 from dither.errors import ArgumentError
 from dither.privacy import Charge, Neighbours, Promise
-from dither.privacy.charge import group_factor
+from dither.privacy._charge import group_factor
 
 PATIENT = Promise("patient")
 REPLACED = Promise("patient", Neighbours.REPLACE)

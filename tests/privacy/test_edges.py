@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.privacy.profile import engine
-from dither.privacy.profile.grid import Grid
-from dither.privacy.side import side
+from dither.privacy._side import side
+from dither.privacy.engines.choice import engine
+from dither.privacy.engines.grid import Grid
 
 MASSES = st.lists(st.integers(0, 8), min_size=2, max_size=3).filter(any)
 

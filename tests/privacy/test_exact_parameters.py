@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
-from dither.privacy.parts import BoundedRange
+from dither.privacy.laws.classes import BoundedRange
 
 mpf = mpmath.mpf
 

@@ -11,9 +11,9 @@ import pytest
 
 from dither import privacy
 from dither.accounting import by_every_theorem, shuffle
-from dither.accounting.theorems import parallel
 from dither.errors import ArgumentError
 from dither.privacy import Bound
+from dither.privacy.theorems import parallel
 
 
 def power(epsilon: float, delta: float, size: int, level: np.ndarray) -> np.ndarray:

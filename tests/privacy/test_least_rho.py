@@ -4,8 +4,8 @@ import mpmath
 import pytest
 
 from dither import privacy
-from dither.privacy.ball.laws import line_moment
-from dither.privacy.side import side
+from dither.privacy._side import side
+from dither.privacy.engines.ball_laws import line_moment
 
 mpf = mpmath.mpf
 

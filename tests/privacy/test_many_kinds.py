@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dither import privacy
-from dither.privacy.profile.ball_responses import ResponsesProfile
-from dither.privacy.side import side
+from dither.privacy._side import side
+from dither.privacy.engines.ball_responses import ResponsesProfile
 
 UNIT = 0.002
 

@@ -6,10 +6,10 @@ import mpmath
 import pytest
 
 from dither import privacy
-from dither.privacy.profile.ball_closed import LaplacesProfile
-from dither.privacy.profile.closed import LaplaceProfile
-from dither.privacy.profile.contour import Contour
-from dither.privacy.side import side
+from dither.privacy._side import side
+from dither.privacy.engines.ball_closed import LaplacesProfile
+from dither.privacy.engines.closed import LaplaceProfile
+from dither.privacy.engines.contour import Contour
 
 
 def middle(profile, epsilon):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from dither import privacy
-from dither.privacy.profile import engine
-from dither.privacy.profile.ball_binomial import BinomialProfile
-from dither.privacy.profile.closed import lattice_of
-from dither.privacy.terms import ResponseTerm
+from dither.privacy.engines.ball_binomial import BinomialProfile
+from dither.privacy.engines.choice import engine
+from dither.privacy.engines.closed import lattice_of
+from dither.privacy.laws.response import ResponseTerm
 
 
 def first_of(k, e, epsilon):

@@ -11,15 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
-from dither.privacy.profile.contour import Contour
-from dither.privacy.profile.grid import Grid
-from dither.privacy.terms import (
-    FixedSizeTerm,
-    GaussianTerm,
-    LaplaceTerm,
-    SampledLineTerm,
-    SampledTerm,
-)
+from dither.privacy.engines.contour import Contour
+from dither.privacy.engines.grid import Grid
+from dither.privacy.laws.gaussian import GaussianTerm
+from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm
+from dither.privacy.laws.sampled_line import SampledLineTerm
 
 mpf = mpmath.mpf
 KINDS = ["removal", "addition", "fixed"]

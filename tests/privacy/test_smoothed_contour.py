@@ -14,8 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
-from dither.privacy.profile.contour import Contour
-from dither.privacy.terms import AtomTerm, LaplaceTerm
+from dither.privacy.engines.contour import Contour
+from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.laplace import LaplaceTerm
 
 mpf = mpmath.mpf
 MASSES = st.lists(st.integers(1, 40), min_size=3, max_size=4)
@@ -84,7 +85,7 @@ def test_at_an_atom(monkeypatch):
 @pytest.mark.parametrize("epsilon", [0.3, 0.9])
 def test_few_laplaces(k, epsilon):
     """Few Laplace losses keep atoms: held against the same loss on two fine grids."""
-    from dither.privacy.profile.grid import Grid
+    from dither.privacy.engines.grid import Grid
 
     terms = [LaplaceTerm(np.array([1.0]), np.array([float(k)]))]
     found = Contour(terms, log_delta=None, epsilon=epsilon, smoothed=True)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dither import privacy
-from dither.privacy.terms import SampledGaussianTerm
-from dither.privacy.views import one_delta, side
+from dither.privacy._views import one_delta, side
+from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 
 
 def losses(rate, removal):

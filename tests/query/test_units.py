@@ -11,7 +11,7 @@ import pytest
 import dither as dt
 from dither.errors import ArgumentError, LedgerError, PolicyError, PromiseError, QueryError
 from dither.privacy import Neighbours, Promise
-from dither.privacy.charge import group_factor
+from dither.privacy._charge import group_factor
 from dither.query.policy import read_policy
 from query.query_data import policy, rows_policy, visits
 

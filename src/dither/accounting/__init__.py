@@ -5,30 +5,26 @@ to bound it by name, to invert it, to amplify it by a shuffler and to spend it w
 question depends on the last answer.
 """
 
-from dither.accounting import theorems
-from dither.accounting.calibrate import calibrate
-from dither.accounting.comparing import EveryTheorem as EveryTheorem
-from dither.accounting.comparing import Row as Row
-from dither.accounting.comparing import by_every_theorem, shares_by_every_theorem
-from dither.accounting.dividing import Division as Division
-from dither.accounting.dividing import divide
-from dither.accounting.filters import BudgetFilter
-from dither.accounting.filters import Remaining as Remaining
-from dither.accounting.game import GameResult as GameResult
-from dither.accounting.game import Move, game
-from dither.accounting.mixing import EveryDivision as EveryDivision
-from dither.accounting.mixing import Part, divide_by_every_theorem
-from dither.accounting.mixing import Share as Share
-from dither.accounting.mixing import Shares as Shares
-from dither.accounting.reading import loss_from_expression
-from dither.accounting.reading import loss_from_toml as loss_from_toml
-from dither.accounting.reading import mix_from_expression as mix_from_expression
-from dither.accounting.shuffling import Shuffled as Shuffled
-from dither.accounting.shuffling import shuffle
-from dither.accounting.shuffling import shuffle_clones_2021 as shuffle_clones_2021
-from dither.accounting.shuffling import shuffle_clones_2023 as shuffle_clones_2023
-from dither.accounting.spending import Filter as Filter
-from dither.accounting.spending import (
+from dither.privacy import theorems
+from dither.privacy._budget import BudgetFilter
+from dither.privacy._budget import Remaining as Remaining
+from dither.privacy._calibration import calibrate
+from dither.privacy._conversion import delta_of_rho as delta_of_rho
+from dither.privacy._conversion import epsilon_of_rho, rho_of_epsilon
+from dither.privacy._division import Division as Division
+from dither.privacy._division import divide
+from dither.privacy._every_division import EveryDivision as EveryDivision
+from dither.privacy._every_division import Part, divide_by_every_theorem
+from dither.privacy._every_division import Share as Share
+from dither.privacy._every_division import Shares as Shares
+from dither.privacy._every_theorem import EveryTheorem as EveryTheorem
+from dither.privacy._every_theorem import Row as Row
+from dither.privacy._every_theorem import by_every_theorem, shares_by_every_theorem
+from dither.privacy._expressions import loss_from_expression
+from dither.privacy._expressions import loss_from_toml as loss_from_toml
+from dither.privacy._expressions import mix_from_expression as mix_from_expression
+from dither.privacy._filters import Filter as Filter
+from dither.privacy._filters import (
     GdpFilter,
     Odometer,
     PureFilter,
@@ -36,11 +32,15 @@ from dither.accounting.spending import (
     SqrtFilter,
     ZcdpFilter,
 )
-from dither.accounting.splitting import Split as Split
-from dither.accounting.splitting import split
-from dither.accounting.theorems import Parallel as Parallel
-from dither.accounting.zcdp import delta_of_rho as delta_of_rho
-from dither.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
+from dither.privacy._game import GameResult as GameResult
+from dither.privacy._game import Move, game
+from dither.privacy._noise_division import Split as Split
+from dither.privacy._noise_division import split
+from dither.privacy._shuffling import Shuffled as Shuffled
+from dither.privacy._shuffling import shuffle
+from dither.privacy._shuffling import shuffle_clones_2021 as shuffle_clones_2021
+from dither.privacy._shuffling import shuffle_clones_2023 as shuffle_clones_2023
+from dither.privacy.theorems import Parallel as Parallel
 
 __all__ = [
     "BudgetFilter",

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from dither._format import loss_text
 from dither.errors import ArgumentError, LedgerError, PromiseError
 from dither.ledger.entries import Tables, canonical, reading
-from dither.privacy.charge import Charge
-from dither.privacy.promise import Promise
+from dither.privacy._charge import Charge
+from dither.privacy._promise import Promise
 
 __all__ = [
     "Account",
@@ -52,7 +52,7 @@ class RemainingBudget(Protocol):
 
 
 class Budget(Protocol):
-    """A privacy filter: `dither.accounting.filters.BudgetFilter` is one.
+    """A privacy filter: `dither.accounting.BudgetFilter` is one.
 
     ``admits`` must be monotone: what is admitted is admitted with any smaller total too.
     """
@@ -73,7 +73,7 @@ class Budget(Protocol):
 @lru_cache(maxsize=1024)
 def read_budget(text: str) -> Budget:
     """The filter of the caps that an entry holds as JSON."""
-    from dither.accounting.filters import BudgetFilter
+    from dither.privacy._budget import BudgetFilter
 
     budget: Budget = BudgetFilter.from_dict(json.loads(text))
     return budget

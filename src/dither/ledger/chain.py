@@ -23,8 +23,8 @@ from dither.ledger.entries import (
     tables_of,
 )
 from dither.ledger.store import entries, head, touches
-from dither.privacy.charge import Charge
-from dither.privacy.promise import Promise
+from dither.privacy._charge import Charge
+from dither.privacy._promise import Promise
 
 __all__ = [
     "Head",

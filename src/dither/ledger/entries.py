@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any
 
 from dither.errors import ArgumentError, LedgerCorruptError
-from dither.privacy.charge import Charge
-from dither.privacy.promise import Promise
+from dither.privacy._charge import Charge
+from dither.privacy._promise import Promise
 
 __all__ = [
     "FIRST",

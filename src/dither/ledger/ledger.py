@@ -49,9 +49,9 @@ from dither.ledger.entries import (
 )
 from dither.ledger.store import FORMAT, Store, create, create_file, entries, head, touches
 from dither.ledger.verify import Verification, verify
-from dither.privacy.charge import Charge
-from dither.privacy.loss import Loss, as_charge
-from dither.privacy.promise import Promise
+from dither.privacy._charge import Charge
+from dither.privacy._loss import Loss, as_charge
+from dither.privacy._promise import Promise
 
 __all__ = ["Ledger"]
 
@@ -69,7 +69,7 @@ class Ledger:
     >>> from fractions import Fraction
     >>> from tempfile import mkdtemp
     >>> from dither import privacy
-    >>> from dither.accounting.filters import BudgetFilter
+    >>> from dither.accounting import BudgetFilter
     >>> ledger = Ledger.open(Path(mkdtemp()) / "visits.ledger")
     >>> patient = Promise("patient")
     >>> ledger.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)), patient)

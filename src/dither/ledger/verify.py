@@ -22,8 +22,8 @@ from dither.ledger.accounts import read_budget
 from dither.ledger.chain import Head, record_of
 from dither.ledger.entries import FIRST, UNREADABLE, Amounts, Record, promise_of, tables_of
 from dither.ledger.store import FORMAT, TRIGGERS, Store, entries, head, touches
-from dither.privacy.charge import Charge
-from dither.privacy.promise import Promise
+from dither.privacy._charge import Charge
+from dither.privacy._promise import Promise
 
 __all__ = ["Verification", "verify"]
 

@@ -34,15 +34,12 @@ from dither import privacy
 from dither.mechanisms._analytic import softened
 from dither.numeric import directed
 from dither.privacy import Charge, Loss, Neighbours
-from dither.privacy.neighbours import as_neighbours
-from dither.privacy.parts import (
-    AtMost,
-    Concentrated,
-    DiscreteGaussianNoise,
-    DiscreteGaussianVector,
-    Part,
-    PmfPair,
-)
+from dither.privacy._promise import as_neighbours
+from dither.privacy.laws.classes import Concentrated
+from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
+from dither.privacy.laws.gaussian_vector import DiscreteGaussianVector
+from dither.privacy.laws.pair import PmfPair
+from dither.privacy.laws.part import AtMost, Part
 
 __all__ = [
     "approximate_class",

@@ -6,11 +6,11 @@ losses are bounded by named theorems, calibrated, shuffled and spent adaptively 
 :mod:`dither.accounting`.
 """
 
-from dither.privacy.bound import Bound as Bound
-from dither.privacy.charge import Charge
-from dither.privacy.events import noisy_votes, repeat_and_select, tree_aggregation
-from dither.privacy.loss import Loss, compose
-from dither.privacy.makers import (
+from dither.privacy._bound import Bound as Bound
+from dither.privacy._charge import Charge
+from dither.privacy._compound import noisy_votes, repeat_and_select, tree_aggregation
+from dither.privacy._loss import Loss, compose
+from dither.privacy._makers import (
     approximate,
     discrete_gaussian,
     discrete_laplace,
@@ -24,8 +24,7 @@ from dither.privacy.makers import (
     renyi,
     zcdp,
 )
-from dither.privacy.neighbours import Neighbours
-from dither.privacy.promise import Promise
+from dither.privacy._promise import Neighbours, Promise
 
 __all__ = [
     "Charge",

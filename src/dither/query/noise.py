@@ -22,7 +22,7 @@ from dither.plan.kinds import Value
 from dither.plan.lower import Plan
 from dither.plan.recipes import QuantileRecipe
 from dither.privacy import Charge, Loss, Neighbours, Promise
-from dither.privacy.charge import group_factor
+from dither.privacy._charge import group_factor
 from dither.query.estimates import refined
 
 __all__ = [

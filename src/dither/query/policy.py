@@ -15,12 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dither.accounting.filters import BudgetFilter
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.kinds import Kind
 from dither.plan.schema import ColumnFacts, Schema, Table
 from dither.plan.text import unwritable
 from dither.privacy import Neighbours, Promise
+from dither.privacy._budget import BudgetFilter
 from dither.query.canonical import policy_digest
 from dither.query.fields import LARGEST_EPSILON, DeclaredColumn, Reader, read_column, resolve
 from dither.query.units import DeclaredUnit, TableUnit, check_units, read_units, unit_of

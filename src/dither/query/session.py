@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dither._format import loss_text
-from dither.accounting.filters import BudgetFilter
 from dither.errors import ArgumentError, LedgerError, PolicyError, nearest
 from dither.ledger import Balance, Ledger
 from dither.numeric import positive
@@ -20,6 +19,7 @@ from dither.plan import aggregates as ag
 from dither.plan.lower import lower
 from dither.plan.schema import Schema, Table
 from dither.privacy import Charge, Promise
+from dither.privacy._budget import BudgetFilter
 from dither.query.builder import TableQuery
 from dither.query.policy import Policy, check_sources, read_policy, schema_of
 from dither.query.question import Question

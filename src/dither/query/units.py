@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.errors import PolicyError, nearest
-from dither.privacy.promise import LONGEST
+from dither.privacy._promise import LONGEST
 from dither.query.fields import Reader
 
 __all__ = ["DeclaredUnit", "TableUnit", "read_units", "unit_of"]

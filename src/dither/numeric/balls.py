@@ -1,0 +1,76 @@
+"""Balls to doubles and back, and a precision that no other thread changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+__all__ = ["Ball", "down", "library", "powers", "precision", "tail", "up", "within"]
+
+
+Ball = Any
+"""A `flint.arb`; the library is imported when it is first needed."""
+
+_LOCK = RLock()
+
+
+def library() -> Any:
+    """python-flint, imported on first use."""
+    import flint
+
+    return flint
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[Any]:
+    """The library at ``bits`` of working precision.
+
+    Its precision is one number for all threads. A change from outside would not make a ball wrong,
+    only wider; the lock keeps our own threads from doing that.
+    """
+    flint = library()
+    with _LOCK:
+        before = flint.ctx.prec
+        flint.ctx.prec = max(64, bits)
+        try:
+            yield flint
+        finally:
+            flint.ctx.prec = before
+
+
+def down(x: Ball) -> float:
+    """A double below every number in the ball; -inf where there is none."""
+    value = float(x.lower()) if x.is_finite() else -math.inf
+    return math.nextafter(value, -math.inf)
+
+
+def up(x: Ball) -> float:
+    """A double above every number in the ball; inf where there is none."""
+    value = float(x.upper()) if x.is_finite() else math.inf
+    return math.nextafter(value, math.inf)
+
+
+def within(bound: Ball) -> Ball:
+    """The ball of all numbers between -bound and bound."""
+    return library().arb(0, bound.upper())
+
+
+def tail(x: Ball) -> Ball:
+    """Pr[N(0, 1) > x]."""
+    return (x / library().arb(2).sqrt()).erfc() / 2
+
+
+def powers(x: Ball, count: int) -> list[Ball]:
+    """x^0, ..., x^(count-1), each from two that are half as far.
+
+    A complex ball is a square, and turning a square into the next square grows it: by products with
+    x itself 1.4^count times, so count^1.5 times.
+    """
+    found = [x**0, x]
+    while len(found) < count:
+        half = len(found) // 2
+        found.append(found[half] * found[len(found) - half])
+    return found[:count]

@@ -1,0 +1,282 @@
+"""The least noise that keeps a promise: the inverse of a loss, certified.
+
+The search uses floating point and any starting point; what is returned was checked with a
+certified bound, so the search decides how tight the answer is and never whether it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dither import _checks as check
+from dither.errors import ArgumentError
+from dither.privacy import Bound, Loss
+from dither.privacy import _views as views
+from dither.privacy._views import one_delta, sides
+
+__all__ = ["calibrate"]
+
+
+_TIGHT = 1e-11
+
+_STEPS = (1, 2, 4, 8, 16, 32, 64, 80)
+"""Doublings and halvings of the start that are tried."""
+
+_TARGETS = ("epsilon and delta", "advantage", "fpr and tpr", "prior and bayes_risk")
+
+
+def calibrate(
+    make: Callable[[float], Loss],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    advantage: float | None = None,
+    fpr: float | None = None,
+    tpr: float | None = None,
+    prior: float | None = None,
+    bayes_risk: float | None = None,
+    start: float = 1.0,
+) -> Bound:
+    """Find the parameter at which a loss just keeps a promise.
+
+    Parameters
+    ----------
+    make : callable
+        From one positive parameter (a noise multiplier, an epsilon, a rate) to a loss; more of it
+        must always cost less, or always cost more.
+    epsilon, delta : float
+        The promise of (epsilon, delta): above 0, and in [0, 1).
+    advantage : float
+        Or: no attacker's true alarms exceed their false alarms by more; in (0, 1).
+    fpr, tpr : float
+        Or: no attacker with false alarms at most ``fpr`` has more true alarms than ``tpr``;
+        0 <= fpr < tpr < 1.
+    prior, bayes_risk : float
+        Or: every attacker with this prior errs at least so often; 0 < bayes_risk <
+        min(prior, 1 - prior).
+    start : float
+        Where the search begins, above 0.
+
+    Returns
+    -------
+    Bound
+        As a float the parameter that is proved to keep the promise; ``lower`` and ``upper``
+        enclose the exact one.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, not exactly one promise is named, or within 2**80 of the start
+        all parameters break it, or all keep it: the nearest one tried is named.
+
+    Examples
+    --------
+    >>> from dither import privacy
+    >>> sigma = calibrate(privacy.gaussian, epsilon=1.0, delta=1e-6)
+    >>> round(sigma, 10), privacy.gaussian(sigma).delta(1.0) <= 1e-6
+    (4.2246788893, True)
+    >>> sigma = calibrate(privacy.gaussian, advantage=0.1)
+    >>> round(sigma, 6), privacy.gaussian(sigma).advantage() <= 0.1
+    (3.978948, True)
+    >>> round(calibrate(privacy.gaussian, fpr=0.01, tpr=0.05), 6)
+    1.467364
+    """
+    promise = _promise(make, epsilon, delta, advantage, fpr, tpr, prior, bayes_risk)
+    if not callable(make):
+        raise ArgumentError("make must be a function from a parameter to a loss")
+    x = check.number("start", start, above=0)
+    if not isinstance(make(x), Loss):
+        raise ArgumentError("make must return a loss, such as privacy.gaussian(x)")
+    good, bad = _narrowed(promise, *_bracket(promise, x))
+    low, high = sorted((good, bad))
+    return Bound(low, high, "certified search", safe="upper" if good >= bad else "lower")
+
+
+def _promise(
+    make: Callable[[float], Loss],
+    epsilon: float | None,
+    delta: float | None,
+    advantage: float | None,
+    fpr: float | None,
+    tpr: float | None,
+    prior: float | None,
+    bayes_risk: float | None,
+) -> _Promise:
+    pairs = [(epsilon, delta), (advantage, advantage), (fpr, tpr), (prior, bayes_risk)]
+    named = [any(value is not None for value in pair) for pair in pairs]
+    if sum(named) != 1 or any((a is None) != (b is None) for a, b in pairs):
+        raise ArgumentError(f"name one promise: {', or '.join(_TARGETS)}")
+    if named[0]:
+        e = check.number("epsilon", epsilon, above=0, rounding="down")
+        return _Promise(make, e, check.number("delta", delta, least=0, below=1, rounding="down"))
+    if named[1]:
+        most = check.number("advantage", advantage, above=0, below=1, rounding="down")
+        return _Asked(make, Loss.advantage, most, rises=True)
+    if named[2]:
+        level = check.number("fpr", fpr, least=0, below=1)
+        most = check.number("tpr", tpr, above=level, below=1, rounding="down")
+        starts: dict[bool, float] = {}
+        return _Asked(make, lambda loss: views.tpr(loss, level, starts), most, rises=True)
+    pi = check.number("prior", prior, above=0, below=1)
+    least = check.number("bayes_risk", bayes_risk, above=0, below=min(pi, 1 - pi))
+    return _Asked(make, lambda loss: loss.bayes_risk(pi), least, rises=False)
+
+
+class _Promise:
+    """How far a parameter is from (epsilon, delta): at most 0 where it is proved to be kept."""
+
+    def __init__(self, make: Callable[[float], Loss], epsilon: float, delta: float) -> None:
+        self.make, self.epsilon, self.delta = make, epsilon, delta
+        self._worse: bool | None = None
+
+    def excess(self, x: float, *, lower: bool = False, both: bool = True) -> float:
+        loss = self.make(x)
+        if self.delta == 0:
+            try:
+                bound = loss.epsilon(0.0)
+            except ArgumentError:
+                # Some outcome has an infinite loss: no epsilon is kept.
+                return math.inf
+            value = bound.lower if lower else bound.upper
+            gap = math.log(max(value, 1e-300)) - math.log(self.epsilon)
+            return _signed(gap, value <= self.epsilon)
+        found = sides(loss)
+        if not both and self._worse is not None and len(found) == 2:
+            found = [s for s in found if s.removal == self._worse]
+        ends = [one_delta(loss, s, self.epsilon)[:2] for s in found]
+        values = [low if lower else high for low, high in ends]
+        top = max(values)
+        if len(found) == 2:
+            self._worse = found[values.index(top)].removal
+        # sqrt(-log delta) is close to linear in log(noise), which keeps the search short.
+        target = math.sqrt(-math.log(self.delta))
+        gap = target - math.sqrt(max(-math.log(max(top, 1e-300)), 0.0))
+        return _signed(gap, top <= self.delta)
+
+    def told(self, x: float) -> str:
+        """What a parameter reaches."""
+        if self.delta == 0:
+            return "no finite epsilon" if self.excess(x) == math.inf else "a larger epsilon"
+        return f"delta {self.make(x).delta(self.epsilon).upper:.6g} at this epsilon"
+
+
+def _signed(gap: float, kept: bool) -> float:
+    """The gap with the sign that the numbers themselves have: logarithms round it away."""
+    return min(gap, 0.0) if kept else max(gap, 5e-324)
+
+
+class _Asked(_Promise):
+    """How far one number of a loss is from its target."""
+
+    def __init__(
+        self,
+        make: Callable[[float], Loss],
+        ask: Callable[[Loss], Bound],
+        target: float,
+        *,
+        rises: bool,
+    ) -> None:
+        self.make, self._ask, self._target, self._rises = make, ask, target, rises
+
+    def excess(self, x: float, *, lower: bool = False, both: bool = True) -> float:
+        found = self._ask(self.make(x))
+        value = found.lower if lower == self._rises else found.upper
+        gap = _logit(value) - _logit(self._target)
+        if self._rises:
+            return _signed(gap, value <= self._target)
+        return _signed(-gap, value >= self._target)
+
+    def told(self, x: float) -> str:
+        """What a parameter reaches."""
+        return f"{float(self._ask(self.make(x))):.6g}"
+
+
+def _logit(p: float) -> float:
+    p = min(max(p, 1e-300), 1 - 1e-16)
+    return math.log(p) - math.log1p(-p)
+
+
+def _bracket(promise: _Promise, x: float) -> tuple[float, float]:
+    """(good, bad): one that keeps the promise and one that breaks it, found in growing steps."""
+    here = promise.excess(x)
+    seen = {x: here}
+    last = {1: x, -1: x}
+    refusal: ArgumentError | None = None
+    open_ways = {1, -1}
+    for step in _STEPS:
+        for way in (1, -1):
+            if way not in open_ways:
+                continue
+            tried = [x * 2.0 ** (way * step)]
+            for _ in range(8):
+                at = tried[-1]
+                try:
+                    if not 0 < at < math.inf:
+                        raise ArgumentError("it is beyond what doubles hold")
+                    seen[at] = promise.excess(at)
+                except ArgumentError as error:
+                    # The loss itself ends there: come closer to where it still answered.
+                    refusal = error
+                    open_ways.discard(way)
+                    tried.append(math.sqrt(at) * math.sqrt(last[way]) if at > 0 else last[way] / 2)
+                    continue
+                if (seen[at] <= 0) != (here <= 0):
+                    return (at, last[way]) if seen[at] <= 0 else (last[way], at)
+                last[way] = at
+                break
+    tried = sorted(seen)
+    span = f"from {tried[0]:.6g} to {tried[-1]:.6g}"
+    if here <= 0:
+        raise ArgumentError(f"every parameter tried, {span}, keeps the promise: none is the least")
+    if len(set(seen.values())) == 1 and refusal is None:
+        raise ArgumentError("make must depend on its parameter: every try cost the same")
+    best = min(seen, key=lambda at: seen[at])
+    raise ArgumentError(
+        f"no parameter tried, {span}, keeps the promise; the nearest is {best:.6g}, which reaches "
+        f"{promise.told(best)}" + (f"; beyond, {refusal}" if refusal is not None else "")
+    )
+
+
+def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]:
+    """Close in from both sides by false position in log(parameter), each step certified."""
+    a, b = math.log(good), math.log(bad)
+    while abs(b - a) > math.log(2):
+        c = (a + b) / 2
+        a, b = (c, b) if promise.excess(math.exp(c), both=False) <= 0 else (a, c)
+    fa, fb = (promise.excess(math.exp(end), both=False) for end in (a, b))
+    side = 0
+    for _ in range(60):
+        if abs(b - a) <= _TIGHT:
+            break
+        if fa <= 0 < fb and math.isfinite(fa + fb):
+            c = a - fa * (b - a) / (fb - fa)
+            # A step that lands on the root to within the tolerance is pushed to its far side.
+            margin = 0.3 * _TIGHT
+            c += margin if (b > a) == (side > 0) else -margin
+            c = min(max(c, min(a, b) + margin), max(a, b) - margin)
+        else:
+            c = (a + b) / 2
+        fc = promise.excess(math.exp(c), both=False)
+        if fc <= 0:
+            if side == 1:
+                fb /= 2
+            a, fa, side = c, fc, 1
+        else:
+            if side == -1:
+                fa /= 2
+            b, fb, side = c, fc, -1
+    good, bad = math.exp(a), math.exp(b)
+    # Both directions at the end: the other one may be worse after all.
+    for _ in range(60):
+        if promise.excess(good) <= 0:
+            break
+        good *= 1 + (1 if a > b else -1) * 1e-10
+    else:
+        raise ArgumentError("make must be monotone in its parameter")
+    # The far end must be proved to break the promise by a certified lower bound.
+    for power in range(11, 1, -1):
+        far = good * (1 - (1 if a > b else -1) * 10.0**-power)
+        if promise.excess(far, lower=True) >= 0:
+            return good, far
+    return good, bad if promise.excess(bad, lower=True) >= 0 else (0.0 if a > b else math.inf)

@@ -1,0 +1,216 @@
+"""One direction of a loss: its terms, and certified bounds of delta at any epsilon.
+
+Removal compares a table with its neighbour that lacks one unit; addition compares the other way
+round. They are kept apart here, and only views take the worse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from dither.privacy.engines.choice import Chernoff, Engine, engine, settles
+from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
+from dither.privacy.laws.gaussian import GaussianTerm
+from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.part import Part
+from dither.privacy.laws.rationals import Amount, told_down, told_up, total
+from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.term import EPS, Term
+
+__all__ = ["PARAMETERS", "Counted", "Side", "side"]
+
+
+Counted = tuple[tuple[Part, int], ...]
+
+_MANY = 10**9
+"""Repetitions whose rounding may outweigh what they add: zCDP, which adds up, is held beside."""
+
+_RANGES = "bounded ranges as if chosen adaptively (the optimum of fixed ones is not computed)"
+
+PARAMETERS = 2e-12
+"""Relative slack on delta for the rounding of parameters that were read into doubles."""
+
+
+def merged(parts: Counted) -> Counted:
+    """Equal parts counted together."""
+    counts: dict[Part, int] = {}
+    for part, count in parts:
+        counts[part] = counts.get(part, 0) + count
+    return tuple(counts.items())
+
+
+def terms_of(parts: Counted, removal: bool) -> list[Term]:
+    """The laws of a total, Gaussians and Laplaces taken together."""
+    mu_squared, epsilons, counts, terms = 0.0, [], [], []
+    for part, count in merged(parts):
+        term = part.term(removal, count)
+        if isinstance(term, GaussianTerm):
+            mu_squared += term.mu_squared
+        elif isinstance(term, LaplaceTerm):
+            epsilons.append(term.epsilons)
+            counts.append(term.counts)
+        else:
+            terms.append(term)
+    if mu_squared > 0:
+        terms.append(GaussianTerm(mu_squared))
+    if epsilons:
+        terms.append(LaplaceTerm(np.concatenate(epsilons), np.concatenate(counts)))
+    return terms
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Certified bounds near one target, as functions of epsilon, and how they were found."""
+
+    lower: Callable[[float], float]
+    upper: Callable[[float], float]
+    start: float
+    method: str
+
+
+class Side:
+    """One direction of a total."""
+
+    def __init__(self, parts: Counted, removal: bool) -> None:
+        self.parts, self.removal = merged(parts), removal
+        self.exact = all(part.exact for part, _ in self.parts)
+        if self.exact:
+            self.upper_terms: list[Term] | None = terms_of(self.parts, removal)
+            self.lower_terms: list[Term] = self.upper_terms
+        else:
+            self.lower_terms = terms_of(_instances(self.parts), removal)
+            stronger = [(part.dominating(), count) for part, count in self.parts]
+            known = tuple((part, count) for part, count in stronger if part is not None)
+            complete = len(known) == len(stronger)
+            self.upper_terms = terms_of(known, removal) if complete else None
+        self.moments = self._moments()
+        self.rho: Amount = sum(count * part.rho() for part, count in self.parts)
+        everything = self.upper_terms if self.upper_terms is not None else self.moments or []
+        self.fails = any(t.infinite > 0 for t in everything)
+        self.infinite = _infinite(everything, lost=True)
+        lift = sum(t.lift for t in everything)
+        if lift > 0:
+            self.infinite = min(1.0, self.infinite * math.exp(lift) * (1 + 4e-16))
+        self.infinite_lower = _infinite(self.lower_terms, up=False)
+        self.tops = total((part.top(removal), count) for part, count in self.parts)
+        least, most = _largest(self.lower_terms)[0], math.inf
+        if self.tops is not None:
+            least, most = told_down(self.tops[0]), told_up(self.tops[1])
+        elif self.upper_terms is not None:
+            most = _largest(self.upper_terms)[1]
+        self.top_lower, self.top = least, most
+
+    def _moments(self) -> list[Term] | None:
+        found = []
+        for part, count in self.parts:
+            term = part.moment(self.removal, count)
+            if term is None or (part.exact and not term.smooth):
+                return None
+            found.append(term)
+        return found
+
+    @lru_cache(maxsize=64)  # noqa: B019 - sides live in a cache of their own
+    def answer(self, log_delta: float | None, epsilon: float | None) -> Answer:
+        """Engines for a target."""
+        low = engine(self.lower_terms, log_delta=log_delta, epsilon=epsilon)
+        uppers: list[Engine] = []
+        if self.exact:
+            uppers.append(low)
+        elif self.upper_terms is not None:
+            uppers.append(engine(self.upper_terms, log_delta=log_delta, epsilon=epsilon))
+        wide = not self.exact or low.name.startswith("tilted")
+        if wide and self.moments:
+            uppers.append(Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon))
+        rho = self.rho
+        if math.isfinite(rho) and sum(count for _, count in self.parts) > _MANY:
+            whole: list[Term] = [MomentTerm(Concentrated(told_up(Fraction(rho))), 1)]
+            uppers.append(Chernoff(whole, log_delta=log_delta, epsilon=epsilon))
+        starts = [u.start for u in uppers if math.isfinite(u.start)]
+        names = list(dict.fromkeys(u.name for u in uppers))
+        if low.name not in names:
+            names.append(low.name + " from below")
+        if any(isinstance(part, BoundedRange) for part, _ in self.parts):
+            names.append(_RANGES)
+
+        # Both ends of a place are asked for, one after the other, most often of one engine.
+        kept: dict[tuple[int, float], tuple[float, float]] = {}
+
+        def bounds(of: Engine, e: float) -> tuple[float, float]:
+            found = kept.get((id(of), e))
+            if found is None:
+                if len(kept) > 64:
+                    kept.clear()
+                found = kept[id(of), e] = of.bounds(e)
+            return found
+
+        def upper(e: float) -> float:
+            found = [bounds(u, e)[1] for u in uppers]
+            best = min((x for x in found if not math.isnan(x)), default=0.0)
+            return _plus(best, self.infinite) + PARAMETERS
+
+        def lower(e: float) -> float:
+            found = bounds(low, e)[0]
+            found = -math.inf if math.isnan(found) else found
+            return _plus(found, self.infinite_lower) - PARAMETERS
+
+        return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
+
+    def below(self, epsilon: float, log_delta: float) -> bool:
+        """Whether this direction's delta is easily shown to be below a target."""
+        if not self.exact or self.infinite > 0 or self.upper_terms is None:
+            return False
+        if not any(isinstance(term, SampledGaussianTerm) for term in self.upper_terms):
+            return False
+        return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta - PARAMETERS)
+
+
+def _largest(terms: list[Term]) -> tuple[float, float]:
+    """Ends of the largest finite loss, as far as the terms' doubles know it."""
+    top = sum(t.top() for t in terms)
+    # A product and a sum a term, and what the losses themselves may be off by.
+    off = sum(t.count * t.position for t in terms if isinstance(t, AtomTerm))
+    off += abs(top) * EPS * (4 + len(terms))
+    return top - off, top + off
+
+
+def _plus(log_value: float, extra: float) -> float:
+    if extra <= 0:
+        return log_value
+    return float(np.logaddexp(log_value, math.log(extra)))
+
+
+def _infinite(terms: list[Term], *, lost: bool = False, up: bool = True) -> float:
+    """1 - Π(1 - infinite)^count: as it is where there is one, else an upper or a lower end.
+
+    With ``lost``, what the laws leave out counts too.
+    """
+    some = [(t.infinite + (t.lost if lost else 0.0), t.count) for t in terms]
+    some = [(mass, count) for mass, count in some if mass > 0]
+    if not some:
+        return 0.0
+    if len(some) == 1 and some[0][1] == 1:
+        return min(1.0, some[0][0])
+    if any(mass >= 1 for mass, _ in some):
+        return 1.0
+    kept = sum(count * math.log1p(-mass) for mass, count in some)
+    # A logarithm, a product and a sum a term; 1 - e^-x errs by no more of itself than x does.
+    off = EPS * (4 + len(some))
+    return min(1.0, -math.expm1(kept) * (1 + (off if up else -off)))
+
+
+def _instances(parts: Counted) -> Counted:
+    found = [(part.instance(), count) for part, count in parts]
+    return tuple((part, count) for part, count in found if part is not None)
+
+
+@lru_cache(maxsize=256)
+def side(parts: Counted, removal: bool) -> Side:
+    """The direction's laws, kept for the next question."""
+    return Side(parts, removal)

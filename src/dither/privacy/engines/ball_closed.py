@@ -1,0 +1,279 @@
+"""Profiles in closed form, in ball arithmetic: as many digits as they cancel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+from dither.numeric.balls import Ball, down, library, precision, tail, up
+from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+
+__all__ = ["GaussianProfile", "LaplacesProfile", "SampledGaussianProfile", "SeparatedProfile"]
+
+
+_DIGITS = 58
+"""Bits of delta that are asked for."""
+
+_RARE = 2.0**-200
+"""Binomial shares that are added up without a look at what they are shares of."""
+
+_BITS = (128, 256, 512, 1024, 2048, 4096, 8192)
+
+
+def _settled(value: Callable[[], Ball]) -> tuple[float, float]:
+    """(log lower, log upper) of a number above 0, with as many bits as it takes."""
+    low, high = -math.inf, 0.0
+    for bits in _BITS:
+        with precision(bits) as flint:
+            found = value()
+            if found.is_zero():
+                return -math.inf, -math.inf
+            if found.rel_accuracy_bits() < _DIGITS and bits < _BITS[-1]:
+                continue
+            top = found.upper()
+            low = down(flint.arb(found.lower()).log()) if found > 0 else -math.inf
+            high = up(flint.arb(top).log()) if top > 0 else -math.inf
+            break
+    return low, high
+
+
+def _gaussian(e: Ball, mu: Ball) -> Ball:
+    """Phi(mu/2 - e/mu) - e^e·Phi(-mu/2 - e/mu)."""
+    return tail(e / mu - mu / 2) - e.exp() * tail(e / mu + mu / 2)
+
+
+class GaussianProfile:
+    """delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon·Phi(-mu/2 - epsilon/mu).
+
+    Composed Gaussians are one Gaussian of mu² = Σ 1/sigma² [1]_, [2]_.
+
+    References
+    ----------
+    .. [1] Balle and Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
+    .. [2] Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022, corollary 3.3.
+    """
+
+    name = "closed form (Gaussian)"
+    certified = True
+
+    def __init__(self, mu_squared: float, start: float) -> None:
+        self._square, self.start = mu_squared, start
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        mu = math.sqrt(self._square)
+        far = epsilon / mu - mu / 2
+        if far > 1e6:
+            # Phi(-x) <= e^{-x²/2}
+            return -math.inf, -1e11
+
+        def value() -> Ball:
+            arb = library().arb
+            return _gaussian(arb(epsilon), arb(self._square).sqrt())
+
+        return _settled(value)
+
+
+@lru_cache(maxsize=4096)
+def _rational_part(k: int, j: int) -> list[int]:
+    """Coefficients of (r + 1)^{k-j-1}·(r - 1)^{j-1} up to r^{k-1}."""
+    poly = library().fmpz_poly
+    rest = poly([1, 1]) ** (k - j - 1)
+    if j > 0:
+        rest *= poly([-1, 1]) ** (j - 1)
+    found = [int(x) for x in rest.coeffs()][:k]
+    found += [0] * (k - len(found))
+    if j == 0:
+        # 1/(r - 1) = -(1 + r + r² + ...)
+        total = 0
+        for i, x in enumerate(found):
+            total += x
+            found[i] = -total
+    return found
+
+
+class LaplacesProfile:
+    """The sum of k equal Laplace losses, as residues of its contour integral.
+
+    With e = 1/b, M(t) = ((t + 1)·e^{et} + t·e^{-e(t + 1)})/(2t + 1), so by the binomial theorem ::
+
+        M(t)^k/(t(1 + t)) = Σ_j C(k, j)·e^{-ej}·e^{t(k-2j)e}·(t + 1)^{k-j-1}·t^{j-1}/(2t + 1)^k
+
+    and of each summand times e^{-t·epsilon} the line Re t = c > 0 may be closed to the right where
+    x = (k - 2j)·e - epsilon <= 0, which gives 0, and to the left where x > 0: the residue at -1/2,
+    and at 0 for j = 0, which is 1. With t = (r - 1)/2 and p_i the coefficients of
+    (r + 1)^{k-j-1}·(r - 1)^{j-1}, the residue at -1/2 is ::
+
+        e^{-x/2}·2^{1-k}·Σ_{n<k} p_{k-1-n}·(x/2)^n/n!
+    """
+
+    name = "closed form (Laplace)"
+    certified = True
+    LARGEST = 64
+
+    def __init__(self, epsilon: float, count: int, start: float) -> None:
+        self._e, self._k, self.start = epsilon, count, start
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        if epsilon >= self._k * self._e * (1 + 1e-15):
+            return -math.inf, -math.inf
+        return _settled(lambda: self._value(epsilon))
+
+    def _value(self, epsilon: float) -> Ball:
+        arb, k = library().arb, self._k
+        if epsilon < 0:
+            # The pair and the swapped pair are one.
+            grown = arb(epsilon).exp()
+            return 1 - grown + grown * self._value(-epsilon)
+        e, total, top = arb(self._e), arb(0), True
+        for j in range(k // 2 + 1):
+            x = (k - 2 * j) * e - arb(epsilon)
+            if not x > 0:
+                # A ball around 0 is a point where the summand is continuous, but for j = 0.
+                if x < 0:
+                    break
+                x = arb(0).union(x.upper()) if x.upper() > 0 else arb(0)
+            half, power, series = x / 2, arb(1), arb(0)
+            for n, p in enumerate(reversed(_rational_part(k, j))):
+                series += p * power
+                power = power * half / (n + 1)
+            part = (-half - j * e).exp() * series * math.comb(k, j) / arb(2) ** (k - 1)
+            total += part + 1 if top else part
+            top = False
+        return total if total > 0 else arb(0).union(total.upper())
+
+
+class SampledGaussianProfile:
+    """One Gaussian on a Poisson sample: two normal tails beyond the place where l = epsilon."""
+
+    name = "closed form (sampled Gaussian)"
+    certified = True
+
+    def __init__(self, term: SampledGaussianTerm) -> None:
+        self._term = term
+        self.start = 1.0 if term.removal else min(1.0, term.top())
+
+    def _weights(self) -> tuple[Ball, list[Ball]]:
+        arb, t = library().arb, self._term
+        g = arb(t.rate)
+        found = [arb(math.comb(t.k, j)) * g**j * (1 - g) ** (t.k - j) for j in range(t.k + 1)]
+        return 1 / arb(t.noise_multiplier), found
+
+    def _place(self, level: Ball, a: Ball, weights: list[Ball]) -> Ball | None:
+        """The z with l(z) = level; None where l is above it everywhere."""
+        arb = library().arb
+        if self._term.k == 1:
+            # e^level - (1 - g), without forming 1 - g.
+            inner = level.expm1() + weights[1]
+            if not inner > 0:
+                return None if inner <= 0 else arb("nan")
+            return (inner / weights[1]).log() / a + a / 2
+        over = level.exp() - weights[0]
+        if not over > 0:
+            return None if over <= 0 else arb("nan")
+        factors = [w * (-((j * a) ** 2) / 2).exp() for j, w in enumerate(weights)]
+
+        def above(log_x: Ball) -> tuple[Ball, Ball]:
+            """log Σ_{j>0} factor_j·x^j - log(over), and its slope in log x."""
+            terms = [f * (j * log_x).exp() for j, f in enumerate(factors) if j]
+            whole = sum(terms, arb(0))
+            slope = sum((j * x for j, x in enumerate(terms, 1)), arb(0)) / whole
+            return (whole / over).log(), slope
+
+        # The sum's logarithm is convex and increasing in log x: Newton's method from the right.
+        log_x = max(((over / f).log().mid() / j for j, f in enumerate(factors) if j), key=float)
+        for _ in range(400):
+            gap, slope = above(log_x)
+            step = (gap / slope).mid()
+            log_x = (log_x - step).mid()
+            if abs(step) < arb(2) ** (-library().ctx.prec // 2):
+                break
+        radius = abs(step) + arb(2) ** (-library().ctx.prec // 2)
+        if not (above(log_x - radius)[0] < 0 and above(log_x + radius)[0] > 0):
+            return arb("nan")
+        return arb(log_x, radius.upper()) / a
+
+    def _value(self, epsilon: float) -> Ball:
+        arb = library().arb
+        e = arb(epsilon)
+        a, weights = self._weights()
+        removal = self._term.removal
+        z = self._place(e if removal else -e, a, weights)
+        if z is None:
+            return 1 - e.exp() if removal else arb(0)
+        if removal:
+            mixed = sum((w * tail(z - j * a) for j, w in enumerate(weights)), arb(0))
+            return mixed - e.exp() * tail(z)
+        mixed = sum((w * tail(j * a - z) for j, w in enumerate(weights)), arb(0))
+        return tail(-z) - e.exp() * mixed
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        return _settled(lambda: self._value(epsilon))
+
+
+class SeparatedProfile:
+    """Many Gaussians on Poisson samples whose two normals hardly meet: a binomial sum.
+
+    With a = 1/noise_multiplier large, l is log(1 - g) + [0, r] for z <= a/2 - 2 and
+    log(g) + a·z - a²/2 + [0, r] for z >= a/2 + 2, with r = max(g/(1-g), (1-g)/g)·e^{-2a}, since
+    log(1 + x) <= x. Removal: but for a chance of Q(a/2 - 2) a step, Q the normal tail, a step's
+    loss is log(1 - g), with probability 1 - g, or N(log(g) + a²/2, a²). So, up to T·r in epsilon
+    and T·Q(a/2 - 2) in delta ::
+
+        delta(epsilon) = Σ_j binomial(T, j)·(1-g)^{T-j}·g^j·delta_j(epsilon - shift_j)
+
+    with delta_j the profile of a Gaussian of mu² = j·a² and shift_j = (T-j)·log(1-g) + j·log(g).
+    Addition: but for the same chance the loss is within T·r of -T·log(1 - g), from below.
+
+    For delta(epsilon) is E(1 - e^{epsilon - L})_+ under P, which grows with L and lies in [0, 1].
+    """
+
+    name = "closed form (separated Gaussians)"
+    certified = True
+
+    def __init__(self, term: SampledGaussianTerm, epsilon: float | None) -> None:
+        self._term = term
+        self.start = term.count * term.rate * term.a**2 / 2 if epsilon is None else epsilon
+
+    @staticmethod
+    def fits(term: SampledGaussianTerm) -> bool:
+        """Whether it may be sharp, and in no time."""
+        return term.k == 1 and term.a >= 12 and term.count <= 20_000
+
+    def _value(self, epsilon: float, sign: int) -> Ball:
+        """delta's end on one side: sign 1 is the upper one."""
+        arb, t = library().arb, self._term
+        a, g, e, n = 1 / arb(t.noise_multiplier), arb(t.rate), arb(epsilon), t.count
+        odds = g / (1 - g)
+        rough = n * (odds + 1 / odds) * (-2 * a).exp()
+        lost = n * tail(a / 2 - 2)
+        e -= sign * rough
+        if not t.removal:
+            top = -n * (1 - g).log()
+            whole = 1 - (e - top).exp()
+            return (arb(0) if whole <= 0 else whole) + sign * lost
+        total, share, rare = arb(0), (1 - g) ** n, arb(0)
+        for j in range(n + 1):
+            if j:
+                share *= odds * (n - j + 1) / j
+            if share < _RARE:
+                rare += share
+                continue
+            at = e - (n - j) * (1 - g).log() - j * g.log()
+            if j:
+                total += share * _gaussian(at, a * arb(j).sqrt())
+            elif not at >= 0:
+                total += share * (1 - at.exp())
+        # A profile lies in [0, 1].
+        return total + sign * lost + (rare if sign > 0 else 0)
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        return (
+            _settled(lambda: self._value(epsilon, -1))[0],
+            # Not smaller than one can tell from nothing: searches go by its slope.
+            max(_settled(lambda: self._value(epsilon, 1))[1], -1000.0),
+        )

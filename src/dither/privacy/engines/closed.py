@@ -1,0 +1,230 @@
+"""Profiles in closed form, and by direct summation over finitely many losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from dither.privacy.engines.lattice import Lattice, LatticeLaw
+from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.term import EPS, Array
+
+__all__ = [
+    "Enumeration",
+    "LaplaceProfile",
+    "OnceSampled",
+    "WidenedProfile",
+    "common_lattice",
+    "context",
+]
+
+
+_DIGITS = 40
+_ATOMS = 400_000
+_PLACES = 1 << 23
+
+
+def context() -> Any:
+    """An arithmetic of 40 digits of its own, so that no other thread's precision changes it."""
+    import mpmath
+
+    fresh = mpmath.MPContext()
+    fresh.dps = _DIGITS
+    return fresh
+
+
+class Profile(Protocol):
+    """A release's profile."""
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        ...
+
+
+class WidenedProfile:
+    """A Gaussian's profile at epsilon less a shift, raised by a factor: an upper bound."""
+
+    name = "closed form (Gaussian), rounded to integers"
+    certified = True
+
+    def __init__(self, base: Profile, shift: float, lift: float, start: float) -> None:
+        self._base, self._shift, self._lift, self.start = base, shift, lift, start
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(-inf, log upper) of delta(epsilon)."""
+        at = epsilon - self._shift - 4 * EPS * (abs(epsilon) + self._shift)
+        return -math.inf, self._base.bounds(at)[1] + self._lift * (1 + 4 * EPS)
+
+
+class LaplaceProfile:
+    """One Laplace release: delta = 1 - e^{(epsilon - epsilon_0)/2} below epsilon_0, 0 above."""
+
+    name = "closed form (Laplace)"
+    certified = True
+
+    def __init__(self, epsilon_0: float) -> None:
+        self._e = epsilon_0
+        self.start = epsilon_0
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        if epsilon < -self._e:
+            value = math.log(-math.expm1(epsilon))
+            return value - 8 * EPS, value + 8 * EPS
+        gap = self._e - epsilon
+        shift = 4 * EPS * (abs(self._e) + abs(epsilon))
+        ends = [
+            math.log(-math.expm1(-g / 2)) if g > 0 else -math.inf
+            for g in (gap - shift, gap + shift)
+        ]
+        return ends[0] - 8 * EPS * (1 + abs(gap)), ends[1] + 8 * EPS * (1 + abs(gap))
+
+
+class OnceSampled:
+    """One run on a sample, from the profile of the run without it.
+
+    With x = log(1 + (e^epsilon - 1)/g) and y = -log(1 + (e^-epsilon - 1)/g) ::
+
+        removal:   delta(epsilon) = g·base(x)
+        addition:  delta(epsilon) = (1 - (1 - g)·e^epsilon)·base(y)
+
+    and on a sample of fixed size the first holds above 0, the second below; see `terms.sampled`.
+    Below the least loss delta is 1 - e^epsilon, and above the largest 0.
+    """
+
+    name = "closed form (sampled)"
+    certified = True
+
+    def __init__(
+        self,
+        base: Profile,
+        rate: float,
+        removal: bool | None,
+        start: float,
+    ) -> None:
+        self._base, self._g, self._removal = base, rate, removal
+        self.start = start
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon)."""
+        removal = epsilon >= 0 if self._removal is None else self._removal
+        at, g = epsilon if removal else -epsilon, self._g
+        if at > 30:
+            # Where e^epsilon would leave the doubles.
+            place = at - math.log(g) + math.log1p(-(1 - g) * math.exp(-at))
+            wrong = 4 * EPS * (abs(at) + abs(math.log(g)))
+        else:
+            ratio = math.expm1(at) / g
+            if ratio <= -1:
+                if not removal:
+                    return -math.inf, -math.inf
+                value = math.log(-math.expm1(epsilon))
+                return value - 8 * EPS, value + 8 * EPS
+            place = math.log1p(ratio)
+            # A quotient's three roundings, in proportion; near -1 they weigh more.
+            wrong = 4 * EPS * (abs(ratio) / (1 + ratio) + abs(place))
+        place = place if removal else -place
+        low, high = self._base.bounds(place + wrong)[0], self._base.bounds(place - wrong)[1]
+        if removal:
+            lead, rough = math.log(self._g), 4 * EPS
+        else:
+            part = self._g + (1 - self._g) * -math.expm1(epsilon)
+            if part <= 0:
+                return -math.inf, -math.inf
+            lead = math.log(part)
+            rough = 8 * EPS * (1 + (self._g + abs(math.expm1(epsilon))) / part)
+        return low + lead - rough - EPS * abs(lead), high + lead + rough + EPS * abs(lead)
+
+
+def common_lattice(terms: Sequence[AtomTerm]) -> tuple[list[LatticeLaw], float] | None:
+    """All laws on one lattice, where their spacings are small multiples of one number."""
+    spacings = []
+    for term in terms:
+        if term.lattice is None:
+            return None
+        if term.lattice[1] > 0:
+            spacings.append(term.lattice[1])
+    unit = min(spacings, default=1.0)
+    for part in range(1, 33):
+        h = unit / part
+        ratios = [s / h for s in spacings]
+        if all(abs(r - round(r)) <= 8 * EPS * r for r in ratios):
+            break
+    else:
+        return None
+    laws = []
+    for term in terms:
+        offset = term.lattice[0] if term.lattice else 0.0
+        kept = term.probabilities > 0
+        place = np.rint((term.losses[kept] - offset) / h)
+        if not kept.any() or place.max() > _PLACES or place.min() < 0:
+            return None
+        masses = np.bincount(place.astype(int), term.probabilities[kept])
+        laws.append(LatticeLaw(offset, masses, term.count, term.relative, term.position))
+    return laws, h
+
+
+class Enumeration:
+    """The finite part's profile by a sum over every value that the total loss can take."""
+
+    name = "enumeration"
+
+    def __init__(self, terms: Sequence[AtomTerm], start: float) -> None:
+        self.start = start
+        self.certified = False
+        losses, masses, rounds = np.zeros(1), np.ones(1), 0.0
+        for term in terms:
+            for _ in range(term.count):
+                if len(losses) * len(term.losses) > _ATOMS or rounds > 4000:
+                    return
+                losses = (losses[:, None] + term.losses[None, :]).ravel()
+                masses = (masses[:, None] * term.probabilities[None, :]).ravel()
+                rounds += 1
+                losses, masses = _merged(losses, masses)
+        self._losses, self._masses = losses, masses
+        largest = float(np.abs(losses).max()) + sum(
+            t.count * float(np.abs(t.losses).max()) for t in terms
+        )
+        # A merge moves a loss by at most 1e-14 of the largest, once a round.
+        self._shift = rounds * (4 * EPS + 1e-14) * largest
+        self._shift += sum(t.count * t.position for t in terms)
+        self._relative = EPS * (32 * rounds + len(losses) / 8 + 40)
+        self._relative += sum(t.count * t.relative for t in terms)
+        self.certified = True
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of the finite part's delta(epsilon)."""
+        return (
+            self._sum(epsilon + self._shift) - self._relative,
+            self._sum(epsilon - self._shift) + self._relative,
+        )
+
+    def _sum(self, epsilon: float) -> float:
+        gap = self._losses - epsilon
+        held = gap > 0
+        total = float((self._masses[held] * -np.expm1(-gap[held])).sum())
+        return math.log(total) if total > 0 else -math.inf
+
+
+def _merged(losses: Array, masses: Array) -> tuple[Array, Array]:
+    order = np.argsort(losses, kind="stable")
+    losses, masses = losses[order], masses[order]
+    near = 1e-14 * max(1e-300, float(np.abs(losses).max()))
+    # Equal after rounding to the tolerance, so that no group is wider than it.
+    key = np.floor(losses / near)
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
+    return losses[starts], np.add.reduceat(masses, starts)
+
+
+def lattice_of(
+    terms: Sequence[AtomTerm], *, log_delta: float | None, epsilon: float | None
+) -> Lattice | None:
+    """The lattice engine where it applies."""
+    found = common_lattice(terms)
+    if found is None or found[1] <= 0:
+        return None
+    engine = Lattice(found[0], found[1], log_delta=log_delta, epsilon=epsilon)
+    return engine if engine.certified else None

@@ -1,0 +1,282 @@
+"""The privacy profile by quadrature of the loss's generating function on a vertical line.
+
+For c > 0 with M(c) = E[e^{cL}; L < infinity] finite ::
+
+    delta(epsilon) = 1/(2·pi·i)·∫ M(t)·e^{-t·epsilon}/(t(1+t)) dt   over Re t = c
+
+Errors, all charged:
+
+* *Aliasing.* The trapezoid sum of step D equals Σ_j delta(epsilon + jP)·e^{cjP} over all integers
+  j, with P = 2·pi/D (Poisson summation). Every term is at least 0, so the sum is at least delta.
+  The terms j != 0 are bounded from above by Chernoff's bound at other tilts.
+* *Truncation.* Beyond u the sum is at most M(c)e^{-c·epsilon}/(pi·u)·sup_{w >= u}|M(c+iw)/M(c)|,
+  and each law proves its own bound of that supremum (`Term.fade`, `Term.curvature`). Where their
+  product does not become small, there is no contour.
+* *Rounding and inner quadrature.* Each law states how far its value may be off; the engine
+  charges the sum of |terms|·(exp(slack) - 1).
+
+*Smoothing.* Atoms, and few repetitions of a density, do not fade. Then a Gaussian loss G of a small
+mu = s is composed with L, whose factor fades as e^{-s²u²/2}. Leaving G out is post-processing, so
+delta can only grow: the upper end is sound as it is. It grows by E v(L - epsilon), where, with
+d = y/s, by 1 - e^{-x} <= x on either side of 0 ::
+
+    0 <= v(y) <= s·psi(|d| - s/2),   psi(t) = phi(t) - t·Phi(-t) <= phi(t)/(1 + t²) for t >= 0
+
+For s <= 0.05 and |d| <= 400 that is at most (1 + s)·s·phi(d), and beyond it is below e^{-70000}.
+E phi((L - epsilon)/s) is found on the same line, from the same nodes: phi(y/s) has the transform
+s·e^{s²t²/2}, its trapezoid sum too has aliases of one sign only, and what is cut off beyond u is
+at most M(c)·e^{-c·epsilon}·e^{-s²u²/2}/(pi·s²·u)·s, so that s times it is what delta itself lost.
+The lower end is what is left. The interval's width is of second order in s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dither.privacy.engines.search import LOOSE, best_tilt, log_kappa
+from dither.privacy.laws.gaussian import GaussianTerm
+from dither.privacy.laws.term import EPS, Array, Term
+
+__all__ = ["Contour"]
+
+
+_TOLERANCE = 1e-13
+"""What truncation and aliasing may each add, relative to delta."""
+
+_LINES = (1.0, 0.6, 0.4)
+"""Where the line may lie, as parts of the saddle."""
+
+_MOST = 60_000
+"""Nodes beyond which another engine is quicker."""
+
+_DEAREST = 6e6
+"""Complex exponentials beyond which another engine is quicker, by default."""
+
+_ALLOWANCE = 8
+"""How many times more nodes a smoothed contour may take."""
+
+_WIDEST = 0.05
+"""The largest smoothing for which its price is proved."""
+
+_FADED = 9.5
+"""Deviations after which a Gaussian factor is below the tolerance, with room to spare."""
+
+
+_ROW = 64
+"""Summands of one plain sum; sums of rows are then added without error."""
+
+
+def _added(values: Array) -> float:
+    """Σ values, off by at most _ROW roundings of Σ |values|."""
+    whole = len(values) // _ROW * _ROW
+    rows = values[:whole].reshape(-1, _ROW).sum(axis=1)
+    return math.fsum([*rows.tolist(), *values[whole:].tolist()])
+
+
+class Contour:
+    """A certified two-sided profile of the finite part of the loss.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+        All smooth.
+    log_delta, epsilon : float or None
+        Where the profile will be asked: near this delta, or near this epsilon.
+    log_size : float, optional
+        log(delta) there, where it is known better than by Chernoff's bound; what is cut is small
+        relative to it.
+    smoothed : bool
+        Compose with a small Gaussian, so that the quadrature ends.
+    dearest : float
+        Complex exponentials beyond which it is not worth it.
+
+    Attributes
+    ----------
+    certified : bool
+        False where truncation could not be bounded; nothing else may then be used.
+    """
+
+    name = "contour quadrature"
+
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        *,
+        log_delta: float | None,
+        epsilon: float | None,
+        log_size: float | None = None,
+        smoothed: bool = False,
+        dearest: float = _DEAREST,
+    ) -> None:
+        self._dearest = dearest
+        self.terms = list(terms)
+        self.certified = False
+        self.smoothing = 0.0
+        reach = min(t.reach for t in terms)
+        c, value = best_tilt(self._moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
+        if log_delta is not None:
+            self.start, size = value, log_delta
+        else:
+            self.start, size = float(epsilon or 0.0), value
+        size = size if log_size is None else log_size
+        if not math.isfinite(self.start) or not math.isfinite(size):
+            return
+        last = None
+        # A heavy tail (sparse samples) has no moments far beyond the saddle, so aliases there are
+        # only proved small by a long period; a lower line does as well with a shorter one.
+        for part in _LINES:
+            self.c = c * part
+            last = self._prepare(size, smoothed)
+            if last is not None:
+                break
+        if last is None:
+            return
+        terms = self.terms
+        c = self.c
+        u = self.step * np.arange(last + 1)
+        base = 0.0
+        value_at: Array = np.zeros(last + 1, dtype=complex)
+        slack: Array = np.zeros(last + 1)
+        for term in terms:
+            b, v, wrong = term.along(c, u)
+            base, value_at, slack = base + b, value_at + v, slack + wrong
+        t = c + 1j * u
+        self.t = t
+        self.base, self.rough = base, self._blur(c)
+        self.exponent = value_at - np.log(t) - np.log1p(c + 1j * u)
+        self.exponent[0] -= math.log(2)
+        bulk = np.abs(value_at) + abs(base) + 8.0
+        self.slack = slack + 6 * EPS * bulk
+        self.certified = bool(np.isfinite(self.exponent.real).all() and base < 1e15)
+
+    def _prepare(self, log_size: float, smoothed: bool) -> int | None:
+        """The period and the last node on the line Re t = self.c; None where there are too many."""
+        c = self.c
+        # A saddle's spread from the second difference of the exponent.
+        step = 1e-2 * c
+        k = self._moment(np.array([c - step, c, c + step]))
+        spread = math.sqrt(
+            max((k[0] + k[2] - 2 * k[1]) / step**2, 0.0) + 1 / c**2 + 1 / (1 + c) ** 2
+        )
+        if not self._choose_period(spread, log_size):
+            return None
+        if not smoothed:
+            last = self._choose_end(float(k[1]), log_size, _MOST)
+            return last if last is not None and self._price_of(last) <= self._dearest else None
+        # Off by about s²·(1 + c) in epsilon: some billionths of it, where nodes allow.
+        wanted = math.sqrt(3e-8 * max(self.start, 1e-3 * spread) / (1 + c))
+        most = _MOST * _ALLOWANCE
+        sharp = self.terms
+        for factor in (1.0, 2.5, 6.0):
+            self.smoothing = max(factor * wanted, _FADED * 1.05 / (self.step * most))
+            if self.smoothing > _WIDEST:
+                break
+            self.terms = [*sharp, GaussianTerm(self.smoothing**2)]
+            last = self._choose_end(float(k[1]), log_size, most)
+            if last is not None and self._price_of(last) <= self._dearest:
+                return last
+        self.terms = sharp
+        return None
+
+    def _blur(self, c: float) -> float:
+        return sum(t.blur(c) for t in self.terms)
+
+    def _price_of(self, last: int) -> float:
+        return (last + 1) * sum(t.cost(self.c, self.step * last) for t in self.terms)
+
+    def _moment(self, c: Array) -> Array:
+        total = np.zeros_like(c)
+        for term in self.terms:
+            total = total + term.log_moment(c)
+        return total
+
+    def _choose_period(self, spread: float, log_size: float) -> bool:
+        """The smallest period P whose aliases are below the tolerance, if there is one."""
+        c = self.c
+        reach = min(t.reach for t in self.terms)
+        factors = np.array([0.02, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85])
+        lower = c * factors
+        upper = np.minimum(c + np.array([0.15, 0.3, 0.5, 0.8, 1.2, 2.0, 4.0]) * c, reach)
+        upper = np.maximum(upper, c * (1 + 1e-9))
+        self._lower = np.concatenate([[0.0], lower])
+        self._upper = upper
+        low = np.concatenate([[0.0], self._moment(lower) + log_kappa(lower)])
+        high = self._moment(upper) + log_kappa(upper)
+        self._low = low + LOOSE * (1e-3 + np.abs(low)) + self._blur(c)
+        self._high = high + LOOSE * (1e-3 + np.abs(high)) + self._blur(float(upper[-1]))
+        wanted = log_size + math.log(_TOLERANCE)
+        period = 4.0 * spread
+        while self._log_alias(self.start, period) > wanted and period < 1e4 * spread + 1e3 / c:
+            period *= 1.08
+        self.period, self.step = period, 2 * math.pi / period
+        return self._log_alias(self.start, period) <= wanted
+
+    def _log_alias(self, epsilon: float, period: float) -> float:
+        """log of a bound of Σ_{j != 0} delta(epsilon + jP)·e^{cjP}.
+
+        delta(x) <= exp(low - c'·x) for every tilt c' on either side (c' = 0 says delta <= 1);
+        the geometric sums over j are at most twice their first terms once these are below half.
+        """
+        c = self.c
+        right = self._high - self._upper * epsilon - (self._upper - c) * period
+        right = np.where((self._upper - c) * period > 0.7, right, np.inf)
+        left = self._low - self._lower * epsilon - (c - self._lower) * period
+        left = np.where((c - self._lower) * period > 0.7, left, np.inf)
+        return float(np.logaddexp(right.min(), left.min())) + math.log(2.0)
+
+    def _choose_end(self, moment: float, log_size: float, most: int) -> int | None:
+        """The first node count whose truncation is proved to be below the tolerance."""
+        wanted = log_size + math.log(_TOLERANCE)
+        lead = moment + LOOSE * (1e-3 + abs(moment)) + self._blur(self.c)
+        lead -= self.c * self.start + math.log(math.pi)
+        u = self.step * np.unique(np.geomspace(4, most, 90).astype(int))
+        fade = -sum(t.curvature() for t in self.terms) * u * u / 2 - np.log(u)
+        if not (lead + fade[-1] < wanted):
+            fade = fade + sum(t.fade(self.c, u) for t in self.terms)
+        else:
+            first = int(np.argmax(lead + fade < wanted))
+            if first > len(u) // 2:
+                fade = fade + sum(t.fade(self.c, u) for t in self.terms)
+        good = np.flatnonzero(lead + fade < wanted)
+        if not good.size:
+            return None
+        # The bound at the chosen end, free of the epsilon it is asked for.
+        self._fade = float(fade[good[0]])
+        return round(float(u[good[0]]) / self.step)
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of delta(epsilon); the lower one may be -inf."""
+        z = self.exponent - self.t * epsilon + self.base
+        top = float(z.real.max())
+        value = np.exp(z - top)
+        turned = 6 * EPS * (np.abs(self.t) * abs(epsilon) + abs(self.base))
+        wrong = np.abs(value) * np.expm1(np.minimum(self.slack + turned, 700.0))
+        scale = top + math.log(self.step / math.pi)
+        total = _added(value.real)
+        error = float(wrong.sum()) * (1 + 1e-9) + 2 * _ROW * EPS * float(np.abs(value).sum())
+        lead = self.base + LOOSE * (1e-3 + abs(self.base)) - self.c * epsilon + self.rough
+        cut = math.exp(min(lead - math.log(math.pi) + self._fade - scale, 700.0))
+        alias = math.exp(min(self._log_alias(epsilon, self.period) - scale, 700.0))
+        high = total + error + cut
+        low = total - error - cut - alias
+        if self.smoothing > 0:
+            low -= self._price(value, wrong) + 2 * cut
+        return (
+            scale + math.log(low) if low > 0 else -math.inf,
+            scale + math.log(max(high, error, 1e-300)),
+        )
+
+    def _price(self, value: Array, wrong: Array) -> float:
+        """At least what smoothing has added, in the units of ``value``."""
+        s, t = self.smoothing, self.t
+        # Back from delta's kernel 1/(t(1+t)) and the Gaussian loss's e^{t(t+1)s²/2}.
+        factor = t * (1 + t) * np.exp(-t * (s * s / 2))
+        kernel = value * factor
+        size = np.abs(factor)
+        error = float((wrong * size).sum())
+        error += (len(value) + 40) * EPS * float((np.abs(kernel) * (1 + np.abs(t) * s * s)).sum())
+        total = float(kernel.real.sum())
+        return s * s * (1 + s) * (max(total, 0.0) + error) * (1 + 1e-12)

@@ -1,0 +1,401 @@
+"""Any losses on one grid: a law that dominates the true one, and one that it dominates.
+
+*Pessimistic.* The mass (p, q) of a cell (l, l + h] goes to its two ends so that both P's and Q's
+mass are kept: b = (p - q·e^l)/(1 - e^{-h}) to the upper end, p - b to the lower. This undoes a
+post-processing, so the new pair is at least as easy to tell apart [1]_. Mass above the grid goes to
+infinity, below it to the lowest point.
+
+*Optimistic.* A cell is merged into one outcome of loss log(p/q): post-processing. That value lies
+near the cell's middle; all of them are then lowered onto one lattice middle + d, with the shift d
+that loses least. Lowering losses lowers delta. Mass outside the grid is dropped or lowered.
+
+Both err by O(h²) a repetition, and are composed by `lattice`.
+
+*Rare large losses.* A sparse sample's loss has a tail a thousand times as long as its body. Where
+every loss has a lower end, of sum -F over all repetitions, the grid may end at cap + F: call what
+lies above a hit. Once there is one, the total is above cap whatever the others are, so at any
+epsilon <= cap the hits contribute exactly Pr_P[hit] - e^epsilon·Pr_Q[hit], and the grid holds what
+is left, a body that is short. Above cap that difference is only a lower end, and Pr_P[hit] an upper
+one. In the other direction, where the total of the upper ends is T, a loss below -T leaves no
+positive total, so that it matters not how far below it is.
+
+References
+----------
+.. [1] Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, "Connect the dots: tighter discrete
+   approximations of privacy loss distributions", PoPETs 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dither.privacy.engines.lattice import Lattice, LatticeLaw
+from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.term import EPS, Array, Cells, Term
+
+__all__ = ["Grid", "moment_ends", "pessimistic_law"]
+
+
+_CELLS = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """The chance of a loss above its grid: ends of it under P, under Q, and of the difference."""
+
+    p_low: float
+    p_high: float
+    q_low: float
+    q_high: float
+    least: float
+    most: float
+
+
+class Grid:
+    """A certified two-sided profile of any terms, from two composed grids."""
+
+    name = "tilted FFT on a pessimistic and an optimistic grid"
+
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        *,
+        log_delta: float | None,
+        epsilon: float | None,
+        points: int = 1 << 15,
+        tilt: float | None = None,
+        cap: float | None = None,
+    ) -> None:
+        singles = [pair for term in terms for pair in term.singles()]
+        rough = log_delta if log_delta is not None else -30.0 - 2.0 * float(epsilon or 0.0)
+        repeats = sum(count for _, count in singles)
+        # What is cut at the ends of one law, over all repetitions, is 1e-16 of delta.
+        tail = math.exp(max(rough - 37.0, -680.0)) / repeats
+        most = sum(term.top() for term in terms)
+        ends = [term.ends(tail) for term, _ in singles]
+        if math.isfinite(most):
+            # Below -most one loss keeps the whole below 0.
+            ends = [(max(low, min(-most, high - 1e-6 * abs(high))), high) for low, high in ends]
+        ends = [(min(low, high - 1e-9 * abs(high) - 1e-290), high) for low, high in ends]
+        floor = sum(count * max(0.0, -term.least()) for term, count in singles)
+        self._cap = -math.inf
+        target = {"log_delta": log_delta, "epsilon": epsilon}
+        if cap is None and math.isfinite(floor):
+            cap = self._guided(singles, ends, target, tilt)[0].start
+        if cap is not None and math.isfinite(floor):
+            end = (cap + floor) * (1 + 1e-9) + 1e-9 * floor
+            if any(high > end for _, high in ends):
+                ends = [(low, min(high, max(end, low + 1e-9 * abs(low)))) for low, high in ends]
+                self._cap = cap
+                target = {"log_delta": None, "epsilon": cap}
+        first, guide, coarse = self._guided(singles, ends, target, tilt)
+        width = self._width(first, guide)
+        spacing = max(width / points, max(high - low for low, high in ends) / (8 * points))
+        spacing = max(spacing, 1e-5 * coarse)
+        gaps = [(count, term.anchors()[1]) for term, count in singles if term.anchors()[1] > 0]
+        if gaps and max(gaps)[1] >= spacing:
+            # The commonest law's two atoms fall on its grid.
+            gap = max(gaps)[1]
+            spacing = gap / math.ceil(gap / spacing)
+        total = sum(high - low for low, high in ends)
+        self.spacing = spacing if total / spacing <= _CELLS else total / _CELLS
+        up, down = self._laws(singles, ends, self.spacing, first.c)
+        self.start = first.start if self._cap == -math.inf else self._cap
+        laws = [law for law, _ in up]
+        self.upper = Lattice(laws, self.spacing, tilt=tilt, **target)
+        self.lower = Lattice(down, self.spacing, **target)
+        self._shift = sum(
+            count * term.position for term, count in singles if isinstance(term, AtomTerm)
+        )
+        lost = sum(law.count * math.log1p(-min(above, 0.5)) for law, above in up)
+        self._cut = -math.expm1(lost) * (1 + 1e-9)
+        if self._cap > -math.inf:
+            self._hits = self._hit(singles)
+        self.certified = self.upper.certified and self.lower.certified
+
+    def _guided(
+        self,
+        singles: Sequence[tuple[Term, int]],
+        ends: Sequence[tuple[float, float]],
+        target: dict[str, float | None],
+        tilt: float | None,
+    ) -> tuple[Lattice, list[tuple[LatticeLaw, float]], float]:
+        """A coarse composition, to learn the tilt and the width."""
+        coarse = max(high - low for low, high in ends) / 2048
+        guide = self._laws(singles, ends, coarse)[0]
+        laws = [law for law, _ in guide]
+        return Lattice(laws, coarse, tilt=tilt, **target), guide, coarse
+
+    def _hit(self, singles: Sequence[tuple[Term, int]]) -> _Hits:
+        """Ends of the chance that any loss lies above its grid."""
+        logs, gaps, known = [0.0, 0.0, 0.0, 0.0], [0.0, 0.0], True
+        for (term, count), end in zip(singles, self._tops, strict=True):
+            far = max(term.ends(1e-300)[1], end) * (1 + 1e-6) + 1e-6
+            cells = term.cells(np.array([end, far]))
+            p, q = float(cells.p[0]), float(cells.q[0])
+            p_off, q_off = float(cells.p_error[0]), float(cells.q_error[0])
+            # Edges were mapped with rounding: the mass next to the end may be on either side.
+            off = 2 * term.cells(np.array([end, end + 1e-9 * abs(end)])).position
+            off += 8 * EPS * abs(end)
+            near = term.cells(np.array([end - off, end + off]))
+            p_off += float(near.p[0] + near.p_error[0])
+            q_off += float(near.q[0] + near.q_error[0])
+            ends = (p - p_off, p + p_off + 1e-299, q - q_off, q + q_off + 1e-299)
+            for i, value in enumerate(ends):
+                logs[i] += count * math.log1p(-min(max(value, 0.0), 0.999))
+            if cells.apart is None or cells.apart_error is None or near.apart is None:
+                known = False
+                continue
+            doubt = float(cells.apart_error[0]) + float(np.abs(near.apart[0]))
+            doubt += float(near.apart_error[0]) if near.apart_error is not None else 0.0
+            # (1 - p)/(1 - q) = 1 - (p - q)/(1 - q)
+            for i, gap in enumerate((-doubt, doubt)):
+                gap = max(float(cells.apart[0]) + gap, 0.0)
+                rest = 1 - min(max(q + (q_off if i else -q_off), 0.0), 0.999)
+                gaps[i] += count * math.log1p(-min(gap / rest, 0.999))
+        p_low, p_high, q_low, q_high = (-math.expm1(x) for x in logs)
+        ends = (
+            p_low * (1 - 1e-14),
+            p_high * (1 + 1e-14),
+            q_low * (1 - 1e-14),
+            q_high * (1 + 1e-14),
+        )
+        if not known:
+            return _Hits(*ends, 0.0, math.inf)
+        # Π(1 - q) - Π(1 - p) = Π(1 - q)·(1 - Π(1 - p)/(1 - q)).
+        low, high = -math.expm1(gaps[0]), -math.expm1(gaps[1])
+        least = math.exp(logs[3]) * low * (1 - 1e-14)
+        return _Hits(*ends, least, math.exp(logs[2]) * high * (1 + 1e-14))
+
+    @staticmethod
+    def _width(first: Lattice, guide: Sequence[tuple[LatticeLaw, float]]) -> float:
+        """Twenty deviations of the tilted sum, or its whole range where that is less."""
+        variance, whole = 0.0, 0.0
+        for law, _ in guide:
+            index = np.arange(len(law.masses)) * first.spacing
+            with np.errstate(divide="ignore"):
+                z = np.log(law.masses) + first.c * index
+            weight = np.exp(z - z.max())
+            weight /= weight.sum()
+            mean = float((weight * index).sum())
+            variance += law.count * float((weight * (index - mean) ** 2).sum())
+            whole += law.count * float(index[-1])
+        return min(20 * math.sqrt(variance), whole)
+
+    def _laws(
+        self,
+        singles: Sequence[tuple[Term, int]],
+        ends: Sequence[tuple[float, float]],
+        h: float,
+        tilt: float = 1.0,
+    ) -> tuple[list[tuple[LatticeLaw, float]], list[LatticeLaw]]:
+        up, down, self._tops = [], [], []
+        for (term, count), (low, high) in zip(singles, ends, strict=True):
+            anchor = term.anchors()[0]
+            first = math.floor((low - anchor) / h) - 2
+            last = math.ceil((high - anchor) / h) + 2
+            # Half cells serve both grids: pessimistic points lie on even edges.
+            edges = anchor + (h / 2) * np.arange(2 * first, 2 * last + 1)
+            cells = term.cells(edges)
+            self._tops.append(float(edges[-1]))
+            up.append(_pessimistic(cells, edges, h, count))
+            down.append(_optimistic(cells, edges, h, count, tilt))
+        return up, down
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of the finite part's delta(epsilon)."""
+        high = self.upper.bounds(epsilon - self._shift)[1]
+        low = self.lower.bounds(epsilon + self._shift)[0]
+        if self._cap == -math.inf:
+            if self._cut > 0:
+                high = float(np.logaddexp(high, math.log(self._cut)))
+            return low, high
+        hits = self._hits
+        grown, rise = math.exp(min(epsilon, 700.0)), math.expm1(min(epsilon, 700.0))
+        least = max(0.0, hits.p_low - grown * hits.q_high * (1 + 1e-15))
+        least = max(least, hits.least - rise * hits.q_high * (1 + 1e-14))
+        most = hits.p_high
+        if epsilon <= self._cap:
+            most -= grown * hits.q_low * (1 - 1e-15)
+            most = min(most, hits.most - rise * hits.q_low * (1 - 1e-14))
+        if least > 0:
+            low = float(np.logaddexp(low, math.log(least)))
+        high = float(np.logaddexp(high, math.log(max(most, 1e-300))))
+        return low - 4 * EPS * (1 + abs(low)), high + 4 * EPS * (1 + abs(high))
+
+
+def _pairs(values: Array) -> Array:
+    result: Array = values[0::2] + values[1::2]
+    return result
+
+
+def _pessimistic(cells: Cells, edges: Array, h: float, count: int) -> tuple[LatticeLaw, float]:
+    p, q = _pairs(cells.p), _pairs(cells.q)
+    p_error, q_error = _pairs(cells.p_error), _pairs(cells.q_error)
+    left = edges[0:-1:2]
+    rise = np.expm1(np.clip(left, -0.5, 0.5))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.exp(np.minimum(left, 700.0))
+        b = (p - q * scale) / -math.expm1(-h)
+        doubt = (p_error + scale * q_error + 8 * EPS * (1 + np.abs(left)) * (p + q * scale)) / (
+            -math.expm1(-h)
+        )
+        if cells.apart is not None and cells.apart_error is not None:
+            apart, apart_error = _pairs(cells.apart), _pairs(cells.apart_error)
+            lost = apart_error + np.abs(rise) * q_error
+            lost += 8 * EPS * (np.abs(apart) + np.abs(rise) * q)
+            close = np.abs(left) < 0.5
+            b = np.where(close, (apart - q * rise) / -math.expm1(-h), b)
+            doubt = np.where(close, lost / -math.expm1(-h), doubt)
+        b = np.where(np.isfinite(b + doubt), b + doubt, np.inf)
+    b = np.clip(b, 0.0, p + p_error)
+    a = p + p_error - b
+    masses = np.zeros(len(p) + 1)
+    masses[:-1] += a
+    masses[1:] += b
+    masses[0] += cells.below
+    # A lattice point is a multiple of h: its rounding is charged with the law's positions.
+    law = LatticeLaw(float(left[0]), masses, count, 8 * EPS, cells.position)
+    return law, cells.above
+
+
+def _optimistic(cells: Cells, edges: Array, h: float, count: int, tilt: float) -> LatticeLaw:
+    # Cells around multiples of h: the odd edges are their ends.
+    p, q = _pairs(cells.p[1:-1]), _pairs(cells.q[1:-1])
+    p = np.maximum(p - _pairs(cells.p_error[1:-1]), 0.0)
+    q = q + _pairs(cells.q_error[1:-1])
+    # The last half cell joins the last whole one.
+    p[-1] += max(0.0, float(cells.p[-1] - cells.p_error[-1]))
+    q[-1] += float(cells.q[-1] + cells.q_error[-1])
+    middle = edges[2:-2:2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.log(p) - np.log(q) - 8 * EPS * (np.abs(np.log(p)) + np.abs(np.log(q)) + 1)
+        if cells.apart is not None and cells.apart_error is not None:
+            # log(p/q) = log(1 + (p - q)/q), with q's end that makes it less.
+            known = _pairs((cells.apart - cells.apart_error * (1 + 4 * EPS))[1:-1])
+            known[-1] += cells.apart[-1] - cells.apart_error[-1] * (1 + 4 * EPS)
+            less = _pairs((cells.q - cells.q_error)[1:-1])
+            less[-1] += cells.q[-1] - cells.q_error[-1]
+            ratio = known / np.where(known > 0, q, less)
+            near = (np.abs(ratio) < 0.5) & (less > 0)
+            sharp = np.log1p(np.where(near, ratio, 0.0))
+            loss = np.where(near, sharp - 8 * EPS * np.abs(sharp), loss)
+        away = np.where((p > 0) & (q > 0), loss - middle, -h / 2)
+    away = np.clip(away - 4 * EPS * np.abs(middle), -h / 2, h / 2)
+    with np.errstate(divide="ignore"):
+        heaviest = int(np.argmax(np.log(p) + tilt * middle))
+    # Points where the cells' middles are, or where the heaviest cell's loss is: a near-atom.
+    found = [_placed(p, away, middle, h, tilt, at) for at in (0.0, float(away[heaviest]))]
+    _, offset, masses = max(found, key=lambda law: law[0])
+    return LatticeLaw(offset, masses, count, 8 * EPS, cells.position)
+
+
+def _placed(
+    p: Array, away: Array, middle: Array, h: float, tilt: float, at: float
+) -> tuple[float, float, Array]:
+    """One lattice for all cells, and the log-moment that it leaves: more is tighter."""
+    p, away = _levelled(p, away, h, at)
+    with np.errstate(divide="ignore"):
+        z = np.log(p) + tilt * middle
+    weight = np.exp(z - z.max())
+    order = np.argsort(away, kind="stable")
+    ranked = weight[order] / weight.sum()
+    before = np.cumsum(ranked) - ranked
+    gain = away[order] - h * before
+    d = float(away[order][int(np.argmax(gain))])
+    masses = np.zeros(len(p) + 1)
+    fits = away >= d
+    masses[1:] += np.where(fits, p, 0.0)
+    masses[:-1] += np.where(fits, 0.0, p)
+    with np.errstate(divide="ignore"):
+        z = np.log(masses) + tilt * (float(middle[0]) - h + d + h * np.arange(len(masses)))
+    kept = float(z.max()) + math.log(float(np.exp(z - z.max()).sum()))
+    return kept, float(middle[0]) - h + d, masses
+
+
+def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, Array]:
+    """Masses and distances from their lattice points, after neighbours have lent each other mass.
+
+    An outcome may be split at random and its pieces merged with others: post-processing. One that
+    lies below its point takes what brings it there from the point above, and one that lies above
+    its point takes it from below. What a lender keeps has the ratio it had; but it owes less then,
+    so a loan from below is cut by what it may have lent itself. The distances that come out are
+    computed, not trusted. Points lie ``at`` above the middles of the cells.
+    """
+    away = away - at
+    fit = (p > 0) & (np.abs(away) <= h / 4)
+    above = -p[1:] * np.expm1(-(away[1:] + h))
+    under = p[:-1] * np.expm1(h - away[:-1])
+    owed = p * np.expm1(-away)
+    down, up = np.zeros_like(p), np.zeros_like(p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # down[k]: the part of k + 1 that goes to k; up[k]: the part of k - 1 that goes to k.
+        part = np.where(fit[:-1] & fit[1:] & (owed[:-1] > 0), owed[:-1] / above, 0.0)
+        down[:-1] = np.where((part >= 0) & (part <= 0.74), part, 0.0)
+        part = np.where(fit[1:] & fit[:-1] & (owed[1:] < 0), -owed[1:] / under, 0.0)
+        up[1:] = np.where((part >= 0) & (part <= 0.25), part, 0.0)
+    lent = np.concatenate([[0.0], down[:-1]]) + np.concatenate([up[1:], [0.0]])
+    up *= 1 - lent
+    lent = np.concatenate([[0.0], down[:-1]]) + np.concatenate([up[1:], [0.0]])
+    # Rounding: nothing is lent twice.
+    kept = p * (1 - lent) * (1 - 4 * EPS)
+    from_above = np.append(down[:-1] * p[1:], 0.0)
+    from_below = np.append(0.0, up[1:] * p[:-1])
+    whole = kept + from_above + from_below
+    far, near = np.append(away[1:], 0.0), np.append(0.0, away[:-1])
+    other = kept * np.exp(-away) + from_above * np.exp(-far - h) + from_below * np.exp(h - near)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(whole > 0, np.log(whole / other) - 16 * EPS, -h / 2 - at)
+        # Close to 0 the summands' differences say more than those of their sums.
+        parts = [-kept * np.expm1(-away), -from_above * np.expm1(-far - h)]
+        parts.append(-from_below * np.expm1(h - near))
+        gap, size = sum(parts) / other, sum(np.abs(part) for part in parts) / other
+        sharp = np.log1p(np.where(size < 0.5, gap, 0.0)) - 16 * EPS * size
+        found = np.where((size < 0.5) & (whole > 0), sharp, found)
+    return whole * (1 - 8 * EPS), np.clip(found + at - 4 * EPS * h, -h / 2, h / 2)
+
+
+def pessimistic_law(
+    term: Term, low: float, high: float, h: float
+) -> tuple[int, Array, float, float]:
+    """(k, masses, above, relative error): a law at h·(k + 0, 1, ...) that dominates the term's."""
+    first, last = math.floor(low / h) - 2, math.ceil(high / h) + 2
+    edges = (h / 2) * np.arange(2 * first, 2 * last + 1)
+    law, above = _pessimistic(term.cells(edges), edges, h, 1)
+    return first, law.masses, above, law.relative
+
+
+def moment_ends(term: Term, c: Array) -> tuple[float, float]:
+    """Bounds of log E[e^{cL}] of all repetitions at one c, for any term."""
+    if isinstance(term, AtomTerm):
+        return term.moment_ends(float(c[0]))
+    if type(term).log_moment is not Term.log_moment:
+        value = float(term.log_moment(c)[0])
+        slack = 1e-12 * abs(value) + 2e-14 * (1 + term.count)
+        return value - slack, value + slack
+    low, high = term.ends(1e-300)
+    width = max(high - low, 1e-6)
+    h = width / (1 << 16)
+    total_low = total_high = 0.0
+    for single, count in term.singles():
+        anchor = single.anchors()[0]
+        first, last = math.floor((low - anchor) / h) - 2, math.ceil((high - anchor) / h) + 2
+        edges = anchor + (h / 2) * np.arange(2 * first, 2 * last + 1)
+        cells = single.cells(edges)
+        for law, sign in (
+            (_pessimistic(cells, edges, h, count)[0], 1.0),
+            (_optimistic(cells, edges, h, count, float(c[0])), -1.0),
+        ):
+            with np.errstate(divide="ignore"):
+                z = np.log(law.masses) + float(c[0]) * (law.offset + h * np.arange(len(law.masses)))
+            value = float(z.max()) + math.log(float(np.exp(z - z.max()).sum()))
+            value = count * (value + sign * (1e-12 * abs(value) + 1e-12))
+            if sign > 0:
+                total_high += value
+            else:
+                total_low += value
+    return total_low, total_high

@@ -1,0 +1,204 @@
+"""Composition of losses on a common lattice, by an exponentially tilted Fourier transform.
+
+Each law is a finite mass function on offset + spacing·integer. Tilting every mass by e^{cL} and
+dividing by M(c) puts the tail that delta(epsilon) asks for into the middle of the composed law, so
+that the transform's absolute errors become relative ones ::
+
+    delta(e) = e^{K(c) - c·e}·Σ_{L > e} tilted(L)·e^{-c(L-e)}·(1 - e^{e-L})
+
+Errors, all charged: mass outside the window of N points (Chernoff at other tilts; it wraps round,
+which only adds), the transform's rounding (8·log2 N units an entry, the masses adding up to 1),
+the masses' own relative errors, and the rounding of positions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dither.privacy.engines.search import LOOSE, best_tilt, log_kappa
+from dither.privacy.laws.term import EPS, Array
+
+__all__ = ["Lattice", "LatticeLaw"]
+
+
+_TAIL = 1e-17
+_MOST = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeLaw:
+    """Masses on offset + spacing·k, k = 0, 1, ..., repeated ``count`` times.
+
+    ``relative`` bounds each mass's relative error and ``position`` each loss's absolute one. The
+    masses may sum to less than 1.
+    """
+
+    offset: float
+    masses: Array
+    count: int
+    relative: float
+    position: float = 0.0
+
+
+class Lattice:
+    """A certified profile of the sum of lattice laws with one spacing.
+
+    ``bounds`` is two-sided; a law that dominates the true one makes the upper side sound, one that
+    is dominated the lower side.
+    """
+
+    name = "lattice"
+
+    def __init__(
+        self,
+        laws: Sequence[LatticeLaw],
+        spacing: float,
+        *,
+        log_delta: float | None,
+        epsilon: float | None,
+        tilt: float | None = None,
+    ) -> None:
+        self.spacing = spacing
+        self._placed = sum(law.count * law.position for law in laws)
+        self._laws = []
+        for law in laws:
+            kept = np.flatnonzero(law.masses > 0)
+            self._laws.append((law.offset, kept, np.log(law.masses[kept]), law.count, law.relative))
+        self.certified = False
+        largest = max(abs(o) + spacing * float(k.max()) for o, k, _, _, _ in self._laws)
+        # A tilt that tells neighbouring points apart by e^30 gains nothing by growing further.
+        reach = min(1e7, 1e12 / max(largest, 1e-9), 30 / spacing)
+        c, self.start = best_tilt(
+            self._moment, log_delta=log_delta, epsilon=epsilon, reach=max(reach, 1.0)
+        )
+        if epsilon is not None:
+            self.start = epsilon
+        self.c = c if tilt is None else tilt
+        self._compose()
+
+    def _moment(self, c: Array) -> Array:
+        total = np.zeros_like(c)
+        for offset, index, logs, count, _ in self._laws:
+            for i, x in enumerate(c.tolist()):
+                z = logs + (x * self.spacing) * index
+                top = float(z.max())
+                total[i] += count * (x * offset + top + math.log(float(np.exp(z - top).sum())))
+        return total
+
+    def _compose(self) -> None:
+        c, h = self.c, self.spacing
+        mean = variance = base = relative = shift = offset = 0.0
+        tilted = []
+        for start, index, logs, count, rough in self._laws:
+            z = logs + (c * h) * index
+            top = float(z.max())
+            weight = np.exp(z - top)
+            whole = float(weight.sum())
+            weight /= whole
+            base += count * (c * start + top + math.log(whole))
+            m = float((weight * index).sum())
+            mean += count * m
+            variance += count * float((weight * (index - m) ** 2).sum())
+            # Each tilted mass errs by its exponent's rounding; K(c) by as much again.
+            large = float((weight * (np.abs(z) + np.abs(logs))).sum()) + abs(top) + abs(c * start)
+            relative += count * (rough + EPS * (2 * large + len(z) / 8 + 40))
+            shift += count * 2 * EPS * (abs(start) + h * float(index.max()))
+            offset += count * start
+            tilted.append((index, weight, count))
+        deviation = math.sqrt(variance)
+        whole_range = sum(count * int(index.max()) for index, _, count in tilted)
+        n = 64
+        while n < min(whole_range + 1, 18 * deviation + 8) and n < _MOST:
+            n *= 2
+        while True:
+            first = max(0, round(mean) - n // 2) if whole_range >= n else 0
+            outside_low, outside_high = self._outside(first, first + n, whole_range, offset, base)
+            if outside_low + outside_high < _TAIL or n >= _MOST:
+                break
+            n *= 2
+        self._outside_low, self._outside_high = outside_low, outside_high
+        unit = 8 * math.log2(n) * EPS
+        exponent = np.zeros(n // 2 + 1, dtype=complex)
+        slack = np.zeros(n // 2 + 1)
+        for index, weight, count in tilted:
+            spectrum = np.fft.rfft(np.bincount(index % n, weight, n))
+            modulus = np.maximum(np.abs(spectrum), 1e-300)
+            exponent += count * np.log(np.where(spectrum == 0, 1e-300, spectrum))
+            slack += count * (np.log1p(unit / modulus) + 2 * EPS)
+        slack += 4 * EPS * np.abs(exponent)
+        product = np.exp(np.minimum(exponent.real, 300.0) + 1j * exponent.imag)
+        size = np.abs(product)
+        # The true value lies in the unit disc.
+        wrong = np.minimum(size * np.expm1(np.minimum(slack, 300.0)), 1 + size)
+        mass = np.roll(np.fft.irfft(product, n), -(first % n))
+        self._entry = (2 * float(wrong.sum()) + 2 * unit * float(np.abs(product).sum())) / n
+        self._mass = mass
+        self._losses = offset + h * (float(first) + np.arange(n))
+        self._base, self._relative, self._shift = (
+            base,
+            relative,
+            (shift + self._placed + 8 * EPS * (abs(offset) + h * (first + n))),
+        )
+        self.certified = bool(np.isfinite(mass).all() and math.isfinite(base))
+
+    def _outside(
+        self, first: int, end: int, whole: int, offset: float, base: float
+    ) -> tuple[float, float]:
+        """Bounds of the tilted masses below index ``first`` and from index ``end`` on."""
+        c, h = self.c, self.spacing
+        steps = np.array([0.03, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0])
+        low = high = 0.0
+        if first > 0:
+            s = c * steps
+            k = self._moment(c - s) if c > 0 else np.zeros_like(s)
+            value = k - base + s * (offset + h * (first - 1))
+            value = value + LOOSE * (1 + np.abs(k) + abs(base))
+            low = math.exp(min(float(value.min()), 0.0))
+        if end <= whole:
+            s = c * steps
+            k = self._moment(c + s)
+            value = k - base - s * (offset + h * end) + LOOSE * (1 + np.abs(k) + abs(base))
+            high = math.exp(min(float(value.min()), 0.0))
+        return low, high
+
+    def law(self) -> tuple[Array, Array]:
+        """(losses, probabilities) of the composed law, for pictures."""
+        return self._losses, np.maximum(self._mass, 0) * np.exp(
+            np.minimum(self._base - self.c * self._losses, 700.0)
+        )
+
+    def bounds(self, epsilon: float) -> tuple[float, float]:
+        """(log lower, log upper) of the finite part's delta(epsilon)."""
+        low = self._sum(epsilon + self._shift, False)
+        high = self._sum(max(epsilon - self._shift, -1e300), True)
+        return low, high
+
+    def _sum(self, epsilon: float, up: bool) -> float:
+        gap = self._losses - epsilon
+        first = int(np.searchsorted(gap, 0.0, side="right"))
+        gap = gap[first:]
+        # In logarithms: far from the target the weights themselves would underflow.
+        log_weight = np.log(-np.expm1(-gap)) - self.c * gap
+        kappa = float(log_kappa(self.c))
+        top = max(float(log_weight.max()) if gap.size else -math.inf, kappa - 80.0)
+        weight = np.exp(log_weight - top)
+        held = np.abs(self._mass[first:])
+        total = float((self._mass[first:] * weight).sum())
+        error = self._entry * float(weight.sum()) + EPS * (len(gap) / 8 + 24) * float(
+            (held * weight).sum()
+        )
+        away = self._outside_high
+        if not up or first == 0:
+            # What lies below the window is above epsilon too, or was wrapped into the sum.
+            away += self._outside_low
+        error += math.exp(min(kappa - top, 80.0)) * away
+        scale = self._base - self.c * epsilon + top
+        rough = self._relative + 8 * EPS * (abs(self._base) + abs(self.c * epsilon))
+        if up:
+            return scale + math.log(max(total + error, error, 1e-300)) + rough
+        value = total - error
+        return scale + math.log(value) - rough if value > 0 else -math.inf

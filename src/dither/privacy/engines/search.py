@@ -1,0 +1,130 @@
+"""Choosing a tilt, the Chernoff bound that it proves, and inverting a certified profile.
+
+For c > 0 and y real, (1 - e^{-y})_+ <= kappa(c)·e^{cy} with kappa(c) = c^c/(1+c)^{1+c}, reached
+at e^{-y} = c/(1+c). So ::
+
+    delta(epsilon) <= kappa(c)·M(c)·e^{-c·epsilon},   M(c) = E[e^{cL}]
+
+which is the optimal conversion from Rényi divergence of order 1 + c [1]_, proposition 12.
+
+References
+----------
+.. [1] Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dither.privacy.laws.term import Array
+
+__all__ = ["LOOSE", "best_tilt", "invert", "log_kappa"]
+
+
+LOOSE = 1e-9
+"""Relative slack on a log-moment wherever its last digits do not matter."""
+
+
+def log_kappa(c: Array | float) -> Array:
+    """log of c^c/(1+c)^{1+c}, stable for small and large c."""
+    x = np.asarray(c, dtype=float)
+    result: Array = -x * np.log1p(1 / x) - np.log1p(x)
+    return result
+
+
+def best_tilt(
+    log_moment: Callable[[Array], Array],
+    *,
+    log_delta: float | None,
+    epsilon: float | None,
+    reach: float = 1e7,
+    fine: bool = False,
+) -> tuple[float, float]:
+    """The tilt of least Chernoff bound, and that bound: an epsilon, or a log(delta).
+
+    Where ``log_delta`` is given, epsilon is minimised; otherwise log(delta) at ``epsilon``. Any
+    tilt gives a true statement, so the search needs no care.
+    """
+
+    def bound(c: Array) -> Array:
+        moment = log_moment(c)
+        with np.errstate(invalid="ignore", over="ignore"):
+            moment = moment + LOOSE * (1e-3 + np.abs(moment))
+            if log_delta is not None:
+                value = (moment - log_delta + log_kappa(c)) / c
+            else:
+                value = moment - c * float(epsilon or 0.0) + log_kappa(c)
+        return np.where(np.isfinite(value), value, np.inf)
+
+    low, high = math.log(1e-4), math.log(reach)
+    c = np.exp(np.linspace(low, high, 24))
+    value = bound(c)
+    for width in (9, 7, 7, 9, 9, 9, 9, 9) if fine else (9, 7, 7):
+        i = int(np.argmin(value))
+        a, b = math.log(c[max(i - 1, 0)]), math.log(c[min(i + 1, len(c) - 1)])
+        c = np.exp(np.linspace(a, b, width))
+        value = bound(c)
+    i = int(np.argmin(value))
+    return float(c[i]), float(value[i])
+
+
+def invert(
+    log_bound: Callable[[float], float], target: float, start: float, *, above: bool, tiny: float
+) -> float:
+    """The end of an epsilon interval from one certified, non-increasing bound of log(delta).
+
+    Parameters
+    ----------
+    log_bound : callable
+        epsilon -> log of an upper bound (above=True) or a lower bound of delta.
+    target : float
+        log(delta).
+    start : float
+        A guess.
+    above : bool
+        Return an epsilon where the upper bound is at most the target, or one where the lower
+        bound is at least the target (0 where there is none above 0).
+    tiny : float
+        Width at which the search stops.
+    """
+
+    def passes(e: float) -> bool:
+        return log_bound(e) <= target
+
+    # A bracket [low, high] with low failing and high passing. A lower bound is only tight near
+    # the end that is sought, so it is looked for in growing steps from ``start``.
+    low = high = max(start, 0.0)
+    step, growth = (max(1e-3, 0.02 * abs(start)), 2) if above else (1e-12 * max(1.0, high), 8)
+    while not passes(high):
+        low, high, step = high, high + step, step * growth
+        if high > 1e7:
+            return math.inf
+    while low > 0 and passes(low):
+        high, low, step = low, max(0.0, low - step), step * growth
+    if passes(low):
+        return low
+    f_low, f_high = log_bound(low) - target, log_bound(high) - target
+    side = 0
+    for _ in range(100):
+        if high - low <= tiny * max(1.0, high):
+            break
+        if math.isfinite(f_low) and math.isfinite(f_high) and f_low > f_high:
+            e = high - f_high * (high - low) / (f_high - f_low)
+            e = min(max(e, low + 0.2 * tiny), high - 0.2 * tiny)
+        else:
+            e = (low + high) / 2
+        f = log_bound(e) - target
+        if f <= 0:
+            high, f_high = e, f
+            if side == -1:
+                f_low /= 2
+            side = -1
+        else:
+            low, f_low = e, f
+            if side == 1:
+                f_high /= 2
+            side = 1
+    return high if above else low

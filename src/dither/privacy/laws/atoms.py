@@ -1,0 +1,197 @@
+"""Finite loss laws: any two probability mass functions on a common support."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.privacy.laws.part import Part
+from dither.privacy.laws.term import EPS, SHORT, Array, Cells, Complex, Term, transform
+
+__all__ = ["AtomTerm", "ListedLaw"]
+
+
+class AtomTerm(Term):
+    """Atoms of the loss with their probabilities under P.
+
+    Parameters
+    ----------
+    losses, probabilities : array, shape (n,)
+        Finite losses, increasing, and their masses under P (which sum to 1 - infinite).
+    count : int
+        Repetitions.
+    infinite : float
+        P's mass where Q has none.
+    lattice : tuple (offset, spacing) or None
+        Where the losses are offset + spacing·integer exactly, by construction.
+    relative : float
+        Bound of each mass's relative error.
+    position : float or None
+        Bound of each loss's absolute error; four roundings of the largest by default.
+    lost : float
+        A bound of the mass at finite losses that is left out, under P and under Q each. Upper ends
+        count it as infinite loss, lower ends do without.
+    others : array, shape (n,), or None
+        Masses under Q, where p·e^{-L} would lose them to underflow.
+    moment : callable or None
+        c -> ends of log E[e^{cL}; L < infinity] of one repetition of the whole law; needed where
+        mass is left out, since what is rare decides a moment of high order.
+    unbounded : bool
+        Whether losses beyond the last atom are left out.
+    """
+
+    def __init__(
+        self,
+        losses: Array,
+        probabilities: Array,
+        count: int,
+        infinite: float = 0.0,
+        lattice: tuple[float, float] | None = None,
+        *,
+        relative: float = 16 * EPS,
+        position: float | None = None,
+        lost: float = 0.0,
+        others: Array | None = None,
+        moment: Callable[[float], tuple[float, float]] | None = None,
+        unbounded: bool = False,
+    ) -> None:
+        self.relative = relative
+        self.position = 4 * EPS * float(np.abs(losses).max()) if position is None else position
+        self.losses, self.probabilities = losses, probabilities
+        self.count, self.infinite, self.lattice = count, infinite, lattice
+        self.lost, self.others, self.moment, self.unbounded = lost, others, moment, unbounded
+        self.mixture: tuple[float, float, bool] | None = None
+        """Where it is a randomised response of two answers on a Poisson sample: its epsilon, the
+        rate, and whether a unit is removed."""
+        if lattice is None and len(losses) == 1:
+            self.lattice = (float(losses[0]), 0.0)
+        elif lattice is None and len(losses) == 2:
+            self.lattice = (float(losses[0]), float(losses[1] - losses[0]))
+
+    def log_moment(self, c: Array) -> Array:
+        """log Σ p·e^{cL}, shifted by its largest exponent."""
+        with np.errstate(divide="ignore"):
+            z = np.log(self.probabilities)[None, :] + c[:, None] * self.losses[None, :]
+        top = z.max(axis=1)
+        result: Array = self.count * (top + np.log(np.exp(z - top[:, None]).sum(axis=1)))
+        return result
+
+    def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
+        """The sum at c + iu over the sum at c."""
+        with np.errstate(divide="ignore"):
+            z = np.log(self.probabilities) + c * self.losses
+        weight = np.exp(z - z.max())
+        whole = float(weight.sum())
+        weight /= whole
+        base = self.count * (float(z.max()) + math.log(whole))
+        ratio = transform(self.losses, weight, u)
+        kept = weight > 0
+        size = float((weight * np.where(kept, np.abs(np.where(kept, z, 0)) + 8, 0)).sum())
+        slope = float((weight * np.abs(self.losses)).sum())
+        short = min(len(weight), SHORT) + len(weight) // SHORT
+        # Two factors a phase, each off by its angle's rounding.
+        error = EPS * (16 + 2 * short + 4 * size + 6 * slope * u + 2 * abs(float(z.max())))
+        error = error + 2 * self.relative + 2 * self.position * (c + u)
+        modulus = np.maximum(np.abs(ratio), 1e-300)
+        value = self.count * np.log(np.where(ratio == 0, 1e-300, ratio))
+        return base, value, self.count * np.log1p(error / modulus)
+
+    def cost(self, c: float, u: float) -> float:
+        """Most of the work is one matrix product."""
+        return 1.0 + len(self.losses) / 25
+
+    def singles(self) -> list[tuple[Term, int]]:
+        """Itself."""
+        return [(self, self.count)]
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """The outermost atoms."""
+        return float(self.losses[0]), float(self.losses[-1])
+
+    def under_q(self) -> Array:
+        """Q's masses at the atoms."""
+        if self.others is not None:
+            return self.others
+        with np.errstate(divide="ignore"):
+            result: Array = np.exp(np.minimum(np.log(self.probabilities) - self.losses, 0.0))
+        return result
+
+    def moment_ends(self, c: float) -> tuple[float, float]:
+        """Ends of log E[e^{cL}; L < infinity] of all repetitions, what is left out included."""
+        if self.moment is not None:
+            low, high = self.moment(c)
+            return self.count * low, self.count * high
+        value = float(self.log_moment(np.array([c]))[0])
+        slack = 1e-12 * abs(value) + 2e-14 * (1 + self.count)
+        slack += self.count * (self.relative + c * self.position)
+        return value - slack, math.inf if self.lost > 0 else value + slack
+
+    def top(self) -> float:
+        """The last atom, each time; where ``unbounded``, of what is not left out."""
+        return self.count * float(self.losses[-1])
+
+    def least(self) -> float:
+        """The first atom."""
+        return float(self.losses[0]) - self.position
+
+    def anchors(self) -> tuple[float, float]:
+        """The two likeliest atoms."""
+        if len(self.losses) < 2:
+            return float(self.losses[0]), 0.0
+        a, b = sorted(np.argsort(self.probabilities)[-2:].tolist())
+        return float(self.losses[a]), float(self.losses[b] - self.losses[a])
+
+    def cells(self, edges: Array) -> Cells:
+        """Sums of atoms."""
+        n = len(edges) - 1
+        place = np.searchsorted(edges, self.losses, side="left") - 1
+        inside = (place >= 0) & (place < n)
+        p = np.bincount(place[inside], self.probabilities[inside], n)
+        q = np.bincount(place[inside], self.under_q()[inside], n)
+        largest = float(np.abs(self.losses).max())
+        rounding = self.relative + EPS * (8 + 3 * largest + len(self.losses))
+        below = float(self.probabilities[place < 0].sum())
+        above = float(self.probabilities[place >= n].sum())
+        return Cells(p, q, p * rounding, q * rounding, below, above)
+
+    def mean(self) -> float:
+        """Σ p·L; infinite where Q misses a point of P."""
+        if self.infinite > 0:
+            return math.inf
+        return self.count * float((self.probabilities * self.losses).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLaw(Part):
+    """Masses under P at first + spacing·k, and the rest of P's mass at infinity.
+
+    The swapped pair has the same law. ``relative`` bounds each mass's relative error.
+    """
+
+    words: str
+    first: float
+    spacing: float
+    masses: tuple[float, ...] = field(repr=False)
+    infinite: float
+    relative: float = 16 * EPS
+
+    def term(self, removal: bool, count: int) -> Term:
+        """The law, in either direction."""
+        masses = np.array(self.masses)
+        losses = self.first + self.spacing * np.arange(len(masses))
+        kept = masses > 0
+        losses, masses = losses[kept], masses[kept]
+        lattice = (float(losses[0]), self.spacing)
+        return AtomTerm(losses, masses, count, self.infinite, lattice, relative=self.relative)
+
+    def grouped(self, size: int) -> Part:
+        """Not offered."""
+        raise ArgumentError(f"no group bound of {self.words} is known")
+
+    def describe(self) -> str:
+        """As it was made."""
+        return self.words

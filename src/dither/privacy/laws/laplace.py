@@ -1,0 +1,241 @@
+"""The Laplace loss law: atoms at ±epsilon and an exponential density between them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from dither.privacy._charge import Charge
+from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.part import Part, gdp_of_pure, rho_of_pure
+from dither.privacy.laws.rationals import Amount, Ends, rounded, written
+from dither.privacy.laws.term import EPS, Array, Cells, Complex, Term, faded
+
+__all__ = ["DiscreteLaplaceNoise", "LaplaceNoise", "LaplaceTerm"]
+
+
+_STEPS = 12
+
+
+class LaplaceTerm(Term):
+    """All Laplace parts of a total at once.
+
+    For noise of scale b = 1/epsilon at sensitivity 1, L = epsilon with probability 1/2, -epsilon
+    with probability e^{-epsilon}/2, and between them L has density e^{(L - epsilon)/2}/4. So ::
+
+        E[e^{tL}] = e^{epsilon t}·(1 - t·(1 - e^{-epsilon(2t+1)})/(2t+1)),   Re t > -1/2
+
+    Parameters
+    ----------
+    epsilons, counts : array, shape (n,)
+        One entry a distinct scale.
+    """
+
+    def __init__(self, epsilons: Array, counts: Array) -> None:
+        self.epsilons = epsilons
+        self.counts = counts
+
+    def log_moment(self, c: Array) -> Array:
+        """The logarithm of the formula above, times the counts."""
+        e, t = self.epsilons[:, None], c[None, :]
+        inner = np.log1p(t * np.expm1(-e * (2 * t + 1)) / (2 * t + 1))
+        result: Array = (self.counts[:, None] * (e * t + inner)).sum(axis=0)
+        return result
+
+    def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
+        """The same at c + iu, less its value at c; the bracket errs by at most 32 roundings."""
+        e, t = self.epsilons[:, None], (c + 1j * u)[None, :]
+        bracket = 1 + t * np.expm1(-e * (2 * t + 1)) / (2 * t + 1)
+        base = np.log1p(c * np.expm1(-e * (2 * c + 1)) / (2 * c + 1))
+        value = e * 1j * u[None, :] + np.log(bracket) - base
+        slack = np.log1p(32 * EPS / np.maximum(np.abs(bracket), 1e-300)) + 4 * EPS * (
+            4 + e * np.abs(t)
+        )
+        k = self.counts[:, None]
+        whole = float((k * (e * c + base)).sum())
+        return whole, (k * value).sum(axis=0), (k * slack).sum(axis=0)
+
+    def fade(self, c: float, u: Array) -> Array:
+        """The density rises with L, so each level set is an interval that ends at +epsilon."""
+        total = np.zeros_like(u)
+        for e, k in zip(self.epsilons.tolist(), self.counts.tolist(), strict=True):
+            ends = np.linspace(-e, e, _STEPS + 1)[:-1]
+            log_m = float(self._one(e, c))
+            height = 0.25 * np.exp(-e / 2 + (c + 0.5) * ends - log_m)
+            masses = np.diff(height, prepend=0.0) * (e - ends)
+            total += k * faded(masses, e - ends, u)
+        return total
+
+    @staticmethod
+    def _one(e: float, c: float) -> float:
+        return e * c + math.log1p(c * math.expm1(-e * (2 * c + 1)) / (2 * c + 1))
+
+    def cost(self, c: float, u: float) -> float:
+        """One a scale."""
+        return float(len(self.epsilons))
+
+    def singles(self) -> list[tuple[Term, int]]:
+        """One term a scale."""
+        return [
+            (LaplaceTerm(self.epsilons[i : i + 1], np.ones(1)), int(self.counts[i]))
+            for i in range(len(self.epsilons))
+        ]
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """±epsilon."""
+        e = float(self.epsilons.max())
+        return -e, e
+
+    def top(self) -> float:
+        """Σ epsilon."""
+        return float((self.counts * self.epsilons).sum())
+
+    def least(self) -> float:
+        """-epsilon of the largest."""
+        return -float(self.epsilons.max())
+
+    def anchors(self) -> tuple[float, float]:
+        """The two atoms."""
+        e = float(self.epsilons[0])
+        return -e, 2 * e
+
+    def cells(self, edges: Array) -> Cells:
+        """Exact antiderivatives; an atom belongs to the cell that ends at or holds it."""
+        e = float(self.epsilons[0])
+        inner = np.clip(edges, -e, e)
+        left, right = inner[:-1], inner[1:]
+        gap = right - left
+        # ∫ e^{(L-e)/2}/4 dL under P, and e^{-L} times that under Q.
+        p = -0.5 * np.exp((right - e) / 2) * np.expm1(-gap / 2)
+        q = -0.5 * np.exp((-left - e) / 2) * np.expm1(-gap / 2)
+        top = (edges[:-1] < e) & (edges[1:] >= e)
+        bottom = (edges[:-1] < -e) & (edges[1:] >= -e)
+        p = p + 0.5 * top + 0.5 * math.exp(-e) * bottom
+        q = q + 0.5 * math.exp(-e) * top + 0.5 * bottom
+        error = 16 * EPS * (1 + e)
+        # A cell's own width errs by the rounding of its edges.
+        shift = 4 * EPS * (np.abs(left) + np.abs(right)) / 4
+        p_shift = shift * np.exp((right - e) / 2)
+        q_shift = shift * np.exp((-left - e) / 2)
+        below = 0.0 if edges[0] < -e else math.exp(-e) / 2 + max(0.0, float(edges[0]) + e) / 4
+        above = 0.0 if edges[-1] >= e else 0.5 + (e - float(edges[-1])) / 4
+        return Cells(p, q, p * error + p_shift, q * error + q_shift, below, above)
+
+    def mean(self) -> float:
+        """epsilon - 1 + e^{-epsilon} each."""
+        return float((self.counts * (self.epsilons + np.expm1(-self.epsilons))).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceNoise(Part):
+    """Laplace noise of scale b at sensitivity 1.
+
+    ``rational`` is b where the double is a rounding of it, downwards: `of` makes both.
+    """
+
+    noise_multiplier: float
+    rational: Fraction | None = None
+
+    @classmethod
+    def of(cls, scale: Fraction) -> LaplaceNoise:
+        """The noise of a rational scale."""
+        return cls(*rounded(scale))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """1/b, as b was written."""
+        return 1 / written(self.noise_multiplier, self.rational)
+
+    def term(self, removal: bool, count: int) -> Term:
+        """epsilon = 1/b."""
+        return LaplaceTerm(np.array([1 / self.noise_multiplier]), np.array([float(count)]))
+
+    def top(self, removal: bool) -> Ends:
+        """1/b."""
+        return self.epsilon, self.epsilon
+
+    def grouped(self, size: int) -> Part:
+        """The mean moves ``size`` times as far."""
+        return LaplaceNoise.of(1 / (self.epsilon * size))
+
+    def gdp(self) -> Amount:
+        """As any pure mechanism."""
+        return gdp_of_pure(self.epsilon)
+
+    def rho(self) -> Fraction:
+        """As any pure mechanism."""
+        return rho_of_pure(self.epsilon)
+
+    def charge(self) -> Charge:
+        """epsilon."""
+        return Charge.pure(self.epsilon)
+
+    def describe(self) -> str:
+        """As written."""
+        return f"laplace({self.noise_multiplier:g})"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceNoise(Part):
+    """Discrete Laplace of a scale on the integers, at an integer sensitivity.
+
+    ``rational`` is the scale where the double is a rounding of it, downwards: `of` makes both.
+    """
+
+    scale: float
+    sensitivity: int
+    rational: Fraction | None = None
+
+    @classmethod
+    def of(cls, scale: Fraction, sensitivity: int) -> DiscreteLaplaceNoise:
+        """The noise of a rational scale."""
+        double, rational = rounded(scale)
+        return cls(double, sensitivity, rational)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """d/s."""
+        return self.sensitivity / written(self.scale, self.rational)
+
+    def term(self, removal: bool, count: int) -> Term:
+        """L = (|x - d| - |x|)/s: ±d/s at the outside, in steps of 2/s between."""
+        s, d = self.scale, self.sensitivity
+        r = math.exp(-1 / s)
+        x = np.arange(d, -1, -1.0)
+        whole = -math.expm1(-1 / s) / (1 + r)
+        mass = whole * np.exp(-x / s)
+        mass[0] = math.exp(-d / s) / (1 + r)
+        mass[-1] = 1 / (1 + r)
+        rough = EPS * (16 + 4 * d / s + 4 * s)
+        losses, lattice = (d - 2 * x) / s, (-d / s, 2 / s)
+        # Moved noise has the same masses in the opposite order.
+        other = mass[::-1].copy()
+        return AtomTerm(losses, mass, count, 0.0, lattice, relative=rough, others=other)
+
+    def top(self, removal: bool) -> Ends:
+        """d/s."""
+        return self.epsilon, self.epsilon
+
+    def grouped(self, size: int) -> Part:
+        """The shift grows."""
+        return replace(self, sensitivity=self.sensitivity * size)
+
+    def gdp(self) -> Amount:
+        """As any pure mechanism."""
+        return gdp_of_pure(self.epsilon)
+
+    def rho(self) -> Fraction:
+        """As any pure mechanism."""
+        return rho_of_pure(self.epsilon)
+
+    def charge(self) -> Charge:
+        """epsilon."""
+        return Charge.pure(self.epsilon)
+
+    def describe(self) -> str:
+        """As written."""
+        extra = f", sensitivity={self.sensitivity}" if self.sensitivity != 1 else ""
+        return f"discrete_laplace({self.scale:g}{extra})"

@@ -1,0 +1,90 @@
+"""Two probability mass functions on a common support."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.privacy._charge import Charge
+from dither.privacy.laws.approximate import Approximate
+from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
+from dither.privacy.laws.rationals import Amount, Ends, printed, ratio, told_up
+from dither.privacy.laws.term import EPS, Term
+
+__all__ = ["PmfPair"]
+
+
+@dataclass(frozen=True, slots=True)
+class PmfPair(Part):
+    """Two probability mass functions on a common support, both directions kept."""
+
+    p: tuple[float, ...]
+    q: tuple[float, ...]
+
+    @property
+    def symmetric(self) -> bool:
+        """Only where swapping permutes the points."""
+        return sorted(zip(self.p, self.q, strict=True)) == sorted(zip(self.q, self.p, strict=True))
+
+    def term(self, removal: bool, count: int) -> Term:
+        """log(p/q) with mass p; mass where q is 0 is infinite."""
+        p, q = (np.array(x) for x in ((self.p, self.q) if removal else (self.q, self.p)))
+        both = (p > 0) & (q > 0)
+        losses, inverse = np.unique(np.log(p[both]) - np.log(q[both]), return_inverse=True)
+        mass = np.bincount(inverse.ravel(), p[both], len(losses))
+        infinite = float(p[(p > 0) & (q == 0)].sum())
+        if not len(losses):
+            return AtomTerm(np.zeros(1), np.zeros(1) + 1e-300, count, infinite)
+        logs = float(np.abs(np.log(np.concatenate([p[both], q[both]]))).max())
+        return AtomTerm(losses, mass, count, infinite, position=2 * EPS * (1 + logs))
+
+    def top(self, removal: bool) -> Ends | None:
+        """The largest log(p/q)."""
+        rows = [(printed(a), printed(b)) for a, b in zip(self.p, self.q, strict=True)]
+        both = [(a, b) if removal else (b, a) for a, b in rows if a > 0 and b > 0]
+        return ratio(*max(both, key=lambda row: row[0] / row[1])) if both else None
+
+    def _pure(self) -> Fraction | None:
+        """The larger of both directions' largest losses, where both are finite."""
+        if any((a == 0) != (b == 0) for a, b in zip(self.p, self.q, strict=True)):
+            return None
+        ends = [self.top(removal) for removal in (True, False)]
+        return max((e[1] for e in ends if e is not None), default=None)
+
+    def grouped(self, size: int) -> Part:
+        """By its pure epsilon, where that is finite."""
+        epsilon = self._pure()
+        if epsilon is None:
+            raise ArgumentError(
+                "group needs p and q to be above 0 at the same points; state the pair of the "
+                "whole group, or approximate(epsilon, delta)"
+            )
+        bound = Approximate(told_up(epsilon), 0.0).grouped(size)
+        return AtMost(bound, f"{self.describe()}.group({size})")
+
+    def gdp(self) -> Amount:
+        """As any pure mechanism."""
+        epsilon = self._pure()
+        return math.inf if epsilon is None else gdp_of_pure(epsilon)
+
+    def rho(self) -> Amount:
+        """As any mechanism of its pure epsilon."""
+        epsilon = self._pure()
+        return math.inf if epsilon is None else rho_of_pure(epsilon)
+
+    def charge(self) -> Charge:
+        """The largest log-ratio, rounded up, and the larger mass that the other law lacks."""
+        tops = [self.top(removal) for removal in (True, False)]
+        epsilon = max((top[1] for top in tops if top is not None), default=Fraction(0))
+        rows = [(printed(a), printed(b)) for a, b in zip(self.p, self.q, strict=True)]
+        apart = [sum((row[i] for row in rows if not row[1 - i]), Fraction(0)) for i in (0, 1)]
+        return Charge.approximate(max(epsilon, Fraction(0)), min(Fraction(1), max(apart)))
+
+    def describe(self) -> str:
+        """As written."""
+        return f"pair of {len(self.p)} points"

@@ -1,0 +1,119 @@
+"""Losses that are known to all digits: rationals, and logarithms with directed rounding.
+
+A double that came as an argument is read as it prints, so that ten times ``pure(0.1)`` is 1. What
+is told of such a rational is the nearest double whose printed form is on the safe side of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+from dither.numeric import exp_lower, exp_upper, log_lower, log_upper, sqrt_upper
+
+__all__ = [
+    "Amount",
+    "Ends",
+    "mixed",
+    "mixed_away",
+    "printed",
+    "ratio",
+    "root",
+    "rounded",
+    "told_down",
+    "told_up",
+    "total",
+    "written",
+]
+
+
+Ends = tuple[Fraction, Fraction]
+"""Rationals around a number; equal where it is rational itself."""
+
+Amount = Fraction | float
+"""A rational, or infinity."""
+
+_LARGE = 1000
+"""Losses whose e^-loss is below 1e-434: what a rate of any double adds to it is not a double."""
+
+
+def printed(x: float) -> Fraction:
+    """The rational that the double prints as."""
+    return Fraction(float.__repr__(float(x)))
+
+
+def told_up(x: Fraction) -> float:
+    """The double next to x that prints as x or more."""
+    try:
+        near = float(x)
+    except OverflowError:
+        return math.inf
+    return near if printed(near) >= x else math.nextafter(near, math.inf)
+
+
+def told_down(x: Fraction) -> float:
+    """The double next to x that prints as x or less."""
+    return 0.0 - told_up(-x)
+
+
+def rounded(x: Fraction) -> tuple[float, Fraction | None]:
+    """The double that x prints as; or, where none does, the one below, and x."""
+    down = told_down(x)
+    return down, None if printed(down) == x else x
+
+
+def written(x: float, rational: Fraction | None) -> Fraction:
+    """What `rounded` was given."""
+    return printed(x) if rational is None else rational
+
+
+def total(found: Iterable[tuple[Ends | None, int]]) -> Ends | None:
+    """The sum of numbers that many times; None where one is."""
+    low = high = Fraction(0)
+    for ends, count in found:
+        if ends is None:
+            return None
+        low, high = low + count * ends[0], high + count * ends[1]
+    return low, high
+
+
+def root(square: Amount) -> Amount:
+    """The square root, rounded up."""
+    return sqrt_upper(square) if isinstance(square, Fraction) else math.sqrt(square)
+
+
+def ratio(p: Fraction, q: Fraction) -> Ends:
+    """log(p/q)."""
+    return log_lower(p / q), log_upper(p / q)
+
+
+def mixed(loss: Ends, g: Fraction) -> Ends:
+    """log(1 + g·(e^loss - 1)): the largest loss of a sample, from that of what is sampled."""
+    low, high = loss
+    return _mixed(low, g)[0], _mixed(high, g)[1]
+
+
+def mixed_away(loss: Ends | None, g: Fraction) -> Ends | None:
+    """-log(1 + g·(e^-loss - 1)), the same in the other direction; of None, an infinite loss."""
+    if loss is None:
+        return (-log_upper(1 - g), -log_lower(1 - g)) if g < 1 else None
+    low, high = loss
+    return -_mixed(-low, g)[1], -_mixed(-high, g)[0]
+
+
+def _mixed(x: Fraction, g: Fraction) -> Ends:
+    if x == 0 or g == 1:
+        return x, x
+    if x > _LARGE:
+        # The rest, log(1 + (1 - g)/(g·e^x)), is below (1/g)·2^-1442.
+        return x + log_lower(g), x + log_upper(g) + 1 / (g * (1 << 1442))
+    if x < -_LARGE:
+        x, low = -Fraction(_LARGE), 1 - g
+    else:
+        low = None
+    # So many bits that e^x - 1 has a hundred left where x and g are small.
+    bits = 128 + x.denominator.bit_length() + g.denominator.bit_length()
+    bits = min(bits, 4096)
+    ends = 1 + g * (exp_lower(x, bits) - 1), 1 + g * (exp_upper(x, bits) - 1)
+    return log_lower(ends[0] if low is None else low, bits), log_upper(ends[1], bits)

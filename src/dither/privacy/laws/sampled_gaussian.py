@@ -1,0 +1,416 @@
+"""The loss of a Gaussian on a Poisson sample, by a quadrature with a proven error.
+
+In units of the noise's deviation, with a = 1/noise_multiplier and weights w_j of j members of the
+group being sampled (for one unit w = (1 - rate, rate)), the pair is Q = N(0, 1) and
+P = Σ w_j·N(j·a, 1), whose log-ratio at z is ::
+
+    l(z) = log Σ w_j·exp(j·a·z - j²·a²/2),   increasing, with slope a·E[j | z] in [0, K·a]
+
+Removal compares P with Q, so M(t) = ∫ phi·e^{(1+t)·l}; addition compares Q with P, so
+M(t) = ∫ phi·e^{-t·l}.
+
+Quadrature. Both integrands are analytic for |Im z| < pi/(K·a). There, since the summands of the
+ratio lie in a cone of opening K·a·|Im z|: |arg e^l| <= K·a·|Im z|, and the modulus of e^l is at
+most e^{l(Re z)} and at least cos(K·a·Im z/2) of it. So on the line Im z = d the integral of the
+modulus is at most E(d)·M(c), with E(d) = exp(d²/2 + |u|·K·a·d) for removal, times
+cos(K·a·d/2)^{-c} for addition, and the trapezoid rule of step h errs by at most
+2·E(d)·M(c)/(e^{2·pi·d/h} - 1) [1]_, theorem 5.1.
+
+References
+----------
+.. [1] Trefethen and Weideman, "The exponentially convergent trapezoidal rule", SIAM Review 2014.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.privacy.laws.term import (
+    EPS,
+    SHORT,
+    Array,
+    Cells,
+    Complex,
+    Term,
+    faded,
+    layers_of,
+    log_of,
+    normal_mass,
+    turned,
+)
+
+__all__ = ["SampledGaussianTerm"]
+
+
+_MARGIN = 10.0
+"""Deviations beyond the saddle at which the nodes end; what is cut is charged."""
+
+_NODES = 5_000_000
+"""Beyond that a single sum takes a second."""
+
+_BLOCK = 4_000_000
+"""Exponentials that are held in memory at once."""
+
+
+def _nodes(low: float, high: float, h: float) -> Array:
+    """Multiples of h from low to high: each is off by one rounding, and none adds up."""
+    if high - low > _NODES * h:
+        raise ArgumentError(
+            "so little noise on a sample cannot be composed: its losses are in the millions; "
+            "use a larger noise_multiplier"
+        )
+    result: Array = h * np.arange(math.floor(low / h), math.ceil(high / h) + 1)
+    return result
+
+
+class SampledGaussianTerm(Term):
+    """A Gaussian on a Poisson sample, ``count`` times.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Deviation of the noise over the sensitivity.
+    rate : float
+        The chance of each unit to be sampled, in (0, 1).
+    removal : bool
+        The direction.
+    count : int
+        Repetitions.
+    size : int
+        Units of the group that changes together.
+    """
+
+    def __init__(
+        self, noise_multiplier: float, rate: float, removal: bool, count: int, size: int = 1
+    ) -> None:
+        self.noise_multiplier, self.rate = noise_multiplier, rate
+        self.a = 1.0 / noise_multiplier
+        g, self.k = rate, size
+        self.weights = np.array(
+            [math.comb(size, j) * g**j * (1 - g) ** (size - j) for j in range(size + 1)]
+        )
+        self.removal, self.count = removal, count
+        # Where losses are large, tilts that matter are small.
+        top = self.k * self.a
+        self.reach = 60.0 / top + 200.0 * min(1.0, 9.0 / top**2)
+
+    def log_ratio(self, z: Array) -> tuple[Array, Array]:
+        """l at z, and a bound of its error."""
+        j = np.arange(self.k + 1)[:, None]
+        y = j * self.a * z[None, :] - 0.5 * (j * self.a) ** 2
+        w = self.weights[:, None]
+        if self.weights[0] >= 0.25 and float(y.max()) < 600.0:
+            rise = np.expm1(y)
+            terms = w * rise
+            total = terms.sum(axis=0)
+            value = np.log1p(total)
+            lost = (w * (4 * np.abs(rise) + 2 * np.abs(y) * (rise + 1))).sum(axis=0)
+            return value, EPS * (lost / (1 + total) + 2 * np.abs(value))
+        with np.errstate(divide="ignore"):
+            full = np.log(w) + y
+        top = full.max(axis=0)
+        value = top + np.log(np.exp(full - top).sum(axis=0))
+        return value, EPS * (4 + 4 * np.abs(y).max(axis=0) + 2 * np.abs(value) + self.k)
+
+    def _slope(self, z: float) -> float:
+        j = np.arange(self.k + 1)
+        y = j * self.a * z - 0.5 * (j * self.a) ** 2
+        weight = self.weights * np.exp(y - y.max())
+        return self.a * float((weight * j).sum() / weight.sum())
+
+    def _power(self, c: float) -> float:
+        return 1.0 + c if self.removal else -c
+
+    def _window(self, c: float) -> tuple[float, float]:
+        """Beyond these ends log(integrand) falls at a rate of at least the margin."""
+        if self.removal:
+            return -_MARGIN, _MARGIN + (1 + c) * self.k * self.a
+        return -_MARGIN - c * self._slope(-_MARGIN), _MARGIN
+
+    def _step(self, c: float, u: float) -> tuple[float, float]:
+        """A step h, and a bound of the quadrature's error over M(c)."""
+        ka = self.k * self.a
+        d = np.linspace(0.02, 0.97, 40) * min(math.pi / ka, 60.0 / (1.0 + u * ka) + 60.0)
+        growth = d * d / 2 + u * ka * d
+        if not self.removal:
+            growth = growth - c * np.log(np.cos(ka * d / 2))
+        # The error counts once a repetition.
+        depth = 42.0 + math.log(self.count)
+        h = float((2 * math.pi * d / (growth + depth)).max()) * 0.999
+        best = float((growth - 2 * math.pi * d / h).min())
+        return h, 2.1 * math.exp(best)
+
+    def log_moment(self, c: Array) -> Array:
+        """log of the trapezoid sums at real points, on the nodes that all of them need."""
+        largest = float(c.max())
+        h, _ = self._step(largest, 0.0)
+        low, high = self._window(largest)
+        low, high = min(low, -_MARGIN), max(high, _MARGIN)
+        z = _nodes(low, high, h)
+        if len(z) * len(c) > _BLOCK and len(c) > 1:
+            return np.concatenate([self.log_moment(c[i : i + 1]) for i in range(len(c))])
+        power = 1.0 + c if self.removal else -c
+        ratio = self.log_ratio(z)[0]
+        f = power[:, None] * ratio[None, :] - 0.5 * (z * z)[None, :]
+        top = f.max(axis=1)
+        sums = np.exp(f - top[:, None]).sum(axis=1)
+        value: Array = top + np.log(sums * (h / math.sqrt(2 * math.pi)))
+        loss = ratio if self.removal else -ratio
+        near = (np.abs(value) < 0.3) & (c * float(np.abs(loss).max()) < 600.0)
+        if near.any():
+            # Close to 1, less 1: as `_base` has it.
+            weight = np.exp(-0.5 * z * z + np.maximum(loss, -700.0) * self.removal)
+            rise = (np.expm1(c[near, None] * loss[None, :]) * weight).sum(axis=1)
+            value[near] = np.log1p(rise * (h / math.sqrt(2 * math.pi)))
+        value *= self.count
+        return value
+
+    def _sum(self, c: float) -> float:
+        return float(self.log_moment(np.array([c]))[0]) / self.count
+
+    def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
+        """Trapezoid sums at c + iu; cut nodes, quadrature and rounding are in the slack."""
+        h, quadrature = self._step(c, float(u.max()))
+        low, high = self._window(c)
+        z = _nodes(low, high, h)
+        ratio, ratio_error = self.log_ratio(z)
+        power = self._power(c)
+        f = -0.5 * z * z + power * ratio
+        top = float(f.max())
+        cut = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / -math.expm1(-_MARGIN * h)
+        whole = float(np.exp(f - top).sum())
+        sign = 1.0 if self.removal else -1.0
+        # The nodes' own rounding, times the slope of l.
+        slope = self.k * self.a * (1 - float(self.weights[0]) * np.exp(-ratio))
+        moved = 2 * EPS * np.abs(z) * (np.maximum(slope, 0.0) + 8 * EPS * self.k * self.a)
+        shaken = ratio_error + 6 * EPS * np.abs(ratio) + moved
+        base, base_error = self._base(c, z, sign * ratio, shaken, h, top, whole)
+        kept = f > top - 60.0
+        cut += len(z) * math.exp(-60.0)
+        z, ratio, shaken, f = z[kept], ratio[kept], shaken[kept], f[kept]
+        weight = np.exp(f - top) / whole
+        change = turned(sign * ratio, weight, u)
+        # Each summand w·(e^{iul} - 1) errs by its weight's error and by its angle's.
+        short = min(len(z), SHORT + len(z) // SHORT + 1)
+        each = 2 * (abs(power) * shaken + EPS * (2 * z * z + np.abs(f) + 4)) + EPS * (short + 24)
+        blunt = 4 * float((weight * each).sum())
+        steep = float((weight * (each * np.abs(ratio) + shaken)).sum())
+        turn = float((weight * shaken).sum())
+        lost = np.minimum(blunt + turn * u, steep * u) + 2 * cut / whole + 4 * quadrature
+        modulus = np.maximum(np.abs(1.0 + change), 1e-300)
+        slack = base_error + np.log1p((lost + 4 * EPS * np.abs(change)) / modulus)
+        logs = log_of(change)
+        return self.count * base, self.count * logs, self.count * (slack + 4 * EPS * np.abs(logs))
+
+    def _base(
+        self, c: float, z: Array, loss: Array, shaken: Array, h: float, top: float, whole: float
+    ) -> tuple[float, float]:
+        """log M(c) from the same nodes, and a bound of its rounding error.
+
+        Where M(c) is near 1, log1p of Σ w·(e^{cL} - 1) under the law's own weights w, of which
+        less than e^{-49} lies beyond the nodes.
+        """
+        if c * float(np.abs(loss).max()) < 600.0:
+            rise = np.expm1(c * loss)
+            weight = np.exp(-0.5 * z * z + np.maximum(loss, -700.0) * self.removal)
+            weight *= h / math.sqrt(2 * math.pi)
+            total = float((weight * rise).sum())
+            if abs(total) < 0.5:
+                size = EPS * (len(z) / 4 + 24 + z * z) + self.removal * shaken
+                error = weight * (np.abs(rise) * size + c * shaken * (1 + rise))
+                return math.log1p(total), 2 * float(error.sum()) / (1 + total) + math.exp(-48.0)
+        base = top + math.log(whole * h / math.sqrt(2 * math.pi))
+        power = abs(self._power(c))
+        f = -0.5 * z * z + self._power(c) * loss * (1.0 if self.removal else -1.0)
+        weight = np.exp(f - top) / whole
+        each = power * shaken + EPS * (2 * z * z + np.abs(f) + len(z) / 4 + 8)
+        return base, 2 * float((weight * each).sum()) + EPS * (abs(base) + 8)
+
+    def cost(self, c: float, u: float) -> float:
+        """Nodes of the inner quadrature; most of their work is one matrix product."""
+        low, high = self._window(c)
+        return (high - low) / self._step(c, u)[0] / 25
+
+    def fade(self, c: float, u: Array) -> Array:
+        """The better of two bounds: one close to u = 0, one far from it."""
+        return self.count * np.minimum(self._fade_of_layers(c, u), self._fade_of_shift(c, u))
+
+    def _fade_of_layers(self, c: float, u: Array) -> Array:
+        """By uniform laws under the tilted density of L, phi·e^{power·l}/l'.
+
+        On a cell phi is least at an end (its log is concave), l is increasing and l' too, so the
+        product of the three least values is a lower bound of the density.
+        """
+        low, high = self._window(c)
+        z = np.linspace(low, high, 241)
+        ratio, _ = self.log_ratio(z)
+        j = np.arange(self.k + 1)[:, None]
+        y = j * self.a * z[None, :] - 0.5 * (j * self.a) ** 2
+        shape = self.weights[:, None] * np.exp(y - y.max(axis=0))
+        slope = self.a * (shape * j).sum(axis=0) / shape.sum(axis=0)
+        power = self._power(c)
+        least = np.minimum(-0.5 * z[:-1] ** 2, -0.5 * z[1:] ** 2)
+        tilt = power * (ratio[:-1] if power > 0 else ratio[1:])
+        whole = self._sum(c) + 0.5 * math.log(2 * math.pi)
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            density = np.exp(np.minimum(least + tilt - whole - np.log(slope[1:]), 690.0))
+        density[~(slope[1:] > 1e-290)] = 0.0
+        masses, widths = layers_of(density * (1 - 1e-9), ratio)
+        return faded(masses, widths, u)
+
+    def _fade_of_shift(self, c: float, u: Array) -> Array:
+        """By moving the inner integral to Im z = y, where e^{iuL} decays; 0 where that is no help.
+
+        There arg e^l lies in [0, pi] and increases with Re z: with s_j e^{ij·theta} the summands of
+        the ratio, theta = a·y, its derivative is a·Σ_{j>k} (j-k)·s_j·s_k·sin((j-k)·theta)/|e^l|².
+        So for all w >= u the integral is at most that of phi(x)·e^{y²/2}·|e^l|^power·e^{-u·arg},
+        which is bounded cell by cell: |e^l| as in the module's description, arg at the left end.
+        Beyond the window the integrand falls at a rate of at least the margin.
+        """
+        low, high = self._window(c)
+        z = np.linspace(low, high, 1 + math.ceil((high - low) / 0.05))
+        ratio, _ = self.log_ratio(z)
+        power, ka = self._power(c), self.k * self.a
+        most = -0.5 * np.where(z[:-1] * z[1:] > 0, np.minimum(z[:-1] ** 2, z[1:] ** 2), 0.0)
+        f = most + power * (ratio[1:] if power > 0 else ratio[:-1])
+        top = float(f.max())
+        width = z[1] - z[0]
+        mass = np.exp(f - top) * width
+        ends = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / _MARGIN
+        whole = self._sum(c) + 0.5 * math.log(2 * math.pi) - top
+        j = np.arange(self.k + 1)[:, None]
+        size = self.weights[:, None] * np.exp(
+            np.minimum(j * self.a * z[None, :-1] - 0.5 * (j * self.a) ** 2 - ratio[:-1], 0.0)
+        )
+        best = np.zeros_like(u)
+        kept = mass > mass.max() * 1e-20
+        ends += float(mass[~kept].sum())
+        for part in (0.05, 0.15, 0.3, 0.5):
+            y = part * min(math.pi / ka, 8.0)
+            theta = j * (self.a * y)
+            turn = np.arctan2((size * np.sin(theta)).sum(0), (size * np.cos(theta)).sum(0))
+            growth = 0.5 * y * y - (c * math.log(math.cos(ka * y / 2)) if power < 0 else 0.0)
+            held = np.exp(-np.outer(u, turn[kept] * (1 - 1e-9))) @ mass[kept] + ends
+            best = np.minimum(best, np.log(held) * (1 - 1e-9) + growth - whole + 1e-9)
+        return best
+
+    def top(self) -> float:
+        """-log(w_0) for addition; removal has no end."""
+        if self.removal or self.weights[0] <= 0:
+            return math.inf
+        return -self.count * math.log(float(self.weights[0]))
+
+    def anchors(self) -> tuple[float, float]:
+        """Where most samples lack the unit, nearly an atom at ±log(w_0)."""
+        if self.weights[0] <= 0:
+            return 0.0, 0.0
+        end = math.log(float(self.weights[0]))
+        return (end if self.removal else -end), 0.0
+
+    def least(self) -> float:
+        """log(w_0) for removal; addition has no end."""
+        if not self.removal or self.weights[0] <= 0:
+            return -math.inf
+        return math.log(float(self.weights[0])) * (1 + 1e-12)
+
+    def singles(self) -> list[tuple[Term, int]]:
+        """Itself."""
+        return [(self, self.count)]
+
+    def _place(self, losses: Array) -> Array:
+        """The z at which l(z) equals the given values, by bisection on a monotone function."""
+        low = np.full_like(losses, -80.0)
+        high = np.full_like(losses, 80.0 + self.k * self.a)
+        with np.errstate(divide="ignore"):
+            floor = math.log(self.weights[0]) if self.weights[0] > 0 else -math.inf
+        for _ in range(64):
+            middle = (low + high) / 2
+            above = self.log_ratio(middle)[0] >= losses
+            high = np.where(above, middle, high)
+            low = np.where(above, low, middle)
+        return np.where(losses <= floor, -np.inf, (low + high) / 2)
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """l at the ends of a window that both normals leave with probability at most ``tail``."""
+        z = math.sqrt(2 * math.log(4 / tail))
+        low, high = self.log_ratio(np.array([-z, z + self.k * self.a]))[0].tolist()
+        return (low, high) if self.removal else (-high, -low)
+
+    def cells(self, edges: Array) -> Cells:
+        """Normal masses between the places where l reaches the edges."""
+        sign = 1.0 if self.removal else -1.0
+        if len(self.weights) == 2:
+            q = float(self.weights[1])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                inner = np.where(
+                    sign * edges > math.log1p(-q) if q < 1 else True,
+                    (np.expm1(np.minimum(sign * edges, 100.0)) + q) / q,
+                    0.0,
+                )
+                # Beyond 100, where e^edge is 10^27 times the rest.
+                log = np.where(sign * edges > 100.0, sign * edges - math.log(q), np.log(inner))
+                place = np.where(inner > 0, log / self.a + self.a / 2, -np.inf)
+        else:
+            place = self._place(sign * edges)
+        if not self.removal:
+            place = place[::-1]
+        parts = [
+            (*normal_mass(place, j * self.a, 1.0), w) for j, w in enumerate(self.weights.tolist())
+        ]
+        mixed = sum((w * m for m, _, _, _, w in parts), np.zeros(len(edges) - 1))
+        mixed_error = sum((w * e for _, e, _, _, w in parts), np.zeros(len(edges) - 1))
+        mix_below = sum(w * b for _, _, b, _, w in parts)
+        mix_above = sum(w * a for _, _, _, a, w in parts)
+        plain, plain_error, below, above, _ = parts[0]
+        # The masses are those of the rounded places; their losses are off by this much at most.
+        at = np.where(np.isfinite(place), place, 0.0)
+        largest = float(np.abs(edges).max())
+        apart = apart_error = None
+        if len(self.weights) == 2:
+            g = self.rate
+            level = (sign * edges)[:: 1 if self.removal else -1]
+            slope = self.a * np.maximum(-np.expm1(math.log1p(-g) - level), 0.0) if g < 1 else self.a
+            off = self.log_ratio(at)[1] + slope * 8 * EPS * (np.abs(at) + 1 + self.a)
+            position = float(off.max()) + 32 * EPS * (largest + g)
+            position += 16 * EPS * g / (1 - g) if g < 1 else 0.0
+            moved, moved_error = parts[1][0], parts[1][1]
+            apart = g * (moved - plain)
+            apart_error = g * (moved_error + plain_error + 4 * EPS * np.abs(moved - plain))
+        else:
+            off = self.log_ratio(at)[1] + self.k * self.a * 8 * EPS * (np.abs(at) + 1)
+            position = float(off.max()) + 32 * EPS * (1 + largest)
+        if self.removal:
+            return Cells(
+                mixed,
+                plain,
+                mixed_error,
+                plain_error,
+                mix_below,
+                mix_above,
+                position,
+                apart,
+                apart_error,
+            )
+        return Cells(
+            plain[::-1],
+            mixed[::-1],
+            plain_error[::-1],
+            mixed_error[::-1],
+            above,
+            below,
+            position,
+            None if apart is None else -apart[::-1],
+            None if apart_error is None else apart_error[::-1],
+        )
+
+    def mean(self) -> float:
+        """∫ P·L by the same nodes, with the integrand's own trapezoid error."""
+        z = np.arange(-40.0, 40.0 + self.k * self.a, 0.02 / max(1.0, self.k * self.a))
+        ratio, _ = self.log_ratio(z)
+        phi = np.exp(-0.5 * z * z)
+        weight = phi * np.exp(ratio) if self.removal else phi
+        total = float((weight * ratio).sum() / weight.sum())
+        return self.count * (total if self.removal else -total)

@@ -1,0 +1,294 @@
+"""What an engine may ask of a loss law, and the small pieces that all laws share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "EPS",
+    "SHORT",
+    "Array",
+    "Cells",
+    "Complex",
+    "Term",
+    "erfc",
+    "layers_of",
+    "log_of",
+    "normal_mass",
+    "transform",
+    "turned",
+]
+
+
+Array = npt.NDArray[Any]
+Complex = npt.NDArray[Any]
+
+EPS = 2.0**-52
+"""The spacing of doubles at 1; one rounding errs by at most half of it."""
+
+
+SHORT = 128
+"""Summands of one matrix product, so that its rounding is charged as that of a short sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Masses of a law on the cells between consecutive edges.
+
+    Parameters
+    ----------
+    p, q : array, shape (n,)
+        Masses of {edge[k] < L <= edge[k+1]} under P and Q.
+    p_error, q_error : array, shape (n,)
+        Bounds of their absolute errors.
+    below, above : float
+        Upper bounds of P's masses outside the edges (above without the mass at infinity).
+    position : float
+        Each mass's losses lie in its cell up to this much: edges were mapped with rounding, and
+        the masses are those of the mapped cells.
+    apart, apart_error : array, shape (n,), or None
+        p - q where it is known better than as a difference, and bounds of its error.
+    """
+
+    p: Array
+    q: Array
+    p_error: Array
+    q_error: Array
+    below: float
+    above: float
+    position: float = 0.0
+    apart: Array | None = None
+    apart_error: Array | None = None
+
+
+class Term:
+    """The law of L under P, repeated ``count`` times independently.
+
+    Attributes
+    ----------
+    count : int
+        Repetitions; everything below that speaks of the term includes them.
+    infinite : float
+        Pr[L = infinity] of one repetition.
+    lost : float
+        A bound of the mass at finite losses that the law leaves out.
+    lift : float
+        log of a factor by which the finite law, and all that composes with it, is raised.
+    smooth : bool
+        Whether `along` and `log_moment` exist in closed form or by certified quadrature.
+    reach : float
+        The largest tilt c that `log_moment` and `along` take.
+    """
+
+    count: int = 1
+    infinite: float = 0.0
+    lost: float = 0.0
+    lift: float = 0.0
+    smooth: bool = True
+    reach: float = 1e7
+
+    def log_moment(self, c: Array) -> Array:
+        """log E[e^{cL}; L < infinity] at real c > 0, to about 1e-12·(1 + |value|)."""
+        raise NotImplementedError
+
+    def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
+        """log M(c), log of M(c + iu)/M(c) (on any branch), and a slack, rounding included.
+
+        With G the sum of the first two, the true M(c + iu) differs from exp(G) by at most
+        exp(Re G)·(exp(slack) - 1).
+        """
+        raise NotImplementedError
+
+    def blur(self, c: float) -> float:
+        """How far `log_moment` at c may be off, beyond a billionth of itself."""
+        return 2 * float(self.along(c, np.zeros(1))[2][0])
+
+    def cost(self, c: float, u: float) -> float:
+        """Complex exponentials that one node of `along` takes, up to u."""
+        return 1.0
+
+    def curvature(self) -> float:
+        """A v such that |M(c + iu)/M(c)| <= exp(-v·u²/2) for all c and u."""
+        return 0.0
+
+    def fade(self, c: float, u: Array) -> Array:
+        """An upper bound of log sup_{w >= u} |M(c + iw)/M(c)|, non-increasing in u."""
+        return np.zeros_like(u)
+
+    def singles(self) -> list[tuple[Term, int]]:
+        """One law a repetition, with counts: what the grid composes."""
+        return [(self, self.count)]
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """Losses (low, high) outside of which one repetition has mass at most ``tail``."""
+        raise NotImplementedError
+
+    def top(self) -> float:
+        """The largest loss that all repetitions together can reach."""
+        return math.inf
+
+    def least(self) -> float:
+        """A lower bound of the loss of one repetition; -inf where there is none."""
+        return -math.inf
+
+    def anchors(self) -> tuple[float, float]:
+        """(offset, gap): the law has atoms there and a gap further, which a grid should hit."""
+        return 0.0, 0.0
+
+    def cells(self, edges: Array) -> Cells:
+        """Masses of one repetition on a grid."""
+        raise NotImplementedError
+
+    def mean(self) -> float:
+        """E_P[L], the KL divergence, of all repetitions."""
+        raise NotImplementedError
+
+
+def transform(losses: Array, weights: Array, u: Array) -> Complex:
+    """Σ weights·e^{i·u·losses} for u = 0, s, 2s, ...: powers of one factor, in two levels."""
+    block = max(1, math.isqrt(len(u)))
+    step = float(u[1]) if len(u) > 1 else 0.0
+    fine = np.exp(1j * step * np.arange(block)[:, None] * losses[None, :]) * weights
+    starts = step * block * np.arange(-(-len(u) // block))
+    coarse = np.exp(1j * starts[:, None] * losses[None, :])
+    value = np.zeros((len(starts), block), dtype=complex)
+    # In short products, so that their sums' rounding is charged as short.
+    for first in range(0, len(losses), SHORT):
+        piece = slice(first, first + SHORT)
+        value += coarse[:, piece] @ fine[:, piece].T
+    found: Complex = value.ravel()[: len(u)]
+    return found
+
+
+def turned(losses: Array, weights: Array, u: Array) -> Complex:
+    """Σ weights·(e^{i·u·losses} - 1) for u = 0, s, 2s, ..., to a few roundings of its summands.
+
+    With two angles a + b, e^{i(a+b)} - 1 = (e^{ia} - 1)·e^{ib} + (e^{ib} - 1), and nothing cancels
+    where the angles are small.
+    """
+    block = max(1, math.isqrt(len(u)))
+    step = float(u[1]) if len(u) > 1 else 0.0
+    fine = step * np.arange(block)[:, None] * losses[None, :]
+    starts = step * block * np.arange(-(-len(u) // block))
+    coarse = starts[:, None] * losses[None, :]
+    value = np.zeros((len(starts), block), dtype=complex)
+    for first in range(0, len(losses), SHORT):
+        piece = slice(first, first + SHORT)
+        inner = _less_one(fine[:, piece])
+        held = weights[piece]
+        value += _less_one(coarse[:, piece]) @ ((inner + 1) * held).T + inner @ held
+    found: Complex = value.ravel()[: len(u)]
+    return found
+
+
+def _less_one(angle: Array) -> Complex:
+    half = np.sin(angle / 2)
+    result: Complex = -2 * half * half + 1j * np.sin(angle)
+    return result
+
+
+def log_of(change: Complex) -> Complex:
+    """log(1 + change), without the rounding of 1 + change where it is small."""
+    near = np.abs(change) < 0.5
+    held = np.where(near, change, 0.0)
+    small = 0.5 * np.log1p(held.real * (2 + held.real) + held.imag**2)
+    small = small + 1j * np.arctan2(held.imag, 1 + held.real)
+    value = np.where(near, 1.0, 1.0 + change)
+    result: Complex = np.where(near, small, np.log(np.where(value == 0, 1e-300, value)))
+    return result
+
+
+def erfc(x: Array) -> Array:
+    """The complementary error function, elementwise."""
+    return np.array([math.erfc(v) for v in x.tolist()])
+
+
+def normal_mass(edges: Array, mean: float, sd: float) -> tuple[Array, Array, float, float]:
+    """Masses of N(mean, sd²) between edges, bounds of their errors, and both outer masses.
+
+    A cell of width d around m, in deviations, with d·(1 + |m|) <= 0.02 has the mass ::
+
+        phi(m)·d·(1 + d²·(m² - 1)/24 + d⁴·(m⁴ - 6·m² + 3)/1920)
+
+    up to the next summand, which is below 1e-16 of it; so its error is a rounding of itself, and
+    the errors of many cells add up to one of all. Elsewhere the mass is a difference on the side of
+    the mean where both numbers are small. The C library's erfc errs by about one unit in its last
+    place; 16 are charged.
+    """
+    below = 0.5 * math.erfc(-(float(edges[0]) - mean) / (sd * math.sqrt(2.0))) * 1.0000001
+    above = 0.5 * math.erfc((float(edges[-1]) - mean) / (sd * math.sqrt(2.0))) * 1.0000001
+    with np.errstate(invalid="ignore"):
+        d = (edges[1:] - edges[:-1]) / sd
+        m = ((edges[:-1] - mean) + 0.5 * (edges[1:] - edges[:-1])) / sd
+        narrow = d * (1 + np.abs(m)) <= 0.02
+    narrow &= np.isfinite(m)
+    m, d = np.where(narrow, m, 0.0), np.where(narrow, d, 0.0)
+    square = m * m
+    tail = 1 + d * d * (square - 1) / 24 + d**4 * (square * (square - 6) + 3) / 1920
+    mass = np.exp(-0.5 * square) * d * tail / math.sqrt(2 * math.pi)
+    error = mass * EPS * (16 + 4 * square) + 1e-307
+    wide = np.flatnonzero(~narrow)
+    if wide.size:
+        left, right = ((edges[wide + k] - mean) / (sd * math.sqrt(2.0)) for k in (0, 1))
+        upper = left > 0
+        first = 0.5 * erfc(np.where(upper, left, -right))
+        mass[wide] = np.maximum(first - 0.5 * erfc(np.where(upper, right, -left)), 0.0)
+        # Rounding z by z·eps moves erfc(z) by about 2·z²·eps of itself in the tails.
+        big = np.maximum(np.abs(left), np.abs(right))
+        big = np.where(np.isfinite(big), np.minimum(big, 40.0), 0.0)
+        error[wide] = first * EPS * (16 + 8 * big**2) + 1e-307
+    return mass, error, below, above
+
+
+def layers_of(density: Array, edges: Array, levels: int = 24) -> tuple[Array, Array]:
+    """Uniform laws that fit under a step function: their masses and widths.
+
+    Parameters
+    ----------
+    density : array, shape (n,)
+        Lower bounds of a density on the cells.
+    edges : array, shape (n + 1,)
+        Increasing.
+
+    Notes
+    -----
+    For each of a sequence of heights, the run of cells around the highest one that all reach the
+    height carries a uniform law as thick as the step to the next height. Their sum is at most the
+    step function, so a law with that density is a mixture that contains them.
+    """
+    top = int(np.argmax(density))
+    peak = float(density[top])
+    if not peak > 0 or not math.isfinite(peak):
+        return np.zeros(1), np.zeros(1)
+    masses, widths, before = [], [], 0.0
+    for level in peak * 2.0 ** (-0.5 * np.arange(levels, -1, -1)):
+        low = density < level
+        left = np.flatnonzero(low[:top])
+        right = np.flatnonzero(low[top:])
+        a = int(left[-1]) + 1 if left.size else 0
+        b = top + int(right[0]) if right.size else len(density)
+        width = float(edges[b] - edges[a])
+        masses.append((level - before) * width)
+        widths.append(width)
+        before = level
+    return np.array(masses), np.array(widths)
+
+
+_SIDE_LOBE = 0.21724
+"""Above the largest |sin(v)/v| beyond v = pi."""
+
+
+def faded(masses: Array, widths: Array, u: Array) -> Array:
+    """log of a bound of sup_{w >= u} |E e^{iwL}| for a law that contains these uniform laws."""
+    v = 0.5 * u[:, None] * widths[None, :]
+    lobe = np.maximum(np.sinc(v / np.pi), _SIDE_LOBE)
+    far = np.minimum(1.0 / np.maximum(v, 1e-9), _SIDE_LOBE)
+    top = np.where(v < np.pi, lobe, far)
+    lost = ((1.0 - top) * masses[None, :]).sum(axis=1)
+    result: Array = np.log1p(-np.minimum(lost * (1 - 1e-9), 1 - 1e-12))
+    return result
