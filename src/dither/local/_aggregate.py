@@ -135,7 +135,7 @@ class Aggregate:
             holds. Of a likelihood:
 
             - bins: of numbers; 1,024, or as many as there are points.
-            - outputs: bins of reports: as fine as tells anything; or so many even ones; or, for
+            - outputs: bins of reports: as fine as the law is; or so many even ones; or, for
               SDPM, "aligned": as wide as those of the values.
             - tolerance: stop where a round gains less log-likelihood per report; e^epsilon/1000 in
               total for numbers; for a list of values the maximum, to a gap of 1e-6 in total.

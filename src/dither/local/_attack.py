@@ -37,7 +37,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ClassGame:
-    """How well one report tells whether its sender's value is among the high ones.
+    """How well one report shows whether its sender's value is among the high ones.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ClassGame:
         Between the reports of the two classes: the largest true-positive rate minus
         false-positive rate of any test.
     auc : float
-        Area under the ROC curve of the best test; 0.5 tells nothing.
+        Area under the ROC curve of the best test; 0.5 is no better than chance.
     """
 
     share: float

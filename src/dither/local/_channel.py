@@ -53,7 +53,7 @@ _MIN_EPSILON = Fraction(1, 1 << 32)
 _MAX_CELLS = 1 << 26
 
 MOST = 1 << 62
-"""People and reports that can be counted."""
+"""The most people or reports that can be counted."""
 
 
 class Channel(ABC):
@@ -106,7 +106,7 @@ class Channel(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report promises, computed from the exact law; epsilon-local DP by default."""
+        """What one report promises, computed from the exact law; by default epsilon-local DP."""
         return Guarantee.uniform(self.epsilon)
 
     def loss(self, *, accept_delta: bool = False) -> Loss:
@@ -123,7 +123,7 @@ class Channel(ABC):
 
     @classmethod
     def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
-        """What an audit calls of this class; its coins are secure ones by default."""
+        """What an audit calls of this class; with secure coins by default."""
         return subjects_of(cls, words)
 
     @classmethod
@@ -213,7 +213,7 @@ class Channel(ABC):
 
     @property
     def largest_step(self) -> Shares:
-        """How far one report can move n times each estimated share, shape (k,); 0 if not told.
+        """How far one report moves n times each estimated share, shape (k,); 0 where unknown.
 
         A share whose n·(standard error) is a few times this is a sum of many small parts, and its
         normal interval is valid; see `Estimate.trusted`.
@@ -223,8 +223,8 @@ class Channel(ABC):
     def possible(self, counts: Counts, n: int) -> bool:
         """Whether n reports can have these counts, which are at least 0; a cheap check.
 
-        A channel that leaves it out takes any counts, and gives shares beyond all reason from
-        those that a hostile server makes up.
+        A channel that leaves it out takes any counts, and would turn counts that a hostile server
+        made up into absurd shares.
         """
         return True
 
@@ -241,10 +241,10 @@ class Channel(ABC):
         return np.diag(self.noise_covariance(frequencies)).copy()
 
     def variance_from(self, counts: Counts, n: int, plausible: Shares) -> Shares:
-        """`noise_variance` at plausible shares, or from the counts where these tell more.
+        """`noise_variance` at plausible shares, or from the counts where these say more.
 
         Many noisy shares, moved to be at least 0, are plausible one by one and not in their sums;
-        a channel whose variance rests on sums reads these from the counts themselves.
+        a channel whose variance depends on sums reads these from the counts themselves.
         """
         return self.noise_variance(plausible)
 
@@ -256,7 +256,7 @@ class Channel(ABC):
         confidence: float,
         options: dict[str, Any],
     ) -> Result:
-        """What counts of this channel tell; see `Aggregate.estimate`."""
+        """What counts of this channel say; see `Aggregate.estimate`."""
         from dither.local._results import checked_options, shares_of
 
         if method is None:
@@ -304,9 +304,9 @@ class Channel(ABC):
         ----------
         prior : array of float, shape (k,), optional
             What the adversary knows of the population's shares. Without, the guess is the value
-            that makes the report likeliest, and `success` is told for uniform shares.
+            that makes the report likeliest, and `success` is given for uniform shares.
         high : collection of values, optional
-            Also tell success by class, and how well a report shows that a value is one of these;
+            Also give success by class, and how well a report shows that a value is one of these;
             a graded channel's own high values by default.
         bins : int, optional
             Of channels for numbers: the guess is one of so many even bins of the interval's
@@ -391,7 +391,7 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
     Parameters
     ----------
     found : dict
-        What `to_dict` gave, or JSON of it; `dither.local.wire` tells the fields.
+        What `to_dict` gave, or JSON of it.
 
     Returns
     -------

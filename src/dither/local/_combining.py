@@ -2,15 +2,15 @@
 
 With n_c reports of class c, f̂_c its unbiased estimate and s_c²/n_c its variance:
 
-- weights: f̂ = sum of w_c·f̂_c, w_c proportional to n_c/s_c² for each value. s_c² is taken at uniform
+- weights: f̂ = sum of w_c·f̂_c, w_c proportional to n_c/s_c² for each value. s_c² is that of uniform
   shares, so that the weights do not depend on the reports and f̂ stays unbiased;
 - plugin: the same with s_c² at the shares that all the reports suggest, equation (19) of SDLDP with
   the n_c that it leaves out: nearer, at the price of a bias of lower order;
 - population: w_c = n_c/n. The only one that is right for all users where the classes differ;
 - likelihood: the shares that make all reports together likeliest. Channels with a matrix are pooled
-  in one expectation maximisation, which uses every class where it tells most; others through the
-  normal law of their estimates, minimising the sum of n_c·(f̂_c - f)' S_c^-1 (f̂_c - f) over the
-  simplex. Biased, but nearer.
+  in one expectation maximisation, which uses every class where it is most precise; others through
+  the normal law of their estimates, minimising the sum of n_c·(f̂_c - f)' S_c^-1 (f̂_c - f) over
+  the simplex. Biased, but nearer.
 
 Of numbers, weights combine the classes' means: those of the reports, with an interval that holds
 where each class's does; or those that EM finds, where a class's reports are biased.
@@ -45,7 +45,7 @@ Parts = dict[Any, Aggregate]
 
 METHODS = ("weights", "plugin", "population", "likelihood")
 EM = ("bins", "outputs", "tolerance", "max_iterations", "smooth")
-"""What a likelihood may be told."""
+"""Options of a likelihood."""
 
 INDEPENDENT = (
     "classes are combined as if what people chose did not depend on their values; if it does, "

@@ -28,7 +28,7 @@ _MOST = 1 << 24
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Domain:
-    """The values that a person may hold, in public order; a value's code is its place.
+    """The values that a person may hold, in public order; a value's code is its place in the list.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from dither.privacy import Charge, Loss, Neighbours
 
 @dataclass(frozen=True, slots=True)
 class ClassPair:
-    """What a report tells between two different values, the first's class against the second's.
+    """How well a report distinguishes two different values, of the first class and of the second.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Guarantee:
     Parameters
     ----------
     epsilon : Fraction
-        At which the deltas are told.
+        At which the deltas are stated.
     classes : tuple of str
         Names of the classes of values.
     pairs : dict from (class, class) to ClassPair

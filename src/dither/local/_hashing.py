@@ -15,9 +15,10 @@ All arithmetic is modulo 2**32; ``>>`` shifts zeros in (in JavaScript: ``Math.im
                       the result has a as its high and b as its low half
     again(d, s):      mix32(mix32(low half of d ^ mix32(s + GOLD)) + high half of d)
 
-What it rests on. `mix32` is a bijection, so `cell` is exactly uniform over the 2**32 seeds. `word`
+Why it is enough. `mix32` is a bijection, so `cell` is exactly uniform over the 2**32 seeds. `word`
 is tabulation hashing: were the cells independent, any three codes would be hashed independently.
-Nothing here is secret and no promise of privacy rests on it; that estimates are unbiased does.
+Nothing here is secret and no promise of privacy rests on it, but estimates are unbiased only if the
+hash behaves as if it were random.
 
 Its meaning never changes: reports that are already collected depend on it. ``vectors.json``, beside
 this module, holds values for other clients.

@@ -51,7 +51,7 @@ class Memory:
         32 secret bytes, made once a device and kept there. Who has it can undo the permanent
         randomness.
     asked : mapping of str to str, optional
-        What the device has been asked so far, as `asked` told it: kept beside the key.
+        What the device has been asked so far, as `asked` gave it: kept beside the key.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class Memory:
         if not isinstance(held, Mapping) or not all(
             isinstance(text, str) for pair in held.items() for text in pair
         ):
-            raise ArgumentError("asked must be what Memory.asked told: texts by question")
+            raise ArgumentError("asked must be what Memory.asked gave: texts by question")
         self._asked = dict(held)
         self._key = key
         self._expand = hmac.digest(key, b"expand", hashlib.sha256)

@@ -2,10 +2,10 @@
 
 Guarantee. A report carries the choice, which is public, and keeps the promise of the channel that
 was chosen, between any two values of one person. So the choice itself must not depend on the value:
-anyone who chooses a small epsilon because of what they have to hide has told so, and biases the
+anyone who chooses a small epsilon because of what they have to hide has said so, and biases the
 estimate as well; no coin takes that back.
 
-How the classes' reports are combined is told in `_combining`.
+`_combining` describes how the classes' reports are combined.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class Personal(Structure):
         ----------
         prior : array of float, shape (channels, k), optional
             What the adversary knows of the shares of choices and values together. Without, the
-            guess is the value that makes the report likeliest, told for uniform shares.
+            guess is the value that makes the report likeliest; success is given for uniform shares.
         """
         shape = (len(self.channels), len(self.domain))
         pi = np.full(shape, 1 / (shape[0] * shape[1]))

@@ -155,8 +155,8 @@ class Estimate(Result):
         """Of which values the interval may be trusted, shape (k,).
 
         A share is the mean of what single reports add to it. Where its standard error is below
-        three times the most that one report can add, as if fewer than some ten reports decided,
-        the sum is far from normal: zero reports would seem to be no error at all.
+        three times the most that one report can add, as if fewer than some ten reports decided, the
+        sum is far from normal: a value that no report names would seem to be known without error.
         """
         return np.asarray(self._decided & self.unbiased)
 

@@ -1,7 +1,7 @@
 """Reports from tables and streams, counted in bounded memory.
 
-A table (Parquet, Arrow) is counted by DuckDB: a channel whose report is one number by one
-``GROUP BY``, others in batches. Of a stream, a bad chunk is told and left out, and nothing else is
+A table (Parquet, Arrow) is counted by DuckDB: a channel whose report is one number by one ``GROUP
+BY``, others in batches. Of a stream, a bad chunk is reported and left out, and nothing else is
 lost. All give the counts that `Channel.aggregate` gives, to the bit.
 """
 
@@ -273,7 +273,7 @@ def aggregate_stream(channel: Channel, chunks: Iterable[Any]) -> StreamCount:
     StreamCount
         Its aggregate equals, to the bit, that of all good reports at once. A chunk that raises,
         is of another type, or belongs to another channel is left out; of a truncated one the whole
-        reports are counted. Each is told in `bad`. An iterable that raises ends the stream there.
+        reports are counted. Each is listed in `bad`. An iterable that raises ends the stream there.
 
     Examples
     --------

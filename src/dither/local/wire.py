@@ -16,7 +16,7 @@ number; for OLH and BLH the seed in 4 bytes and the bucket in the rest; for SHE 
 clamp; else the bytes of the row. Where people report through one of several channels, as in a
 structure or an offer, the text describes all of them, and a record is the number of the channel in
 2 bytes, its record, and zeros up to the widest.
-``docs/local/wire.md`` tells it for clients in other languages.
+``docs/local/wire.md`` describes it for clients in other languages.
 """
 
 from __future__ import annotations
@@ -384,7 +384,7 @@ def _counted(carrier: Carrier, records: bytes) -> Aggregate | PartCounts:
     found = {name: Aggregate(c, *c.tally(parts[name])) for name, c in carrier.parts.items()}
     if isinstance(carrier, Personal):
         return PartCounts(carrier, found, lost)
-    # Of no part that there is: told with the first.
+    # Records of unknown parts are counted with the first part.
     first = next(iter(found))
     found[first] = replace(found[first], rejected=found[first].rejected + lost)
     return PartCounts(carrier, found)
@@ -440,7 +440,7 @@ def _header(file: BinaryIO, expected: Carrier | None) -> tuple[Carrier, int]:
 
 
 def _described(text: bytes) -> Carrier:
-    """The channel that a text describes; no larger one than a stranger's few bytes may ask for."""
+    """The channel that a text describes; refused where it would ask for too much memory."""
     try:
         described = json.loads(text)
     except (ValueError, RecursionError):

@@ -234,7 +234,7 @@ class BloomRAPPOR(Channel):
         ----------
         values : column of str, int or bool, shape (n,)
         users : sequence of str or int, length n
-            Whose values they are.
+            The person each value belongs to.
         memory : Memory
         words : Words, optional
             Another source of the second layer's randomness, for simulation only.

@@ -212,13 +212,13 @@ class SDGRR(GradedResponse):
     Notes
     -----
     Guarantee, between two values of one person: (epsilon, 0) for two high ones; for other pairs
-    the deltas that `guarantee` tells, which are far from negligible. A low report excludes
+    the deltas that `guarantee` states, which are far from negligible. A low report excludes
     every other low value. No single epsilon is true of this channel.
 
     References
     ----------
     Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.2; the module
-    tells what is put right.
+    says what is put right.
 
     Examples
     --------

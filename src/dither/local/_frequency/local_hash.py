@@ -406,7 +406,7 @@ class FLH(_Hashed, FiniteChannel):
 
         Given the list, a value's estimate is off by other values' shares times how far their
         collisions with it are from 1/g; over lists this has mean 0 and the standard deviation
-        told here.
+        given here.
 
         Parameters
         ----------

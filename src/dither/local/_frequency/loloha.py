@@ -85,7 +85,7 @@ class LOLOHA(OLH):
 
     References
     ----------
-    Arcolezi, Pinzón, Palamidessi and Gambs, EDBT 2023; the module tells what is put right.
+    Arcolezi, Pinzón, Palamidessi and Gambs, EDBT 2023; put right here: how changes count.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class MinIDLDP(UnaryChannel):
     model : str
         opt1, opt2, or best (whichever has the least variance in the worst case).
     thresholds : two sequences of int, optional
-        a and b of each class in units of 2**-64, by growing budget, as `settings` tells them:
+        a and b of each class in units of 2**-64, by growing budget, as `settings` gives them:
         they are the channel, which is verified, so that every party has the same one.
 
     Raises

@@ -208,7 +208,7 @@ class RAPPOR(UnaryChannel):
         ----------
         values : column of values of the domain, shape (n,)
         users : sequence of str or int, length n
-            Whose values they are.
+            The person each value belongs to.
         memory : Memory
 
         Raises

@@ -1,8 +1,8 @@
 """A channel's law between bins: of points on one side, of reports on the other.
 
 People in a bin of points are taken to be spread evenly over it, so a bin's row is the mean of its
-points' rows; a bin that straddles the end of SDPM's low range is thereby averaged over both laws.
-A bin of reports adds up its positions. Positions between two breaks, which no row tells apart, are
+points' rows; a bin that straddles the end of SDPM's low range is thereby averaged over both laws. A
+bin of reports adds up its positions. Positions between two breaks, which no row distinguishes, are
 always one bin: their sum is sufficient, so that costs nothing.
 """
 

@@ -127,7 +127,7 @@ class Duchi(NumericChannel):
 
     @cached_property
     def law(self) -> EndsLaw:
-        """To an end at random, which is told truthfully or not."""
+        """To an end at random, which is reported truthfully or not."""
         low, _ = exp_bounds(self.epsilon)
         return EndsLaw(self.interval.steps, threshold(low / (low + 1)))
 

@@ -8,7 +8,7 @@ rounds and the bins are therefore part of the result. It is always biased, towar
 distribution from which it starts.
 
 Source. Dempster, Laird and Rubin, JRSS B 1977; Li et al., SIGMOD 2020 (EM and EMS for local
-privacy), whose rule, a gain in total below e^epsilon/1000, is the default; it is told per report,
+privacy), whose rule, a gain in total below e^epsilon/1000, is the default; it is given per report,
 as `log_likelihood` is.
 """
 
@@ -60,9 +60,9 @@ def em(
     aggregates : sequence of Aggregate
         At least one, of channels with a matrix and over the same interval or list of values.
     bins, outputs, tolerance, max_iterations, smooth
-        As `Aggregate.estimate` tells.
+        As for `Aggregate.estimate`.
     notes : tuple of str
-        Told with the result.
+        Added to the result's own.
 
     Raises
     ------

@@ -212,6 +212,6 @@ class Interval:
 
     @property
     def _doubles_do(self) -> bool:
-        """Whether a double tells a place to well under 2**-32 of a step."""
+        """Whether a double gives a place to well under 2**-32 of a step."""
         largest = max(abs(self.low), abs(self.high))
         return largest / self.step < 1 << 17

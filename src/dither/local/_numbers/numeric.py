@@ -187,7 +187,7 @@ class NumericChannel(FiniteChannel):
         Raises
         ------
         ArgumentError
-            A value is missing, no number, or outside the bounds. The message shows no value.
+            A value is missing, not a number, or outside the bounds. The message shows no value.
         """
         words = secure_words()
         if not np.isscalar(values) and (hasattr(values, "__len__") or hasattr(values, "__iter__")):

@@ -177,7 +177,7 @@ class Distribution(Result):
         Per report.
     gap : float, optional
         How much more, at most, any other shares could have of it: a certificate of the maximum,
-        told for lists of values only.
+        for lists of values only.
     notes : tuple of str
         What the estimate rests on.
     """

@@ -16,10 +16,10 @@ report is exactly unbiased. M is the least, of its parity, for which p/q <= e^ep
 for m low points, all rational; as N grows p' goes to 1 - 1/s + (r - l)·p/e (s = e^{epsilon/2}).
 
 Guarantee, by classes (hockey-stick delta at the same epsilon). Two high values: (epsilon, 0). Two
-low: delta = p', since a low value that tells itself shows itself. High against low: the chance that
-a high report lies among the other low points; low against high: p' - e·(the least chance of that
-point under a high value). A low report excludes every other low value, so the pure ratio from high
-to low is infinite. No single epsilon is true of this channel.
+low: delta = p', since a low value that is reported as it is shows itself. High against low: the
+chance that a high report lies among the other low points; low against high: p' - e·(the least
+chance of that point under a high value). A low report excludes every other low value, so the pure
+ratio from high to low is infinite. No single epsilon is true of this channel.
 
 Error. The expectation for a low x of a low range [-c, c] is p'·x: the plain mean is biased towards
 the middle, and `local.em` is biased too, as it stops early. Var = p'(1 - p')x² + (s + 2 + 1/s)/
@@ -184,19 +184,19 @@ class SDPM(NumericChannel):
     Raises
     ------
     ArgumentError
-        `interval` is not an `Interval`, `low_range` leaves no high or no low points, or
+        `interval` is not an `Interval`, `low_range` leaves no high points or no low ones, or
         `epsilon` is out of range.
 
     Notes
     -----
     Guarantee, between two numbers of one person: (epsilon, 0) for two high ones; for other
-    pairs the deltas that `guarantee` tells, which are far from negligible. No single epsilon is
+    pairs the deltas that `guarantee` states, which are far from negligible. No single epsilon is
     true of this channel. The mean of reports is biased.
 
     References
     ----------
     Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.3; the module
-    tells what is put right.
+    says what is put right.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """How a likelihood of several parts is made large: by rounds of EM, or to its certified maximum.
 
 `solve` runs the rounds of expectation maximisation, plain or sped up. `maximum` takes Newton's
-steps over few shares, and tells how near it is for certain.
+steps over few shares, and says how near it is for certain.
 
 Maximum. With t the shares of all reports and R the stacked matrices, L(f) = sum of t·log(f @ R) is
 concave. Its rows sum to what t does, so L(c·f) = L(f) + log c, and over all f >= 0 the function

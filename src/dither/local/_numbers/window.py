@@ -1,7 +1,7 @@
 """The piecewise mechanism and the square wave: likely near the value, unlikely elsewhere.
 
-Both are the *window law*: a window of positions moves with the value. Inputs are the points i =
-0..N of an interval, reports the positions j = 0..M-1. The window of point i has W positions and
+Both are the *window law*: a window of positions moves with the value. Inputs are the points
+i = 0..N of an interval, reports the positions j = 0..M-1. The window of point i has W positions and
 begins at u_i = (M - W)·i/N; where u_i is not a whole number, the report is drawn from one of the
 windows at its two neighbours, the upper with chance u_i - floor(u_i)::
 
@@ -21,14 +21,15 @@ continuous mechanism reports y in [-C, C], C = (s + 1)/(s - 1), with density p =
 [l(x), l(x) + C - 1], l(x) = (C + 1)x/2 - (C - 1)/2, and p/e outside. Here it stands on a lattice of
 N steps: a window of W positions that begins at the point's own number, M = N + W positions, W = N/s
 rounded, and the window's chance P = e·W/(e·W + N), rounded down to a multiple of 2**-64, so that
-p/q <= e^epsilon. Its mean is unbiased, exactly. As N grows the variance of one report goes to x²/(s
-- 1) + (s + 3)/(3(s - 1)²).
+p/q <= e^epsilon. Its mean is unbiased, exactly. As N grows the variance of one report goes to
+x²/(s - 1) + (s + 3)/(3(s - 1)²).
 
-SW, the square wave, has the width that tells most of the distribution. The continuous mechanism
-reports y in [-b, 1 + b] with density p within b of x in [0, 1], and p/e outside, where b = (εe - e
-+ 1)/(2e(e - 1 - ε)), e = e^ε, makes the mutual information largest. On a lattice of N steps it is
-the window law of PM with another width: W = 2bN, rounded. The distribution is estimated by EM,
-smoothed by default; the mean of the reports' values is unbiased too, with more variance than PM's.
+SW, the square wave, has the width that reveals most of the distribution. The continuous mechanism
+reports y in [-b, 1 + b] with density p within b of x in [0, 1], and p/e outside, where the width
+b = (εe - e + 1)/(2e(e - 1 - ε)), e = e^ε, makes the mutual information largest. On a lattice of N
+steps it is the window law of PM with another width: W = 2bN, rounded. The distribution is estimated
+by EM, smoothed by default; the mean of the reports' values is unbiased too, with more variance than
+PM's.
 
 Source. Wang, Xiao, Yang, Zhao, Hui, Shin, Shin and Yu, ICDE 2019 (PM); Li, Wang,
 Lopuhaä-Zwakenberg, Škorić and Li, SIGMOD 2020 (SW).

@@ -168,7 +168,7 @@ class FakeData(Structure):
         k, (p, q) = len(channel.domain), channel.support
         s = part.counts / part.n
         raw = (d * s - q - (d - 1) / k) / (p - q)
-        # What any population gives: a report that nobody sent is not a report without chance.
+        # What any population gives: a report that nobody sent still had a chance.
         seen = np.clip(s, (q + (d - 1) / k) / d, (p + (d - 1) / k) / d)
         errors = d * np.sqrt(seen * (1 - seen) / part.n) / (p - q)
         return Estimate(

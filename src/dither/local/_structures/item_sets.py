@@ -408,7 +408,7 @@ def _ratio_limits(raw: Estimate, part: Aggregate, confidence: float) -> Array:
         limits = (np.array(seen) - q[:, None]) / (p - q)[:, None]
     else:
         reach = step * np.sqrt(np.log(2 / missed) / (2 * n))
-        # A step of 0 is one that nobody told; the collisions of a biased channel have no limit.
+        # A step of 0 is unknown; the collisions of a biased channel have no limit.
         reach = np.where((step > 0) & channel.unbiased, reach, np.inf)
         limits = np.stack([raw.raw - reach, raw.raw + reach], axis=1)
     limits = np.clip(limits[:-1], 0.0, 1.0).reshape(-1, 2, 2)

@@ -62,8 +62,8 @@ class Marginals(Structure):
     Raises
     ------
     ArgumentError
-        A group names what is not an attribute, an argument is out of range, or `channel` makes what
-        promises less than epsilon for some two values.
+        A group names something that is not an attribute, an argument is out of range, or `channel`
+        makes what promises less than epsilon for some two values.
 
     Notes
     -----

@@ -53,7 +53,7 @@ class Structure(ABC):
 
     @classmethod
     def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
-        """What an audit calls of this class; its coins are secure ones by default."""
+        """What an audit calls of this class; with secure coins by default."""
         return subjects_of(cls, words)
 
     @classmethod
@@ -70,7 +70,7 @@ class Structure(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all that one person sends promises: epsilon for any two records by default."""
+        """What all that one person sends promises: by default epsilon for any two records."""
         return Guarantee.uniform(self.epsilon)
 
     def loss(self, *, accept_delta: bool = False) -> Loss:
@@ -85,7 +85,7 @@ class Structure(ABC):
     def read(
         self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
     ) -> Result:
-        """What counts of this structure tell; see `PartCounts.estimate`."""
+        """What counts of this structure say; see `PartCounts.estimate`."""
 
     def settings(self) -> dict[str, Any]:
         """What makes this structure besides its parts, in a form that JSON holds."""
@@ -184,7 +184,7 @@ class PartCounts:
     Raises
     ------
     ArgumentError
-        A part is missing, is none of the structure's, or was counted by another channel.
+        A part is missing, is not one of the structure's, or was counted by another channel.
 
     Examples
     --------
