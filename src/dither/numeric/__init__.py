@@ -1,10 +1,9 @@
-"""Exact arithmetic: rationals, directed rounding, lattices, and secure random words.
+"""Exact arithmetic: directed rounding, lattices, and secure random words.
 
 The ground that everything else stands on. No number that carries privacy is a float here; a float
-is read once, as the decimal its writer meant, and doubles leave only through a stated rounding.
+is read once, as it prints (`dither._checks`), and doubles leave only through a stated rounding.
 """
 
-from dither.numeric.arguments import check_confidence as check_confidence
 from dither.numeric.directed import exp_lower as exp_lower
 from dither.numeric.directed import exp_upper as exp_upper
 from dither.numeric.directed import float_down as float_down
@@ -17,8 +16,6 @@ from dither.numeric.keystream import SecureWords as SecureWords
 from dither.numeric.keystream import SimulatedWords, Words, secure_words
 from dither.numeric.lattice import Lattice as Lattice
 from dither.numeric.lattice import common as common
-from dither.numeric.rational import exact as exact
-from dither.numeric.rational import positive as positive
 
 __all__ = [
     "SimulatedWords",

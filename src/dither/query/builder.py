@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dither import _checks as check
 from dither.errors import ArgumentError, QueryError
-from dither.numeric.rational import exact, positive
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Bin, Expression
 from dither.plan.relations import Filter, Relation, scans
@@ -84,7 +84,7 @@ def bins(x: str, edges: Sequence[float | int | str | Fraction]) -> Bins:
     """
     if len(edges) < 2:
         raise ArgumentError("edges must be at least two numbers")
-    return Bins(x, tuple(exact(e, "edges") for e in edges))
+    return Bins(x, tuple(check.exact("edges", e) for e in edges))
 
 
 def count(x: str | None = None, *, weight: Any = 1) -> AggregateRequest:
@@ -126,7 +126,7 @@ def median(x: str, *, weight: Any = 1) -> AggregateRequest:
 
 def quantile(x: str, q: Any, *, weight: Any = 1) -> AggregateRequest:
     """The value below which the share ``q`` (0 to 1) of the rows lies."""
-    share = exact(q, "q")
+    share = check.exact("q", q)
     if not 0 <= share <= 1:
         raise ArgumentError("q must lie in [0, 1]")
     return _asked(lambda read: ag.Quantile(read(x), share), weight)
@@ -148,7 +148,7 @@ def ratio(top: AggregateRequest, bottom: AggregateRequest, *, weight: Any = 1) -
 
 
 def _asked(make: Callable[[Read], ag.Aggregate], weight: Any) -> AggregateRequest:
-    return AggregateRequest(make, positive(weight, "weight"))
+    return AggregateRequest(make, check.positive("weight", weight))
 
 
 Ask = Callable[[ag.Query], "Question"]

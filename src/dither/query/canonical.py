@@ -14,9 +14,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.ledger.entries import canonical
-from dither.numeric.rational import exact
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan import job as jb
@@ -182,7 +182,7 @@ def _document(value: Any) -> Any:
         return [_document(inner) for inner in value]
     if isinstance(value, int | float | Decimal | Fraction) and not isinstance(value, bool):
         try:
-            return {"number": str(exact(value, "value"))}
+            return {"number": str(check.exact("value", value))}
         except ArgumentError:
             return {"number": str(value)}
     if value is None or isinstance(value, bool | str | dt.date):

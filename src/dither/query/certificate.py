@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dither import __version__
+from dither import _checks as check
 from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Charged, Ledger
-from dither.numeric.rational import exact
 from dither.privacy import Charge
 from dither.query.canonical import form, hashed, request_digest
 from dither.query.explain import UNACCOUNTED, explain, protects
@@ -90,7 +90,7 @@ class Request:
         requested = {
             "epsilon": str(noise_plan.epsilon),
             "delta": str(noise_plan.delta),
-            "confidence": str(exact(confidence, "confidence")),
+            "confidence": str(check.exact("confidence", confidence)),
         }
         return cls(form(noise_plan.plan.query), requested, noise_plan.promise.to_dict(), policy)
 
@@ -278,7 +278,7 @@ def _agreement(body: Mapping[str, Any], ledger: Path) -> Verified:
 
 
 def _fraction(text: str | None) -> Any:
-    return None if text is None else exact(text, "loss")
+    return None if text is None else check.exact("loss", text)
 
 
 def _covers(charged: Charge, loss: Charge) -> bool:

@@ -14,8 +14,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, overload
 
+from dither import _checks as check
 from dither.errors import ArgumentError, PolicyError, QueryError, nearest
-from dither.numeric.rational import exact
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts
 from dither.plan.text import number
@@ -118,7 +118,7 @@ class Reader:
     def exact(self, value: Any, field: str) -> Fraction:
         """Turn a declared number into a rational."""
         try:
-            return exact(value, self.name(field))
+            return check.exact(self.name(field), value)
         except ArgumentError:
             raise PolicyError(f"{self.name(field)} must be a finite number") from None
 

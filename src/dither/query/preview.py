@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither import _checks as check
 from dither._format import cost_text, half_width, level, odds
 from dither._stats import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms.refined_quantiles import FIRST
-from dither.numeric import check_confidence
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
 from dither.query.display import html_table, paragraph, table
@@ -123,7 +123,7 @@ class Preview:
 def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> Preview:
     """The preview of a noise_plan plan."""
     check_sizes(sizes, "sizes")
-    confidence = check_confidence(confidence)
+    confidence = check.confidence(confidence)
     widths = half_widths(noise_plan, sizes, confidence)
     missed = None
     if noise_plan.allocation is not None and noise_plan.allocation.keys is not None:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from dither import _checks as check
 from dither._format import remaining
 from dither._stats import greatest_decimal
 from dither.engines.base import FAILED
@@ -23,8 +24,7 @@ from dither.errors import (
     nearest,
 )
 from dither.ledger import Charged
-from dither.numeric import check_confidence, secure_words
-from dither.numeric.rational import exact, positive
+from dither.numeric import secure_words
 from dither.plan.lower import Plan
 from dither.plan.relations import scans
 from dither.privacy import Loss
@@ -145,7 +145,7 @@ class Question:
                 raise ArgumentError(f"half_width: no output {name!r}" + nearest(name, names))
         wanted = {name: float(_wide(w)) for name, w in half_width.items()}
         check_sizes([size], "size")
-        confidence = check_confidence(confidence)
+        confidence = check.confidence(confidence)
         return budget_for(
             lambda epsilon: self._noise_plan(epsilon, delta), wanted, size, confidence
         )
@@ -209,7 +209,7 @@ class Question:
         """
         session = self._session
         session._check_open()
-        confidence = check_confidence(confidence)
+        confidence = check.confidence(confidence)
         noise_plan = self._noise_plan(epsilon, delta)
         request = Request.of(noise_plan, confidence, session.policy.digest)
         if token is not None:
@@ -309,13 +309,13 @@ class Question:
 
     def _noise_plan(self, epsilon: Number, delta: Number | None) -> NoisePlan:
         """The plan with its noise, once epsilon and delta are seen to be what a budget can have."""
-        asked = positive(epsilon, "epsilon")
+        asked = check.positive("epsilon", epsilon)
         if asked > LARGEST_EPSILON:
             raise ArgumentError(
                 f"epsilon must be at most {LARGEST_EPSILON:,}: far below it, a release tells all"
             )
         whole = self._session.policy.budget.delta
-        share = self._session.policy.release_delta if delta is None else exact(delta, "delta")
+        share = self._session.policy.release_delta if delta is None else check.exact("delta", delta)
         if not 0 <= share < 1:
             raise ArgumentError("delta must lie in [0, 1)")
         if share > 0 and whole == 0:
@@ -360,7 +360,7 @@ class Question:
 
 
 def _wide(half_width: Number) -> Fraction:
-    found = positive(half_width, "half_width")
+    found = check.positive("half_width", half_width)
     if not Fraction(1, 10**300) <= found <= 10**300:
         raise ArgumentError("half_width must lie between 1e-300 and 1e300")
     return found

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from dither import _checks as check
 from dither._format import loss_text
 from dither.errors import ArgumentError, LedgerError, PolicyError, nearest
 from dither.ledger import Balance, Ledger
-from dither.numeric import positive
 from dither.plan import aggregates as ag
 from dither.plan.lower import lower
 from dither.plan.schema import Schema, Table
@@ -160,7 +160,9 @@ class Session:
 
         query = parse_query(text, self.schema)
         names = [output.name for output in query.outputs]
-        given = {name: positive(w, f"weights[{name!r}]") for name, w in (weights or {}).items()}
+        given = {
+            name: check.positive(f"weights[{name!r}]", w) for name, w in (weights or {}).items()
+        }
         for name in given:
             if name not in names:
                 raise ArgumentError(f"weights: no output {name!r}" + nearest(name, names))
