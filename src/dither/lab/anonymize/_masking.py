@@ -171,7 +171,7 @@ def truncate(column: object, keep: int, *, side: str = "start", fill: str = "*")
     column : Polars or pandas Series, or list
         Numbers and dates are taken as text. NULL stays NULL.
     keep : int
-        Characters, at least 0. A text that is no longer stays as it is.
+        Characters, at least 0. A text that is not longer stays as it is.
     side : str
         Which to keep: ``"start"`` or ``"end"``.
     fill : str

@@ -154,7 +154,7 @@ def prefixes(keep: Sequence[int]) -> LevelRule:
     Parameters
     ----------
     keep : sequence of int
-        Characters that each level keeps, falling, at least 1. A text that is no longer stays.
+        Characters that each level keeps, falling, at least 1. A text that is not longer stays.
 
     Returns
     -------

@@ -246,7 +246,7 @@ def private(
     sigma : float, optional
         The standard deviation of an answer's noise, which is not secret.
     outliers : bool
-        Whether its noise has far outliers, as Laplace noise has; no secret either.
+        Whether its noise has far outliers, as Laplace noise has; not secret either.
 
     Examples
     --------
