@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dither._format import level, loss_text
+from dither._format import level
 from dither.cli._files import check_targets
 from dither.cli._options import FILE, Amount
 from dither.cli._terminal import PATIENCE, leave_by, waiting
@@ -239,6 +239,7 @@ def subset_sums(
     picture: Path | None,
 ) -> None:
     """Ask how many people of a group have a 1, for many groups, and guess everybody's bit."""
+    from dither.examples.survey import private_sums
     from dither.lab.attack import plot_verdicts
     from dither.lab.attack import subset_sums as game
 
@@ -252,7 +253,7 @@ def subset_sums(
         (None if exhaustive and text.startswith("midpoint") else asked, _noise(text))
         for text in noises
     ]
-    tried += [(asked, _private(epsilon, asked)) for epsilon in epsilons]
+    tried += [(asked, private_sums(epsilon, asked)) for epsilon in epsilons]
     verdicts = []
     for size, release in tried:
         played = game(people, size, release, method=method if size is not None else None)
@@ -295,22 +296,6 @@ def _noise(text: str) -> BlackBox:
     except ValueError:
         raise click.UsageError(f"--noise {kind} needs a size, such as {kind}:0.2") from None
     return makers[kind](amount)
-
-
-def _private(epsilon: Fraction, queries: int) -> BlackBox:
-    """All answers with discrete Laplace noise, each at its share of epsilon."""
-    from dither import privacy
-    from dither.lab.attack.releases import private
-    from dither.noise import discrete_laplace
-
-    scale = Fraction(queries) / epsilon
-    return private(
-        lambda answers: answers + discrete_laplace(scale, len(answers)),
-        queries * privacy.discrete_laplace(float(scale)),
-        name=f"private, ε = {loss_text(epsilon, 6)}",
-        sigma=math.sqrt(2.0) * float(scale),
-        outliers=True,
-    )
 
 
 def _show_verdicts(verdicts: list[Verdict]) -> None:

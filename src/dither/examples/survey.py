@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -128,6 +129,7 @@ def private_sums(epsilon: Fraction, queries: int) -> BlackBox:
         lambda answers: answers + discrete_laplace(scale, len(answers)),
         queries * privacy.discrete_laplace(float(scale)),
         name=f"private, ε = {loss_text(epsilon, 6)}",
+        sigma=math.sqrt(2.0) * float(scale),
         outliers=True,
     )
 

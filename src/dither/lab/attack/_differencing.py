@@ -171,16 +171,16 @@ def differencing(
     real = _truth(truth, len(chosen))
     known = _others(others, len(chosen))
     level = check_confidence(confidence)
-    asked = _Counts.of(session, table, epsilon, loss)
+    counts = _Counts.of(session, table, epsilon, loss)
     differences = np.empty(len(chosen))
     first: list[Loss] = []
     for i, condition in enumerate(chosen):
         seen = []
         for _ in range(rounds):
-            with_target, lost = asked.ask(secret)
+            with_target, lost = counts.ask(secret)
             if i == 0 and lost is not None:
                 first.append(lost)
-            rest = known[i] if known else asked.ask(f"({secret}) AND NOT ({condition})")[0]
+            rest = known[i] if known else counts.ask(f"({secret}) AND NOT ({condition})")[0]
             seen.append(with_target - rest)
         differences[i] = float(np.mean(seen))
     guesses = _guess(differences)
@@ -191,12 +191,12 @@ def differencing(
             guesses,
             real,
             total,
-            _predicted(asked.scale, rounds, known is not None),
-            name or asked.name(rounds),
+            _predicted(counts.scale, rounds, known is not None),
+            name or counts.name(rounds),
             SimulatedWorld.of(seed),
             level,
         )
-    return Differencing(len(chosen), differences, guesses, total, asked.spent, verdict)
+    return Differencing(len(chosen), differences, guesses, total, counts.spent, verdict)
 
 
 def predicted_difference(scale: float, repeats: int = 1, *, alone: bool = False) -> float:
@@ -275,23 +275,23 @@ class _Counts:
             raise ArgumentError(f"table must be one of {', '.join(map(repr, names))}")
         if epsilon is None:
             raise ArgumentError("epsilon must say what each release of the session may cost")
-        asked = _Counts(lambda _: (math.nan, None))
+        counts = _Counts(lambda _: (math.nan, None))
 
         def answer(condition: str) -> tuple[float, Loss | None]:
             text = f"SELECT COUNT(*) AS n FROM {table or names[0]} WHERE {condition}"
             release = session.sql(text).release(epsilon)
             body = release.certificate.to_dict()
             lost = body["loss"]
-            asked.each = Fraction(lost["epsilon"])
-            asked.spent += asked.each
+            counts.each = Fraction(lost["epsilon"])
+            counts.spent += counts.each
             kinds = [m for m in body["measurements"] if m["mechanism"] == "discrete Laplace"]
-            asked.scale = float(Fraction(kinds[0]["scale"])) if len(kinds) == 1 else None
+            counts.scale = float(Fraction(kinds[0]["scale"])) if len(kinds) == 1 else None
             return float(release.frame["n"][0]), approximate(
-                float(asked.each), float(Fraction(lost["delta"]))
+                float(counts.each), float(Fraction(lost["delta"]))
             )
 
-        asked.answer = answer
-        return asked
+        counts.answer = answer
+        return counts
 
 
 def _guess(differences: Floats) -> Mask:
