@@ -569,7 +569,7 @@ class Loss:
         self, *, removal: bool = True
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Points and masses of a discretised loss under P, for pictures and not for guarantees."""
-        from dither.privacy._picture import distribution
+        from dither.privacy._views import distribution
 
         return distribution(self, removal=removal)
 

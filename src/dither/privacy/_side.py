@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from dither.privacy.engines.choice import Chernoff, Engine, engine, settles
+from dither.privacy.engines.grid import Grid
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
 from dither.privacy.laws.gaussian import GaussianTerm
@@ -125,7 +126,8 @@ class Side:
             uppers.append(low)
         elif self.upper_terms is not None:
             uppers.append(engine(self.upper_terms, log_delta=log_delta, epsilon=epsilon))
-        wide = not self.exact or low.name.startswith("tilted")
+        # A grid's interval is wide in far tails, where a bound of the moments may be closer.
+        wide = not self.exact or isinstance(low, Grid)
         if wide and self.moments:
             uppers.append(Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon))
         rho = self.rho

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.numeric import sqrt_lower
@@ -18,7 +19,7 @@ from dither.privacy._bound import Bound
 from dither.privacy._concentration import concentration
 from dither.privacy._dual import dual, section, smallest
 from dither.privacy._side import Side, side
-from dither.privacy.engines.grid import moment_ends
+from dither.privacy.engines.grid import Grid, moment_ends
 from dither.privacy.engines.search import invert
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.rationals import Amount, root, told_down, told_up
@@ -27,7 +28,18 @@ from dither.privacy.laws.term import EPS
 if TYPE_CHECKING:
     from dither.privacy._loss import Loss
 
-__all__ = ["advantage", "delta", "epsilon", "gdp", "mean", "profile", "renyi", "tpr", "zcdp"]
+__all__ = [
+    "advantage",
+    "delta",
+    "distribution",
+    "epsilon",
+    "gdp",
+    "mean",
+    "profile",
+    "renyi",
+    "tpr",
+    "zcdp",
+]
 
 
 _FAR = 700.0
@@ -384,3 +396,26 @@ def _no_failure(loss: Loss, what: str) -> None:
             f"{what} does not exist: the loss is infinite with positive probability; "
             "ask for epsilon(delta)"
         )
+
+
+def distribution(
+    loss: Loss, *, removal: bool = True
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Points and masses of the composed loss under P, for pictures; none where it is infinite."""
+    if any(not part.exact for part, _ in loss.parts):
+        raise ArgumentError("the law of the loss is known only where every part's pair is")
+    this = side(loss.parts, removal)
+    if not loss.parts:
+        return np.zeros(1), np.ones(1)
+    if this.infinite >= 1:
+        return np.zeros(0), np.zeros(0)
+    grid = Grid(
+        this.lower_terms,
+        log_delta=None,
+        epsilon=0.0,
+        points=1 << 13,
+        tilt=1e-9,
+    )
+    losses, masses = grid.upper.law()
+    kept = masses > 1e-14
+    return losses[kept], masses[kept]
