@@ -21,7 +21,9 @@ from dither.privacy._dual import dual, section, smallest
 from dither.privacy._side import Side, side
 from dither.privacy.engines.grid import Grid, moment_ends
 from dither.privacy.engines.search import invert
+from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianNoise
+from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.rationals import Amount, root, told_down, told_up
 from dither.privacy.laws.term import EPS
 
@@ -331,13 +333,13 @@ def zcdp(loss: Loss) -> Bound:
         raise ArgumentError("no finite rho is known for this loss; ask for epsilon(delta) instead")
     if low >= high * (1 - 1e-11):
         return Bound(min(low, high), high, "exact: the sum over parts, reached at large orders")
-    if known and len(known) == len(found):
-        words = "the largest of all orders"
-        if low < high * (1 - 1e-6):
-            words = "upper bound: sum over parts; lower: the largest of all orders without samples"
-        return Bound(min(low, high), high, words, one_sided=loss.one_sided)
+    if known and len(known) == len(found) and low >= high * (1 - 1e-6):
+        return Bound(min(low, high), high, "the largest of all orders", one_sided=loss.one_sided)
     for s in sides(loss):
-        for c in (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0):
+        orders = [1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0]
+        if all(isinstance(t, AtomTerm | LaplaceTerm) for t in s.lower_terms):
+            orders = np.geomspace(1e-3, 1e2, 120).tolist()
+        for c in orders:
             low = max(low, _moment_bounds(s, c)[0] / (c * (c + 1)))
         if s.exact:
             low = max(low, sum(t.mean() for t in s.lower_terms) * (1 - 1e-12))
