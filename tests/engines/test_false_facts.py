@@ -17,7 +17,7 @@ from sqlglot import exp
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.writer.dialect import Dialect
 from dither.engines.writer.expressions import Emitter
-from dither.plan.job import Answer
+from dither.plan.job import ExactAnswer
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Schema, Table
@@ -137,7 +137,7 @@ def planned(sql: str, replace_one: bool) -> Plan:
 
 def answers(
     folder: Path, replace_one: bool, last: tuple[str, ...], queries: Sequence[str]
-) -> list[Answer]:
+) -> list[ExactAnswer]:
     """Over three good rows and the named ones, of people and of one more unit: every answer."""
     known = schema(replace_one)
     rows = written(folder / "rows.parquet", [GOOD] * 3 + [_row(n) for n in last])
@@ -159,7 +159,7 @@ def _row(name: str) -> dict[str, Any]:
 
 
 @cache
-def neighbours_answers(replace_one: bool, queries: tuple[str, ...]) -> list[Answer]:
+def neighbours_answers(replace_one: bool, queries: tuple[str, ...]) -> list[ExactAnswer]:
     """Without the row that breaks what is declared: the same for all such rows, and so run once."""
     with tempfile.TemporaryDirectory() as folder:
         return answers(Path(folder), replace_one, ("good",) if replace_one else (), queries)

@@ -18,14 +18,14 @@ import numpy.typing as npt
 from scipy.stats import beta
 
 from dither.mechanisms import DiscreteLaplace
-from dither.plan.job import Answer, Leaves
+from dither.plan.job import ExactAnswer, Leaves
 from dither.query.noise import NoisePlan, _on_grid, add_noise
 
 LEVEL = 1e-7
 Samples = npt.NDArray[np.float64]
 
 
-def exact_parts(priced: NoisePlan, answer: Answer) -> list[npt.NDArray[np.int64]]:
+def exact_parts(priced: NoisePlan, answer: ExactAnswer) -> list[npt.NDArray[np.int64]]:
     """What each measurement would release without noise, over the public groups, flat."""
     from itertools import product
 
@@ -39,7 +39,7 @@ def exact_parts(priced: NoisePlan, answer: Answer) -> list[npt.NDArray[np.int64]
     ]
 
 
-def released_parts(priced: NoisePlan, answer: Answer) -> list[npt.NDArray[np.int64]]:
+def released_parts(priced: NoisePlan, answer: ExactAnswer) -> list[npt.NDArray[np.int64]]:
     """One noisy draw, in the shape of ``exact_parts``."""
     noisy = add_noise(priced, answer, 0.95).values
     return [
@@ -51,7 +51,11 @@ def released_parts(priced: NoisePlan, answer: Answer) -> list[npt.NDArray[np.int
 
 
 def statistics(
-    claimed: NoisePlan, drawn: NoisePlan, answer: Answer, pair: tuple[Answer, Answer], draws: int
+    claimed: NoisePlan,
+    drawn: NoisePlan,
+    answer: ExactAnswer,
+    pair: tuple[ExactAnswer, ExactAnswer],
+    draws: int,
 ) -> Samples:
     """Of each draw: the log-likelihood ratio of the pair, and differences of coordinates.
 
@@ -109,7 +113,7 @@ def _upper(event: npt.NDArray[np.bool_], level: float) -> float:
 
 
 def audit(
-    claimed: NoisePlan, drawn: NoisePlan, pair: tuple[Answer, Answer], draws: int = 8_000
+    claimed: NoisePlan, drawn: NoisePlan, pair: tuple[ExactAnswer, ExactAnswer], draws: int = 8_000
 ) -> bool:
     """Whether what ``drawn`` releases on two neighbours refutes what ``claimed`` costs."""
     here, there = (statistics(claimed, drawn, a, pair, draws) for a in pair)

@@ -17,7 +17,7 @@ import polars as pl
 
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.duckdb.frames import to_arrow
-from dither.plan.job import Answer, Histogram, Job, Units
+from dither.plan.job import ExactAnswer, Histogram, Job, Units
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Schema, Table
@@ -216,7 +216,7 @@ class Bench:
         """Have one table hold this frame."""
         self.engine._open().register(self.engine._stored[name].view, to_arrow(content)[0])
 
-    def run(self, job: Job, schema: Schema, rows: Rows, key: bytes = KEY) -> Answer:
+    def run(self, job: Job, schema: Schema, rows: Rows, key: bytes = KEY) -> ExactAnswer:
         """The exact answer over these rows."""
         self.put(rows)
         return self.engine.run(job, schema, key)
@@ -235,7 +235,7 @@ def planned(sql: str, schema: Schema, *, discover: bool = False) -> Plan:
 # --- distance ---------------------------------------------------------------------------------
 
 
-def moved(job: Job, first: Answer, second: Answer) -> list[tuple[int, int]]:
+def moved(job: Job, first: ExactAnswer, second: ExactAnswer) -> list[tuple[int, int]]:
     """By measurement: the L1 distance of two answers, and the square of the L2 distance.
 
     A group that is absent counts as zero.
@@ -248,7 +248,7 @@ def moved(job: Job, first: Answer, second: Answer) -> list[tuple[int, int]]:
     return found
 
 
-def _cells(answer: Answer, place: int) -> dict[Any, int]:
+def _cells(answer: ExactAnswer, place: int) -> dict[Any, int]:
     """By group and leaf: the integers of one measurement, those that are not 0 among them."""
     assert len(set(answer.keys)) == len(answer.keys), "a group is told twice"
     values = answer.values[place]
@@ -259,7 +259,7 @@ def _cells(answer: Answer, place: int) -> dict[Any, int]:
     return {(key, 0): int(v) for key, v in zip(answer.keys, values.tolist(), strict=True)}
 
 
-def violations(plan: Plan, first: Answer, second: Answer) -> list[str]:
+def violations(plan: Plan, first: ExactAnswer, second: ExactAnswer) -> list[str]:
     """Where two neighbours' answers differ by more than the plan claims; empty if nowhere."""
     found = []
     distances = moved(plan.job, first, second)

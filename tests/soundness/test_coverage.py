@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dither.plan.job import Answer
+from dither.plan.job import ExactAnswer
 from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
 from dither.query.estimates import Measured, estimate
 from dither.query.noise import NoisePlan, _on_grid, add_noise, plan_noise
@@ -93,7 +93,7 @@ OUTPUTS = (
 )
 
 
-def priced_and_exact(bench: Bench, sql: str, delta: F) -> tuple[NoisePlan, Answer]:
+def priced_and_exact(bench: Bench, sql: str, delta: F) -> tuple[NoisePlan, ExactAnswer]:
     plan = planned(sql, schema_of())
     answer = bench.run(plan.job, bench.schema, {"people": people()})
     return plan_noise(plan, F(8), delta), answer

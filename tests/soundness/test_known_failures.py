@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dither as dt
 from dither.errors import DitherError, EngineError, PolicyError, QueryError, TokenError
-from dither.plan.job import Answer
+from dither.plan.job import ExactAnswer
 from soundness.queries import queries
 from soundness.sessions import MEASURES, Watch, opened, policy_in, spent
 from soundness.tables import (
@@ -40,7 +40,7 @@ def bench() -> Iterator[Bench]:
     made.close()
 
 
-def as_dict(answer: Answer) -> dict[object, list[object]]:
+def as_dict(answer: ExactAnswer) -> dict[object, list[object]]:
     """An answer by group; groups of zeros are as good as absent."""
     places = sorted(answer.values)
     found = {}

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import beta
 
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
-from dither.plan.job import Answer
+from dither.plan.job import ExactAnswer
 from dither.query.noise import NoisePlan, add_noise, plan_noise
 from soundness.auditing import audit, narrower, with_noise
 from soundness.tables import DOCTOR_ROWS, MEASURED, TARGET, Bench, Row, planned, schema_of
@@ -38,7 +38,7 @@ def rows_of(unit: int, groups: str, *, copies: int = 5, **values: object) -> lis
 
 def neighbours(
     bench: Bench, sql: str, epsilon: F, delta: F, *, groups: str = "ab", **limits: object
-) -> tuple[NoisePlan, tuple[Answer, Answer]]:
+) -> tuple[NoisePlan, tuple[ExactAnswer, ExactAnswer]]:
     """A priced plan, and its exact answers with and without a unit that moves them furthest."""
     schema = schema_of(**limits)  # type: ignore[arg-type]
     plan = planned(sql, schema)
@@ -128,7 +128,7 @@ def test_noise_used_twice_is_caught(bench):
 
 def shown_by_one(
     bench: Bench, *, max_groups: int, epsilon: F, delta: F
-) -> tuple[NoisePlan, Answer]:
+) -> tuple[NoisePlan, ExactAnswer]:
     """A table in which every key is one unit's."""
     schema = schema_of(max_groups=max_groups, max_rows=1)
     plan = planned("SELECT w AS k, COUNT(DISTINCT u) AS n FROM visits GROUP BY w", schema)

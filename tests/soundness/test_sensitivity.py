@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dither.errors import DitherError
-from dither.plan.job import Answer, Histogram, Total
+from dither.plan.job import ExactAnswer, Histogram, Total
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan
 from dither.plan.schema import Schema, Table
@@ -198,17 +198,17 @@ def test_ties_of_the_hash_are_broken_by_the_unit_alone(bench, monkeypatch):
 # --- mutants ----------------------------------------------------------------------------------
 
 
-def without_group_limit(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+def without_group_limit(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
     """A unit counts in every group."""
     return bench.run(replace(plan.job, max_groups=10**6), bench.schema, rows)
 
 
-def without_row_limit(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+def without_row_limit(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
     """All rows of a unit count."""
     return bench.run(replace(plan.job, max_rows=10**6), bench.schema, rows)
 
 
-def clamped_too_late(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+def clamped_too_late(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
     """Values are summed as they are, and each group's sum is moved inside what 10^6 rows reach."""
     tables = {
         name: replace(t, columns={n: replace(c, lower=None) for n, c in t.columns.items()})
@@ -226,15 +226,15 @@ def clamped_too_late(bench: Bench, plan: Plan, rows: Rows) -> Answer:
         else answer.values[place]
         for place, m in enumerate(plan.job.measurements)
     }
-    return Answer(answer.keys, clamped)
+    return ExactAnswer(answer.keys, clamped)
 
 
-def limited_by_order(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+def limited_by_order(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
     """Only the first rows of the table are read, no matter who they belong to."""
     return bench.run(plan.job, bench.schema, {**rows, "visits": rows["visits"][:12]})
 
 
-def groups_by_popularity(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+def groups_by_popularity(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
     """A unit keeps the groups that have the fewest rows of all units."""
     size = Counter(row["g"] for row in rows["visits"])
     order = sorted(size, key=lambda g: (size[g], str(g)))
@@ -249,14 +249,14 @@ def groups_by_popularity(bench: Bench, plan: Plan, rows: Rows) -> Answer:
     return bench.run(plan.job, bench.schema, {**rows, "visits": chosen})
 
 
-def wrapped_at_29_bits(bench: Bench, plan: Plan, rows: Rows) -> Answer:
+def wrapped_at_29_bits(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
     """Sums are kept in 29 bits."""
     answer = bench.run(plan.job, bench.schema, rows)
     wrapped = {
         i: v if isinstance(v, Histogram) else (v + 2**28) % 2**29 - 2**28
         for i, v in answer.values.items()
     }
-    return Answer(answer.keys, wrapped)
+    return ExactAnswer(answer.keys, wrapped)
 
 
 MUTANTS = (
@@ -295,7 +295,7 @@ def test_tables_in_files_are_bounded_alike(tmp_path, form, seed):
     schema = schema_of(max_groups=2, max_rows=3, unit_kind=kind)
     written = schema_of(max_groups=2, max_rows=3)
     pair = drawn_pair(seed, replace_one=False, most=40)
-    answers: dict[str, list[Answer]] = {GROUPED: [], FOUND_BY_WORD: []}
+    answers: dict[str, list[ExactAnswer]] = {GROUPED: [], FOUND_BY_WORD: []}
     for side, rows in (("first", pair.first), ("second", pair.second)):
         sources = {}
         for name, content in rows.items():
@@ -345,7 +345,7 @@ def test_one_broken_line_of_a_csv_file_changes_one_row(tmp_path, place):
     sql = "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(i) AS a, MEDIAN(x) AS q FROM people"
     plan = planned(sql, schema)
 
-    def answer(content: list[bytes]) -> Answer:
+    def answer(content: list[bytes]) -> ExactAnswer:
         path = tmp_path / "people.csv"
         path.write_bytes(b"\n".join([head, *content, b""]))
         with DuckDBEngine({"people": path}, threads=1) as engine:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
-from dither.plan.job import Answer, Job
+from dither.plan.job import ExactAnswer, Job
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts, Schema
 
@@ -68,7 +68,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def run(self, job: Job, schema: Schema, key: bytes) -> Answer:
+    def run(self, job: Job, schema: Schema, key: bytes) -> ExactAnswer:
         """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
 
         Raises

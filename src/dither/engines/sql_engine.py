@@ -24,7 +24,7 @@ from dither.engines.writer.histograms import HistogramQuery
 from dither.engines.writer.rows import RowSource, Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
 from dither.errors import ArgumentError, EngineError, PolicyError, nearest
-from dither.plan.job import Answer, Histogram, Job, Leaves, Measurement, Total, Units
+from dither.plan.job import ExactAnswer, Histogram, Job, Leaves, Measurement, Total, Units
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts, Schema
 
@@ -195,7 +195,7 @@ class SQLEngine(Engine):
         for sql in (sums, *histograms.values()):
             self._rehearse(sql)
 
-    def run(self, job: Job, schema: Schema, key: bytes) -> Answer:
+    def run(self, job: Job, schema: Schema, key: bytes) -> ExactAnswer:
         """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
 
         No table is assumed to have more rows than ``dialect.most_rows``, which is 2⁴⁰ or less.
@@ -232,7 +232,7 @@ class SQLEngine(Engine):
 
     def _answer(
         self, job: Job, query: SumsQuery, sums: str, histograms: Mapping[int, str]
-    ) -> Answer:
+    ) -> ExactAnswer:
         rows: Sequence[tuple[Any, ...]] = self._execute(sums)
         width = len(job.keys)
         places = {row[:width]: i for i, row in enumerate(rows)}
@@ -251,7 +251,7 @@ class SQLEngine(Engine):
             leaves = job.measurements[fine]
             assert isinstance(leaves, Leaves)
             values[place] = values[fine].coarser(leaves.within)
-        return Answer([query.key_of(row[:width]) for row in rows], values)
+        return ExactAnswer([query.key_of(row[:width]) for row in rows], values)
 
     def _written(
         self,

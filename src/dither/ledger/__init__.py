@@ -6,9 +6,7 @@ to the one before by its hash; the same request under the same token replays its
 """
 
 from dither.ledger.accounts import Balance as Balance
-from dither.ledger.accounts import Budget as Budget
 from dither.ledger.accounts import Charged as Charged
-from dither.ledger.accounts import RemainingBudget as RemainingBudget
 from dither.ledger.entries import UNIT as UNIT
 from dither.ledger.entries import Entry as Entry
 from dither.ledger.ledger import Ledger

@@ -6,9 +6,8 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from dither._format import loss_text
 from dither.errors import ArgumentError, LedgerError, PromiseError
@@ -16,12 +15,13 @@ from dither.ledger.entries import Tables, canonical, reading
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
+if TYPE_CHECKING:
+    from dither.privacy._budget import BudgetFilter, Remaining
+
 __all__ = [
     "Account",
     "Balance",
-    "Budget",
     "Charged",
-    "RemainingBudget",
     "bound_tables",
     "check_promise",
     "check_text",
@@ -34,49 +34,12 @@ __all__ = [
 ]
 
 
-class RemainingBudget(Protocol):
-    """What an account can still bear, by either rule; ``None`` where a rule is closed."""
-
-    @property
-    def epsilon(self) -> Fraction | None: ...
-    @property
-    def delta(self) -> Fraction | None: ...
-    @property
-    def rho(self) -> Fraction | None: ...
-    @property
-    def rho_delta(self) -> Fraction | None: ...
-
-    def describe(self) -> str:
-        """The same in words."""
-        ...
-
-
-class Budget(Protocol):
-    """A privacy filter: `dither.accounting.BudgetFilter` is one.
-
-    ``admits`` must be monotone: what is admitted is admitted with any smaller total too.
-    """
-
-    def admits(self, total: Charge) -> bool:
-        """Whether everything spent so far, with the new charge, stays within the caps."""
-        ...
-
-    def remaining(self, total: Charge) -> RemainingBudget:
-        """What fits beside what is spent."""
-        ...
-
-    def to_dict(self) -> Mapping[str, Any]:
-        """The caps as JSON without floats, exact."""
-        ...
-
-
 @lru_cache(maxsize=1024)
-def read_budget(text: str) -> Budget:
+def read_budget(text: str) -> BudgetFilter:
     """The filter of the caps that an entry holds as JSON."""
     from dither.privacy._budget import BudgetFilter
 
-    budget: Budget = BudgetFilter.from_dict(json.loads(text))
-    return budget
+    return BudgetFilter.from_dict(json.loads(text))
 
 
 def say_budget(text: str) -> str:
@@ -128,9 +91,9 @@ class Balance:
 
     name: str
     promise: Promise
-    caps: Budget
+    caps: BudgetFilter
     spent: Charge
-    remaining: RemainingBudget
+    remaining: Remaining
 
     def __str__(self) -> str:
         spent = ", ".join(
@@ -158,7 +121,7 @@ class Account:
     spent: Charge
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> BudgetFilter:
         """The caps in force."""
         with reading(f"account {self.name!r}"):
             return read_budget(self.budget_text)
@@ -210,7 +173,7 @@ def bound_tables(known: Tables, read: Mapping[str, str], promise: Promise) -> Ta
     return {**known, **{name: (promise, by) for name, by in read.items()}}
 
 
-def checked_accounts(accounts: Sequence[str] | Mapping[str, Budget]) -> list[str]:
+def checked_accounts(accounts: Sequence[str] | Mapping[str, BudgetFilter]) -> list[str]:
     """The names of accounts, each once."""
     if isinstance(accounts, str) or not accounts:
         raise ArgumentError("accounts must be a list of at least one account's name")

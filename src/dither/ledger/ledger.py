@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection, bindparam, func, select
 
@@ -28,7 +28,6 @@ from dither.ledger import chain
 from dither.ledger.accounts import (
     Account,
     Balance,
-    Budget,
     Charged,
     bound_tables,
     check_promise,
@@ -52,6 +51,9 @@ from dither.ledger.verify import Verification, verify
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
 from dither.privacy._promise import Promise
+
+if TYPE_CHECKING:
+    from dither.privacy._budget import BudgetFilter
 
 __all__ = ["Ledger"]
 
@@ -154,7 +156,7 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def ensure_account(self, name: str, budget: Budget, promise: Promise) -> None:
+    def ensure_account(self, name: str, budget: BudgetFilter, promise: Promise) -> None:
         """Open an account with these caps and this promise; nothing happens where it has both.
 
         Parameters
@@ -184,7 +186,7 @@ class Ledger:
             if not same_caps(chain.read_account(connection, name), text, promise):
                 _open(connection, at, name, text, promise)
 
-    def amend(self, name: str, budget: Budget, reason: str) -> None:
+    def amend(self, name: str, budget: BudgetFilter, reason: str) -> None:
         """Change the caps of an account from now on; spending and promise stay as they are.
 
         Raises
@@ -209,7 +211,7 @@ class Ledger:
 
     def charge(
         self,
-        accounts: Sequence[str] | Mapping[str, Budget],
+        accounts: Sequence[str] | Mapping[str, BudgetFilter],
         charge: Loss | Charge,
         *,
         token: str,

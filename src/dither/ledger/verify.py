@@ -136,7 +136,8 @@ class _Walk:
         self.tables = tables
 
     def within_caps(self, name: str) -> None:
-        # Totals only grow, so a last total within the caps says that all before it were.
+        # Totals only grow, and a filter that admits a total admits every smaller one: so a last
+        # total within the caps says that all before it were.
         number = self.charged.pop(name, None)
         if number is not None and not read_budget(self.budgets[name]).admits(self.spent[name]):
             raise _Bad(number, f"it charges more to account {name!r} than its caps bear")

@@ -33,7 +33,7 @@ from dither.plan.relations import Relation
 Integers = npt.NDArray[np.int64]
 
 __all__ = [
-    "Answer",
+    "ExactAnswer",
     "GroupKey",
     "Histogram",
     "Job",
@@ -268,7 +268,7 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExactAnswer:
     """What an engine hands back: exact, so it must never leave ``dither.query`` without noise.
 
     Parameters

@@ -19,7 +19,7 @@ from dither.plan.kinds import Kind, Value
 from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base
 from dither.plan.schema import Schema, Table
-from dither.plan.sensitivity import Sensitivity, sensitivity
+from dither.plan.sensitivity import MeasurementSensitivity, sensitivity
 from dither.plan.text import number, show
 
 __all__ = [
@@ -41,7 +41,7 @@ class Plan:
     table : Table
         The private table that says who is protected.
     job : Job
-    sensitivities : tuple of Sensitivity
+    sensitivities : tuple of MeasurementSensitivity
         By measurement.
     weights : tuple of Fraction
         Each measurement's share of the budget; they sum to 1. A public one has share 0.
@@ -59,7 +59,7 @@ class Plan:
     schema: Schema
     table: Table
     job: Job
-    sensitivities: tuple[Sensitivity, ...]
+    sensitivities: tuple[MeasurementSensitivity, ...]
     weights: tuple[Fraction, ...]
     recipes: tuple[Recipe, ...]
     public_keys: int | None

@@ -25,11 +25,11 @@ from fractions import Fraction
 
 from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
 
-__all__ = ["Sensitivity", "sensitivity"]
+__all__ = ["MeasurementSensitivity", "sensitivity"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sensitivity:
+class MeasurementSensitivity:
     """The sensitivity of one measurement, an integer vector over all groups.
 
     ``per_group`` is the size of one unit's contribution to one group, in lattice units.
@@ -48,7 +48,7 @@ def sensitivity(
     max_rows: int,
     replace_one: bool,
     one_group: bool = False,
-) -> Sensitivity:
+) -> MeasurementSensitivity:
     """The sensitivity of a measurement under the bounding that its docstring states.
 
     Parameters
@@ -84,4 +84,4 @@ def sensitivity(
         l1, l2_squared = Fraction(width), Fraction(width * width)
     elif replace_one:
         l1, l2_squared = 2 * l1, Fraction(max_groups * max(width * width, 2 * size * size))
-    return Sensitivity(size, max_groups, l1, l2_squared)
+    return MeasurementSensitivity(size, max_groups, l1, l2_squared)

@@ -36,7 +36,7 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 
-__all__ = ["Estimate", "Measured", "estimate", "refined"]
+__all__ = ["GroupEstimates", "Measured", "estimate", "refined"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ SILENT = DiscreteLaplace(Fraction(1, 100))
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class GroupEstimates:
     """A value with its interval, for each group: float64 arrays of shape (groups,)."""
 
     value: Floats
@@ -64,7 +64,7 @@ class Measured:
 
 def estimate(
     recipe: Recipe, measured: Measured, confidence: float, *, clip: bool = True
-) -> Estimate:
+) -> GroupEstimates:
     """The value and interval of one output in every group.
 
     Parameters
@@ -94,7 +94,7 @@ def _floats(measured: Measured, at: int) -> Floats:
     return np.asarray(measured.values[at], dtype=np.float64)
 
 
-def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -> Estimate:
+def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -> GroupEstimates:
     value = sum((float(c) * _floats(measured, i) for i, c in recipe.terms), start=np.zeros(1))
     noises = [(float(c), measured.noises[i]) for i, c in recipe.terms]
     terms = [(c, noise) for c, noise in noises if noise is not None]
@@ -105,10 +105,10 @@ def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -
         # of the value that people are shown.
         inside = _within(value, lower, upper, float(recipe.lower), np.inf)
         lower, upper = inside.lower, inside.upper
-    return Estimate(value, lower, upper)
+    return GroupEstimates(value, lower, upper)
 
 
-def _quotient(measured: Measured, top: int, bottom: int, confidence: float) -> Estimate:
+def _quotient(measured: Measured, top: int, bottom: int, confidence: float) -> GroupEstimates:
     """One measurement over another; the lower one is above 0 in truth."""
     numerator, denominator = _floats(measured, top), _floats(measured, bottom)
     noises = measured.noises[top], measured.noises[bottom]
@@ -116,21 +116,21 @@ def _quotient(measured: Measured, top: int, bottom: int, confidence: float) -> E
         value = np.where(denominator > 0, numerator / denominator, np.nan)
     over, under = (noise or SILENT for noise in noises)
     lower, upper = ratio_interval(numerator, denominator, over, under, confidence)
-    return Estimate(value, lower, upper)
+    return GroupEstimates(value, lower, upper)
 
 
-def _mean(recipe: MeanRecipe, measured: Measured, confidence: float, clip: bool) -> Estimate:
+def _mean(recipe: MeanRecipe, measured: Measured, confidence: float, clip: bool) -> GroupEstimates:
     raw = _quotient(measured, recipe.total, recipe.count, confidence)
     step, centre = float(recipe.step), float(recipe.centre)
     value, lower, upper = (centre + step * part for part in (raw.value, raw.lower, raw.upper))
     if not clip:
-        return Estimate(value, lower, upper)
+        return GroupEstimates(value, lower, upper)
     low, high = float(recipe.lower), float(recipe.upper)
     # Where the noisy count is not above 0 nothing is known, and the middle is as good as any.
     return _within(np.where(np.isnan(value), (low + high) / 2, value), lower, upper, low, high)
 
 
-def _variance(recipe: VarianceRecipe, measured: Measured, confidence: float) -> Estimate:
+def _variance(recipe: VarianceRecipe, measured: Measured, confidence: float) -> GroupEstimates:
     at = (recipe.count, recipe.total, recipe.square)
     count, total, square = (_floats(measured, i) for i in at)
     half = float(recipe.half_width / recipe.step)
@@ -179,7 +179,7 @@ def refined(
     return recipe.leaves, RefinedQuantiles(top, below, bins), (first, second)
 
 
-def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> Estimate:
+def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> GroupEstimates:
     qs, noisy = [float(recipe.q)], measured.values[recipe.leaves]
     if recipe.below is None:
         tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
@@ -203,23 +203,25 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
     if not recipe.exact:
         # Values were rounded to the nearest multiple of the step.
         lower, upper = np.maximum(lower - step / 2, start), np.minimum(upper + step / 2, end)
-    return Estimate(value, lower, upper)
+    return GroupEstimates(value, lower, upper)
 
 
-def _ratio(recipe: RatioRecipe, measured: Measured, confidence: float, clip: bool) -> Estimate:
+def _ratio(
+    recipe: RatioRecipe, measured: Measured, confidence: float, clip: bool
+) -> GroupEstimates:
     ((top, a),) = recipe.numerator.terms
     ((bottom, b),) = recipe.denominator.terms
     raw = _quotient(measured, top, bottom, confidence)
     scale = float(a / b)
     value, lower, upper = (scale * part for part in (raw.value, raw.lower, raw.upper))
     if not clip:
-        return Estimate(value, lower, upper)
+        return GroupEstimates(value, lower, upper)
     low = -np.inf if recipe.lower is None else float(recipe.lower)
     high = np.inf if recipe.upper is None else float(recipe.upper)
     return _within(value, lower, upper, low, high)
 
 
-def _within(value: Floats, lower: Floats, upper: Floats, low: float, high: float) -> Estimate:
+def _within(value: Floats, lower: Floats, upper: Floats, low: float, high: float) -> GroupEstimates:
     """Value and interval moved to where the truth can lie, between ``low`` and ``high``.
 
     Where the value is moved, its interval is widened by as much before it is cut: it then holds all
@@ -233,6 +235,6 @@ def _within(value: Floats, lower: Floats, upper: Floats, low: float, high: float
     return _around(moved, np.clip(lower, low, high), np.clip(upper, low, high))
 
 
-def _around(value: Floats, lower: Floats, upper: Floats) -> Estimate:
+def _around(value: Floats, lower: Floats, upper: Floats) -> GroupEstimates:
     """An interval that holds its value, whatever was cut off."""
-    return Estimate(value, np.fmin(lower, value), np.fmax(upper, value))
+    return GroupEstimates(value, np.fmin(lower, value), np.fmax(upper, value))

@@ -24,7 +24,7 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 from dither.plan.schema import Table
-from dither.plan.sensitivity import Sensitivity
+from dither.plan.sensitivity import MeasurementSensitivity
 from dither.plan.text import number, show, show_value
 from dither.query.display import Explanation, Node
 from dither.query.noise import NoisePlan, promise_of
@@ -197,7 +197,7 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     return Node(f"measurement {i + 1}: {name}", tuple(facts))
 
 
-def _sensitivity(bound: Sensitivity, scale: Fraction, unit: str) -> str:
+def _sensitivity(bound: MeasurementSensitivity, scale: Fraction, unit: str) -> str:
     """What one unit changes at most, in the unit of the column."""
     per_group = f"{exact_text(bound.per_group * scale)}{unit} in a group"
     if bound.l1 == bound.per_group:

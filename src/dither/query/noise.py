@@ -17,7 +17,7 @@ from dither.errors import ArgumentError, BoundsError, QueryError
 from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, allocate
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import OPEN, Opened
-from dither.plan.job import Answer, Histogram, Job, Leaves, Rows, Units
+from dither.plan.job import ExactAnswer, Histogram, Job, Leaves, Rows, Units
 from dither.plan.kinds import Value
 from dither.plan.lower import Plan
 from dither.plan.recipes import QuantileRecipe
@@ -255,7 +255,7 @@ class Noisy:
     values: dict[int, Any]
 
 
-def add_noise(noise_plan: NoisePlan, answer: Answer, confidence: float) -> Noisy:
+def add_noise(noise_plan: NoisePlan, answer: ExactAnswer, confidence: float) -> Noisy:
     """Add each measurement's noise to its exact integers, over all public or all found groups.
 
     ``confidence`` is that of the intervals to come: it says where a wide range is read closely.
@@ -322,7 +322,9 @@ def _opened(
     return layout.measure(noisy[top], exact.stretches, qs, noises, confidence, recipes[0].parts)
 
 
-def _on_grid(keys: list[KeyTuple], answer: Answer, measurements: tuple[Any, ...]) -> dict[int, Any]:
+def _on_grid(
+    keys: list[KeyTuple], answer: ExactAnswer, measurements: tuple[Any, ...]
+) -> dict[int, Any]:
     """Every public key a row, in declared order, with zeros where no unit has a row."""
     place = {key: i for i, key in enumerate(keys)}
     found = [(place[key], j) for j, key in enumerate(answer.keys) if key in place]

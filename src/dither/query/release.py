@@ -22,7 +22,7 @@ from dither.plan.recipes import Linear
 from dither.plan.text import number
 from dither.query.certificate import Certificate
 from dither.query.display import html_table, key_text, paragraph, table
-from dither.query.estimates import Estimate, Measured, estimate
+from dither.query.estimates import GroupEstimates, Measured, estimate
 from dither.query.explain import UNACCOUNTED, limits_text
 from dither.query.noise import NoisePlan, Noisy
 
@@ -106,7 +106,7 @@ def bin_labels(node: Bin) -> list[str]:
     return [f"[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1)]
 
 
-def _output_columns(name: str, found: Estimate, whole: bool) -> list[dict[str, Any]]:
+def _output_columns(name: str, found: GroupEstimates, whole: bool) -> list[dict[str, Any]]:
     titles = (name, f"{name}_lower", f"{name}_upper")
     parts = [np.asarray(values).tolist() for values in (found.value, found.lower, found.upper)]
     # What 64 bits cannot hold is shown as a real.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dither.errors import BoundsError, UnsupportedError
-from dither.plan.job import Answer, Histogram, Job
+from dither.plan.job import ExactAnswer, Histogram, Job
 from dither.plan.schema import Schema
 from engines.conformance.sqlite import AVAILABLE, SQLiteEngine
 from engines.hostile import Swapped
@@ -25,7 +25,7 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 class FreshSQLite:
     """SQLite over rows that are new each time."""
 
-    def run(self, rows: Tables, job: Job, schema: Schema, key: bytes) -> Answer:
+    def run(self, rows: Tables, job: Job, schema: Schema, key: bytes) -> ExactAnswer:
         """The answer over these rows, after a trial over none, as a release has it."""
         with SQLiteEngine(rows, schema) as engine:
             engine.check(schema)
@@ -50,7 +50,7 @@ REFUSED = (UnsupportedError, BoundsError)
 """What an engine may say of a question that it does not take, before anything is charged."""
 
 
-def by_group(found: Answer) -> dict[Any, list[Any]]:
+def by_group(found: ExactAnswer) -> dict[Any, list[Any]]:
     """An answer as the reference gives it."""
     places = sorted(found.values)
     columns = [
