@@ -104,6 +104,7 @@ def test_measuring_alone(run) -> None:
         ((*ASK, "--hierarchy", "age=no.csv"), "not a list of widths"),
         ((*ASK, "--hierarchy", "age=10,5"), "a whole multiple of the one before"),
         ((*ASK, "--hierarchy", "age=1/0"), "not a list of widths"),
+        ((*ASK, "--hierarchy", "age=1e999999999"), "not a list of widths"),
         ((*ASK, "--hierarchy", "zip=prefix:a"), "whole numbers"),
         ((*ASK, "--hierarchy", "age=5,10"), "how may 'zip' become coarser? Say --hierarchy zip="),
         ((*ASK, *TREES, "--k", "7"), "has only 6 rows"),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither._checks import exact
 from dither.cli._files import check_targets, read_table
 from dither.cli._options import FILE
 from dither.cli._terminal import PATIENCE, waiting
+from dither.errors import ArgumentError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -185,8 +186,8 @@ def _hierarchies(asked: tuple[str, ...]) -> dict[str, object]:
             found[name] = room.hierarchy(Path(how))
         else:
             try:
-                widths = [_number(n) for n in how.split(",")]
-            except (ValueError, ZeroDivisionError) as error:
+                widths = [exact("a width", n.strip(), above=0) for n in how.split(",")]
+            except ArgumentError as error:
                 raise click.UsageError(
                     f"--hierarchy {name}=...: there is no such file, and it is not a list of widths"
                 ) from error
@@ -199,10 +200,6 @@ def _whole(text: str) -> int:
         return int(text)
     except ValueError as error:
         raise click.UsageError("--hierarchy COLUMN=prefix:N,N takes whole numbers") from error
-
-
-def _number(text: str) -> Fraction:
-    return Fraction(text.strip())
 
 
 def _of_texts(tree: object) -> bool:

@@ -29,9 +29,11 @@ __all__ = ["Loss", "as_charge", "compose"]
 
 
 _LARGEST_GROUP = 100
+_SHOWN = 8
+"""Terms that a printed loss shows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Loss:
     """What a sequence of mechanisms, fixed in advance, reveals about one unit.
 
@@ -79,6 +81,22 @@ class Loss:
 
     __array_ufunc__: ClassVar[None] = None
     """So that an array times a loss is refused by the loss, and not tried item by item."""
+
+    def __repr__(self) -> str:
+        """The expression that makes it, and whom it protects.
+
+        Examples
+        --------
+        >>> from dither import privacy
+        >>> 1000 * privacy.gaussian(1.0).poisson(0.01) + privacy.pure(0.5)
+        <Loss 1000*gaussian(1).poisson(0.01) + pure(0.5); neighbours 'add-remove'>
+        """
+        terms = [part.describe() if n == 1 else f"{n}*{part.describe()}" for part, n in self.parts]
+        shown = " + ".join(terms[:_SHOWN]) or "nothing"
+        if len(terms) > _SHOWN:
+            shown += f" + {len(terms) - _SHOWN:,} more"
+        unit = "" if self.unit is None else f", unit {self.unit!r}"
+        return f"<Loss {shown}; neighbours {self.neighbours.value!r}{unit}>"
 
     @property
     def promise(self) -> Promise | None:
