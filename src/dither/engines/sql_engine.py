@@ -105,7 +105,7 @@ class SQLEngine(Engine):
         return exp.select(named(self.dialect.cleaned(identifier("v"), facts), "v")).from_(rows)
 
     def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
-        """Every value of a column of a *public* table, in the order of its rows.
+        """Every value of a column of a *public* table, one for each row, in no order.
 
         Read as declared, just as a query reads it.
 
