@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dither import _checks as check
@@ -29,8 +30,6 @@ __all__ = ["Loss", "as_charge", "compose"]
 
 
 _LARGEST_GROUP = 100
-_SHOWN = 8
-"""Terms that a printed loss shows."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,13 +88,10 @@ class Loss:
         --------
         >>> from dither import privacy
         >>> 1000 * privacy.gaussian(1.0).poisson(0.01) + privacy.pure(0.5)
-        <Loss 1000*gaussian(1).poisson(0.01) + pure(0.5); neighbours 'add-remove'>
+        <Loss 1000 * gaussian(1).poisson(0.01) + pure(0.5); neighbours 'add-remove'>
         """
-        terms = [part.describe() if n == 1 else f"{n}*{part.describe()}" for part, n in self.parts]
-        shown = " + ".join(terms[:_SHOWN]) or "nothing"
-        if len(terms) > _SHOWN:
-            shown += f" + {len(terms) - _SHOWN:,} more"
         unit = "" if self.unit is None else f", unit {self.unit!r}"
+        shown = shorten(self.describe(), 200, placeholder=" ...")
         return f"<Loss {shown}; neighbours {self.neighbours.value!r}{unit}>"
 
     @property
