@@ -1,4 +1,4 @@
-"""What a stranger may hand in: odd reports, odd containers, joined files, one class of many."""
+"""What anybody may hand in: odd reports, odd containers, joined files, one class of many."""
 
 from __future__ import annotations
 
