@@ -124,6 +124,10 @@ def room_page(room: ModuleType) -> str:
     tables = {heading: [n for n in here if here[n].kind == kind] for heading, kind in kinds.items()}
     here |= {n: found for n in others(room) if (found := of(getattr(room, n)))}
     tables["Types and rarer functions"] = others(room)
+    for n in room.__all__:
+        if isinstance(part := getattr(room, n), ModuleType):
+            about = (inspect.getdoc(part) or "").split("\n")[0]
+            parts.append(f":doc:`{name}.{n} </reference/{part.__name__}/index>`: {about}\n")
     for heading, listed in tables.items():
         if not listed:
             continue

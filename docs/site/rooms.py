@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -94,13 +95,16 @@ def _rooms(parent: ModuleType) -> Iterator[ModuleType]:
 
 def others(room: ModuleType) -> list[str]:
     """What a room holds beside its list: types of arguments and results, and rarer functions."""
+    if not hasattr(room, "__path__"):
+        return []  # what a plain module imports is not its own
     return sorted(
         name
         for name, thing in vars(room).items()
         if (inspect.isclass(thing) or inspect.isfunction(thing))
         and not name.startswith("_")
         and name not in room.__all__
-        and thing.__module__.startswith(f"{room.__name__}.")
+        and thing.__module__.startswith("dither.")
+        and thing.__module__ not in (room.__name__, "dither.errors")
     )
 
 
@@ -115,9 +119,8 @@ def _published() -> list[Public]:
 
     def home(places: list[Public]) -> Public:
         module = getattr(places[0].object, "__module__", "")
-        return max(
-            places, key=lambda p: len(p.room) if f"{module}.".startswith(f"{p.room}.") else 0
-        )
+        listed = [p for p in places if p.name in sys.modules[p.room].__all__] or places
+        return max(listed, key=lambda p: f"{module}.".startswith(f"{p.room}.") and len(p.room))
 
     return sorted((home(places) for places in homes.values()), key=lambda p: p.full)
 
