@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -191,22 +192,15 @@ def stage(folder: Path) -> None:
     source.sweep()
 
 
-def sweep_pages(site: Path, source: Path) -> None:
-    """Remove pages of an earlier build whose source has gone; Sphinx would leave them."""
-    for page in site.rglob("*.html"):
-        name = page.relative_to(site).with_suffix("")
-        made = name.as_posix() in ("genindex", "search")
-        if not made and not any((source / name).with_suffix(x).exists() for x in (".md", ".rst")):
-            page.unlink()
-
-
 def main(folder: str = "out/site", *arguments: str) -> int:
     """Make the site and follow its links; the exit code of Sphinx, or 1 where a link is dead."""
     out = Path(folder).resolve()
     stage(out / "source")
-    sweep_pages(out / "html", out / "source")
+    # Pages are written anew, since each shows the list of all; what was read of them is kept.
+    shutil.rmtree(out / "html", ignore_errors=True)
     paths = [str(out / "source"), str(out / "html")]
-    done = sphinx(["-c", str(HERE), "-j", "auto", "-W", "--keep-going", "-q", *arguments, *paths])
+    options = ["-c", str(HERE), "-d", str(out / "read"), "-j", "auto", "-W", "--keep-going", "-q"]
+    done = sphinx([*options, *arguments, *paths])
     dead = dead_links(out / "html")
     for link in dead:
         print(f"dead link: {link}", file=sys.stderr)

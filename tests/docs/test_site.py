@@ -70,15 +70,6 @@ def test_sources_that_went_are_swept(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.rst"]
 
 
-def test_pages_that_went_are_swept(tmp_path: Path) -> None:
-    """A page without a source goes, and pages that Sphinx makes by itself stay."""
-    for name in ("source/a.rst", "html/a.html", "html/gone.html", "html/search.html"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-    build.sweep_pages(tmp_path / "html", tmp_path / "source")
-    assert sorted(p.name for p in (tmp_path / "html").iterdir()) == ["a.html", "search.html"]
-
-
 @pytest.mark.parametrize(
     ("page", "dead"),
     [
