@@ -43,7 +43,7 @@ class Sensitivity:
     Sensitivity(l1=12, l2_squared=36, linf=3, dimension=4)
     >>> Sensitivity.of(l1=10, linf=1)
     Sensitivity(l1=10, l2_squared=10, linf=1, dimension=None)
-    >>> Sensitivity.of(l2_squared=2, dimension=100).laplace(Fraction(1)).scale
+    >>> Sensitivity.of(l2_squared=2, dimension=100).laplace(1).scale
     Fraction(2, 1)
     """
 
