@@ -36,7 +36,12 @@ _MANY = 10**9
 _RANGES = "bounded ranges as if chosen adaptively (the optimum of fixed ones is not computed)"
 
 PARAMETERS = 2e-12
-"""Relative slack on delta for the rounding of parameters that were read into doubles."""
+"""Relative slack on delta for the rounding of parameters that were read into doubles.
+
+It is what losses of ordinary size need. With mu the deviation of the loss and a = mu/2 -
+epsilon/mu, d log(delta)/d log(mu) = mu·phi(a)/delta, which is at most about |a|·(mu + |a|); and
+d log(delta)/d log(epsilon) is no larger. See `Side.rounding`, which grows with mu.
+"""
 
 
 def merged(parts: Counted) -> Counted:
@@ -91,6 +96,8 @@ class Side:
             known = tuple((part, count) for part, count in stronger if part is not None)
             complete = len(known) == len(stronger)
             self.upper_terms = terms_of(known, removal) if complete else None
+        means = [t.mean() for t in self.lower_terms]
+        self.deviation = math.sqrt(2 * sum(m for m in means if 0 < m < math.inf))
         self.moments = self._moments()
         self.rho: Amount = sum(count * part.rho() for part, count in self.parts)
         everything = self.upper_terms if self.upper_terms is not None else self.moments or []
@@ -155,14 +162,23 @@ class Side:
         def upper(e: float) -> float:
             found = [bounds(u, e)[1] for u in uppers]
             best = min((x for x in found if not math.isnan(x)), default=0.0)
-            return _plus(best, self.infinite) + PARAMETERS
+            return _plus(best, self.infinite) + self.rounding(best)
 
         def lower(e: float) -> float:
             found = bounds(low, e)[0]
             found = -math.inf if math.isnan(found) else found
-            return _plus(found, self.infinite_lower) - PARAMETERS
+            return _plus(found, self.infinite_lower) - self.rounding(found)
 
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))
+
+    def rounding(self, log_delta: float) -> float:
+        """Slack on log(delta) for an epsilon and parameters that err in their last places.
+
+        The deviation is that of a Gaussian with the same mean loss; |a| is at most
+        sqrt(2·log(1/delta)), up to what a factor of delta is worth.
+        """
+        a = 2 + math.sqrt(2 * abs(log_delta)) if math.isfinite(log_delta) else 0.0
+        return max(PARAMETERS, 4 * EPS * a * (self.deviation + a))
 
     def below(self, epsilon: float, log_delta: float) -> bool:
         """Whether this direction's delta is easily shown to be below a target."""
@@ -170,7 +186,8 @@ class Side:
             return False
         if not any(isinstance(term, SampledGaussianTerm) for term in self.upper_terms):
             return False
-        return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta - PARAMETERS)
+        log_delta -= self.rounding(log_delta)
+        return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta)
 
 
 def _largest(terms: list[Term]) -> tuple[float, float]:
