@@ -21,8 +21,8 @@ from dither.noise import (
     discrete_laplace,
     discrete_laplace_one,
 )
-from dither.noise.gaussian import gaussian_sampler
-from dither.noise.laplace import laplace_sampler
+from dither.noise._gaussian import gaussian_sampler
+from dither.noise._laplace import laplace_sampler
 
 OURS = 1 << 20
 PEER = 1 << 14

@@ -31,7 +31,7 @@ def test_losses_are_rounded_up_and_what_remains_down(value, digits):
 
 def test_a_third_is_told_alike_everywhere():
     """The summary, the terminal and the picture share one copy of the rule."""
-    from dither.plots.canvas import foot_line
+    from dither.plots._canvas import foot_line
 
     assert fmt.cost_text(F(1, 3), F(1, 3 * 10**7)) == "ε = 0.3334, δ = 3.334e-8"
     assert foot_line(F(1, 3), 0, None, "") == "ε = 0.3334"

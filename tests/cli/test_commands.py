@@ -285,7 +285,7 @@ def test_unexpected_errors_never_show_their_text(run, monkeypatch: pytest.Monkey
     def fail(*_: object, **__: object) -> None:
         raise KeyError("Jane Doe, 42")
 
-    monkeypatch.setattr("dither.query.session.read_policy", fail)
+    monkeypatch.setattr("dither.query._session.read_policy", fail)
     monkeypatch.delenv(TRACE, raising=False)
     found = run("explain", COUNT)
     assert found.exit_code == 1

@@ -26,7 +26,7 @@ from typing import Any
 from dither.accounting import BudgetFilter
 from dither.errors import BudgetError
 from dither.ledger import Charged, Ledger
-from dither.ledger import chain as ledger_chain
+from dither.ledger import _chain as ledger_chain
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

@@ -52,6 +52,32 @@ def test_faces_are_small() -> None:
     assert sum(len(face) for face in FACES.values()) <= 150
 
 
+OPEN = {
+    "cli": "commands, found by their files",
+    "engines": "the pieces that a new engine is made of",
+    "examples": "shows, read as text",
+    "mechanisms": "one file a mechanism, where its law and proof stand",
+    "plan": "nodes and their facts, which sql, engines and query share",
+    "sql": "the steps from text to plan, which query takes one by one",
+}
+"""Rooms whose files may be imported by name, and why. Elsewhere a room's face is its door."""
+
+DOORS = {"dither.lab.attack.releases", "dither.local.wire", "dither.privacy.theorems"}
+"""Modules that people import by name."""
+
+
+def test_files_behind_a_face_are_private() -> None:
+    """Where a room has a face, its files begin with an underscore, or are doors themselves."""
+    open_ = tuple(f"dither.{room}." for room in OPEN)
+    found = {
+        module.name
+        for module in pkgutil.walk_packages(dither.__path__, "dither.")
+        if not module.ispkg and module.name.count(".") == 2 + module.name.startswith("dither.lab.")
+    }
+    public = {name for name in found if not name.rpartition(".")[2].startswith("_")}
+    assert {name for name in public if not name.startswith(open_)} == DOORS
+
+
 def test_no_two_classes_share_a_name() -> None:
     """A class has one name, and a name one class, in all rooms that people may import from."""
     found: dict[str, set[type]] = {}

@@ -16,9 +16,10 @@ import dither as dt
 from dither.accounting import BudgetFilter
 from dither.cli.ledger_commands import ledger as command
 from dither.errors import CertificateError, DitherError, LedgerError
-from dither.ledger import Ledger, store
-from dither.ledger.entries import Record
-from dither.ledger.store import TRIGGERS
+from dither.ledger import Ledger
+from dither.ledger import _store as store
+from dither.ledger._entries import Record
+from dither.ledger._store import TRIGGERS
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.ledger.entries import FIRST, UNIT, Amounts, Record, canonical, digest
+from dither.ledger._entries import FIRST, UNIT, Amounts, Record, canonical, digest
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

@@ -17,8 +17,9 @@ from dither.errors import (
     LedgerLockedError,
     LedgerVersionError,
 )
-from dither.ledger import Ledger, store
-from dither.ledger.store import APPLICATION, FORMAT
+from dither.ledger import Ledger
+from dither.ledger import _store as store
+from dither.ledger._store import APPLICATION, FORMAT
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")

@@ -14,8 +14,8 @@ import pytest
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, LedgerError, PromiseError
 from dither.ledger import Ledger
-from dither.ledger.entries import Record
-from dither.ledger.store import TRIGGERS
+from dither.ledger._entries import Record
+from dither.ledger._store import TRIGGERS
 from dither.privacy import Charge, Neighbours, Promise
 
 PATIENT = Promise("patient")
@@ -136,7 +136,7 @@ from fractions import Fraction
 from dither.accounting import BudgetFilter
 from dither.errors import PromiseError
 from dither.ledger import Ledger
-from dither.ledger.entries import Record
+from dither.ledger._entries import Record
 from dither.privacy import Charge, Neighbours, Promise
 
 number = int(sys.argv[2])

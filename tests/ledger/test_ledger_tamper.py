@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from dither.accounting import BudgetFilter
 from dither.errors import LedgerCorruptError
 from dither.ledger import Ledger
-from dither.ledger.entries import Record
-from dither.ledger.store import TRIGGERS
+from dither.ledger._entries import Record
+from dither.ledger._store import TRIGGERS
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")
@@ -330,7 +330,7 @@ def test_verification_reports_progress_in_batches(full: Ledger) -> None:
 
 def test_a_chain_longer_than_a_batch(full: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches join up, and a gap at their seam is found."""
-    monkeypatch.setattr("dither.ledger.verify.BATCH", 2)
+    monkeypatch.setattr("dither.ledger._verify.BATCH", 2)
     assert full.verify().ok
     for number in (2, 3, 4):
         whole = full.path.read_bytes()

@@ -19,7 +19,7 @@ from dither.mechanisms import (
     TopK,
 )
 from dither.mechanisms import _coins as coins
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from mechanisms.realised import (
     fraction,
     realised_law,

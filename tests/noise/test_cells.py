@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.noise.cells import Cells
+from dither.noise._cells import Cells
 from dither.numeric import SimulatedWords
 
 WEIGHTS = st.lists(

@@ -13,10 +13,11 @@ import pytest
 from scipy import special, stats
 
 from dither.errors import ArgumentError
-from dither.noise import discrete_gaussian, discrete_laplace, staircase
-from dither.noise.gaussian import _Gaussian, gaussian_sampler
-from dither.noise.laplace import _Laplace, laplace_sampler
-from dither.noise.staircase import Staircase
+from dither.noise import _staircase as staircase
+from dither.noise import discrete_gaussian, discrete_laplace
+from dither.noise._gaussian import _Gaussian, gaussian_sampler
+from dither.noise._laplace import _Laplace, laplace_sampler
+from dither.noise._staircase import Staircase
 from dither.numeric import SimulatedWords
 
 DRAWS = 10_000_000

@@ -12,9 +12,11 @@ import pytest
 from scipy import stats
 
 from dither.errors import ArgumentError
-from dither.noise import block, discrete_gaussian_one, discrete_laplace_one
-from dither.noise.staircase import Staircase
-from dither.numeric import keystream, secure_words
+from dither.noise import _block as block
+from dither.noise import discrete_gaussian_one, discrete_laplace_one
+from dither.noise._staircase import Staircase
+from dither.numeric import _keystream as keystream
+from dither.numeric import secure_words
 
 
 class Numbered:
@@ -62,8 +64,8 @@ def test_stocks_are_few():
 FORK = """
 import os, sys, time
 from fractions import Fraction
-from dither.noise import block, discrete_laplace_one
-from dither.numeric import keystream
+from dither.noise import _block as block, discrete_laplace_one
+from dither.numeric import _keystream as keystream
 time.time_ns = lambda: 10**18
 def draw():
     return " ".join(str(discrete_laplace_one(Fraction(2**50))) for _ in range(4))

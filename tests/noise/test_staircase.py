@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from mpmath import iv
 
-from dither.noise import discrete_gaussian, discrete_laplace, staircase
-from dither.noise.gaussian import MAX_SIGMA2, _Gaussian, gaussian_sampler
-from dither.noise.laplace import MAX_SCALE, _Laplace, laplace_sampler
-from dither.noise.staircase import Staircase
+from dither.noise import _staircase as staircase
+from dither.noise import discrete_gaussian, discrete_laplace
+from dither.noise._gaussian import MAX_SIGMA2, _Gaussian, gaussian_sampler
+from dither.noise._laplace import MAX_SCALE, _Laplace, laplace_sampler
+from dither.noise._staircase import Staircase
 from dither.numeric import SimulatedWords
 
 POINT = 256

@@ -12,7 +12,8 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dither.errors import ArgumentError
-from dither.numeric import SecureWords, SimulatedWords, Words, keystream, secure_words
+from dither.numeric import SecureWords, SimulatedWords, Words, secure_words
+from dither.numeric import _keystream as keystream
 
 
 class Counted(SimulatedWords):

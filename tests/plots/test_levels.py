@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.plots.levels import joined, levels_of
+from dither.plots._levels import joined, levels_of
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from dither import privacy
 from dither.accounting import by_every_theorem
-from dither.plots.loss import draw_loss
+from dither.plots._loss import draw_loss
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.numeric.balls import down, powers, precision, up
+from dither.numeric._balls import down, powers, precision, up
 from dither.privacy.engines import ball_contour
 from dither.privacy.engines.ball_closed import SampledGaussianProfile, SeparatedProfile
 from dither.privacy.engines.ball_contour import BallContour, laws_of

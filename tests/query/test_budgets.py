@@ -9,7 +9,7 @@ import pytest
 
 import dither as dt
 from dither.errors import BudgetError, LedgerError
-from dither.query.noise import plan_noise
+from dither.query._noise import plan_noise
 from query.query_data import policy
 
 COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"

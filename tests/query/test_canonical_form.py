@@ -18,9 +18,10 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan import job as jb
 from dither.plan import relations as rel
-from dither.query import certificate, explain
-from dither.query.canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
-from dither.query.certificate import Request, _digest, certificate_data, certified
+from dither.query import _certificate as certificate
+from dither.query import _explain as explain
+from dither.query._canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
+from dither.query._certificate import Request, _digest, certificate_data, certified
 from query.query_data import policy
 
 TEXT = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits WHERE age >= 18 GROUP BY region"

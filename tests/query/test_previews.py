@@ -10,7 +10,7 @@ import pytest
 
 import dither as dt
 from dither.errors import ArgumentError, BoundsError, QueryError
-from dither.query.preview import half_widths
+from dither.query._preview import half_widths
 from query.query_data import policy, rows_policy
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dither as dt
-from dither.ledger import chain
-from dither.numeric import keystream
+from dither.ledger import _chain as chain
+from dither.numeric import _keystream as keystream
 from query.query_data import policy, visits
 
 # Two questions with the same groups, the same sensitivity and so the same noise to draw.

@@ -75,10 +75,10 @@ def test_the_page_names_the_other_rooms(roads: dict[str, Road]) -> None:
 def test_nothing_is_said_twice_before_the_charge(roads: dict[str, Road]) -> None:
     """The explanation, the certificate's data and the canonical text are made once."""
     for place in (
-        ("query/explain.py", "explain"),
-        ("query/certificate.py", "certificate_data"),
+        ("query/_explain.py", "explain"),
+        ("query/_certificate.py", "certificate_data"),
         ("sql/write.py", "to_sql"),
-        ("query/noise.py", "plan_noise"),
+        ("query/_noise.py", "plan_noise"),
     ):
         assert roads["release"][place] == 1, place
 

@@ -19,7 +19,7 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteLaplace
 from dither.plan.job import ExactAnswer, Leaves
-from dither.query.noise import NoisePlan, _on_grid, add_noise
+from dither.query._noise import NoisePlan, _on_grid, add_noise
 
 LEVEL = 1e-7
 Samples = npt.NDArray[np.float64]

@@ -18,8 +18,8 @@ from scipy.stats import binom
 
 from dither.plan.job import ExactAnswer
 from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
-from dither.query.estimates import Measured, estimate
-from dither.query.noise import NoisePlan, _on_grid, add_noise, plan_noise
+from dither.query._estimates import Measured, estimate
+from dither.query._noise import NoisePlan, _on_grid, add_noise, plan_noise
 from soundness.sessions import opened
 from soundness.tables import MEASURED, Bench, Row, frame, planned, schema_of
 

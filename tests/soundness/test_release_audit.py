@@ -16,7 +16,7 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
 from dither.plan.job import ExactAnswer
-from dither.query.noise import NoisePlan, add_noise, plan_noise
+from dither.query._noise import NoisePlan, add_noise, plan_noise
 from soundness.auditing import audit, narrower, with_noise
 from soundness.tables import DOCTOR_ROWS, MEASURED, TARGET, Bench, Row, planned, schema_of
 

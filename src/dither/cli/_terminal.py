@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dither.lab.attack import Verdict
-    from dither.query.display import Explanation, Node
-    from dither.query.preview import Preview
-    from dither.query.release import Release
+    from dither.query._display import Explanation, Node
+    from dither.query._preview import Preview
+    from dither.query._release import Release
 
 __all__ = [
     "INCONCLUSIVE",
@@ -86,8 +86,8 @@ def new_table() -> Table:
 
 def print_release(release: Release) -> None:
     """The answers, each with its interval, then what they cost and what the intervals leave out."""
-    from dither.query.display import key_text
-    from dither.query.explain import limits_text
+    from dither.query._display import key_text
+    from dither.query._explain import limits_text
 
     out = console()
     table, frame = new_table(), release.frame
@@ -122,7 +122,7 @@ def print_release(release: Release) -> None:
 
 def print_preview(preview: Preview) -> None:
     """Half-widths by group size, and what they leave out."""
-    from dither.query.explain import UNACCOUNTED
+    from dither.query._explain import UNACCOUNTED
 
     out = console()
     table = new_table()

@@ -94,7 +94,7 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
         if not known:
             raise click.ClickException(table.rows[0].note)
     if picture is not None:
-        from dither.plots.loss import draw_loss
+        from dither.plots._loss import draw_loss
 
         draw_loss(loss, picture, table=table)
         say_saved(picture)

@@ -131,7 +131,7 @@ def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
     if ledger is None:
         if not policy.is_file():
             raise click.UsageError(f"there is no policy {str(policy)!r}: name the --ledger")
-        from dither.query.policy import read_policy
+        from dither.query._policy import read_policy
 
         ledger = read_policy(policy).ledger
     with waiting("checking the chain"):

@@ -176,7 +176,7 @@ def show_membership(
         "data like it. Guesses, area and curve are tested at once against what is allowed.",
     )
     if picture is not None:
-        from dither.plots.alarms import draw_membership
+        from dither.plots._alarms import draw_membership
 
         draw_membership([f for _, f in results], picture, labels=[n for n, _ in results])
         click.echo(f"picture: {picture}")

@@ -5,11 +5,11 @@ transaction that is on the disk before an engine may run; entries are only ever 
 to the one before by its hash; the same request under the same token replays its stored answer.
 """
 
-from dither.ledger.accounts import Balance as Balance
-from dither.ledger.accounts import Charged as Charged
-from dither.ledger.entries import UNIT as UNIT
-from dither.ledger.entries import Entry as Entry
-from dither.ledger.ledger import Ledger
-from dither.ledger.verify import Verification as Verification
+from dither.ledger._accounts import Balance as Balance
+from dither.ledger._accounts import Charged as Charged
+from dither.ledger._entries import UNIT as UNIT
+from dither.ledger._entries import Entry as Entry
+from dither.ledger._ledger import Ledger
+from dither.ledger._verify import Verification as Verification
 
 __all__ = ["Ledger"]

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.noise import below
-from dither.numeric import Words, directed
+from dither.numeric import Words
+from dither.numeric import _directed as directed
 
 ONE = 1 << 64
 """The threshold of a coin that is always true."""

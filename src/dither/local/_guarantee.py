@@ -8,7 +8,7 @@ from fractions import Fraction
 from dither import privacy
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy import Charge, Loss, Neighbours
 
 

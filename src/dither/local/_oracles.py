@@ -30,7 +30,7 @@ from dither.local._channel import (
 from dither.local._coins import exp_bounds
 from dither.local._domain import column
 from dither.local._guarantee import ClassPair
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 
 Array = npt.NDArray[np.float64]
 

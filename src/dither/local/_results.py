@@ -247,7 +247,7 @@ class Estimate(Result):
         -------
         matplotlib.figure.Figure
         """
-        from dither.plots.local import draw_shares
+        from dither.plots._local import draw_shares
 
         return draw_shares([self], path)
 
@@ -295,7 +295,7 @@ class Estimates(Result, Mapping[str, Estimate]):
         path : str or Path, optional
             Where to save it: .png, .svg or .pdf.
         """
-        from dither.plots.local import draw_shares
+        from dither.plots._local import draw_shares
 
         return draw_shares(list(self.values()), path)
 
@@ -425,7 +425,7 @@ class KeyEstimate(Result):
         path : str or Path, optional
             Where to save it: .png, .svg or .pdf.
         """
-        from dither.plots.local import draw_keys
+        from dither.plots._local import draw_keys
 
         return draw_keys(self, path)
 

@@ -37,7 +37,7 @@ from functools import lru_cache
 from dither._stats import least_integer
 from dither.accounting import delta_of_rho, rho_of_epsilon
 from dither.mechanisms._base import log_of
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 
 __all__ = [
     "discrete_delta",

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import noise
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 
 __all__ = ["Bounds", "exp_choice", "real_coin", "real_coins"]
 

@@ -32,7 +32,7 @@ from fractions import Fraction
 
 from dither import privacy
 from dither.mechanisms._analytic import softened
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy import Charge, Loss, Neighbours
 from dither.privacy._promise import as_neighbours
 from dither.privacy.laws.classes import Concentrated

@@ -36,7 +36,8 @@ from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers, Mechanism
-from dither.numeric import Lattice, directed
+from dither.numeric import Lattice
+from dither.numeric import _directed as directed
 
 __all__ = ["Answer", "RealNoise", "check_step", "steps_l1", "steps_l2_squared"]
 

@@ -53,7 +53,7 @@ from dither.errors import ArgumentError
 from dither.mechanisms._analytic import discrete_delta, discrete_sigma2, mass_below
 from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter, shape_of
 from dither.mechanisms._composable import gaussian_pair
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["DiscreteGaussian"]

@@ -39,7 +39,7 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter, shape_of
 from dither.mechanisms._composable import laplace_pair
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["DiscreteLaplace", "Geometric"]

@@ -49,7 +49,7 @@ from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
 from dither.mechanisms._base import Integers, Mechanism, least_epsilon
 from dither.mechanisms._composable import pure_class
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["MaxNorm"]

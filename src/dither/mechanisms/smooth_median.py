@@ -52,7 +52,7 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import Integers, Mechanism, least_epsilon
 from dither.mechanisms._composable import approximate_class
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["SmoothMedian"]

@@ -47,7 +47,7 @@ from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
 from dither.mechanisms._base import AdditiveNoise, Integers, least_epsilon, log_of, shape_of
 from dither.mechanisms._composable import pure_class
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Staircase"]

@@ -35,7 +35,7 @@ from dither.mechanisms._base import Mechanism
 from dither.mechanisms._coins import exp_choice
 from dither.mechanisms._selection import least_rate, smallest_shortfall
 from dither.mechanisms.exponential import Exponential
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["TopK"]

@@ -5,16 +5,16 @@ keystream of a cipher. Doubles filter; they never decide what they could decide 
 knows no privacy: what a draw is worth is said in `dither.mechanisms`.
 """
 
-from dither.noise.bernoulli import bernoulli as bernoulli
-from dither.noise.bernoulli import bernoulli_exp as bernoulli_exp
-from dither.noise.choice import below as below
-from dither.noise.choice import choose as choose
-from dither.noise.choice import permutation as permutation
-from dither.noise.gaussian import MAX_SIGMA2 as MAX_SIGMA2
-from dither.noise.gaussian import discrete_gaussian
-from dither.noise.gaussian import discrete_gaussian_one as discrete_gaussian_one
-from dither.noise.laplace import MAX_SCALE as MAX_SCALE
-from dither.noise.laplace import discrete_laplace
-from dither.noise.laplace import discrete_laplace_one as discrete_laplace_one
+from dither.noise._bernoulli import bernoulli as bernoulli
+from dither.noise._bernoulli import bernoulli_exp as bernoulli_exp
+from dither.noise._choice import below as below
+from dither.noise._choice import choose as choose
+from dither.noise._choice import permutation as permutation
+from dither.noise._gaussian import MAX_SIGMA2 as MAX_SIGMA2
+from dither.noise._gaussian import discrete_gaussian
+from dither.noise._gaussian import discrete_gaussian_one as discrete_gaussian_one
+from dither.noise._laplace import MAX_SCALE as MAX_SCALE
+from dither.noise._laplace import discrete_laplace
+from dither.noise._laplace import discrete_laplace_one as discrete_laplace_one
 
 __all__ = ["discrete_gaussian", "discrete_laplace"]

@@ -4,18 +4,18 @@ The ground that everything else stands on. No number that carries privacy is a f
 is read once, as it prints (`dither._checks`), and doubles leave only through a stated rounding.
 """
 
-from dither.numeric.directed import exp_lower as exp_lower
-from dither.numeric.directed import exp_upper as exp_upper
-from dither.numeric.directed import float_down as float_down
-from dither.numeric.directed import float_up as float_up
-from dither.numeric.directed import log_lower as log_lower
-from dither.numeric.directed import log_upper as log_upper
-from dither.numeric.directed import sqrt_lower as sqrt_lower
-from dither.numeric.directed import sqrt_upper as sqrt_upper
-from dither.numeric.keystream import SecureWords as SecureWords
-from dither.numeric.keystream import SimulatedWords, Words, secure_words
-from dither.numeric.lattice import Lattice as Lattice
-from dither.numeric.lattice import common as common
+from dither.numeric._directed import exp_lower as exp_lower
+from dither.numeric._directed import exp_upper as exp_upper
+from dither.numeric._directed import float_down as float_down
+from dither.numeric._directed import float_up as float_up
+from dither.numeric._directed import log_lower as log_lower
+from dither.numeric._directed import log_upper as log_upper
+from dither.numeric._directed import sqrt_lower as sqrt_lower
+from dither.numeric._directed import sqrt_upper as sqrt_upper
+from dither.numeric._keystream import SecureWords as SecureWords
+from dither.numeric._keystream import SimulatedWords, Words, secure_words
+from dither.numeric._lattice import Lattice as Lattice
+from dither.numeric._lattice import common as common
 
 __all__ = [
     "SimulatedWords",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dither.errors import ArgumentError
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 from dither.privacy._promise import Neighbours, Promise
 
 __all__ = ["Charge", "group_factor"]

@@ -33,7 +33,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._stats import bisect
 from dither.errors import ArgumentError
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 
 __all__ = ["delta_of_rho", "epsilon_of_rho", "rho_of_epsilon"]
 

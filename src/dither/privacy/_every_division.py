@@ -171,7 +171,7 @@ class EveryDivision:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw every theorem's total error, and the noise that each part gets by it."""
-        from dither.plots.theorems import draw_division
+        from dither.plots._theorems import draw_division
 
         return draw_division(self, path)
 

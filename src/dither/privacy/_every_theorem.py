@@ -92,7 +92,7 @@ class EveryTheorem:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the rows as bars."""
-        from dither.plots.theorems import draw_theorems
+        from dither.plots._theorems import draw_theorems
 
         return draw_theorems(self, path)
 

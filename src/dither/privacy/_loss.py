@@ -599,7 +599,7 @@ class Loss:
         -------
         matplotlib.figure.Figure
         """
-        from dither.plots.loss import draw_loss
+        from dither.plots._loss import draw_loss
 
         return draw_loss(self, path)
 

@@ -30,7 +30,7 @@ COLUMNS = {
 def test_a_session_runs_on_a_new_engine(tmp_path, monkeypatch):
     """From SQL to a release: nothing above the engine knows which one it is."""
     engine = SQLiteEngine({"visits": ROWS}, Schema({"visits": Table("visits", COLUMNS)}))
-    monkeypatch.setattr("dither.query.session.connect", lambda policy, given: engine)
+    monkeypatch.setattr("dither.query._session.connect", lambda policy, given: engine)
     policy = {
         "budget": {"epsilon": 2000, "delta": "1e-6", "ledger": str(tmp_path / "visits.ledger")},
         "tables": {

@@ -108,6 +108,6 @@ class PaperFigure:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the figure; write it where a path is given (.png, .svg or .pdf)."""
-        from dither.plots.paper import draw
+        from dither.plots._paper import draw
 
         return draw(self, [float(e) for e in EPSILONS], path)

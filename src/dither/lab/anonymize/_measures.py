@@ -140,7 +140,7 @@ class Measures:
         path : str or Path, optional
             Where to save it: .png, .svg or .pdf.
         """
-        from dither.plots.anonymize import draw_measures
+        from dither.plots._anonymize import draw_measures
 
         return draw_measures(self, path)
 

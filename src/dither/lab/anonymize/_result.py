@@ -148,7 +148,7 @@ class Anonymized:
         path : str or Path, optional
             Where to save it: .png, .svg or .pdf.
         """
-        from dither.plots.anonymize import draw_anonymized
+        from dither.plots._anonymize import draw_anonymized
 
         return draw_anonymized(self, path)
 

@@ -165,7 +165,7 @@ class Homogeneity:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots.attack_tables import draw_classes
+        from dither.plots._attack_tables import draw_classes
 
         return draw_classes(self.classes, self.verdict, path)
 
@@ -281,7 +281,7 @@ class Skewness:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots.attack_tables import draw_skewness
+        from dither.plots._attack_tables import draw_skewness
 
         return draw_skewness(self, path)
 
@@ -419,7 +419,7 @@ class Background:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots.attack_tables import draw_background
+        from dither.plots._attack_tables import draw_background
 
         return draw_background(self, path)
 

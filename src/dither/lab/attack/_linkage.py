@@ -93,7 +93,7 @@ class Linkage:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots.attack_tables import draw_linkage
+        from dither.plots._attack_tables import draw_linkage
 
         return draw_linkage(self, path)
 

@@ -116,7 +116,7 @@ class Membership:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots.alarms import draw_membership
+        from dither.plots._alarms import draw_membership
 
         return draw_membership([self], path)
 

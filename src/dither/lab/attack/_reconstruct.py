@@ -161,7 +161,7 @@ class Reconstruction:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots.attack import draw_reconstruction
+        from dither.plots._attack import draw_reconstruction
 
         return draw_reconstruction(self, path)
 

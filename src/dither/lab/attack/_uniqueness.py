@@ -91,7 +91,7 @@ class Uniqueness:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots.attack_tables import draw_uniqueness
+        from dither.plots._attack_tables import draw_uniqueness
 
         return draw_uniqueness(self, path)
 

@@ -188,7 +188,7 @@ def plot_verdicts(
         Where to save it: .png, .svg or .pdf.
     title : str, optional
     """
-    from dither.plots.attack import draw_verdicts
+    from dither.plots._attack import draw_verdicts
 
     return draw_verdicts(verdicts, path, title=title)
 

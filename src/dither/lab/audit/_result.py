@@ -103,6 +103,6 @@ class Audit:
 
         Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
-        from dither.plots.alarms import draw_audit
+        from dither.plots._alarms import draw_audit
 
         return draw_audit(self, path)

@@ -52,7 +52,8 @@ from dither.local._domain import Domain, bind
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import Guarantee
 from dither.noise import discrete_laplace
-from dither.numeric import Words, directed
+from dither.numeric import Words
+from dither.numeric import _directed as directed
 
 _MAX_CLAMP = 1 << 20
 _CHUNK = 1 << 22

@@ -50,8 +50,9 @@ from dither.local._coins import exp_bounds
 from dither.local._domain import Domain, bind, column
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._oracles import FiniteChannel
-from dither.noise.cells import Cells
-from dither.numeric import Words, directed
+from dither.noise._cells import Cells
+from dither.numeric import Words
+from dither.numeric import _directed as directed
 
 _MAX_CELLS = 1 << 12
 _MAX_REACH = 600

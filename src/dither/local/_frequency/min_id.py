@@ -46,7 +46,7 @@ from dither.local._coins import ONE, exp_bounds, threshold
 from dither.local._domain import Domain, bind
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import ClassPair, Guarantee
-from dither.numeric import directed
+from dither.numeric import _directed as directed
 
 MODELS = ("best", "opt1", "opt2")
 _MARGIN = 2.0**-40

@@ -59,7 +59,8 @@ from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import Guarantee
 from dither.local._hashing import text_bytes
 from dither.local._memory import Memory, checked_memory, checked_question, places_of
-from dither.numeric import Words, directed, secure_words
+from dither.numeric import Words, secure_words
+from dither.numeric import _directed as directed
 
 LASTING = (
     "the value does not change (a new name for it is a change), no other question is about it, the "

@@ -140,7 +140,7 @@ class MeanEstimate(Result):
         path : str or Path, optional
             Where to save it: .png, .svg or .pdf.
         """
-        from dither.plots.local import draw_means
+        from dither.plots._local import draw_means
 
         return draw_means([self], path)
 
@@ -307,7 +307,7 @@ class Distribution(Result):
         truth : array of float, shape (bins,), optional
             True shares, where a simulation knows them.
         """
-        from dither.plots.local import draw_distribution
+        from dither.plots._local import draw_distribution
 
         return draw_distribution(self, path, truth=truth)
 

@@ -58,7 +58,8 @@ from dither.local._numbers.numeric import (
 )
 from dither.local._numbers.window import WindowLaw, toss
 from dither.local._oracles import log_ratio
-from dither.numeric import Words, directed
+from dither.numeric import Words
+from dither.numeric import _directed as directed
 
 Array = npt.NDArray[np.float64]
 

@@ -43,7 +43,8 @@ from dither.local._postprocess import postprocess, project
 from dither.local._results import Estimate, Estimates, checked_options
 from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import PartCounts, Reports, Structure, encoded, made_part
-from dither.numeric import Words, directed
+from dither.numeric import Words
+from dither.numeric import _directed as directed
 
 _PROTECTS = ("row", "attribute")
 _STEPS = 60

@@ -24,7 +24,8 @@ from dither.local._channel import PART_BYTES, Channel, Codes, canonical, channel
 from dither.local._domain import Domain, bind
 from dither.local._guarantee import Guarantee
 from dither.local._results import Result
-from dither.numeric import Words, directed, secure_words
+from dither.numeric import Words, secure_words
+from dither.numeric import _directed as directed
 from dither.privacy import Loss
 
 Maker = Callable[[Domain, Fraction], Channel]

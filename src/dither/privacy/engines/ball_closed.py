@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
-from dither.numeric.balls import Ball, down, library, precision, tail, up
+from dither.numeric._balls import Ball, down, library, precision, tail, up
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 
 __all__ = ["GaussianProfile", "LaplacesProfile", "SampledGaussianProfile", "SeparatedProfile"]

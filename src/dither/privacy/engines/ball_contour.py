@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.numeric.balls import Ball, down, library, powers, precision, up
+from dither.numeric._balls import Ball, down, library, powers, precision, up
 from dither.privacy.engines.ball_laws import Law, law_of
 from dither.privacy.engines.search import log_kappa
 from dither.privacy.laws.term import Array, Term

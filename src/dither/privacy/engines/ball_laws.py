@@ -29,7 +29,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from dither.numeric.balls import Ball, down, library, powers, precision, tail, up, within
+from dither.numeric._balls import Ball, down, library, powers, precision, tail, up, within
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.mixture import FixedSizeTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dither.numeric.balls import Ball, library
+from dither.numeric._balls import Ball, library
 from dither.privacy.engines.ball_contour import BallContour
 from dither.privacy.engines.ball_laws import Law
 from dither.privacy.engines.search import best_tilt, invert

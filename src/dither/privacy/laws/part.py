@@ -13,7 +13,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from dither.numeric import exp_upper
-from dither.numeric.balls import precision, tail
+from dither.numeric._balls import precision, tail
 from dither.privacy._charge import Charge
 from dither.privacy.laws.rationals import Amount, Ends
 from dither.privacy.laws.term import Term

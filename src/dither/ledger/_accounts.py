@@ -1,0 +1,208 @@
+"""Accounts: their caps, what they and tables are bound to, and the checks of a charge to them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from dither._format import loss_text
+from dither.errors import ArgumentError, LedgerError, PromiseError
+from dither.ledger._entries import Tables, canonical, reading
+from dither.privacy._charge import Charge
+from dither.privacy._promise import Promise
+
+if TYPE_CHECKING:
+    from dither.privacy._budget import BudgetFilter, Remaining
+
+__all__ = [
+    "Account",
+    "Balance",
+    "Charged",
+    "bound_tables",
+    "check_promise",
+    "check_text",
+    "checked_accounts",
+    "checked_tables",
+    "other_promise",
+    "read_budget",
+    "same_caps",
+    "say_budget",
+]
+
+
+@lru_cache(maxsize=1024)
+def read_budget(text: str) -> BudgetFilter:
+    """The filter of the caps that an entry holds as JSON."""
+    from dither.privacy._budget import BudgetFilter
+
+    return BudgetFilter.from_dict(json.loads(text))
+
+
+def say_budget(text: str) -> str:
+    """Caps in a message: ``epsilon = 2, delta = 1/1000000``."""
+    return ", ".join(f"{name} = {value}" for name, value in json.loads(text).items())
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """The receipt of a charge.
+
+    Parameters
+    ----------
+    entry, hash : int, str
+        Number and hash of the charge's entry: what a certificate quotes.
+    replayed : bool
+        The same request was charged before under this token: ``answer`` is its answer, and
+        nothing was charged now.
+    answer : str or None
+        The stored answer of a replay.
+    ledger : str
+        The identity of the ledger that was charged.
+    """
+
+    entry: int
+    hash: str
+    replayed: bool
+    answer: str | None
+    ledger: str
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The state of an account.
+
+    Parameters
+    ----------
+    name : str
+        The account.
+    promise : Promise
+        The unit that it protects and its neighbours: what all its charges are stated for.
+    caps : BudgetFilter
+        What it may spend in all.
+    spent : Charge
+        What it has spent, exact and rounded up to `UNIT` charge by charge.
+    remaining : object
+        What fits beside it; ``remaining.describe()`` says it.
+    """
+
+    name: str
+    promise: Promise
+    caps: BudgetFilter
+    spent: Charge
+    remaining: Remaining
+
+    def __str__(self) -> str:
+        spent = ", ".join(
+            f"{name} {loss_text(amount)}"
+            for name, amount in (
+                ("epsilon", self.spent.epsilon),
+                ("delta", self.spent.delta),
+                ("rho", self.spent.rho),
+            )
+            if amount
+        )
+        return f"{self.name}: spent {spent or 'nothing'}; left {self.remaining.describe()}"
+
+    def __repr__(self) -> str:
+        return f"<balance of {self}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The state of an account, as its last entries say it."""
+
+    name: str
+    budget_text: str
+    promise: Promise
+    spent: Charge
+
+    @property
+    def budget(self) -> BudgetFilter:
+        """The caps in force."""
+        with reading(f"account {self.name!r}"):
+            return read_budget(self.budget_text)
+
+
+def same_caps(account: Account | None, text: str, promise: Promise) -> bool:
+    """Whether an account is there, with these caps and this promise; refuse it with others."""
+    if account is None:
+        return False
+    if account.promise != promise:
+        raise other_promise(account, promise)
+    if account.budget_text == text:
+        return True
+    raise LedgerError(
+        f"account {account.name!r} has the caps {say_budget(account.budget_text)} in the ledger, "
+        f"and {say_budget(text)} was asked for. If the ledger is right, as after an amendment, "
+        "write its caps into the policy; if it is not, change them on the record with "
+        f"`dither ledger amend LEDGER --account {shlex.quote(account.name)} --epsilon ... "
+        "--reason ...`"
+    )
+
+
+def other_promise(account: Account, asked: Promise | None) -> PromiseError:
+    """The refusal of a charge that an account's charges cannot be added to."""
+    said = "nobody in particular" if asked is None else asked.describe()
+    return PromiseError(
+        f"account {account.name!r} protects {account.promise.describe()}, and this is stated for "
+        f"{said}: such losses cannot be added. Keep to the account's unit and neighbours, convert "
+        "the charge at its price (to_replace, to_group), or charge an account of its own"
+    )
+
+
+def bound_tables(known: Tables, read: Mapping[str, str], promise: Promise) -> Tables:
+    """The tables charged so far with those read now, none of them under two promises."""
+    for name, by in read.items():
+        first, first_by = known.get(name, (promise, by))
+        if first != promise:
+            raise PromiseError(
+                f"table {name!r} was charged for {first.describe()} before, and now for "
+                f"{promise.describe()}: one account would miss what the other spent. Declare its "
+                "unit and neighbours as they were, or begin a new ledger"
+            )
+        if first_by != by:
+            raise PromiseError(
+                f"table {name!r} told whose a row is by {first_by!r} before, and now by {by!r}: "
+                f"then one {promise.unit} is not what it was. Declare its unit as it was, or begin "
+                "a new ledger"
+            )
+    return {**known, **{name: (promise, by) for name, by in read.items()}}
+
+
+def checked_accounts(accounts: Sequence[str] | Mapping[str, BudgetFilter]) -> list[str]:
+    """The names of accounts, each once."""
+    if isinstance(accounts, str) or not accounts:
+        raise ArgumentError("accounts must be a list of at least one account's name")
+    names = list(accounts)
+    if len(set(names)) != len(names):
+        raise ArgumentError("accounts must name each account once")
+    for name in names:
+        check_text("accounts", name)
+    return names
+
+
+def check_promise(promise: Promise) -> None:
+    """Refuse what is not a promise."""
+    if not isinstance(promise, Promise):
+        raise ArgumentError("promise must be a Promise, such as Promise('patient')")
+
+
+def checked_tables(tables: Mapping[str, str]) -> dict[str, str]:
+    """Tables with how their units are told."""
+    texts = [*tables.keys(), *tables.values()]
+    if not all(isinstance(t, str) and t and len(t) <= 1000 for t in texts):
+        raise ArgumentError("tables must map names of tables to how their units are told, as text")
+    canonical(dict(tables), "tables")
+    return dict(tables)
+
+
+def check_text(name: str, value: str, limit: int = 200) -> None:
+    """Refuse text that is empty, too long or not printable."""
+    if not isinstance(value, str) or not value.strip() or len(value) > limit:
+        raise ArgumentError(f"{name} must be text of 1 to {limit} characters")
+    if not all(c.isprintable() or (c == "\n" and limit > 200) for c in value):
+        raise ArgumentError(f"{name} must be of printable characters")

@@ -1,0 +1,171 @@
+"""Reading and extending the chain inside a transaction, with the checks that cost O(1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, select, update
+
+from dither.errors import LedgerCorruptError
+from dither.ledger._accounts import Account
+from dither.ledger._entries import (
+    Amounts,
+    Record,
+    Tables,
+    amounts_json,
+    canonical,
+    now,
+    promise_of,
+    reading,
+    tables_json,
+    tables_of,
+)
+from dither.ledger._store import entries, head, touches
+from dither.privacy._charge import Charge
+from dither.privacy._promise import Promise
+
+__all__ = [
+    "Head",
+    "append",
+    "checked",
+    "read_account",
+    "read_head",
+    "read_record",
+    "record_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the chain ends: how many entries there are, the last one's hash, and its tables."""
+
+    count: int
+    hash: str
+    tables_text: str = "{}"
+
+    @property
+    def tables(self) -> Tables:
+        """All tables charged so far, each with its promise."""
+        with reading("the newest entry"):
+            return tables_of(self.tables_text)
+
+
+_HEAD = select(head.c["count"].label("length"), head.c["hash"]).where(head.c["id"] == 1)
+_LAST = select(func.max(entries.c["number"]))
+_BY_NUMBER = select(entries).where(entries.c["number"] == bindparam("number"))
+_LAST_TOUCH = select(func.max(touches.c["entry"])).where(
+    touches.c["account"] == bindparam("account")
+)
+_LAST_BUDGET = _LAST_TOUCH.where(touches.c["sets_budget"].is_(True))
+_ADVANCE = update(head).where(head.c["id"] == 1)
+
+
+def record_of(row: Row[Any]) -> Record:
+    """The record of a row of ``entries``."""
+    return Record(**row._mapping)
+
+
+def checked(row: Row[Any]) -> Record:
+    """The record of a row, once it is seen to agree with its own hash."""
+    record = record_of(row)
+    if not record.sound():
+        raise _broken(f"entry {record.number} was changed")
+    return record
+
+
+def read_head(connection: Connection) -> Head:
+    """The head, once it is seen to agree with the last entry.
+
+    Raises
+    ------
+    LedgerCorruptError
+        It does not: entries were removed, added or changed by something else than dither.
+    """
+    row = connection.execute(_HEAD).one_or_none()
+    last = connection.execute(_LAST).scalar_one()
+    if row is None or last is None or row.length != last + 1:
+        raise _broken("its head does not agree with its last entry")
+    record = read_record(connection, last)
+    if record.hash != row.hash:
+        raise _broken("its head does not agree with its last entry")
+    return Head(row.length, row.hash, record.tables)
+
+
+def read_record(connection: Connection, number: int) -> Record:
+    """An entry that must be there, once it is seen to agree with its own hash."""
+    row = connection.execute(_BY_NUMBER, {"number": number}).one_or_none()
+    if row is None:
+        raise _broken(f"entry {number} is gone")
+    return checked(row)
+
+
+def read_account(connection: Connection, name: str) -> Account | None:
+    """The state of an account, or ``None`` where it was never opened."""
+    last = connection.execute(_LAST_TOUCH, {"account": name}).scalar_one()
+    if last is None:
+        return None
+    sets = connection.execute(_LAST_BUDGET, {"account": name}).scalar_one()
+    record = read_record(connection, last)
+    setter = record if sets == last else read_record(connection, -1 if sets is None else sets)
+    with reading(f"account {name!r}"):
+        return _account(name, record, setter)
+
+
+def _account(name: str, record: Record, setter: Record) -> Account:
+    totals = record.totals_after()
+    if name not in totals or name not in setter.totals_after() or setter.budget is None:
+        raise _broken(f"the index of accounts does not agree with entry {record.number}")
+    promise = promise_of(setter.promise)
+    if promise is None or record.promise != setter.promise:
+        raise _broken(f"entry {record.number} promises something else than its account")
+    return Account(name, setter.budget, promise, totals[name].charge(promise))
+
+
+def append(
+    connection: Connection,
+    at: Head,
+    kind: str,
+    *,
+    totals: Mapping[str, Charge],
+    note: Mapping[str, Any],
+    promise: Promise | None = None,
+    charge: Charge | None = None,
+    tables: Tables | None = None,
+    **columns: Any,
+) -> Record:
+    """Write the next entry, its index and the new head, all in the running transaction."""
+    spent = {name: Amounts.of(total) for name, total in totals.items()}
+    amounts = dict.fromkeys(("epsilon", "delta", "rho", "rho_delta"))
+    values: dict[str, Any] = {
+        "number": at.count,
+        "time": now(),
+        "kind": kind,
+        **dict.fromkeys(("token", "request", "budget", "answers", "answer", "answer_digest")),
+        **(amounts if charge is None else asdict(Amounts.of(charge))),
+        "totals": amounts_json(spent),
+        "promise": None if promise is None else canonical(promise.to_dict()),
+        "tables": at.tables_text if tables is None else tables_json(tables),
+        "note": canonical(note),
+        "previous": at.hash,
+        "hash": "",
+        **columns,
+    }
+    record = Record(**values).sealed()
+    connection.execute(entries.insert(), asdict(record))
+    if totals:
+        sets = record.budget is not None
+        connection.execute(
+            touches.insert(),
+            [{"account": a, "entry": at.count, "sets_budget": sets} for a in totals],
+        )
+    connection.execute(_ADVANCE, {"count": at.count + 1, "hash": record.hash})
+    return record
+
+
+def _broken(what: str) -> LedgerCorruptError:
+    return LedgerCorruptError(
+        f"the chain of the ledger does not hold: {what}; see `dither ledger verify`, "
+        "and restore the file from a copy"
+    )

@@ -1,0 +1,500 @@
+"""The ledger: accounts with caps, charges that commit before any answer leaves, and a chain.
+
+Charge first: `Ledger.charge` checks every account and writes the entry in one transaction that
+is on the disk when it returns. Nothing is ever refunded. See `dither.ledger._store` for how a
+commit is made durable, and `dither.ledger._verify` for what the chain shows and what it cannot.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from dither.errors import (
+    ArgumentError,
+    BudgetError,
+    LedgerError,
+    PromiseError,
+    TokenError,
+    nearest,
+)
+from dither.ledger import _chain as chain
+from dither.ledger._accounts import (
+    Account,
+    Balance,
+    Charged,
+    bound_tables,
+    check_promise,
+    check_text,
+    checked_accounts,
+    checked_tables,
+    other_promise,
+    same_caps,
+)
+from dither.ledger._entries import (
+    FIRST,
+    UNIT,
+    Entry,
+    Record,
+    canonical,
+    digest,
+    reading,
+)
+from dither.ledger._store import FORMAT, Store, create, create_file, entries, head, touches
+from dither.ledger._verify import Verification, verify
+from dither.privacy._charge import Charge
+from dither.privacy._loss import Loss, as_charge
+from dither.privacy._promise import Promise
+
+if TYPE_CHECKING:
+    from dither.privacy._budget import BudgetFilter
+
+__all__ = ["Ledger"]
+
+_BY_TOKEN = select(entries.c["number"]).where(entries.c["token"] == bindparam("token"))
+_ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam("number"))
+
+
+class Ledger:
+    """A ledger file; open it with `Ledger.open`.
+
+    One object may be used by many threads and after a fork. Many processes may open one file.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from tempfile import mkdtemp
+    >>> from dither import privacy
+    >>> from dither.accounting import BudgetFilter
+    >>> ledger = Ledger.open(Path(mkdtemp()) / "visits.ledger")
+    >>> patient = Promise("patient")
+    >>> ledger.ensure_account("visits", BudgetFilter(Fraction(1), Fraction(0)), patient)
+    >>> half = privacy.pure(0.5).promising(patient)
+    >>> ledger.charge(["visits"], half, token="monday", request="ab" * 32, note={}).entry
+    2
+    >>> ledger.balance("visits").spent.epsilon
+    Fraction(1, 2)
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    def open(cls, path: str | Path, *, create: bool = True, timeout: float = 30.0) -> Ledger:
+        """Open a ledger, or begin one.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        create : bool
+            Begin a new ledger where there is no file.
+        timeout : float
+            Seconds to wait for another process that holds it.
+
+        Raises
+        ------
+        LedgerError
+            There is no such file or directory, or it may not be read.
+        LedgerVersionError
+            It was written by a newer version of dither.
+        LedgerCorruptError
+            It is empty, truncated, damaged or no ledger. Whether the newest entries agree is
+            checked with every charge, and the whole chain by `verify`.
+        LedgerLockedError
+            Another process holds it for longer than ``timeout``.
+        """
+        if not timeout > 0:
+            raise ArgumentError("timeout must be above 0 seconds")
+        file = Path(path).absolute()
+        if not file.parent.is_dir():
+            raise LedgerError(
+                f"there is no directory {str(file.parent)!r} for the ledger: make it first"
+            )
+        if file.is_dir():
+            raise LedgerError(f"{str(file)!r} is a directory: name a file in it")
+        if not file.exists():
+            if not create:
+                raise LedgerError(f"there is no ledger {str(file)!r}: see the path in the policy")
+            create_file(file, _first_entry)
+        store = Store(file, timeout)
+        with store.read() as connection:
+            for table in (head, entries):
+                connection.execute(select(table).limit(1))
+        return cls(store)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._store.path
+
+    @property
+    def id(self) -> str:
+        """The random identity that the first entry holds."""
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            return _identity(connection)
+
+    def close(self) -> None:
+        """Close it; using it afterwards is an error. No file is kept open in between calls."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def ensure_account(self, name: str, budget: BudgetFilter, promise: Promise) -> None:
+        """Open an account with these caps and this promise; nothing happens where it has both.
+
+        Parameters
+        ----------
+        name : str
+            The account.
+        budget : BudgetFilter
+            Its caps; `amend` changes them.
+        promise : Promise
+            The unit and the neighbours of everything that will be charged to it, for good.
+
+        Raises
+        ------
+        PromiseError
+            It is bound to another promise.
+        LedgerError
+            It has other caps.
+        """
+        check_text("name", name)
+        check_promise(promise)
+        text = canonical(budget.to_dict(), "budget")
+        with self._store.read() as connection:
+            if same_caps(chain.read_account(connection, name), text, promise):
+                return
+        with self._store.write() as connection:
+            at = chain.read_head(connection)
+            if not same_caps(chain.read_account(connection, name), text, promise):
+                _open(connection, at, name, text, promise)
+
+    def amend(self, name: str, budget: BudgetFilter, reason: str) -> None:
+        """Change the caps of an account from now on; spending and promise stay as they are.
+
+        Raises
+        ------
+        LedgerError
+            There is no such account.
+        """
+        check_text("reason", reason, limit=10_000)
+        text = canonical(budget.to_dict(), "budget")
+        with self._store.write() as connection:
+            at = chain.read_head(connection)
+            account = self._account(connection, name)
+            chain.append(
+                connection,
+                at,
+                "amend",
+                totals={name: account.spent},
+                promise=account.promise,
+                note={"reason": reason},
+                budget=text,
+            )
+
+    def charge(
+        self,
+        accounts: Sequence[str] | Mapping[str, BudgetFilter],
+        charge: Loss | Charge,
+        *,
+        token: str,
+        request: str,
+        note: Mapping[str, Any],
+        tables: Mapping[str, str] | None = None,
+    ) -> Charged:
+        """Charge every account or none, on the disk when this returns; then look at the data.
+
+        Parameters
+        ----------
+        accounts : sequence of str, or mapping of str to BudgetFilter
+            Whom to charge, each the whole charge. A mapping holds caps: an account that is not
+            there is opened with them in the same transaction, so a refused charge opens none.
+        charge : Loss or Charge
+            What a release costs, with its promise. Of a loss the exact amounts are charged,
+            ``loss.charge``; all are rounded up to `UNIT`.
+        token : str
+            The caller's name of this request. Asking again with it is free.
+        request : str
+            Digest of everything that the answer depends on, in hexadecimal.
+        note : mapping
+            What to note beside it: text, whole numbers, fractions; no float.
+        tables : mapping of str to str, optional
+            The private tables that are read, each with how its rows are told to belong to a unit:
+            ``{"visits": "column patient_id"}``. Within a ledger a table stays with the promise
+            and the rule that it was first charged under, so that no account misses a release.
+
+        Returns
+        -------
+        Charged
+            The receipt, or the stored answer of the same request under the same token.
+
+        Raises
+        ------
+        BudgetError
+            An account cannot bear it; nothing was charged to any.
+        PromiseError
+            The charge, an account and the tables do not agree on one unit and one neighbour
+            relation; nothing was charged.
+        TokenError
+            The token was used for something else, or its answer was never stored.
+        LedgerLockedError, LedgerCorruptError, LedgerError
+            Nothing was charged, unless the disk failed during the commit.
+        """
+        names = checked_accounts(accounts)
+        caps = accounts if isinstance(accounts, Mapping) else {}
+        texts = {name: canonical(caps[name].to_dict(), "budget") for name in caps}
+        check_text("token", token)
+        if not re.fullmatch(r"[0-9a-f]{16,128}", request):
+            raise ArgumentError("request must be a digest in lower-case hexadecimal")
+        cost = as_charge(charge)
+        promise = cost.promise
+        if promise is None:
+            raise PromiseError(
+                "this charge does not say whom it protects, so it cannot be added to an account: "
+                "state its unit and neighbours, as in loss.promising(Promise('patient'))"
+            )
+        cost = cost.rounded_up(UNIT)
+        canonical(note)
+        read = checked_tables(tables or {})
+        with self._store.write() as connection:
+            at = chain.read_head(connection)
+            earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
+            if earlier is not None:
+                return _replay(connection, chain.read_record(connection, earlier), names, request)
+            bound = bound_tables(at.tables, read, promise)
+            for name, text in texts.items():
+                if not same_caps(chain.read_account(connection, name), text, promise):
+                    _open(connection, at, name, text, promise)
+                    at = chain.read_head(connection)
+            totals = self._bear(connection, names, cost)
+            record = chain.append(
+                connection,
+                at,
+                "charge",
+                totals=totals,
+                promise=promise,
+                tables=bound,
+                note=note,
+                charge=cost,
+                token=token,
+                request=request,
+            )
+            identity = _identity(connection)
+        return Charged(record.number, record.hash, False, None, identity)
+
+    def replay(self, accounts: Sequence[str], *, token: str, request: str) -> Charged | None:
+        """What an earlier charge under this token was answered; ``None`` where there was none.
+
+        Parameters
+        ----------
+        accounts, token, request
+            As for `charge`, which does the same before it charges. Here nothing is ever charged.
+
+        Raises
+        ------
+        TokenError
+            The token was used for something else, or its answer was never stored.
+        """
+        names = checked_accounts(accounts)
+        check_text("token", token)
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            earlier = connection.execute(_BY_TOKEN, {"token": token}).scalar_one_or_none()
+            if earlier is None:
+                return None
+            return _replay(connection, chain.read_record(connection, earlier), names, request)
+
+    def store_answer(self, entry: int, answer: str) -> None:
+        """Keep the answer of a charge, so that asking again replays it. Once for each charge.
+
+        Raises
+        ------
+        LedgerError
+            The entry is not a charge, or has its answer.
+        """
+        try:
+            sum_of_answer = digest(answer)
+        except (AttributeError, UnicodeEncodeError) as error:
+            raise ArgumentError("answer must be text that UTF-8 can write") from error
+        with self._store.write() as connection:
+            at = chain.read_head(connection)
+            if not 0 <= entry < at.count:
+                raise LedgerError(f"there is no entry {entry}; the last is {at.count - 1}")
+            if chain.read_record(connection, entry).kind != "charge":
+                raise LedgerError(f"entry {entry} is not a charge, so it has no answer")
+            if connection.execute(_ANSWER_TO, {"number": entry}).first() is not None:
+                raise LedgerError(f"entry {entry} has its answer already, and it cannot change")
+            chain.append(
+                connection,
+                at,
+                "answer",
+                totals={},
+                note={},
+                answers=entry,
+                answer=answer,
+                answer_digest=sum_of_answer,
+            )
+
+    def balance(self, name: str) -> Balance:
+        """Caps, spending and remainder of an account."""
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            account = self._account(connection, name)
+            caps = account.budget
+        return Balance(name, account.promise, caps, account.spent, caps.remaining(account.spent))
+
+    def check_tables(self, tables: Mapping[str, str], promise: Promise) -> None:
+        """See that tables may be charged under a promise; every `charge` checks it again.
+
+        Parameters
+        ----------
+        tables : mapping of str to str
+            As for `charge`.
+        promise : Promise
+            Whom their releases protect.
+
+        Raises
+        ------
+        PromiseError
+            One of them was charged for another unit, other neighbours, or by another rule.
+        """
+        check_promise(promise)
+        read = checked_tables(tables)
+        with self._store.read() as connection:
+            bound_tables(chain.read_head(connection).tables, read, promise)
+
+    def tables(self) -> dict[str, tuple[Promise, str]]:
+        """The tables that were charged so far: the promise of each, and how its units are told."""
+        with self._store.read() as connection:
+            return dict(chain.read_head(connection).tables)
+
+    def accounts(self) -> list[str]:
+        """The names of all accounts, in alphabetical order."""
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            return _names(connection)
+
+    def entries(self, account: str | None = None, limit: int | None = None) -> list[Entry]:
+        """The newest entries, oldest of them first.
+
+        Parameters
+        ----------
+        account : str, optional
+            Only those that touch this account, and the answers to them.
+        limit : int, optional
+            At most so many.
+        """
+        if limit is not None and limit < 0:
+            raise ArgumentError("limit must be at least 0")
+        query = select(entries).order_by(entries.c["number"].desc()).limit(limit)
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            if account is not None:
+                self._account(connection, account)
+                mine = select(touches.c["entry"]).where(touches.c["account"] == account)
+                query = query.where(entries.c["number"].in_(mine) | entries.c["answers"].in_(mine))
+            records = [chain.checked(row) for row in connection.execute(query)]
+            return [record.entry() for record in reversed(records)]
+
+    def entry(self, number: int) -> Entry:
+        """One entry, seen to agree with its own hash.
+
+        Raises
+        ------
+        LedgerError
+            There is no such entry.
+        LedgerCorruptError
+            It was changed.
+        """
+        with self._store.read() as connection:
+            count = chain.read_head(connection).count
+            if not 0 <= number < count:
+                raise LedgerError(f"there is no entry {number}; the last is {count - 1}")
+            return chain.read_record(connection, number).entry()
+
+    def verify(self, progress: Callable[[int, int], None] | None = None) -> Verification:
+        """Check every hash, total and cap; others may go on charging meanwhile. Costs O(n).
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Told from time to time how many entries are checked, and how many there are.
+        """
+        return verify(self._store, progress)
+
+    def _account(self, connection: Connection, name: str) -> Account:
+        account = chain.read_account(connection, name)
+        if account is None:
+            raise LedgerError(f"no account {name!r}{nearest(name, _names(connection))}")
+        return account
+
+    def _bear(
+        self, connection: Connection, names: Sequence[str], charge: Charge
+    ) -> dict[str, Charge]:
+        """What each account has spent with this charge, if each of them can bear it."""
+        totals = {}
+        for name in names:
+            account = self._account(connection, name)
+            if account.promise != charge.promise:
+                raise other_promise(account, charge.promise)
+            totals[name] = account.spent + charge
+            if not account.budget.admits(totals[name]):
+                remains = account.budget.remaining(account.spent).describe()
+                raise BudgetError(
+                    f"account {name!r} ({account.promise.describe()}) cannot bear this charge; "
+                    f"nothing was spent. What remains: {remains}"
+                )
+        return totals
+
+
+def _first_entry(connection: Connection) -> None:
+    create(connection, FIRST)
+    note = {"format": FORMAT, "ledger": secrets.token_hex(16)}
+    chain.append(connection, chain.Head(0, FIRST), "genesis", totals={}, note=note)
+
+
+def _open(connection: Connection, at: chain.Head, name: str, budget: str, promise: Promise) -> None:
+    totals = {name: Charge()}
+    chain.append(connection, at, "account", totals=totals, promise=promise, note={}, budget=budget)
+
+
+def _replay(connection: Connection, record: Record, names: Sequence[str], request: str) -> Charged:
+    if record.request != request or set(record.totals_after()) != set(names):
+        raise TokenError(
+            f"this token was used for another request (entry {record.number}): take a new one"
+        )
+    number = connection.execute(_ANSWER_TO, {"number": record.number}).scalar_one_or_none()
+    if number is None:
+        raise TokenError(
+            f"this request was charged before (entry {record.number}), and its answer was never "
+            "stored: data may have been touched, so it stays charged; ask anew with a new token"
+        )
+    answer = chain.read_record(connection, number).answer
+    return Charged(record.number, record.hash, True, answer, _identity(connection))
+
+
+def _identity(connection: Connection) -> str:
+    with reading("entry 0"):
+        return str(chain.read_record(connection, 0).entry().note["ledger"])
+
+
+def _names(connection: Connection) -> list[str]:
+    query = select(func.distinct(touches.c["account"])).order_by(touches.c["account"])
+    return [row[0] for row in connection.execute(query)]

@@ -1,0 +1,122 @@
+"""The discrete Laplace law: exact draws with mass proportional to exp(−|x|/scale)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dither._checks import Number, exact, whole
+from dither.errors import ArgumentError
+from dither.noise._block import one
+from dither.noise._staircase import Staircase
+from dither.numeric import Words, secure_words
+
+__all__ = ["MAX_SCALE", "discrete_laplace", "discrete_laplace_one", "laplace_sampler"]
+
+MAX_SCALE = Fraction(1 << 52)
+"""The largest scale: 2**52, beyond which a draw might not fit 64 bits."""
+
+_STEPS_A_SCALE = 4  # a step is between 2**-4 and 2**-5 of the scale
+
+
+@dataclass(frozen=True, slots=True)
+class _Laplace:
+    scale: Fraction
+
+    def exponent(self, magnitude: int) -> Fraction:
+        return magnitude / self.scale
+
+    def gap(
+        self, step: npt.NDArray[np.float64], part: npt.NDArray[np.float64], width: int
+    ) -> npt.NDArray[np.float64]:
+        return (1.0 - part) * float(width / self.scale)
+
+
+def discrete_laplace(
+    scale: Number, size: int, *, words: Words | None = None
+) -> npt.NDArray[np.int64]:
+    """Draw discrete Laplace noise: Pr[X = x] proportional to exp(−|x|/scale) on the integers.
+
+    Parameters
+    ----------
+    scale : Fraction, int, float or str
+        Above 0 and at most 2**52; a float is read as it prints. An integer query of sensitivity Δ
+        is made (Δ/scale)-differentially private by adding it [1]_.
+    size : int
+        How many draws, at least 0.
+    words : Words, optional
+        Another source of randomness, for simulation only. Left out, this thread's secure words.
+
+    Returns
+    -------
+    array of int64, shape (size,)
+        Independent draws; |x| < 100·scale + 1.
+
+    Raises
+    ------
+    ArgumentError
+        If the scale is out of range or not a number, or size is below 0.
+
+    Notes
+    -----
+    Relative to ideal words, each draw is within 2**-142 of the law in total variation: see
+    `dither.noise._staircase.Staircase` for the proof. A release that adds n draws is therefore
+    within n·2**-142 of the ideal mechanism; n·2**-128 is a safe sum to charge to delta where
+    even that must be accounted for.
+
+    References
+    ----------
+    .. [1] Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy
+       mechanisms", STOC 2009.
+
+    Examples
+    --------
+    >>> draws = discrete_laplace(Fraction(10), 5)
+    >>> draws.shape, draws.dtype
+    ((5,), dtype('int64'))
+    """
+    return laplace_sampler(_scale(scale)).draw(whole("size", size), words or secure_words())
+
+
+def discrete_laplace_one(scale: Number) -> int:
+    """Draw one value of `discrete_laplace`, from a small stock that the thread keeps a scale.
+
+    Parameters
+    ----------
+    scale : Fraction, int, float or str
+        As in `discrete_laplace`.
+
+    Returns
+    -------
+    int
+        A draw that was never served before, in this or any other thread or process.
+
+    Raises
+    ------
+    ArgumentError
+        If the scale is out of range or not a number.
+
+    Examples
+    --------
+    >>> isinstance(discrete_laplace_one(Fraction(10)), int)
+    True
+    """
+    return one(laplace_sampler(_scale(scale)))
+
+
+def _scale(scale: Number) -> Fraction:
+    checked = exact("scale", scale, above=0)
+    if checked > MAX_SCALE:
+        raise ArgumentError("scale must be at most 2**52; a coarser lattice makes it smaller")
+    return checked
+
+
+@lru_cache(maxsize=32)
+def laplace_sampler(scale: Fraction) -> Staircase:
+    """Return the sampler of a scale, from a cache of 32."""
+    shift = max(0, int(scale).bit_length() - 1 - _STEPS_A_SCALE)
+    return Staircase(_Laplace(scale), shift)

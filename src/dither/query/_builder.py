@@ -1,0 +1,312 @@
+# ruff: noqa: A001 - the names are SQL's, and are used as dt.sum, dt.min and dt.max
+"""Asking in Python: a table, filtered, joined and grouped, until ``agg`` makes it a question.
+
+The builder makes the same plan nodes as SQL does; it holds no data and spends nothing. Aggregates
+and keys (``dt.count()``, ``dt.mean("cost")``) are small values that wait for a table: the operand
+is text in SQL's expression language, read when ``agg`` or ``group_by`` meets the table's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dither import _checks as check
+from dither.errors import ArgumentError, QueryError
+from dither.plan import aggregates as ag
+from dither.plan.expressions import Bin, Expression
+from dither.plan.relations import Filter, Relation, scans
+from dither.plan.schema import Schema
+from dither.plan.text import Words
+from dither.sql import Names, parse_written
+from dither.sql.joins import join
+from dither.sql.names import default_key_name, key_expression
+
+if TYPE_CHECKING:
+    from dither.query._question import Question
+
+__all__ = [
+    "AggregateRequest",
+    "Bins",
+    "TableQuery",
+    "bins",
+    "count",
+    "count_units",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "quantile",
+    "ratio",
+    "std",
+    "sum",
+    "var",
+]
+
+EXTREME = Fraction(1, 200)
+"""How far from the end the quantiles lie that stand for MIN and MAX."""
+
+Read = Callable[[str], Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRequest:
+    """An aggregate that waits for its table. ``weight`` is its share of the budget."""
+
+    make: Callable[[Read], ag.Aggregate]
+    weight: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """A grouping key that cuts a number at ``edges``."""
+
+    operand: str
+    edges: tuple[Fraction, ...]
+
+
+def bins(x: str, edges: Sequence[float | int | str | Fraction]) -> Bins:
+    """A grouping key: the number cut into ranges ``[edges[i], edges[i+1])``, the last one closed.
+
+    Parameters
+    ----------
+    x : str
+        A numeric column or expression.
+    edges : sequence of numbers
+        At least two, rising; values outside count in the first or last range.
+
+    Examples
+    --------
+    >>> bins("age", [0, 18, 65, 110]).edges[1]
+    Fraction(18, 1)
+    """
+    if len(edges) < 2:
+        raise ArgumentError("edges must be at least two numbers")
+    return Bins(x, tuple(check.exact("edges", e) for e in edges))
+
+
+def count(x: str | None = None, *, weight: Any = 1) -> AggregateRequest:
+    """Rows, or rows in which ``x`` is not NULL: ``COUNT(*)`` and ``COUNT(x)``."""
+    if x is None:
+        return _asked(lambda _: ag.Count(), weight)
+    return _asked(lambda read: ag.CountValues(read(x)), weight)
+
+
+def count_units(*, weight: Any = 1) -> AggregateRequest:
+    """Distinct protected units: ``COUNT(DISTINCT unit)``; rows where a row is a person."""
+    return _asked(lambda _: ag.CountUnits(), weight)
+
+
+def sum(x: str, *, weight: Any = 1) -> AggregateRequest:
+    """The sum of a number with known bounds."""
+    return _asked(lambda read: ag.Sum(read(x)), weight)
+
+
+def mean(x: str, *, weight: Any = 1) -> AggregateRequest:
+    """The mean of a number with known bounds."""
+    return _asked(lambda read: ag.Mean(read(x)), weight)
+
+
+def var(x: str, *, sample: bool = True, weight: Any = 1) -> AggregateRequest:
+    """The variance of a number with known bounds (n - 1 in the denominator where ``sample``)."""
+    return _asked(lambda read: ag.Variance(read(x), sample), weight)
+
+
+def std(x: str, *, sample: bool = True, weight: Any = 1) -> AggregateRequest:
+    """The standard deviation of a number with known bounds."""
+    return _asked(lambda read: ag.Variance(read(x), sample, root=True), weight)
+
+
+def median(x: str, *, weight: Any = 1) -> AggregateRequest:
+    """The median of a number with known bounds."""
+    return _asked(lambda read: ag.Quantile(read(x), Fraction(1, 2), "median"), weight)
+
+
+def quantile(x: str, q: Any, *, weight: Any = 1) -> AggregateRequest:
+    """The value below which the share ``q`` (0 to 1) of the rows lies."""
+    share = check.exact("q", q)
+    if not 0 <= share <= 1:
+        raise ArgumentError("q must lie in [0, 1]")
+    return _asked(lambda read: ag.Quantile(read(x), share), weight)
+
+
+def min(x: str, *, weight: Any = 1) -> AggregateRequest:
+    """The 0.5 % quantile: the true minimum is one person's value and cannot be answered."""
+    return _asked(lambda read: ag.Quantile(read(x), EXTREME, "min"), weight)
+
+
+def max(x: str, *, weight: Any = 1) -> AggregateRequest:
+    """The 99.5 % quantile: the true maximum is one person's value and cannot be answered."""
+    return _asked(lambda read: ag.Quantile(read(x), 1 - EXTREME, "max"), weight)
+
+
+def ratio(top: AggregateRequest, bottom: AggregateRequest, *, weight: Any = 1) -> AggregateRequest:
+    """One count or sum over another, with an interval for the ratio."""
+    return _asked(lambda read: ag.Ratio(top.make(read), bottom.make(read)), weight)
+
+
+def _asked(make: Callable[[Read], ag.Aggregate], weight: Any) -> AggregateRequest:
+    return AggregateRequest(make, check.positive("weight", weight))
+
+
+Ask = Callable[[ag.Query], "Question"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuery:
+    """Rows of a table, on the way to a question. Every method gives a new one.
+
+    Examples
+    --------
+    >>> import dither as dt, polars as pl, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> session = dt.open(
+    ...     {"budget": {"epsilon": 1, "ledger": folder.name + "/demo.ledger"},
+    ...      "tables": {"people": {"columns": {"age": {"bounds": [0, 110]}}}}},
+    ...     sources={"people": pl.DataFrame({"age": [31, 44, 58]})},
+    ... )
+    >>> question = session.table("people").filter("age >= 40").agg(n=dt.count())
+    >>> print(question.sql)
+    SELECT COUNT(*) AS n FROM people WHERE age >= 40
+    >>> session.close(); folder.cleanup()
+    """
+
+    relation: Relation
+    schema: Schema
+    ask: Ask
+    keys: tuple[ag.Key, ...] = ()
+    discover: bool = False
+    words: list[Words] = field(default_factory=list, compare=False, repr=False)
+
+    def _read(self, text: str) -> Expression:
+        names = Names(self.relation, self.schema)
+        if isinstance(text, str) and not text.isidentifier() and self._is_column(text):
+            # A column that SQL would want in quotes: in Python its name is enough.
+            return names.column(text, exact=True)
+        found, words = parse_written(text, names)
+        self.words.append(words)
+        return found
+
+    def _written(self, node: Expression) -> str | None:
+        """How an expression was written in any of the texts so far."""
+        return next((text for words in self.words if (text := words(node)) is not None), None)
+
+    def _is_column(self, text: str) -> bool:
+        tables = (self.schema.table(scan.table) for scan in scans(self.relation))
+        return any(text in table.columns for table in tables)
+
+    def filter(self, condition: str) -> TableQuery:
+        """Keep the rows for which a condition is true.
+
+        Parameters
+        ----------
+        condition : str
+            In SQL's expression language, such as ``"age >= 18 AND region IN ('north', 'east')"``.
+
+        Raises
+        ------
+        QueryError
+            Where it cannot be read, or is not a condition.
+        """
+        self._before_keys("filter")
+        return replace(self, relation=Filter(self.relation, self._read(condition)))
+
+    def join(
+        self, table: str, on: str | Sequence[str] | dict[str, str], *, how: str = "inner"
+    ) -> TableQuery:
+        """Join a public table, or a second private table on the protected unit's key.
+
+        Parameters
+        ----------
+        table : str
+            Its name in the policy.
+        on : str, list of str, or dict
+            Columns of the same name on both sides, or ``{expression here: column there}``.
+        how : {"inner", "left"}
+            What happens to rows without a match: dropped, or kept with NULL.
+
+        Raises
+        ------
+        QueryError
+            Where the join could fan out without a bound.
+        """
+        self._before_keys("join")
+        if how not in ("inner", "left"):
+            raise ArgumentError("how must be 'inner' or 'left'")
+        if not isinstance(on, dict):
+            on = {name: name for name in ([on] if isinstance(on, str) else on)}
+        pairs = [(self._read(here), there) for here, there in on.items()]
+        joined = join(self.relation, table, None, pairs, how == "left", self.schema)
+        return replace(self, relation=joined)
+
+    def group_by(
+        self, *keys: str | Bins, discover: bool = False, **named: str | Bins
+    ) -> TableQuery:
+        """Group by columns or expressions.
+
+        Parameters
+        ----------
+        *keys, **named : str or ``dt.bins(...)``
+            Columns, expressions or binned numbers; a keyword gives the key its name.
+        discover : bool
+            Discover the keys that occur, at a cost in delta, even where public facts list them.
+
+        Raises
+        ------
+        QueryError
+            Where a key cannot be read, or has too many values.
+        """
+        self._before_keys("group_by")
+        if not keys and not named:
+            raise ArgumentError("group_by needs at least one key; leave it out to have one group")
+        names = Names(self.relation, self.schema)
+        made = [self._key(None, key, names) for key in keys]
+        made += [self._key(name, key, names) for name, key in named.items()]
+        return replace(self, keys=tuple(made), discover=discover)
+
+    def agg(self, **outputs: AggregateRequest) -> Question:
+        """Ask for aggregates, each under its keyword's name.
+
+        Parameters
+        ----------
+        **outputs : ``dt.count()``, ``dt.mean("cost")``, ...
+
+        Raises
+        ------
+        QueryError
+            Where the question cannot be answered as asked.
+        """
+        made = []
+        for name, asked in outputs.items():
+            if not isinstance(asked, AggregateRequest):
+                raise ArgumentError(f"{name} must be an aggregate such as dt.count()")
+            made.append(ag.Output(name, asked.make(self._read), asked.weight))
+        return self.ask(
+            ag.Query(
+                self.relation, self.keys, tuple(made), discover=self.discover, words=self._written
+            )
+        )
+
+    def histogram(self, x: str, edges: Sequence[float | int | str | Fraction]) -> Question:
+        """Count rows per range of a number: ``group_by(dt.bins(x, edges)).agg(count=...)``."""
+        return self.group_by(bins(x, edges)).agg(count=count())
+
+    def _key(self, name: str | None, key: str | Bins, names: Names) -> ag.Key:
+        expression: Expression
+        if isinstance(key, Bins):
+            expression = Bin(self._read(key.operand), key.edges)
+        elif isinstance(key, str):
+            expression = key_expression(self._read(key), names)
+        else:
+            raise ArgumentError("a key must be a column, an expression or dt.bins(...)")
+        return ag.Key(name or default_key_name(expression), expression)
+
+    def _before_keys(self, step: str) -> None:
+        if self.keys:
+            raise QueryError(f"{step} comes before group_by; after it comes agg")
+
+    def __repr__(self) -> str:
+        keys = ", ".join(k.name for k in self.keys)
+        return f"<rows grouped by {keys}>" if keys else "<rows>"

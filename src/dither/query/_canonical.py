@@ -1,0 +1,191 @@
+"""Questions and policies as data: what requests and certificates hash.
+
+The form is written down in ``docs/decisions/0010-hashed-data.md`` and has a version. It knows the
+nodes of a plan by the names below, not by those of their classes, and no word that ``explain`` says
+is in it. Every number stands as exact text, so that any program in any language reads the same.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dither import _checks as check
+from dither.errors import ArgumentError
+from dither.ledger._entries import canonical
+from dither.plan import aggregates as ag
+from dither.plan import expressions as ex
+from dither.plan import job as jb
+from dither.plan import relations as rel
+from dither.plan.kinds import Value
+
+__all__ = ["FORM", "form", "hashed", "policy_digest", "request_digest"]
+
+FORM = 1
+"""The version of the form. A change of what any question is written as takes a new one."""
+
+NODES: dict[type, tuple[str, tuple[str, ...]]] = {
+    ex.Column: ("column", ("table", "name")),
+    ex.Literal: ("literal", ("value",)),
+    ex.Arithmetic: ("arithmetic", ("op", "left", "right")),
+    ex.Compare: ("compare", ("op", "left", "right")),
+    ex.Between: ("between", ("operand", "low", "high")),
+    ex.InList: ("in", ("operand", "values")),
+    ex.IsNull: ("is null", ("operand",)),
+    ex.And: ("and", ("operands",)),
+    ex.Or: ("or", ("operands",)),
+    ex.Not: ("not", ("operand",)),
+    ex.Case: ("case", ("branches", "otherwise")),
+    ex.Coalesce: ("coalesce", ("operands",)),
+    ex.Absolute: ("absolute", ("operand",)),
+    ex.Floor: ("floor", ("operand",)),
+    ex.Ceil: ("ceil", ("operand",)),
+    ex.Least: ("least", ("operands",)),
+    ex.Greatest: ("greatest", ("operands",)),
+    ex.Clamp: ("clamp", ("operand", "lower", "upper")),
+    ex.Bin: ("bin", ("operand", "edges")),
+    ex.DatePart: ("date part", ("part", "operand")),
+    ex.DateTruncate: ("date truncate", ("part", "operand")),
+    ex.Lower: ("lower case", ("operand",)),
+    ex.Upper: ("upper case", ("operand",)),
+    ex.Substring: ("substring", ("operand", "start", "length")),
+    rel.Scan: ("scan", ("table", "alias")),
+    rel.Filter: ("filter", ("source", "predicate")),
+    rel.PublicJoin: ("public join", ("source", "public", "on", "keep_all")),
+    rel.UnitJoin: ("unit join", ("left", "right", "left_unit", "right_unit")),
+    ag.Count: ("count", ()),
+    ag.CountValues: ("count values", ("operand",)),
+    ag.CountUnits: ("count units", ()),
+    ag.Sum: ("sum", ("operand",)),
+    ag.Mean: ("mean", ("operand",)),
+    ag.Variance: ("variance", ("operand", "sample", "root")),
+    ag.Quantile: ("quantile", ("operand", "q", "label")),
+    ag.Ratio: ("ratio", ("numerator", "denominator")),
+    ag.Output: ("output", ("name", "aggregate", "weight")),
+    ag.Key: ("key", ("name", "expression", "values")),
+    ag.Query: ("query", ("relation", "keys", "outputs", "order", "limit", "discover")),
+    jb.Rows: ("rows", ()),
+    jb.Units: ("units", ()),
+    jb.Values: ("values", ("operand",)),
+    jb.Total: (
+        "total",
+        (
+            "operand",
+            "step",
+            "lower",
+            "upper",
+            "centre",
+            "square",
+            "square_centre",
+            "null_as_centre",
+            "parts",
+        ),
+    ),
+    jb.Leaves: (
+        "leaves",
+        ("operand", "step", "lower", "upper", "width", "bins", "parts", "within"),
+    ),
+}
+"""By class: the node's name in the form, and its fields, all of them."""
+
+CONSTANTS = {("literal", "value"), ("in", "values"), ("key", "values")}
+"""Fields that hold public constants, which are written with their type."""
+
+
+def form(node: Any) -> Any:
+    """A question, or a part of one, as JSON without floats.
+
+    Examples
+    --------
+    >>> form(ex.Compare("<", ex.Column("visits", "age"), ex.Literal(Fraction(1, 2))))["right"]
+    {'node': 'literal', 'value': {'number': '1/2'}}
+    """
+    kind = NODES.get(type(node))
+    if kind is not None:
+        name, fields = kind
+        return {"node": name} | {
+            field: _constants(getattr(node, field))
+            if (name, field) in CONSTANTS
+            else form(getattr(node, field))
+            for field in fields
+        }
+    if isinstance(node, tuple):
+        return [form(part) for part in node]
+    if node is None or isinstance(node, bool | str):
+        return node
+    if isinstance(node, int | Fraction):
+        return str(node)
+    raise TypeError(f"{type(node).__name__} has no canonical form")
+
+
+def hashed(what: str, body: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a body, under a prefix that says what it is."""
+    return hashlib.sha256(f"dither {what} {FORM}\n{canonical(body, what)}".encode()).hexdigest()
+
+
+def request_digest(
+    question: Any,
+    *,
+    requested: Mapping[str, str],
+    promise: Mapping[str, str],
+    policy: str,
+) -> str:
+    """What a token stands for: a question in its form, its parameters, its promise, its policy."""
+    return hashed(
+        "request",
+        {
+            "form": FORM,
+            "question": question,
+            "requested": dict(requested),
+            "promise": dict(promise),
+            "policy": policy,
+        },
+    )
+
+
+def policy_digest(document: Mapping[str, Any]) -> str:
+    """What stands for a policy: every field of it, whatever the order of its sections."""
+    return hashed("policy", {"form": FORM, "policy": _document(document)})
+
+
+def _constants(value: Any) -> Any:
+    return [_constant(v) for v in value] if isinstance(value, tuple) else _constant(value)
+
+
+def _constant(value: Value | None) -> Any:
+    match value:
+        case None:
+            return None
+        case bool():
+            return {"boolean": value}
+        case int():
+            return {"integer": str(value)}
+        case Fraction():
+            return {"number": str(value)}
+        case str():
+            return {"text": value}
+        case dt.datetime():
+            return {"timestamp": value.isoformat()}
+        case dt.date():
+            return {"date": value.isoformat()}
+    raise TypeError(f"a constant of type {type(value).__name__} has no canonical form")
+
+
+def _document(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _document(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_document(inner) for inner in value]
+    if isinstance(value, int | float | Decimal | Fraction) and not isinstance(value, bool):
+        try:
+            return {"number": str(check.exact("value", value))}
+        except ArgumentError:
+            return {"number": str(value)}
+    if value is None or isinstance(value, bool | str | dt.date):
+        return _constant(value)
+    # Times of day and whatever else a policy may hold that no field takes.
+    return {type(value).__name__: str(value)}

@@ -1,0 +1,155 @@
+"""Drafting a policy from a source's schema: names and types, never values."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dither.errors import PolicyError, nearest
+from dither.plan.kinds import Kind
+from dither.query._sources import source_format
+
+__all__ = ["draft_policy"]
+
+HINTS = {
+    Kind.INTEGER: "bounds = [0, 100]    or    values = [1, 2, 3]",
+    Kind.REAL: "bounds = [0, 100], step = 0.01",
+    Kind.TEXT: 'values = ["a", "b"]',
+    Kind.DATE: "bounds = [2020-01-01, 2025-12-31]",
+    Kind.TIMESTAMP: "bounds = [2020-01-01T00:00:00, 2025-12-31T23:59:59]",
+    Kind.BOOLEAN: "",
+}
+
+DELIMITERS = (";", "\t", "|")
+
+UNTYPED = (
+    "# A CSV file has no types: what is not text needs one, as in",
+    '# age = { type = "integer", bounds = [0, 110] }',
+)
+
+
+def draft_policy(source: str | Path, *, table: str | None = None, unit: str | None = None) -> str:
+    """Draft a policy for one file.
+
+    Parameters
+    ----------
+    source : path
+        Parquet, CSV or DuckDB database; only its schema is read.
+    table : str, optional
+        The table's name in queries (in a DuckDB database also the table read); the file's own name
+        where left out.
+    unit : str, optional
+        The column that says who is protected; a row is a person where left out.
+
+    Returns
+    -------
+    str
+        TOML that opens as it stands: every column is listed, with what can be declared of it in a
+        comment. Facts come from the owner's knowledge, since facts read from the data would tell
+        of the data.
+
+    Raises
+    ------
+    PolicyError
+        Where the file is missing or cannot be read, or has no such unit.
+    """
+    from dither.engines.duckdb import DuckDBEngine, FileSource
+
+    path = Path(source)
+    if not path.is_file():
+        raise PolicyError(f"no file {str(source)!r}")
+    form = source_format(path, None, "SOURCE")
+    name = table or _table_name(path)
+
+    def described(delimiter: str) -> dict[str, Kind | None]:
+        inner = name if form == "duckdb" else None
+        engine = DuckDBEngine({name: FileSource(path, form, inner, delimiter)})
+        try:
+            return dict(engine.describe(name))
+        finally:
+            engine.close()
+
+    delimiter = ","
+    columns = described(delimiter)
+    if form == "csv" and len(columns) == 1:
+        # One column whose name holds another delimiter is a file cut at that one.
+        delimiter = next((d for d in DELIMITERS if d in next(iter(columns))), ",")
+        columns = described(delimiter) if delimiter != "," else columns
+    if unit is not None and unit not in columns:
+        raise PolicyError(f"unit: {path.name} has no column {unit!r}" + nearest(unit, columns))
+    return _draft(path, name, unit, columns, delimiter, UNTYPED if form == "csv" else ())
+
+
+def _table_name(path: Path) -> str:
+    """A name for queries that needs no quotes."""
+    name = re.sub(r"\W+", "_", path.name.split(".")[0]).strip("_") or "data"
+    return name if name[0].isalpha() else f"table_{name}"
+
+
+def _draft(
+    path: Path,
+    name: str,
+    unit: str | None,
+    columns: dict[str, Kind | None],
+    delimiter: str,
+    remarks: tuple[str, ...],
+) -> str:
+    lines = [
+        "# What is public about the data, and what may be spent. Every fact here must come from",
+        "# what you know without looking at the values: a codebook, a form, the law.",
+        "",
+        "[budget]",
+        "epsilon = 1.0               # the most that all releases together may cost",
+        "delta = 1e-6                # below one over the number of people; 0 for a pure budget",
+        f"ledger = {_quoted(name + '.ledger')}",
+        "",
+        f"[tables.{_key(name)}]",
+        f"source = {_quoted(str(path))}",
+    ]
+    if delimiter != ",":
+        lines.append(f"delimiter = {_quoted(delimiter)}")
+    if unit is None:
+        lines += [
+            '# unit = "..."             # the column that says who is protected; without it a row',
+            "#                          # is a person. With it, also say:",
+            "# max_groups = 3           # groups of a GROUP BY that one person may count in",
+            "# max_rows = 5             # rows that count per person and group",
+        ]
+    else:
+        lines += [
+            f"unit = {_quoted(unit)}",
+            "max_groups = 1             # groups of a GROUP BY that one person may count in",
+            "max_rows = 1               # rows that count per person and group",
+        ]
+    lines += [
+        "",
+        f"[tables.{_key(name)}.columns]",
+        "# nullable = false where NULL never occurs: means then share one count.",
+        *remarks,
+    ]
+    for column, kind in columns.items():
+        if column == unit:
+            continue
+        if kind is None:
+            lines.append(f"# {_key(column)}: its type is not read; declare type = ... to use it")
+            continue
+        hint = f"   # {kind.value}; {HINTS[kind]}" if HINTS[kind] else f"   # {kind.value}"
+        lines.append(f"{_key(column)} = {{}}{hint}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A TOML string."""
+    shown = text.encode("utf-8", "replace").decode("utf-8")
+    return '"' + "".join(_escaped(c) for c in shown) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x20 or 0x7F <= code < 0xA0 else character
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)

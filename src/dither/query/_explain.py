@@ -1,0 +1,383 @@
+"""The plan as a tree for people: who is protected, by how much a unit counts, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+from dither._format import loss_text, number_text, percent
+from dither.mechanisms.refined_quantiles import OPEN
+from dither.plan import aggregates as ag
+from dither.plan import job as jb
+from dither.plan import relations as rel
+from dither.plan.expressions import Bin, Column
+from dither.plan.facts import Facts, Scope, infer
+from dither.plan.lower import Plan
+from dither.plan.recipes import (
+    Linear,
+    MeanRecipe,
+    QuantileRecipe,
+    RatioRecipe,
+    Recipe,
+    VarianceRecipe,
+)
+from dither.plan.schema import Table
+from dither.plan.sensitivity import MeasurementSensitivity
+from dither.plan.text import number, show, show_value
+from dither.query._display import Explanation, Node
+from dither.query._noise import NoisePlan, promise_of
+
+__all__ = [
+    "UNACCOUNTED",
+    "Explanation",
+    "aggregate_text",
+    "exact_text",
+    "explain",
+    "limits_text",
+    "measurement_text",
+    "protected",
+    "protects",
+]
+
+
+def explain(plan: Plan, noise_plan: NoisePlan | None = None) -> Explanation:
+    """Explain a plan, with its noise and cost where it is noise_plan."""
+    children = [
+        _protection(plan),
+        Node("reads", children=(_relation(plan.query.relation, plan),)),
+        _groups(plan),
+        *(_measurement(i, plan, noise_plan) for i in range(len(plan.job.measurements))),
+        _outputs(plan),
+    ]
+    if noise_plan is not None and noise_plan.allocation is not None:
+        if noise_plan.allocation.keys is not None:
+            children.append(_threshold(noise_plan))
+        children.append(_cost(noise_plan))
+    children.append(Node("not accounted for", (("intervals", UNACCOUNTED),)))
+    if plan.notes:
+        children.append(Node("notes", tuple(("", note) for note in plan.notes)))
+    names = ", ".join(o.name for o in plan.query.outputs)
+    return Explanation(Node(f"release of {names}", children=tuple(children)))
+
+
+def _protection(plan: Plan) -> Node:
+    who, neighbours = protected(plan)
+    facts = [("neighbours", neighbours), ("account", promise_of(plan).unit)]
+    if (rows := plan.table.unit_rows) > 1:
+        facts.append(
+            (
+                "conversion",
+                f"the noise protects one row of {plan.table.name}; the cost is charged for {rows} "
+                f"rows, the most that one {plan.table.unit_name} has: {rows} times the ε of a row",
+            )
+        )
+    return Node(f"protects {who}", tuple(facts))
+
+
+def _relation(relation: rel.Relation, plan: Plan) -> Node:
+    match relation:
+        case rel.Scan(table=table):
+            return _scan(plan.schema.table(table))
+        case rel.Filter(source=source, predicate=predicate):
+            title = f"where {show(predicate)}"
+            return Node(
+                title,
+                (("stability", "1: each row stays or goes by itself"),),
+                (_relation(source, plan),),
+            )
+        case rel.PublicJoin(source=source, public=public, on=on, keep_all=keep_all):
+            pairs = " and ".join(f"{show(a)} = {public.alias}.{b.name}" for a, b in on)
+            title = f"{'left ' if keep_all else ''}join public {public.table} on {pairs}"
+            fact = "1: its key is unique, so a row meets at most one"
+            return Node(title, (("stability", fact),), (_relation(source, plan),))
+        case rel.UnitJoin(left=left, right=right, left_unit=key):
+            caps = [
+                f"{plan.schema.table(s.table).max_join_rows} of {s.table}"
+                for s in (*rel.scans(left), right)
+                if plan.schema.table(s.table).private
+            ]
+            fact = f"one {key.name} joins its own rows only, at most {' and '.join(caps)}"
+            title = f"join private {right.table} on {key.name}"
+            return Node(
+                title, (("stability", fact),), (_relation(left, plan), _relation(right, plan))
+            )
+    raise TypeError(type(relation).__name__)
+
+
+def _scan(table: Table) -> Node:
+    if not table.private:
+        return Node(
+            f"public table {table.name}", (("stability", "protects nobody, may be read freely"),)
+        )
+    if table.unit is None:
+        return Node(f"private table {table.name}", (("stability", "1: every row is a person"),))
+    facts = [("stability", f"1: one {table.unit} changes its own rows only")]
+    if table.columns[table.unit].nullable:
+        facts.append(("left out", f"rows whose {table.unit} is NULL"))
+    return Node(f"private table {table.name}", tuple(facts))
+
+
+def _groups(plan: Plan) -> Node:
+    facts = [(key.name, _key_text(key)) for key in plan.job.keys]
+    if plan.table.unit is not None:
+        groups = f"{plan.job.max_groups} groups" if plan.job.max_groups > 1 else "1 group"
+        rows = f"{plan.job.max_rows} rows" if plan.job.max_rows > 1 else "1 row"
+        each = " in each" if plan.job.max_groups > 1 else ""
+        facts.append((f"one {plan.table.unit}", f"counts in at most {groups}, with {rows}{each}"))
+    if not plan.job.keys:
+        return Node("one group of all rows", tuple(facts))
+    if plan.public_keys is None:
+        return Node("groups: discovered, each shown where enough units have it", tuple(facts))
+    shown = f"{plan.public_keys:,} public keys" if plan.public_keys > 1 else "1 public key"
+    return Node(f"groups: {shown}; all appear, empty ones too", tuple(facts))
+
+
+def _key_text(key: jb.GroupKey) -> str:
+    if isinstance(key.expression, Bin):
+        return (
+            f"{show(key.expression.operand)} cut at {', '.join(map(number, key.expression.edges))}"
+        )
+    if key.values is None:
+        return "any value that occurs" if show(key.expression) == key.name else show(key.expression)
+    listed = [show_value(v) for v in key.values]
+    text = ", ".join(listed[:6]) + (f", ... {listed[-1]}" if len(listed) > 6 else "")
+    what = "" if show(key.expression) == key.name else f"{show(key.expression)} in "
+    return what + text
+
+
+def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
+    measurement, bound = plan.job.measurements[i], plan.sensitivities[i]
+    facts: list[tuple[str, str]] = []
+    scale, named = Fraction(1), ""
+    if isinstance(measurement, jb.Total | jb.Leaves):
+        scope = Scope.of(plan.query.relation, plan.schema)
+        operand = measurement.operand
+        unit = scope.column(operand).unit if isinstance(operand, Column) else None
+        spaced = f" {unit}" if unit else ""
+        facts.append(("bounds", _bounds(infer(operand, scope), measurement.step) + spaced))
+        if isinstance(measurement, jb.Total):
+            scale = measurement.step**2 if measurement.square else measurement.step
+            named = spaced + "²" if spaced and measurement.square else spaced
+        scale /= measurement.parts
+    if plan.public_size and isinstance(measurement, jb.Rows):
+        facts.append(("public", "no noise, no cost"))
+        return Node(f"measurement {i + 1}: count of rows", tuple(facts))
+    facts.append(("sensitivity", _sensitivity(bound, scale, named)))
+    facts.append(("share", f"{percent(plan.weights[i])} of the budget"))
+    if noise_plan is not None and noise_plan.allocation is not None:
+        share = noise_plan.allocation[str(i)]
+        tree = noise_plan.trees.get(i)
+        if tree is not None:
+            shape = f"{tree.levels} levels" if tree.levels > 1 else "1 level"
+            facts.append(
+                ("tree", f"{shape}, each node split in {tree.branching}; each is paid for")
+            )
+            if isinstance(measurement, jb.Leaves) and measurement.within:
+                facts.append(
+                    (
+                        "read",
+                        f"only the at most {OPEN} trees in which the coarser histogram, measured "
+                        "first, leaves a quantile; all are paid for",
+                    )
+                )
+        law = share.mechanism.parameters()["mechanism"]
+        spread = f"{number_text(sqrt(share.mechanism.variance) * scale)}{named}"
+        each = " in every node" if tree is not None else " in every group" if plan.job.keys else ""
+        facts.append(("mechanism", f"{law}: {share.reason}"))
+        facts.append(("scale", f"standard deviation {spread}{each}"))
+        cost = share.charge
+        if cost.epsilon is not None:
+            facts.append(("cost", f"ε = {loss_text(cost.epsilon)}"))
+        else:
+            assert cost.rho is not None
+            facts.append(("cost", f"ρ = {loss_text(cost.rho)} (zCDP)"))
+    name = measurement_text(measurement, plan.table.unit)
+    return Node(f"measurement {i + 1}: {name}", tuple(facts))
+
+
+def _sensitivity(bound: MeasurementSensitivity, scale: Fraction, unit: str) -> str:
+    """What one unit changes at most, in the unit of the column."""
+    per_group = f"{exact_text(bound.per_group * scale)}{unit} in a group"
+    if bound.l1 == bound.per_group:
+        return per_group
+    l1, l2 = exact_text(bound.l1 * scale), number_text(sqrt(bound.l2_squared) * scale)
+    return f"{per_group}; over all groups {l1} (‖Δ‖₁), {l2} (‖Δ‖₂)"
+
+
+def _bounds(facts: Facts, step: Fraction) -> str:
+    assert facts.range is not None
+    low, high = facts.range
+    return f"[{number(low)}, {number(high)}] on multiples of {number(step)}"
+
+
+def _outputs(plan: Plan) -> Node:
+    facts = [
+        (output.name, f"{aggregate_text(output.aggregate)}, from {_sources(recipe)}")
+        for output, recipe in zip(plan.query.outputs, plan.recipes, strict=True)
+    ]
+    return Node("outputs", tuple(facts))
+
+
+def _sources(recipe: Recipe) -> str:
+    match recipe:
+        case Linear(terms=terms):
+            used = [i for i, _ in terms]
+        case MeanRecipe(total=total, count=count):
+            used = [total, count]
+        case VarianceRecipe(total=total, square=square, count=count):
+            used = [total, square, count]
+        case QuantileRecipe(leaves=leaves, below=below):
+            used = [leaves] if below is None else [leaves, below]
+        case RatioRecipe(numerator=top, denominator=bottom):
+            used = [i for i, _ in (*top.terms, *bottom.terms)]
+        case _:
+            raise TypeError(type(recipe).__name__)
+    *most, last = [str(i + 1) for i in sorted(set(used))]
+    return f"measurements {', '.join(most)} and {last}" if most else f"measurement {last}"
+
+
+def _threshold(noise_plan: NoisePlan) -> Node:
+    assert noise_plan.allocation is not None
+    rule = noise_plan.allocation.keys
+    assert rule is not None
+    half, rare = rule.n_for(0.5), rule.n_for(0.05)
+    who = noise_plan.plan.table.unit or "row"
+    return Node(
+        "keys shown where the noisy count of units is high enough",
+        (
+            ("threshold", f"{rule.tau} units"),
+            (
+                "missed",
+                f"a key with {half} units (distinct {who}) half the time, "
+                f"with {rare} in 5 % of releases",
+            ),
+            (
+                "cost",
+                f"δ = {loss_text(rule.delta_keys)}: likelier no key of a single unit is shown",
+            ),
+        ),
+    )
+
+
+def _cost(noise_plan: NoisePlan) -> Node:
+    charge = noise_plan.charge
+    assert charge.epsilon is not None
+    facts = [("guarantee", f"(ε, δ) = ({loss_text(charge.epsilon)}, {loss_text(charge.delta)})")]
+    if charge.rho is not None:
+        facts.append(
+            (
+                "and",
+                f"ρ = {loss_text(charge.rho)} zCDP"
+                + (f" but for δ = {loss_text(charge.rho_delta)}" if charge.rho_delta else ""),
+            )
+        )
+    return Node("cost", tuple(facts))
+
+
+UNACCOUNTED = (
+    "intervals are about the noise: not about values moved to their bounds, nor about rows and "
+    "groups left out so that one unit counts within its limits"
+)
+
+
+def protects(plan: Plan) -> str:
+    """Who is protected, and which tables count as neighbours."""
+    who, neighbours = protected(plan)
+    return f"{who}; neighbours {neighbours}"
+
+
+def protected(plan: Plan) -> tuple[str, str]:
+    """Who is protected; what the neighbours of a table differ by."""
+    if plan.table.unit_rows > 1:
+        rows = f"at most {plan.table.unit_rows} rows"
+        who = f"one {plan.table.unit_name}, with {rows} of {plan.table.name}"
+        rows += f" of one {plan.table.unit_name}"
+    elif plan.table.unit is None:
+        who, rows = f"one row of {plan.table.name}", "one row"
+    else:
+        tables = [s.table for s in rel.scans(plan.query.relation)]
+        private = [t for t in tables if plan.schema.table(t).private]
+        who = f"one {plan.table.unit}, with all its rows of {' and '.join(private)}"
+        rows = f"all rows of one {plan.table.unit}"
+    if plan.schema.replace_one:
+        return who, f"replace {rows} by any other (the number of units is public)"
+    return who, f"add or remove {rows}"
+
+
+def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
+    """A measurement in a few words."""
+    match measurement:
+        case jb.Rows():
+            return "count of rows"
+        case jb.Units():
+            return f"count of distinct {unit}"
+        case jb.Values(operand=x):
+            return f"count of rows where {show(x)} is not NULL"
+        case jb.Total(operand=x, square=square):
+            what = f"({show(x)} - {number(measurement.centre * measurement.step)})"
+            plain = show(x) if measurement.centre == 0 else what
+            return f"sum of {what}²" if square else f"sum of {plain}"
+        case jb.Leaves(operand=x, bins=bins, within=0):
+            return f"histogram of {show(x)} in {bins:,} bins, as a tree"
+        case jb.Leaves(operand=x, bins=bins, within=within):
+            return (
+                f"histogram of {show(x)} in {bins:,} bins, as a tree over each {within:,} of them"
+            )
+    raise TypeError(type(measurement).__name__)
+
+
+def limits_text(certificate: Mapping[str, Any]) -> str | None:
+    """How much one unit can count in a release; nothing where a row is the unit."""
+    columns = [by for by in certificate["tables"].values() if by.startswith("column ")]
+    if not columns:
+        return None
+    groups, rows = certificate["max_groups"], certificate["max_rows"]
+    in_groups = f"{groups} groups" if groups > 1 else "1 group"
+    of_rows = f"{rows} rows" if rows > 1 else "1 row"
+    each = " in each" if groups > 1 else ""
+    unit = columns[0].removeprefix("column ")
+    return (
+        f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, "
+        "counts and sums are too low, and its rows weigh less in means and quantiles"
+    )
+
+
+def aggregate_text(aggregate: ag.Aggregate) -> str:
+    """An aggregate, close to how SQL writes it."""
+    match aggregate:
+        case ag.Count():
+            return "COUNT(*)"
+        case ag.CountUnits():
+            return "count of units"
+        case ag.CountValues(operand=x):
+            return f"COUNT({show(x)})"
+        case ag.Sum(operand=x):
+            return f"SUM({show(x)})"
+        case ag.Mean(operand=x):
+            return f"AVG({show(x)})"
+        case ag.Variance(operand=x, root=root, sample=sample):
+            name = "STDDEV" if root else "VAR"
+            return f"{name}{'' if sample else '_POP'}({show(x)})"
+        case ag.Quantile(operand=x, q=q, label=label):
+            share = f"{number(100 * q)} % quantile"
+            if label == "quantile":
+                return f"{share} of {show(x)}"
+            stands = f", as the {share}" if label in ("min", "max") else ""
+            return f"{label.upper()}({show(x)}){stands}"
+        case ag.Ratio(numerator=top, denominator=bottom):
+            return f"{aggregate_text(top)} / {aggregate_text(bottom)}"
+    raise TypeError(type(aggregate).__name__)
+
+
+def exact_text(value: Fraction | int) -> str:
+    """A public number in full.
+
+    Examples
+    --------
+    >>> exact_text(15625000), exact_text(Fraction(1, 8))
+    ('15,625,000', '0.125')
+    """
+    exact = Fraction(value)
+    return f"{exact.numerator:,}" if exact.denominator == 1 else number(exact)

@@ -1,0 +1,399 @@
+"""The policy: the data owner's one document, read and checked.
+
+``read_policy`` turns TOML (or a dictionary of the same shape) into a ``Policy``. Nothing here opens
+a source: which columns a table really has, and of which kind, is joined in by ``schema_of``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dither.errors import ArgumentError, PolicyError, nearest
+from dither.plan.kinds import Kind
+from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.text import unwritable
+from dither.privacy import Neighbours, Promise
+from dither.privacy._budget import BudgetFilter
+from dither.query._canonical import policy_digest
+from dither.query._fields import LARGEST_EPSILON, DeclaredColumn, Reader, read_column, resolve
+from dither.query._units import DeclaredUnit, TableUnit, check_units, read_units, unit_of
+
+__all__ = ["DeclaredTable", "Policy", "check_sources", "read_policy", "schema_of"]
+
+MOST_THREADS = 1024
+NEIGHBOURS = ("add_remove", "replace_one")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    """What a policy says of one table; see ``docs/policy.md`` for every field."""
+
+    name: str
+    source: str | None
+    format: str | None
+    source_table: str | None
+    delimiter: str | None
+    private: bool
+    unit: str | None
+    max_groups: int
+    max_rows: int
+    max_join_rows: int | None
+    unique: tuple[str, ...]
+    columns: Mapping[str, DeclaredColumn]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A whole policy.
+
+    Parameters
+    ----------
+    budget : BudgetFilter
+        What all releases together may cost.
+    release_delta : Fraction
+        The delta that one release may use unless it says otherwise.
+    analysts : mapping of str to BudgetFilter
+        Caps of single analysts. Where there are any, an analyst must be named.
+    ledger : Path
+    replace_one : bool
+        Neighbours replace a unit, instead of adding or removing one.
+    tables : mapping of str to DeclaredTable
+    units : mapping of str to TableUnit
+        By private table: whom it holds.
+    engine : mapping
+        ``memory``, ``threads`` and ``temp`` of the engine.
+    folder : Path
+        What relative paths start from.
+    digest : str
+        SHA-256 of the policy's content.
+    """
+
+    budget: BudgetFilter
+    release_delta: Fraction
+    analysts: Mapping[str, BudgetFilter]
+    ledger: Path
+    replace_one: bool
+    tables: Mapping[str, DeclaredTable]
+    units: Mapping[str, TableUnit]
+    engine: Mapping[str, Any]
+    folder: Path
+    digest: str
+
+    def promise(self, unit: str) -> Promise:
+        """What an account of this unit is bound to."""
+        return Promise(unit, Neighbours.REPLACE if self.replace_one else Neighbours.ADD_REMOVE)
+
+
+def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
+    """Read and check a policy.
+
+    Parameters
+    ----------
+    policy : path or mapping
+        A TOML file, or a dictionary of the same shape (paths then start from the current folder).
+
+    Raises
+    ------
+    PolicyError
+        Where the policy is missing, malformed, contradictory or incomplete; names the field.
+    """
+    if isinstance(policy, Mapping):
+        document, folder = _native(policy), Path.cwd()
+    elif isinstance(policy, str | Path):
+        document, folder = _load(Path(policy))
+    else:
+        raise ArgumentError("policy must be the path of a TOML file, or a dictionary of its shape")
+    _check_texts(document)
+    top = Reader(document, "the policy")
+    units = read_units(top.section("units"))
+    tables = {
+        name: _table(name, Reader(body, f"tables.{name}"), units)
+        for name, body in top.section("tables", required=True).items()
+    }
+    if not any(t.private for t in tables.values()):
+        raise PolicyError("the policy has no private table: there is nothing to protect")
+    spending = Reader(top.section("budget", required=True), "budget")
+    budget = _budget(spending, None)
+    release_delta = spending.number("release_delta", budget.delta / 16)
+    if not 0 <= release_delta <= budget.delta:
+        raise PolicyError("budget.release_delta must lie in [0, delta]")
+    neighbours = spending.choice("neighbours", NEIGHBOURS, "add_remove")
+    ledger = spending.required_text("ledger")
+    spending.finish()
+    check_units(units, tables, replace_one=neighbours == "replace_one")
+    held = {name: unit_of(name, t.unit, units) for name, t in tables.items() if t.private}
+    check_sources(tables, held, folder)
+    analysts = {}
+    for name, body in top.section("analysts").items():
+        part = Reader(body, f"analysts.{name}")
+        if ":" in name:
+            raise PolicyError(f"analysts.{name}: the name of an analyst must not hold a colon")
+        cap = _budget(part, budget)
+        part.finish()
+        if cap.epsilon > budget.epsilon or cap.delta > budget.delta:
+            raise PolicyError(
+                f"analysts.{name}: the cap is above the whole budget; lower it, or raise [budget]"
+            )
+        analysts[name] = cap
+    engine = Reader(top.section("engine"), "engine")
+    options = {
+        "memory": engine.text("memory"),
+        "threads": engine.whole("threads", MOST_THREADS),
+        "temp": engine.text("temp"),
+    }
+    if options["temp"] is not None:
+        options["temp"] = str(folder / str(options["temp"]))
+    engine.finish()
+    top.finish()
+    return Policy(
+        budget=budget,
+        release_delta=release_delta,
+        analysts=analysts,
+        ledger=folder / ledger,
+        replace_one=neighbours == "replace_one",
+        tables=tables,
+        units=held,
+        engine=options,
+        folder=folder,
+        digest=policy_digest(document),
+    )
+
+
+def schema_of(
+    policy: Policy,
+    found: Mapping[str, Mapping[str, Kind | None]],
+    incomplete: Collection[str] = (),
+    unread: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Schema:
+    """Join what the policy declares with the columns that the sources have.
+
+    Parameters
+    ----------
+    policy : Policy
+    found : mapping
+        By table: the columns of its source and their kinds, ``None`` where the type is not read.
+    incomplete : collection of str
+        Tables of which some rows may not be read.
+    unread : mapping
+        By table: columns that are not read, and why.
+
+    Raises
+    ------
+    PolicyError
+        Where a declared column is not in the source, or its kind cannot be what is declared.
+    """
+    tables = {}
+    for name, declared in policy.tables.items():
+        kinds, reasons = found[name], unread.get(name, {})
+        for field, names in (("unit", (declared.unit,)), ("unique", declared.unique)):
+            for column in names:
+                if column is not None:
+                    _check_column(column, kinds, f"tables.{name}.{field}", reasons)
+        columns: dict[str, ColumnFacts] = {
+            column: ColumnFacts(column, kind)
+            for column, kind in kinds.items()
+            if kind is not None and column not in declared.columns
+        }
+        for column, facts in declared.columns.items():
+            columns[column] = resolve(facts, kinds, f"tables.{name}.columns.{column}", reasons)
+        tables[name] = Table(
+            name=name,
+            columns=columns,
+            private=declared.private,
+            unit=declared.unit,
+            max_groups=declared.max_groups,
+            max_rows=declared.max_rows,
+            unique=frozenset(declared.unique),
+            max_join_rows=declared.max_join_rows,
+            complete=name not in incomplete,
+            unit_name=policy.units[name].name if declared.private else None,
+            unit_rows=policy.units[name].rows if declared.private else 1,
+        )
+    return Schema(tables, policy.replace_one)
+
+
+def _check_column(
+    column: str, kinds: Mapping[str, Kind | None], where: str, unread: Mapping[str, str]
+) -> None:
+    if column not in kinds:
+        raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, kinds))
+    if column in unread:
+        raise PolicyError(f"{where}: {column!r} is not read: {unread[column]}")
+    if kinds[column] is None:
+        raise PolicyError(f"{where}: the type of {column!r} in the source is not read")
+
+
+def _load(path: Path) -> tuple[dict[str, Any], Path]:
+    if path.is_dir():
+        raise PolicyError(f"{str(path)!r} is a folder; name the policy in it")
+    if not path.is_file():
+        raise PolicyError(
+            f"no policy at {str(path)!r}; draft one with: dither init SOURCE --out {path.name}"
+        )
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return tomllib.loads(text, parse_float=Decimal), path.resolve().parent
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path.name} is not valid TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise PolicyError(f"{path.name} is not valid TOML: it is not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise PolicyError(
+            f"{path.name} cannot be read: a number in it is too long, or lists nest too deep"
+        ) from None
+    except OSError:
+        raise PolicyError(f"{path.name} cannot be read: see that you may read it") from None
+
+
+def _check_texts(value: Any) -> None:
+    """Refuse texts that the ledger, the engine or a release could not write."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _check_texts(name)
+            _check_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_texts(inner)
+    elif isinstance(value, str):
+        fault = unwritable(value)
+        if fault is not None:
+            raise PolicyError(f"the policy's text {value[:40]!r} {fault}")
+
+
+def _native(value: Any) -> Any:
+    """A dictionary with what TOML could have said: numbers and arrays of numpy, ranges, tuples."""
+    if isinstance(value, Mapping):
+        return {name: _native(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_native(inner) for inner in value]
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return _native(value.tolist())
+    return value
+
+
+def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
+    epsilon = part.number("epsilon")
+    delta = part.number("delta", whole.delta if whole else Fraction(0))
+    if epsilon is None:
+        raise PolicyError(f"{part.where}.epsilon is missing: without a cap nothing is protected")
+    if not 0 < epsilon <= LARGEST_EPSILON:
+        raise PolicyError(f"{part.where}.epsilon must be above 0, and at most {LARGEST_EPSILON:,}")
+    if not 0 <= delta < 1:
+        raise PolicyError(f"{part.where}.delta must lie in [0, 1), far below one over the people")
+    return BudgetFilter(epsilon, delta)
+
+
+def _table(name: str, body: Reader, units: Mapping[str, DeclaredUnit]) -> DeclaredTable:
+    public = body.flag("public", False)
+    unit = body.text("unit")
+    for declared_unit in units.values():
+        column = declared_unit.columns.get(name)
+        if column is not None and unit not in (None, column):
+            raise PolicyError(
+                f"units.{declared_unit.name}.columns.{name} and {body.name('unit')} name two "
+                "columns; leave one of the fields out"
+            )
+        unit = unit if column is None or public else column
+    caps = {field: body.whole(field) for field in ("max_groups", "max_rows", "max_join_rows")}
+    unique = body.names("unique")
+    columns = {
+        column: read_column(column, Reader(fields, f"{body.where}.columns.{column}"))
+        for column, fields in body.section("columns").items()
+    }
+    declared = DeclaredTable(
+        name=name,
+        source=body.text("source"),
+        format=body.text("format"),
+        source_table=body.text("table"),
+        delimiter=_delimiter(body),
+        private=not public,
+        unit=unit,
+        max_groups=caps["max_groups"] or 1,
+        max_rows=caps["max_rows"] or 1,
+        max_join_rows=caps["max_join_rows"],
+        unique=unique,
+        columns=columns,
+    )
+    body.finish()
+    given = [field for field, value in caps.items() if value is not None]
+    for field in ("unit" if unit else None, *given):
+        if public and field:
+            raise PolicyError(
+                f"{body.where}.{field} contradicts public = true: a public table protects nobody"
+            )
+    if not public and unique:
+        raise PolicyError(f"{body.where}.unique is for public tables")
+    if unit is None and given:
+        raise PolicyError(
+            f"{body.where}.{given[0]} has no meaning where a row is a person; declare unit = "
+            f"the column that says who is protected, or leave {given[0]} out"
+        )
+    for field in ("max_groups", "max_rows"):
+        if unit is not None and caps[field] is None:
+            raise PolicyError(
+                f"{body.where}.{field} is missing: with unit = {unit!r} one person may have many "
+                f"rows, so say how many {'groups' if field == 'max_groups' else 'rows per group'} "
+                f"count"
+            )
+    return declared
+
+
+def check_sources(
+    tables: Mapping[str, DeclaredTable],
+    units: Mapping[str, TableUnit],
+    folder: Path,
+    given: Mapping[str, Any] | None = None,
+) -> None:
+    """Rows under two names are the same rows: what protects them is said once.
+
+    Raises
+    ------
+    PolicyError
+        Two private tables read one file, one table of a database or one frame for two units.
+    """
+    seen: dict[tuple[Any, str | None], str] = {}
+    place: tuple[Any, str | None]
+    for name, table in tables.items():
+        source = (given or {}).get(name)
+        inner = table.source_table or name if _is_database(table, source) else None
+        if isinstance(source, str | Path):
+            place = (Path(source).resolve(), inner)
+        elif source is not None:
+            place = (id(source), None)
+        elif table.source is not None:
+            place = ((folder / table.source).resolve(), inner)
+        else:
+            continue
+        if not table.private:
+            continue
+        first = seen.setdefault(place, name)
+        if units[first].name != units[name].name or units[first].by != units[name].by:
+            raise PolicyError(
+                f"tables.{first} and tables.{name} read the same rows for two units "
+                f"({units[first].name!r}, {units[name].name!r}), and neither account would know "
+                "what the other spends: declare one unit for both, or leave one table out"
+            )
+
+
+def _is_database(table: DeclaredTable, given: Any) -> bool:
+    name = str(given) if isinstance(given, str | Path) else table.source or ""
+    declared = table.format == "duckdb" or table.source_table is not None
+    return declared or name.lower().endswith((".duckdb", ".db"))
+
+
+def _delimiter(body: Reader) -> str | None:
+    given = body.take("delimiter")
+    if given is None:
+        return None
+    if not isinstance(given, str) or len(given) != 1 or given in '"\r\n\\':
+        raise PolicyError(
+            f"{body.name('delimiter')} must be one character, such as ';' or a tab, not a quote"
+        )
+    return given

@@ -1,0 +1,219 @@
+"""Error bars before spending: what the intervals will be, at given public group sizes.
+
+Nothing private is read. The half-widths are those of the estimates themselves, made from
+hypothetical measurements without noise in which every group has n rows, one per unit, and
+
+- a mean or a ratio lies at the far end of its bounds, where its interval is widest;
+- a variance or a quantile is that of values spread evenly over the bounds.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither import _checks as check
+from dither._format import cost_text, half_width, level, odds
+from dither._stats import least_decimal
+from dither.errors import ArgumentError
+from dither.mechanisms.refined_quantiles import FIRST
+from dither.plan.job import Leaves, Measurement, Total
+from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
+from dither.query._display import html_table, paragraph, table
+from dither.query._estimates import Measured, estimate
+from dither.query._explain import UNACCOUNTED
+from dither.query._noise import NoisePlan
+from dither.sql.names import free_name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Preview", "budget_for", "check_sizes", "half_widths", "preview"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Half-widths of the intervals to come.
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        What was asked about.
+    confidence : float
+        Of the intervals.
+    sizes : tuple of int
+        Group sizes, in rows.
+    widths : mapping of str to tuple of float
+        By output: the half-width at each size.
+    missed : tuple of float or None
+        Where keys are discovered: the probability that a key with so many units is missed.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    confidence: float
+    sizes: tuple[int, ...]
+    widths: Mapping[str, tuple[float, ...]]
+    missed: tuple[float, ...] | None
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A Polars frame: ``size``, one column for each output, and ``missed`` where it applies.
+
+        Where an output has one of those two names, ``size_2`` or ``missed_2`` stands for it.
+        """
+        import polars as pl
+
+        size, missed = free_name("size", [*self.widths]), free_name("missed", [*self.widths])
+        columns: dict[str, Any] = {size: list(self.sizes)}
+        columns |= {name: list(widths) for name, widths in self.widths.items()}
+        if self.missed is not None:
+            columns[missed] = list(self.missed)
+        return pl.DataFrame(columns)
+
+    def __str__(self) -> str:
+        heads, rows = self._table()
+        return "\n".join([self._headed(), *table(heads, rows), *paragraph(UNACCOUNTED)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        shown = html_table(*self._table())
+        texts = (html.escape(t) for t in (self._headed(), UNACCOUNTED))
+        first, last = (f"<p>{t}</p>" for t in texts)
+        return f"<div>{first}{shown}{last}</div>"
+
+    def _headed(self) -> str:
+        asked = f"{level(self.confidence)} intervals at {cost_text(self.epsilon, self.delta)}"
+        return f"half-widths of the {asked}"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        heads = ["rows in a group", *(f"{name} ±" for name in self.widths)]
+        rows = [
+            [f"{n:,}", *(half_width(widths[i]) for widths in self.widths.values())]
+            for i, n in enumerate(self.sizes)
+        ]
+        if self.missed is not None:
+            heads.append("key missed")
+            for row, share in zip(rows, self.missed, strict=True):
+                row.append(odds(share))
+        return heads, rows
+
+    def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
+        """Draw half-width against group size; see ``dither.plots``."""
+        from dither.plots._preview import plot_preview
+
+        return plot_preview(
+            self.sizes,
+            self.widths,
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            confidence=self.confidence,
+            title=title,
+            path=path,
+        )
+
+
+def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> Preview:
+    """The preview of a noise_plan plan."""
+    check_sizes(sizes, "sizes")
+    confidence = check.confidence(confidence)
+    widths = half_widths(noise_plan, sizes, confidence)
+    missed = None
+    if noise_plan.allocation is not None and noise_plan.allocation.keys is not None:
+        rule = noise_plan.allocation.keys
+        missed = tuple(float(rule.miss_probability(n)) for n in sizes)
+    return Preview(noise_plan.epsilon, noise_plan.delta, confidence, tuple(sizes), widths, missed)
+
+
+def check_sizes(sizes: Sequence[int], name: str) -> None:
+    """Refuse a value that is not the size of a group."""
+    if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes):
+        raise ArgumentError(f"{name}: the size of a group is a whole number of at least 1")
+
+
+def half_widths(
+    noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
+) -> dict[str, tuple[float, ...]]:
+    """By output name: the half-width of its interval at each group size."""
+    outputs = zip(noise_plan.plan.query.outputs, noise_plan.plan.recipes, strict=True)
+    return {o.name: _half_widths(recipe, noise_plan, sizes, confidence) for o, recipe in outputs}
+
+
+def budget_for(
+    noise_plan_at: Callable[[Fraction], NoisePlan],
+    wanted: Mapping[str, float],
+    size: int,
+    confidence: float,
+) -> Fraction:
+    """The smallest epsilon at which every wanted half-width is reached."""
+
+    def reached(epsilon: Fraction) -> bool:
+        widths = half_widths(noise_plan_at(epsilon), [size], confidence)
+        return all(widths[name][0] <= most for name, most in wanted.items())
+
+    best = least_decimal(reached, Fraction(1, 1000), Fraction(1000))
+    if best is None:
+        raise ArgumentError(
+            f"half_width: not reached with {size:,} rows in a group at any epsilon up to 1000; "
+            "ask for a wider one, or narrow the bounds"
+        )
+    return best
+
+
+def _half_widths(
+    recipe: Recipe, noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
+) -> tuple[float, ...]:
+    n = np.asarray(sizes, dtype=np.float64)
+    if isinstance(recipe, QuantileRecipe):
+        return _quantile_widths(recipe, noise_plan, n, confidence)
+    values: dict[int, Any] = {
+        i: _hypothetical(m, n, recipe)
+        for i, m in enumerate(noise_plan.plan.job.measurements)
+        if not isinstance(m, Leaves)
+    }
+    measured = Measured(values, noise_plan.noises, noise_plan.trees)
+    found = estimate(recipe, measured, confidence, clip=False)
+    half = (found.upper - found.lower) / 2
+    if isinstance(recipe, MeanRecipe):
+        half = np.minimum(half, float(recipe.upper - recipe.lower) / 2)
+    return tuple(float(w) for w in half)
+
+
+def _quantile_widths(
+    recipe: QuantileRecipe, noise_plan: NoisePlan, n: Any, confidence: float
+) -> tuple[float, ...]:
+    tree, noise = noise_plan.trees[recipe.leaves], noise_plan.noises[recipe.leaves]
+    assert noise is not None
+    q, span = float(recipe.q), float(recipe.upper - recipe.lower)
+    leaf = float(recipe.width)
+    if recipe.below is not None:
+        confidence = 1 - FIRST * (1 - confidence)
+        # Values spread evenly leave many stretches open, unless there are very many of them.
+        leaf *= noise_plan.trees[recipe.below].bins
+    ranks = tree.half_widths([q], noise, confidence)[0] / recipe.parts + max(q, 1 - q)
+    # At the ends the rank is known, but the quantile next to them is not.
+    edge = int(min(max(round(q * tree.bins), 1), max(tree.bins - 1, 1)))
+    rank = ranks[edge] if np.isfinite(ranks[edge]) else np.inf
+    half = (rank / n * tree.bins + 1) * leaf
+    if not recipe.exact:
+        half = half + float(recipe.step) / 2
+    return tuple(float(w) for w in np.minimum(half, span / 2))
+
+
+def _hypothetical(measurement: Measurement, n: Any, recipe: Recipe) -> Any:
+    match measurement:
+        case Total(square=True):
+            # Evenly spread over ±h, a square has mean h²/3.
+            return -n * measurement.square_centre * measurement.parts / 3
+        case Total():
+            if isinstance(recipe, VarianceRecipe):
+                return 0 * n
+            return n * max(measurement.ends, key=abs)
+    return n

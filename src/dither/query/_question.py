@@ -1,0 +1,366 @@
+"""A question: explained, previewed and noise_plan for nothing; released for its price."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import warnings
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from dither import _checks as check
+from dither._format import remaining
+from dither._stats import greatest_decimal
+from dither.engines.base import FAILED
+from dither.errors import (
+    ArgumentError,
+    BudgetError,
+    DitherError,
+    EngineError,
+    LedgerError,
+    QueryError,
+    nearest,
+)
+from dither.ledger import Charged
+from dither.numeric import secure_words
+from dither.plan.lower import Plan
+from dither.plan.relations import scans
+from dither.privacy import Loss
+from dither.query._certificate import Request, certificate_data, certified
+from dither.query._explain import Explanation, explain
+from dither.query._fields import LARGEST_EPSILON
+from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
+from dither.query._preview import Preview, budget_for, check_sizes, preview
+from dither.query._release import Release, release_data
+from dither.sql import to_sql
+
+if TYPE_CHECKING:
+    from dither.query._session import Session
+
+__all__ = ["Question"]
+
+UNSTORED = (
+    "the answer could not be stored in the ledger: keep this copy, since its token cannot replay "
+    "it and its certificate cannot be verified"
+)
+
+Number = int | float | str | Fraction
+
+
+class Question:
+    """One query of a session, made by ``session.sql`` or ``session.table(...).agg``.
+
+    ``explain``, ``preview`` and ``budget_for`` use public facts only, and are free. ``release``
+    charges the ledger, then reads the data.
+    """
+
+    def __init__(self, plan: Plan, session: Session) -> None:
+        self._plan = plan
+        self._session = session
+
+    @cached_property
+    def sql(self) -> str:
+        """The question as SQL."""
+        return to_sql(self._plan.query, self._plan.schema)
+
+    def explain(self, epsilon: Number | None = None, delta: Number | None = None) -> Explanation:
+        """Explain the plan: unit, stability, bounds and sensitivity; with epsilon, also the noise.
+
+        Parameters
+        ----------
+        epsilon : number, optional
+            Above 0; floats are read as they print, so 0.1 is one tenth.
+        delta : number, optional
+            In [0, 1); the policy's ``release_delta`` where left out.
+
+        Returns
+        -------
+        Explanation
+            ``str()`` is a tree for a terminal; in a notebook it shows as HTML.
+        """
+        if epsilon is None:
+            return explain(self._plan)
+        return explain(self._plan, self._noise_plan(epsilon, delta))
+
+    def preview(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        sizes: Sequence[int] = (100, 1_000, 10_000),
+        confidence: float = 0.95,
+    ) -> Preview:
+        """How wide the intervals will be, before anything is spent or read.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            As for ``release``.
+        sizes : sequence of int
+            Public sizes of a group, in rows.
+        confidence : float
+            Of the intervals.
+
+        Returns
+        -------
+        Preview
+            Half-widths for each output and size; for discovered keys, the odds of being missed.
+        """
+        return preview(self._noise_plan(epsilon, delta), sizes, confidence)
+
+    def budget_for(
+        self,
+        half_width: Number | Mapping[str, Number],
+        *,
+        size: int = 1_000,
+        delta: Number | None = None,
+        confidence: float = 0.95,
+    ) -> Fraction:
+        """The smallest epsilon whose intervals are at most ``half_width`` to either side.
+
+        Parameters
+        ----------
+        half_width : number, or mapping of output name to number
+            What is wanted, in the output's own unit.
+        size : int
+            The public size of a group, in rows.
+
+        Returns
+        -------
+        Fraction
+            Of three significant digits, so that asking for it keeps the promise.
+
+        Raises
+        ------
+        ArgumentError
+            Where no epsilon up to 1000 reaches it.
+        """
+        names = [o.name for o in self._plan.query.outputs]
+        if not isinstance(half_width, Mapping):
+            half_width = dict.fromkeys(names, half_width)
+        for name in half_width:
+            if name not in names:
+                raise ArgumentError(f"half_width: no output {name!r}" + nearest(name, names))
+        wanted = {name: float(_wide(w)) for name, w in half_width.items()}
+        check_sizes([size], "size")
+        confidence = check.confidence(confidence)
+        return budget_for(
+            lambda epsilon: self._noise_plan(epsilon, delta), wanted, size, confidence
+        )
+
+    def loss(self, epsilon: Number, delta: Number | None = None) -> Loss:
+        """What a release would lose, before anything is spent or read.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            As for ``release``.
+
+        Returns
+        -------
+        Loss
+            With its promise. It composes with the losses of other releases about the same unit;
+            its ``charge`` is what the ledger would be charged.
+        """
+        return self._noise_plan(epsilon, delta).loss
+
+    def release(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        confidence: float = 0.95,
+        token: str | None = None,
+    ) -> Release:
+        """Charge the ledger, run the query, add noise.
+
+        Parameters
+        ----------
+        epsilon : number
+            What the release may cost; above 0. Floats are read as they print.
+        delta : number, optional
+            In [0, 1); the policy's ``release_delta`` where left out. Not used where the noise is
+            pure and keys are public.
+        confidence : float
+            Of the intervals, in (0, 1).
+        token : str, optional
+            Names the request. Asked again with the same token, the stored answer comes back and
+            nothing is charged.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        BudgetError
+            Where an account cannot bear it: says what remains, and what would fit. Nothing is
+            spent.
+        EngineError
+            Where the engine fails after the charge. The charge stays.
+
+        Notes
+        -----
+        The release is (epsilon, delta)-differentially private for the neighbours that ``explain``
+        names. The charge is on the disk before the engine starts, because from then on the time it
+        takes, or a crash, may tell something.
+        """
+        session = self._session
+        session._check_open()
+        confidence = check.confidence(confidence)
+        noise_plan = self._noise_plan(epsilon, delta)
+        request = Request.of(noise_plan, confidence, session.policy.digest)
+        if token is not None:
+            # The sources may have changed or gone: what was answered was answered.
+            accounts = list(session._accounts(noise_plan.promise.unit))
+            earlier = session.ledger.replay(accounts, token=token, request=request.digest)
+            if earlier is not None:
+                return self._replayed(earlier)
+        session._engine.prepare(self._plan.job, self._plan.schema)
+        certificate = self._rehearsed(noise_plan, confidence, request)
+        charged = self._charged(noise_plan, request, token)
+        if charged.replayed:
+            return self._replayed(charged)
+        try:
+            noisy = self._measured(noise_plan, confidence, charged)
+            data = release_data(noise_plan, noisy, confidence, certified(certificate, charged))
+        except EngineError:
+            raise
+        except Exception:
+            # The engine's own words: what failed, and where, may depend on the data.
+            raise EngineError(FAILED) from None
+        try:
+            session.ledger.store_answer(charged.entry, json.dumps(data))
+        except LedgerError:
+            # It is paid for and protected, so it is handed over all the same.
+            data["notes"].append(UNSTORED)
+            warnings.warn(UNSTORED, stacklevel=2)
+        return Release(data)
+
+    def _replayed(self, charged: Charged) -> Release:
+        assert charged.answer is not None
+        when = self._session.ledger.entry(charged.entry).time
+        return Release(json.loads(charged.answer), replayed=when)
+
+    def _rehearsed(
+        self, noise_plan: NoisePlan, confidence: float, request: Request
+    ) -> dict[str, Any]:
+        """What the certificate will say, once an answer without groups was written with it.
+
+        It is written as the ledger and the frame will hold the real one, so what cannot be written
+        (a name, a label) is found here, before anything is charged.
+        """
+        try:
+            certificate = certificate_data(
+                noise_plan,
+                request,
+                sql=self.sql,
+                tables=self._tables,
+                accounts=self._session._accounts(noise_plan.promise.unit),
+            )
+            written = certified(certificate, Charged(0, "0" * 64, False, None, "0" * 32))
+            nobody = without_groups(noise_plan, confidence)
+            data = release_data(noise_plan, nobody, confidence, written)
+            for text in (self.sql, json.dumps(data, ensure_ascii=False)):
+                text.encode("utf-8")
+            Release(data).summary()
+        except DitherError:
+            raise
+        except Exception:
+            raise QueryError(
+                "the answer to this question could not be written down; nothing was charged. Give "
+                "its keys and outputs plain names"
+            ) from None
+        return certificate
+
+    def _charged(self, noise_plan: NoisePlan, request: Request, token: str | None) -> Charged:
+        """Charge the ledger; on the disk when this returns."""
+        session = self._session
+        try:
+            return session.ledger.charge(
+                session._accounts(noise_plan.promise.unit),
+                noise_plan.loss,
+                token=secrets.token_hex(16) if token is None else token,
+                request=request.digest,
+                note={"query": self.sql, "policy": session.policy.digest},
+                tables=self._tables,
+            )
+        except BudgetError as error:
+            raise BudgetError(f"{str(error).rstrip('.')}. {self._what_fits(noise_plan)}") from None
+
+    def _measured(self, noise_plan: NoisePlan, confidence: float, charged: Charged) -> Noisy:
+        """Run what was charged for: exact integers come in, and leave with noise."""
+        words = secure_words()
+        # The entry's hash tells this question from every other one that was ever charged, so not
+        # even a machine that repeats its randomness gives two questions the same noise.
+        words.renew(bytes.fromhex(charged.hash))
+        secret = words.words(4).tobytes()
+        answer = self._session._engine.run(self._plan.job, self._plan.schema, secret)
+        return add_noise(noise_plan, answer, confidence)
+
+    @cached_property
+    def _tables(self) -> dict[str, str]:
+        """The private tables that the plan reads, each with how its units are told."""
+        units = self._session.policy.units
+        read = (scan.table for scan in scans(self._plan.query.relation))
+        return {name: units[name].by for name in read if name in units}
+
+    def _noise_plan(self, epsilon: Number, delta: Number | None) -> NoisePlan:
+        """The plan with its noise, once epsilon and delta are seen to be what a budget can have."""
+        asked = check.positive("epsilon", epsilon)
+        if asked > LARGEST_EPSILON:
+            raise ArgumentError(
+                f"epsilon must be at most {LARGEST_EPSILON:,}: far below it, a release tells all"
+            )
+        whole = self._session.policy.budget.delta
+        share = self._session.policy.release_delta if delta is None else check.exact("delta", delta)
+        if not 0 <= share < 1:
+            raise ArgumentError("delta must lie in [0, 1)")
+        if share > 0 and whole == 0:
+            raise ArgumentError("delta must be 0: the policy's budget is pure (its delta is 0)")
+        if share == whole == 0 and self._plan.discovered:
+            raise ArgumentError(
+                "keys cannot be discovered under a pure budget: declare them public in the policy "
+                "(values or bins of the columns), or give [budget] a delta"
+            )
+        return plan_noise(self._plan, asked, share)
+
+    def _what_fits(self, noise_plan: NoisePlan) -> str:
+        """The cheapest change: the largest epsilon that every account would still bear."""
+        balances = [(b.caps, b.spent) for b in self._session._balances([noise_plan.promise])]
+
+        def fits(epsilon: Fraction, delta: Fraction) -> bool:
+            try:
+                charge = plan_noise(self._plan, epsilon, delta).charge
+            except DitherError:
+                # So small an epsilon wants noise too wide to draw; its price is not an obstacle.
+                return True
+            return all(caps.admits(spent + charge) for caps, spent in balances)
+
+        # Where no epsilon fits, it may be the delta that is too much.
+        deltas = [noise_plan.delta]
+        deltas += [d for d in (self._session.policy.release_delta,) if d < noise_plan.delta]
+        deltas += [Fraction(0)] if noise_plan.delta and not self._plan.discovered else []
+        for delta in dict.fromkeys(deltas):
+            best = greatest_decimal(
+                partial(fits, delta=delta), Fraction(1, 1000), noise_plan.epsilon
+            )
+            if best is not None:
+                other = "" if delta == noise_plan.delta else f" and delta = {remaining(delta)}"
+                return f"The same query fits with epsilon = {remaining(best, 6)}{other}."
+        return "Not even epsilon = 0.001 would fit; ask the data owner for a larger budget."
+
+    def __repr__(self) -> str:
+        return f"<question: {self.sql}>"
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+
+def _wide(half_width: Number) -> Fraction:
+    found = check.positive("half_width", half_width)
+    if not Fraction(1, 10**300) <= found <= 10**300:
+        raise ArgumentError("half_width must lie between 1e-300 and 1e300")
+    return found

@@ -1,0 +1,356 @@
+"""What comes out: values with intervals, as data that the ledger keeps and as people see it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither._format import cost_text, interval, level
+from dither.plan.aggregates import Aggregate, Count, CountUnits, CountValues, Variance
+from dither.plan.expressions import Bin, Column, Expression
+from dither.plan.facts import Scope
+from dither.plan.job import GroupKey, Total
+from dither.plan.kinds import Kind
+from dither.plan.lower import Plan
+from dither.plan.recipes import Linear
+from dither.plan.text import number
+from dither.query._certificate import Certificate
+from dither.query._display import html_table, key_text, paragraph, table
+from dither.query._estimates import GroupEstimates, Measured, estimate
+from dither.query._explain import UNACCOUNTED, limits_text
+from dither.query._noise import NoisePlan, Noisy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "Release",
+    "bin_labels",
+    "decode",
+    "release_data",
+]
+
+SELECTED = (
+    "groups are shown because their noisy count is high enough, so the counts of small groups "
+    "that are shown tend to be too high"
+)
+
+COUNTS = (Count, CountUnits, CountValues)
+
+
+def release_data(
+    noise_plan: NoisePlan, noisy: Noisy, confidence: float, certificate: dict[str, Any]
+) -> dict[str, Any]:
+    """All that a release holds, as plain data for the ledger."""
+    plan = noise_plan.plan
+    query = plan.query
+    measured = Measured(noisy.values, noise_plan.noises, noise_plan.trees)
+    made: list[dict[str, Any]] = []
+    sortable: dict[str, list[Any]] = {}
+    for at, key in enumerate(plan.job.keys):
+        sortable[key.name] = [group[at] for group in noisy.keys]
+        made.append(_key_column(key, sortable[key.name]))
+    for output, recipe in zip(query.outputs, plan.recipes, strict=True):
+        found = estimate(recipe, measured, confidence)
+        whole = isinstance(recipe, Linear) and all(_whole(*term, plan) for term in recipe.terms)
+        columns = _output_columns(output.name, found, whole)
+        sortable |= {c["name"]: [decode(v, c["kind"]) for v in c["values"]] for c in columns}
+        made.extend(columns)
+    rows = _ordered(sortable, plan)
+    for column in made:
+        column["values"] = [column["values"][i] for i in rows]
+    return {
+        "columns": made,
+        "keys": [key.name for key in plan.job.keys],
+        "outputs": [output.name for output in query.outputs],
+        "counts": [o.name for o in query.outputs if isinstance(o.aggregate, COUNTS)],
+        "units": {k.name: _key_unit(k.expression, plan) for k in plan.job.keys}
+        | {o.name: _unit(o.aggregate, plan) for o in query.outputs},
+        "confidence": confidence,
+        "notes": [*plan.notes, *([SELECTED] if plan.discovered else [])],
+        "certificate": certificate,
+    }
+
+
+def _key_column(key: GroupKey, values: list[Any]) -> dict[str, Any]:
+    kind = key.kind
+    if isinstance(key.expression, Bin):
+        labels = bin_labels(key.expression)
+        return {
+            "name": key.name,
+            "kind": "text",
+            "values": [None if v is None else labels[v] for v in values],
+        }
+    if kind is Kind.DATE:
+        values = [None if v is None else v.isoformat() for v in values]
+    return {"name": key.name, "kind": kind.value, "values": values}
+
+
+def bin_labels(node: Bin) -> list[str]:
+    """The ranges of a binned number as text.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> bin_labels(Bin(Column("visits", "age"), (Fraction(0), Fraction(18), Fraction(65))))
+    ['[0, 18)', '[18, 65]']
+    """
+    ends = [number(e) for e in node.edges]
+    last = len(ends) - 2
+    return [f"[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1)]
+
+
+def _output_columns(name: str, found: GroupEstimates, whole: bool) -> list[dict[str, Any]]:
+    titles = (name, f"{name}_lower", f"{name}_upper")
+    parts = [np.asarray(values).tolist() for values in (found.value, found.lower, found.upper)]
+    # What 64 bits cannot hold is shown as a real.
+    whole = whole and all(abs(v) < 2**63 for values in parts for v in values)
+    # An interval is rounded outwards, so that it holds what it held.
+    turns: tuple[Callable[[float], int], ...] = (round, math.floor, math.ceil)
+    return [
+        {
+            "name": title,
+            "kind": "integer" if whole else "real",
+            "values": [turn(v) if whole else _encode(v) for v in values],
+        }
+        for title, turn, values in zip(titles, turns, parts, strict=True)
+    ]
+
+
+def _whole(place: int, coefficient: Fraction, plan: Plan) -> bool:
+    """Whether a term is of whole numbers: what a unit adds may be counted in parts of one."""
+    measurement = plan.job.measurements[place]
+    parts = measurement.parts if isinstance(measurement, Total) else 1
+    return (coefficient * parts).denominator == 1
+
+
+def _ordered(columns: Mapping[str, list[Any]], plan: Plan) -> list[int]:
+    """The rows as ORDER BY and LIMIT want them: post-processing of released values."""
+    rows = list(range(max((len(values) for values in columns.values()), default=0)))
+    for name, descending in reversed(plan.query.order):
+        values = columns[name]
+        known = [i for i in rows if values[i] is not None]
+        known.sort(key=values.__getitem__, reverse=descending)
+        # NULL stands last in either direction, as in DuckDB.
+        rows = known + [i for i in rows if values[i] is None]
+    return rows if plan.query.limit is None else rows[: plan.query.limit]
+
+
+def _key_unit(expression: Expression, plan: Plan) -> str | None:
+    """The unit of a column, also where it is cut into bins."""
+    node = expression.operand if isinstance(expression, Bin) else expression
+    if not isinstance(node, Column):
+        return None
+    return Scope.of(plan.query.relation, plan.schema).column(node).unit
+
+
+def _unit(aggregate: Aggregate, plan: Plan) -> str | None:
+    operand = getattr(aggregate, "operand", None)
+    if operand is None or isinstance(aggregate, COUNTS):
+        return None
+    unit = _key_unit(operand, plan)
+    squared = isinstance(aggregate, Variance) and not aggregate.root
+    return f"{unit}²" if unit and squared else unit
+
+
+def _encode(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def decode(value: Any, kind: str) -> Any:
+    """A stored value as the frame shows it."""
+    if value is None:
+        return None
+    if kind == "date":
+        return dt.date.fromisoformat(value)
+    return float(value) if kind == "real" else value
+
+
+LONGEST = 40
+"""Rows that a summary shows."""
+
+
+class Release:
+    """A release: what may be published, and nothing else.
+
+    Parameters
+    ----------
+    content : mapping
+        As stored in the ledger.
+    replayed : datetime, optional
+        When the answer was charged, where it is an earlier one told again for nothing.
+    """
+
+    def __init__(self, content: Mapping[str, Any], *, replayed: dt.datetime | None = None) -> None:
+        self._content = content
+        self._charged = replayed
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it is an earlier answer, told again for nothing."""
+        return self._charged is not None
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A Polars frame: the keys, then ``name``, ``name_lower``, ``name_upper`` per output.
+
+        A count or a sum is the noisy one, without bias, so that sums over groups are right on
+        average; noise can take it below 0, where its interval is not. Summaries and pictures show
+        the nearest number that is possible.
+        """
+        import polars as pl
+
+        kinds = {
+            "text": pl.String,
+            "integer": pl.Int64,
+            "boolean": pl.Boolean,
+            "date": pl.Date,
+            "real": pl.Float64,
+        }
+        return pl.DataFrame(
+            [
+                pl.Series(c["name"], [decode(v, c["kind"]) for v in c["values"]], kinds[c["kind"]])
+                for c in self._content["columns"]
+            ]
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the key columns."""
+        return list(self._content["keys"])
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the released aggregates."""
+        return list(self._content["outputs"])
+
+    @property
+    def units(self) -> dict[str, str | None]:
+        """The unit of measurement of each key and output, where the policy gives one."""
+        return dict(self._content["units"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know: of the plan, such as a rounding, and of a replay."""
+        notes = list(self._content["notes"])
+        if self._charged is not None:
+            notes.append(
+                f"replayed: the answer of {self._charged:%Y-%m-%d %H:%M} UTC, from the sources as "
+                "they were then"
+            )
+        return notes
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of the intervals."""
+        return float(self._content["confidence"])
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the release promises, and where the ledger has it."""
+        return Certificate(self._content["certificate"])
+
+    def summary(self) -> str:
+        """The release as text: the answers, what they cost, and what the intervals leave out."""
+        heads, rows = self._table()
+        lines = table(heads, rows[:LONGEST], left=len(self.keys))
+        if len(rows) > LONGEST:
+            lines.append(f"... and {len(rows) - LONGEST:,} more rows")
+        lines += paragraph(self._covers())
+        for text in self._said():
+            lines += paragraph(text)
+        return "\n".join(lines)
+
+    def _said(self) -> list[str]:
+        """What stands below the answers: cost, who is protected, what intervals leave out."""
+        body = self._content["certificate"]
+        replayed = " (replayed: nothing charged now)" if self.replayed else ""
+        return [
+            f"cost: {cost_text(*self._loss)}; ledger entry {body['ledger']['entry']}{replayed}",
+            f"protects {body['text']['protects']}",
+            *([limits] if (limits := limits_text(body)) else []),
+            UNACCOUNTED,
+            *self.notes,
+        ]
+
+    def plot(
+        self, path: str | None = None, output: str | None = None, *, title: str | None = None
+    ) -> Any:
+        """Draw the release; see ``dither.plots``.
+
+        Parameters
+        ----------
+        path : str, optional
+            Where to write a PNG, SVG or PDF.
+        output : str, optional
+            One output alone.
+        title : str, optional
+            What stands above the picture.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from dither.plots._release import plot_release
+
+        body = self._content["certificate"]
+        return plot_release(
+            self.frame,
+            keys=self.keys,
+            outputs=[output] if output is not None else self.outputs,
+            units=self.units,
+            bars=list(self._content["counts"]),
+            epsilon=self._loss[0],
+            delta=self._loss[1],
+            neighbours=body["text"]["protects"],
+            confidence=self.confidence,
+            title=title,
+            path=path,
+        )
+
+    @property
+    def _loss(self) -> tuple[Fraction | None, Fraction | None]:
+        """What was charged, exact."""
+        loss = self._content["certificate"]["loss"]
+        epsilon, delta = (
+            loss[k] if loss[k] is None else Fraction(loss[k]) for k in ("epsilon", "delta")
+        )
+        return epsilon, delta
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        heads, rows = self._table()
+        left = len(self.keys)
+        shown = html_table(heads, rows[:LONGEST], left=left)
+        more = [f"... and {len(rows) - LONGEST:,} more rows"] if len(rows) > LONGEST else []
+        said = "".join(f"<p>{html.escape(t)}</p>" for t in (*more, self._covers(), *self._said()))
+        return f"<div>{shown}{said}</div>"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and rows: each key, and each answer with its interval."""
+        frame = self.frame
+        columns = [[key_text(v) for v in frame[key]] for key in self.keys]
+        columns += [self._intervals(frame, name) for name in self.outputs]
+        heads = [*self.keys, *(self._headed(name) for name in self.outputs)]
+        return heads, [list(row) for row in zip(*columns, strict=True)]
+
+    def _covers(self) -> str:
+        return f"value ± half-width, or value [lower, upper], at {level(self.confidence)}"
+
+    def _headed(self, name: str) -> str:
+        unit = self.units.get(name)
+        return f"{name} ({unit})" if unit else name
+
+    def _intervals(self, frame: pl.DataFrame, name: str) -> list[str]:
+        rows = zip(*(frame[c] for c in (name, f"{name}_lower", f"{name}_upper")), strict=True)
+        return [interval(*row) for row in rows]

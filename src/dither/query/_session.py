@@ -1,0 +1,289 @@
+"""A session: one policy, its sources, its ledger, and questions asked of them."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dither import _checks as check
+from dither._format import loss_text
+from dither.errors import ArgumentError, LedgerError, PolicyError, nearest
+from dither.ledger import Balance, Ledger
+from dither.plan import aggregates as ag
+from dither.plan.lower import lower
+from dither.plan.schema import Schema, Table
+from dither.privacy import Charge, Promise
+from dither.privacy._budget import BudgetFilter
+from dither.query._builder import TableQuery
+from dither.query._policy import Policy, check_sources, read_policy, schema_of
+from dither.query._question import Question
+from dither.query._sources import PublicKeys, connect
+from dither.sql.joins import start
+
+if TYPE_CHECKING:
+    from dither.engines.base import Engine
+
+__all__ = ["DATASET", "Session", "open"]
+
+DATASET = "dataset"
+"""Every release of a policy is charged to the account of its unit under this name."""
+
+
+def open(  # noqa: A001 - as users write it: dt.open
+    policy: str | Path | Mapping[str, Any],
+    *,
+    analyst: str | None = None,
+    sources: Mapping[str, Any] | None = None,
+) -> Session:
+    """Open a policy: connect its sources, read their schemas, open its ledger.
+
+    Parameters
+    ----------
+    policy : path or mapping
+        The policy file, or a dictionary of the same shape.
+    analyst : str, optional
+        Who asks. Needed where the policy gives analysts caps of their own; both the analyst's and
+        the dataset's account must then bear each charge.
+    sources : mapping of str to frame or path, optional
+        Tables given here instead of by the policy's ``source``: Polars, pandas or Arrow frames, or
+        paths.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    PolicyError
+        Where the policy is missing, contradictory or incomplete, or does not fit its sources.
+    LedgerError
+        Where the ledger cannot be used.
+    """
+    read = read_policy(policy)
+    caps = {DATASET: read.budget}
+    if analyst is not None and not read.analysts:
+        raise ArgumentError(
+            f"analyst: the policy caps no analysts; add [analysts.{analyst}] to it, or leave it out"
+        )
+    if read.analysts:
+        if analyst is None:
+            raise ArgumentError(
+                "analyst must be given: the policy caps each analyst; one of "
+                + ", ".join(repr(a) for a in read.analysts)
+            )
+        if analyst not in read.analysts:
+            raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
+        caps[f"analyst:{analyst}"] = read.analysts[analyst]
+    check_sources(read.tables, read.units, read.folder, sources)
+    engine = connect(read, dict(sources or {}))
+    try:
+        found = {name: engine.describe(name) for name in read.tables}
+        incomplete = [name for name in read.tables if not engine.complete(name)]
+        unread = {name: engine.unread(name) for name in read.tables}
+        schema = schema_of(read, found, incomplete, unread)
+        engine.check(schema)
+        ledger = Ledger.open(read.ledger)
+        try:
+            session = Session(read, schema, engine, ledger, caps, analyst)
+            session._check_accounts()
+        except BaseException:
+            ledger.close()
+            raise
+    except BaseException:
+        engine.close()
+        raise
+    return session
+
+
+class Session:
+    """Questions asked of one policy's tables; made by ``dither.open``.
+
+    Nothing is charged and no private value is read until ``Question.release``.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        schema: Schema,
+        engine: Engine,
+        ledger: Ledger,
+        caps: Mapping[str, BudgetFilter],
+        analyst: str | None,
+    ) -> None:
+        self.policy = policy
+        self.schema = schema
+        self.analyst = analyst
+        self.ledger = ledger
+        units = dict.fromkeys(unit.name for unit in policy.units.values())
+        self.promises = tuple(policy.promise(unit) for unit in units)
+        self._engine = engine
+        self._caps = dict(caps)
+        self._keys = PublicKeys(engine)
+        self._closed = False
+        # The engine's threads do not live on in a fork.
+        self._process = os.getpid()
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """What is public about each table."""
+        return self.schema.tables
+
+    def sql(
+        self,
+        text: str,
+        *,
+        weights: Mapping[str, float | str | Fraction] | None = None,
+        discover: bool = False,
+    ) -> Question:
+        """Ask in SQL: one ``SELECT`` of keys and aggregates. ``docs/sql.md`` says what is read.
+
+        Parameters
+        ----------
+        text : str
+        weights : mapping of str to number, optional
+            By output: its share of the budget relative to the others, which have 1.
+        discover : bool
+            Discover the keys that occur, at a cost in delta, even where public facts list them.
+
+        Raises
+        ------
+        QueryError
+            Naming the part that is not understood or not offered, and the fix.
+        """
+        from dither.sql import parse_query
+
+        query = parse_query(text, self.schema)
+        names = [output.name for output in query.outputs]
+        given = {
+            name: check.positive(f"weights[{name!r}]", w) for name, w in (weights or {}).items()
+        }
+        for name in given:
+            if name not in names:
+                raise ArgumentError(f"weights: no output {name!r}" + nearest(name, names))
+        outputs = tuple(replace(o, weight=given.get(o.name, o.weight)) for o in query.outputs)
+        return self._question(replace(query, outputs=outputs, discover=discover))
+
+    def table(self, name: str) -> TableQuery:
+        """Ask in Python: start from a private table."""
+        return TableQuery(start(name, None, self.schema), self.schema, self._question)
+
+    def balance(self) -> list[Balance]:
+        """What each account may spend, has spent and has left: for each unit, the data set's and
+        the analyst's.
+
+        Raises
+        ------
+        ArgumentError
+            Where the session is closed.
+        """
+        self._check_open()
+        return self._balances(self.promises)
+
+    def close(self) -> None:
+        """Give back the engine and the ledger. Questions can still be explained and previewed."""
+        if self._closed:
+            return
+        self._closed = True
+        self._engine.close()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        title, tables, accounts = self._said()
+        return "\n".join([title, *(f"  {line}" for line in (*tables, *accounts))])
+
+    def _repr_html_(self) -> str:
+        title, tables, accounts = self._said()
+        items = "".join(f"<li>{html.escape(line)}</li>" for line in (*tables, *accounts))
+        return f"<div><b>{html.escape(title)}</b><ul>{items}</ul></div>"
+
+    def _said(self) -> tuple[str, list[str], list[str]]:
+        """The session in a line; a line for each table; one for each account."""
+        tables = []
+        for name, table in self.tables.items():
+            who = "public" if not table.private else f"protects {table.unit or 'each row'}"
+            tables.append(f"table {name} ({who}): {', '.join(table.columns)}")
+        if self._closed:
+            return "closed session", tables, []
+        cap = self._caps[DATASET]
+        title = f"session under epsilon {loss_text(cap.epsilon)}, delta {loss_text(cap.delta)}"
+        try:
+            accounts = [f"account {balance}" for balance in self.balance()]
+        except LedgerError:
+            accounts = ["the ledger cannot be read"]
+        return title, tables, accounts
+
+    def _question(self, query: ag.Query) -> Question:
+        return Question(lower(query, self._keys.listed(query, self.schema)), self)
+
+    # --- accounts ---------------------------------------------------------------------------
+
+    def _accounts(self, unit: str) -> dict[str, BudgetFilter]:
+        """The accounts that a release about this unit is charged to, with their caps.
+
+        The first charge that they bear opens them: until then the owner may change the policy.
+        """
+        return {f"{whose}:{unit}": budget for whose, budget in self._caps.items()}
+
+    def _check_accounts(self) -> None:
+        """Hold what the ledger has against the policy: caps, units and neighbours.
+
+        Raises
+        ------
+        LedgerError
+            Where an account that is written down has other caps, or another promise.
+        """
+        known = set(self.ledger.accounts())
+        for promise in self.promises:
+            for name, budget in self._accounts(promise.unit).items():
+                if name in known:
+                    self.ledger.ensure_account(name, budget, promise)
+            units = self.policy.units.items()
+            held = {table: unit.by for table, unit in units if unit.name == promise.unit}
+            self.ledger.check_tables(held, promise)
+
+    def _balances(self, promises: Iterable[Promise]) -> list[Balance]:
+        """The accounts of every promise; one that was never charged has all of its caps left."""
+        known = set(self.ledger.accounts())
+        found = []
+        for promise in promises:
+            for name, budget in self._accounts(promise.unit).items():
+                nothing = Charge(promise=promise)
+                found.append(
+                    self.ledger.balance(name)
+                    if name in known
+                    else Balance(name, promise, budget, nothing, budget.remaining(nothing))
+                )
+        return found
+
+    def _check_open(self) -> None:
+        """Refuse to charge where the engine could not answer.
+
+        Raises
+        ------
+        ArgumentError
+            Where the session is closed, or was opened in another process.
+        """
+        if self._closed:
+            raise ArgumentError("this session is closed; open another with dither.open")
+        if self._process != os.getpid():
+            raise ArgumentError(
+                "this session was opened in another process, and its engine is not there after a "
+                "fork; open a session in each process with dither.open"
+            )
