@@ -96,8 +96,7 @@ class Side:
             known = tuple((part, count) for part, count in stronger if part is not None)
             complete = len(known) == len(stronger)
             self.upper_terms = terms_of(known, removal) if complete else None
-        means = [t.mean() for t in self.lower_terms]
-        self.deviation = math.sqrt(2 * sum(m for m in means if 0 < m < math.inf))
+        self.deviation = math.sqrt(2 * sum(t.most_mean for t in self.lower_terms))
         self.moments = self._moments()
         self.rho: Amount = sum(count * part.rho() for part, count in self.parts)
         everything = self.upper_terms if self.upper_terms is not None else self.moments or []
@@ -174,8 +173,8 @@ class Side:
     def rounding(self, log_delta: float) -> float:
         """Slack on log(delta) for an epsilon and parameters that err in their last places.
 
-        The deviation is that of a Gaussian with the same mean loss; |a| is at most
-        sqrt(2·log(1/delta)), up to what a factor of delta is worth.
+        The deviation is that of a Gaussian whose mean loss is at least that of the real-valued
+        noises; |a| is at most sqrt(2·log(1/delta)), up to what a factor of delta is worth.
         """
         a = 2 + math.sqrt(2 * abs(log_delta)) if math.isfinite(log_delta) else 0.0
         return max(PARAMETERS, 4 * EPS * a * (self.deviation + a))

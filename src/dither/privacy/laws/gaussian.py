@@ -54,6 +54,11 @@ class GaussianTerm(Term):
         q, q_error, _, _ = normal_mass(edges, -self.mu_squared / 2, mu)
         return Cells(p, q, p_error, q_error, below, above)
 
+    @property
+    def most_mean(self) -> float:
+        """The mean loss itself."""
+        return self.mean()
+
     def mean(self) -> float:
         """mu²/2."""
         return self.mu_squared / 2

@@ -124,6 +124,11 @@ class LaplaceTerm(Term):
         above = 0.0 if edges[-1] >= e else 0.5 + (e - float(edges[-1])) / 4
         return Cells(p, q, p * error + p_shift, q * error + q_shift, below, above)
 
+    @property
+    def most_mean(self) -> float:
+        """The mean loss itself."""
+        return self.mean()
+
     def mean(self) -> float:
         """epsilon - 1 + e^{-epsilon} each."""
         return float((self.counts * (self.epsilons + np.expm1(-self.epsilons))).sum())

@@ -144,6 +144,14 @@ class Term:
         """Masses of one repetition on a grid."""
         raise NotImplementedError
 
+    @property
+    def most_mean(self) -> float:
+        """A bound of the mean loss where parameters were read into doubles.
+
+        Laws of finitely many losses are 0 here: they know how far each loss is off.
+        """
+        return 0.0
+
     def mean(self) -> float:
         """E_P[L], the KL divergence, of all repetitions."""
         raise NotImplementedError
