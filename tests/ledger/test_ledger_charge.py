@@ -199,7 +199,7 @@ def test_an_answer_is_stored_once_and_only_for_a_charge(book: Ledger) -> None:
     book.store_answer(entry, "x")
     with pytest.raises(LedgerError, match="has its answer already"):
         book.store_answer(entry, "y")
-    with pytest.raises(LedgerError, match="is no charge"):
+    with pytest.raises(LedgerError, match="is not a charge"):
         book.store_answer(1, "y")
     for missing in (-1, 99, 2**80):
         with pytest.raises(LedgerError, match="there is no entry"):
