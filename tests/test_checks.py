@@ -162,3 +162,12 @@ def test_confidence_choice_and_flag():
     assert checks.flag("monotone", False) is False
     with pytest.raises(ArgumentError, match="monotone must be True or False"):
         checks.flag("monotone", 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e0000009999999", "1e" + "9" * 6000, "1e-0_0_9999999", "1e٠٩٩٩٩٩٩"]
+)
+def test_exponents_are_small_however_they_are_written(text: str) -> None:
+    """Leading zeros, separators and other alphabets hide no gigabyte of digits."""
+    with pytest.raises(ArgumentError, match="exponent"):
+        checks.exact("epsilon", text)

@@ -350,12 +350,20 @@ def _double(name: str, value: Any, limits: _Range, rounding: Rounding) -> float:
 
 def _parse(name: str, text: str, limits: _Range) -> Fraction:
     exponent = _EXPONENT.search(text)
-    if exponent and int(exponent[1].replace("_", "")[:6] or "0") > _MAX_EXPONENT:
+    if exponent and _beyond(exponent[1].replace("_", "")):
         raise ArgumentError(f"{name} must have an exponent within ±{_MAX_EXPONENT}")
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise _refused(name, limits) from None
+
+
+def _beyond(digits: str) -> bool:
+    """Whether an exponent is too large; Python reads no integer of some thousands of digits."""
+    try:
+        return int(digits or "0") > _MAX_EXPONENT
+    except ValueError:
+        return True
 
 
 def _exponent(value: Decimal) -> int:

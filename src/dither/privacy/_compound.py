@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def repeat_and_select(loss: Loss, *, mean: float, shape: float | None = 1.0) -> 
         best = min(float(other.min()), -math.log(gamma))
         found = values + (1 + eta) * best + tail
     bounds = dict(zip(orders.tolist(), (found * (1 + 1e-13)).tolist(), strict=True))
-    return renyi(bounds, neighbours=loss.neighbours)
+    return replace(renyi(bounds, neighbours=loss.neighbours), unit=loss.unit)
 
 
 def _gamma(mean: float, eta: float) -> float:

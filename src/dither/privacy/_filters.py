@@ -158,6 +158,12 @@ class _Account:
             if not amount.free:
                 asked = replace(asked, **_promised(amount))
         self._stated(asked)
+        named = not isinstance(amount, Loss | Charge) or amount.free or asked.unit is not None
+        if self.unit is not None and not named:
+            raise ArgumentError(
+                f"this account is about one {self.unit!r}, and the loss names no unit: say whom it "
+                "is about with loss.promising(unit)"
+            )
         return asked
 
     def _stated(self, asked: _Asked) -> dict[str, Any]:
@@ -413,7 +419,7 @@ class GdpFilter(_Sum):
     def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
         if not isinstance(loss, Loss):
             raise ArgumentError("a charge says no mu: charge the loss itself")
-        return Fraction(loss.gdp().upper), ZERO
+        return check.exact("mu", loss.gdp().upper), ZERO
 
 
 @dataclass(frozen=True, slots=True)

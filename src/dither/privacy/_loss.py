@@ -114,15 +114,12 @@ class Loss:
         >>> (3 * privacy.gaussian(10.0)).charge.rho, privacy.gaussian(10.0).charge.epsilon is None
         (Fraction(3, 200), True)
         """
-        found = _total(self._charges())
-        if self.slack and self.charges is None:
-            found = found.moved(Fraction(self.slack))
-        return replace(found, promise=self.promise)
+        return replace(_total(self._charges()), promise=self.promise)
 
     @property
     def free(self) -> bool:
         """Whether nothing is charged; then the loss is true of every promise."""
-        return not self.parts or self.charge.free
+        return self.charge.free
 
     def with_charge(self, charge: Charge) -> Loss:
         """The same loss with exact amounts that were proved of it, in place of its parts' own.
@@ -606,7 +603,9 @@ class Loss:
     def _charges(self) -> tuple[tuple[Charge, int], ...]:
         if self.charges is not None:
             return self.charges
-        return tuple((part.charge(), count) for part, count in self.parts)
+        found = tuple((part.charge(), count) for part, count in self.parts)
+        # The distance is one of the whole, so that it goes with the sum of all parts.
+        return ((_total(found).moved(Fraction(self.slack)), 1),) if self.slack else found
 
     def _added(self, what: str) -> None:
         if self.neighbours is not Neighbours.ADD_REMOVE:

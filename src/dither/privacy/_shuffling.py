@@ -366,7 +366,10 @@ def shuffle(
     0.0299
     """
     n = check.count("n", n, 1, _MOST_REPORTS, instead="; a bound of fewer reports holds for more")
-    p = math.exp(check.number("epsilon_0", epsilon_0, above=0, most=100)) * (1 + 1e-15)
+    exponent = check.number("epsilon_0", epsilon_0, above=0, most=100)
+    # A unit in the exponential's last place, and one in its argument's, which stand for the number
+    # that was printed.
+    p = math.exp(exponent) * (1 + 1e-15 + 2**-52 * exponent)
     if randomiser not in _KINDS:
         raise ArgumentError("randomiser must be 'any' or 'grr'" + nearest(str(randomiser), _KINDS))
     if (randomiser == "grr") != (k is not None):
