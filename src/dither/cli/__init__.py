@@ -43,7 +43,8 @@ class Commands(click.Group):
         """Run the command; turn what it raises into a message."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit):
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            # Where nobody reads the output any more, as after `head`, click ends without a word.
             raise
         except DitherError as error:
             raise click.ClickException(" ".join(str(error).split())) from error
