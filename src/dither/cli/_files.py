@@ -22,9 +22,15 @@ PICTURES = (".pdf", ".png", ".svg")
 
 
 def check_targets(
-    *, table: Path | None = None, picture: Path | None = None, other: Path | None = None
+    *,
+    table: Path | None = None,
+    file: Path | None = None,
+    picture: Path | None = None,
+    other: Path | None = None,
 ) -> None:
     """Refuse targets that could not be written, while refusing is still free.
+
+    Both `table` and `file` are ``--out``; a file may have any ending.
 
     Raises
     ------
@@ -33,6 +39,7 @@ def check_targets(
     """
     given = [
         ("--out", table, TABLES),
+        ("--out", file, None),
         ("--plot", picture, PICTURES),
         ("--certificate", other, None),
     ]

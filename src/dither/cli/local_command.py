@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli._options import FILE
+from dither.cli._files import check_targets
 from dither.cli._terminal import waiting
-from dither.cli.local_reports import COMMANDS
+from dither.cli.local_reports import COMMANDS, FILE, OUT
 
 if TYPE_CHECKING:
     from dither.examples.paper import PaperClaim, PaperFigure
@@ -51,9 +51,7 @@ for command in COMMANDS:
     show_default=True,
     help="Which standard error of a share to keep small.",
 )
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the channel as JSON."
-)
+@click.option("--out", type=OUT, help="Write the channel as JSON.")
 def best(
     size: int,
     epsilon: str,
@@ -71,6 +69,7 @@ def best(
     from dither.cli._terminal import print_paragraphs
     from dither.local import best as choose
 
+    check_targets(file=out)
     choice = choose(size, epsilon, people, bytes=most, seconds=seconds, error=error)
     reason, *table = str(choice).splitlines()
     print_paragraphs(f"{reason}.")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither.cli._options import FILE
+from dither.cli._files import check_targets
 
 if TYPE_CHECKING:
     from dither.local import Aggregate, Channel, Domain, PartCounts, Structure
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "FILE", "OUT"]
 
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUT = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -37,12 +41,14 @@ def privatize(channel: Path, values: str, out: Path) -> None:
       attributes, marginals, ...    a row of CSV; the first line names the columns
       an offer of channels          a row of CSV, with the columns choice and value
       item sets, keys and values    JSON: ["bread", "milk"], or {"film": 4}
+
+    A quoted field of CSV may hold line breaks.
     """
     from dither.local import Channel, write_reports
 
+    check_targets(file=out)
     made = _carrier(channel)
-    lines = _lines(values)
-    people, records = _records(made, lines)
+    people, records = _records(made, _text(values))
     nothing: Any = [] if isinstance(made, Channel) else {}
     write_reports(out, made, made.privatize(*records) if people else nothing)
     who = "" if isinstance(made, Channel) else "people's "
@@ -60,14 +66,13 @@ def aggregate(channel: Path, files: tuple[Path, ...], out: Path) -> None:
     FILES are files of reports, or counts that this command wrote. Reports that the channel could
     not have produced are dropped, and told.
     """
+    check_targets(file=out)
     made, found, missing = _carrier(channel), None, 0
     for path in files:
-        if path.suffix == ".json":
-            counted, lost = _counts(path), 0
-        else:
+        with _naming(path):
             counted, lost = _counted(path, made)
-        missing += lost
-        found = counted if found is None else found + counted
+            missing += lost
+            found = counted if found is None else found + counted
     assert found is not None
     _write(out, found)
     click.echo(f"{found.n:,} reports counted, {found.rejected:,} dropped, {missing:,} missing")
@@ -101,11 +106,13 @@ def estimate(
     plot: Path | None,
 ) -> None:
     """Estimate from the COUNTS: shares of values, means of numbers, by attribute, by key."""
-    counted = _counts(counts)
+    check_targets(file=out, picture=plot)
+    with _naming(counts):
+        counted = _counts(counts)
     given: dict[str, Any] = {
         "method": method,
         "k": top,
-        "candidates": None if candidates is None else _lines(str(candidates)),
+        "candidates": None if candidates is None else _lines(_text(str(candidates))),
     }
     options = {name: value for name, value in given.items() if value is not None}
     found = counted.estimate(postprocess, confidence=confidence, **options)
@@ -121,21 +128,33 @@ def estimate(
 COMMANDS = (privatize, aggregate, estimate)
 
 
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors that say which of the files they are about."""
+    from dither.errors import ArgumentError
+
+    try:
+        yield
+    except OSError:
+        raise ArgumentError(f"{path}: cannot be read") from None
+    except ArgumentError as error:
+        raise ArgumentError(f"{path}: {error}") from None
+
+
 def _json(path: Path) -> Any:
     from dither.errors import ArgumentError
 
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise ArgumentError(f"{path.name} cannot be read") from None
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError):
-        raise ArgumentError(f"{path.name} must hold JSON, as this command writes it") from None
+        raise ArgumentError("the file must hold JSON, as this command writes it") from None
 
 
 def _carrier(path: Path) -> Channel | Structure:
     from dither.local.wire import carrier_from_dict
 
-    return carrier_from_dict(_json(path))
+    with _naming(path):
+        return carrier_from_dict(_json(path))
 
 
 def _counts(path: Path) -> Aggregate | PartCounts:
@@ -145,13 +164,19 @@ def _counts(path: Path) -> Aggregate | PartCounts:
 
 
 def _counted(path: Path, carrier: Channel | Structure) -> tuple[Any, int]:
+    """The counts of a file, which must be of the carrier, and how many reports are missing."""
     from dither.errors import ArgumentError
-    from dither.local import aggregate_file
+    from dither.local import Aggregate, aggregate_file
 
-    try:
+    if path.suffix != ".json":
         return aggregate_file(path, carrier)
-    except OSError:
-        raise ArgumentError(f"{path.name} cannot be read") from None
+    found = _counts(path)
+    of = found.channel if isinstance(found, Aggregate) else found.structure
+    if of.hash != carrier.hash:
+        raise ArgumentError(
+            f"the counts are of {of.kind} {of.hash[:8]}, not of {carrier.kind} {carrier.hash[:8]}"
+        )
+    return found, 0
 
 
 def _write(out: Path, found: Aggregate | PartCounts) -> None:
@@ -163,21 +188,32 @@ def _write(out: Path, found: Aggregate | PartCounts) -> None:
         raise ArgumentError(f"{out.name} cannot be written") from None
 
 
-def _lines(source: str) -> list[str]:
-    """The lines without their ends; an empty line is an empty text."""
+def _text(source: str) -> str:
     from dither.errors import ArgumentError
 
     data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     try:
-        return data.decode("utf-8").splitlines()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ArgumentError("values must be lines of text in UTF-8") from None
 
 
-def _records(carrier: Channel | Structure, lines: list[str]) -> tuple[int, tuple[Any, ...]]:
+def _lines(text: str) -> list[str]:
+    """The lines without their ends; an empty line is an empty text.
+
+    Only LF and CRLF end a line, or CR in a text without LF. What else `str.splitlines` splits at
+    may stand in a value, and would make several reports of one person.
+    """
+    end = "\n" if "\n" in text else "\r"
+    *lines, last = text.replace("\r\n", "\n").split(end)
+    return [*lines, last] if last else lines
+
+
+def _records(carrier: Channel | Structure, text: str) -> tuple[int, tuple[Any, ...]]:
     """How many people there are, and what `privatize` takes of them."""
     from dither.local import Channel, HeavyHitters, ItemSets, KeyValue, Personal
 
+    lines = _lines(text)
     if isinstance(carrier, Channel):
         return len(lines), (_typed(carrier, lines),)
     if isinstance(carrier, HeavyHitters):
@@ -191,11 +227,11 @@ def _records(carrier: Channel | Structure, lines: list[str]) -> tuple[int, tuple
             [dict(zip(_as_domain(carrier.keys, list(p)), p.values(), strict=True)) for p in pairs],
         )
     if isinstance(carrier, Personal):
-        table = _table(lines, ["choice", "value"])
+        table = _table(text, ["choice", "value"])
         values = _typed(carrier.channels[0], table["value"])
         return len(values), (values, _choices(carrier, table["choice"]))
     domains = _domains(carrier)
-    table = _table(lines, list(domains))
+    table = _table(text, list(domains))
     columns = {name: _as_domain(domain, table[name]) for name, domain in domains.items()}
     return len(next(iter(columns.values()))), (columns,)
 
@@ -219,14 +255,16 @@ def _choices(carrier: Any, column: list[str]) -> list[Any]:
         raise ArgumentError("choice must be a whole number: a place in the offer") from None
 
 
-def _table(lines: list[str], wanted: list[str]) -> dict[str, list[str]]:
+def _table(text: str, wanted: list[str]) -> dict[str, list[str]]:
     """The columns of a CSV that are wanted, which its first line names."""
     from dither.errors import ArgumentError
 
+    # As in `_lines`; a CR that is neither quoted nor the end of a line is refused.
+    file = io.StringIO(text, newline="\n" if "\n" in text else "")
     try:
-        rows = list(csv.reader(lines))
+        rows = list(csv.reader(file, strict=True))
     except csv.Error:
-        raise ArgumentError("values must be rows of CSV") from None
+        raise ArgumentError("values must be rows of CSV, in which each quote is closed") from None
     if not rows:
         return {name: [] for name in wanted}
     names, *people = rows
@@ -237,7 +275,7 @@ def _table(lines: list[str], wanted: list[str]) -> dict[str, list[str]]:
         )
     if any(len(row) != len(names) for row in people):
         bad = next(i for i, row in enumerate(people, start=2) if len(row) != len(names))
-        raise ArgumentError(f"values must have as many columns in line {bad} as in the first")
+        raise ArgumentError(f"values must have as many columns in row {bad} as in the first")
     return {name: [row[names.index(name)] for row in people] for name in wanted}
 
 
