@@ -12,11 +12,20 @@ With n_c reports of class c, f̂_c its unbiased estimate and s_c²/n_c its varia
   the normal law of their estimates, minimising the sum of n_c·(f̂_c - f)' S_c^-1 (f̂_c - f) over
   the simplex. Biased, but nearer.
 
+Weights other than n_c/n make much of some classes, whose people are not quite like all who reported
+even where choices do not depend on values. f̂ then differs by chance from the share of all of them,
+with variance f(1-f)·sum of (w_c - n_c/n)²/n_c (people dealt out to classes at random, without
+replacement), which is part of the standard error.
+
 Of numbers, weights combine the classes' means: those of the reports, with an interval that holds
-where each class's does; or those that EM finds, where a class's reports are biased.
+where each class's does; or those that EM finds, where a class's reports are biased. The reports'
+spread, from which the errors of means are computed, holds that variance already. Limits that do not
+rest on it are widened by |w_c - n_c/n| times the most by which a class's mean is off that of all,
+which exceeds t with chance at most 2·exp(-2·n_c·t²/((1 - (n_c - 1)/n)·range²)) (Serfling).
 
 Source. Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.5; Nie et al.,
-IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021 (PLDP frequencies).
+IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021 (PLDP frequencies); Serfling, "Probability
+inequalities for the sum in sampling without replacement", Annals of Statistics 1974.
 """
 
 from __future__ import annotations
@@ -51,6 +60,7 @@ INDEPENDENT = (
     "classes are combined as if what people chose did not depend on their values; if it does, "
     "the choice itself tells of the value, and the estimate is biased"
 )
+UNRELATED = "if what they chose does not depend on them"
 _ALARM = 1e-3
 _MAX_VALUES = 1 << 10
 
@@ -73,7 +83,8 @@ def combined_shares(
     found = (weights * raw).sum(axis=0)
     plausible = project(found)
     own = np.array([channel.noise_variance(plausible) for channel in channels]) / n
-    errors = np.sqrt((weights**2 * own).sum(axis=0))
+    apart = ((weights - n / n.sum()) ** 2 / n).sum(axis=0)
+    errors = np.sqrt((weights**2 * own).sum(axis=0) + plausible * (1 - plausible) * apart)
     steps = np.max(weights * [e.steps for e in by_class.values()], axis=0)
     likely = method == "likelihood"
     if likely:
@@ -106,14 +117,16 @@ def combined_mean(
     confidence: float,
     options: dict[str, Any],
 ) -> MeanEstimate:
-    """The classes' means combined; each class may miss its own by its part of what is allowed."""
+    """The classes' means combined; each may miss its own by its part of what is allowed."""
     biased = not all(part.channel.unbiased for part in full.values())
     checked_options(options, EM if biased else (), "a mean by weights")
+    # Half of what may be missed goes to the choice of people, where weights are not their shares.
+    chance = (1 - confidence) / len(full) / (1 if method == "population" else 2)
     each, variances = [], []
     for part in full.values():
         channel = part.channel
         assert isinstance(channel, NumericChannel)
-        own = mean(part, channel, 1 - (1 - confidence) / len(full))
+        own = mean(part, channel, 1 - chance)
         variance = part.n * own.standard_error**2
         if biased:
             found = em([part], **options)
@@ -130,8 +143,13 @@ def combined_mean(
     error = float(np.sqrt(weights**2 @ (np.array(variances) / n)))
     limits: tuple[float, float, str] | None = None
     if not biased and any(one.method != "normal" for one in each):
-        ends = weights @ np.array([one.interval for one in each])
-        limits = (float(ends[0]), float(ends[1]), "bounded")
+        values = each[0].interval_of_values
+        low, high = float(values.low), float(values.high)
+        apart = np.sqrt((1 - (n - 1) / n.sum()) * np.log(2 / chance) / (2 * n))
+        wider = float(np.abs(weights - n / n.sum()) @ apart) * (high - low)
+        lower, upper = (weights @ np.array([one.interval for one in each])).tolist()
+        lower, upper = max(low, lower - wider), min(high, upper + wider)
+        limits = (lower, upper, "bounded") if lower <= upper else (low, high, "bounded")
     told = tuple(
         f"choice {choice}: {one.n:,} reports, weight {weight:.3f}"
         for choice, one, weight in zip(full, each, weights.tolist(), strict=True)
@@ -146,6 +164,7 @@ def combined_mean(
         biased=biased,
         confidence=confidence,
         limits=limits,
+        assuming="" if method == "population" else UNRELATED,
         notes=(*told, INDEPENDENT),
     )
 

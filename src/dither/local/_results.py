@@ -6,6 +6,7 @@ share that the most which any one of them can add is small beside its error.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -210,30 +211,48 @@ class Estimate(Result):
     def summary(self) -> str:
         """A few lines for people: what was estimated, how well, and what may be trusted."""
         sizes = " + ".join(f"{part.n:,}" for part in self.parts.values())
-        lines = [
-            heading(self.title, self.n, self.rejected, sizes),
-            f"{'value':<20}{'share':>9}{f'± {level_text(self.confidence)}':>12}",
-        ]
+        lines = [heading(self.title, self.n, self.rejected, sizes)]
         halves = self._half_widths
+        places = _places(halves) if self.unbiased else 4
+        wide = places + 5
+        told = f"{f'± {level_text(self.confidence)}':>{wide + 3}}" if self.unbiased else ""
+        lines.append(f"{'value':<20}{'share':>{wide}}{told}")
         for i in np.argsort(-self.shares, kind="stable")[:_SHOWN].tolist():
-            told = f"{halves[i]:>12.4f}" if np.isfinite(halves[i]) else f"{'unknown':>12}"
-            lines.append(f"{label(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{told}")
+            if self.unbiased:
+                half = f"{halves[i]:.{places}f}" if np.isfinite(halves[i]) else "unknown"
+                told = f"{half:>{wide + 3}}"
+            share = _rounded(self.shares[i], places)
+            lines.append(f"{label(self.values[i])[:19]:<20}{share:>{wide}}{told}")
         if len(self.values) > _SHOWN:
             lines.append(f"... and {len(self.values) - _SHOWN:,} more values")
-        unknown = int((~np.isfinite(halves)).sum())
-        if unknown:
-            lines.append(
-                f"Intervals of {unknown:,} values are left out: too few reports "
-                "decide their shares for a normal interval."
-            )
-        if self.biased:
-            lines.append(
-                f"Shares are biased (postprocess: {self.postprocess}); "
-                "the ± is that of the raw estimates."
-            )
+        lines.extend(self._cautions())
         if self.found is not None:
             lines.append(f"Found beyond chance: {', '.join(map(label, self.found)) or 'nothing'}.")
         return "\n".join([*lines, *self.notes])
+
+    def _cautions(self) -> Iterator[str]:
+        """Why intervals are left out, and what makes the shares biased."""
+        if not self.unbiased:
+            if self.channel is not None:
+                cause = "their channel"
+            elif any(not part.unbiased for part in self.parts.values()):
+                cause = "the channels of some choices"
+            else:
+                cause = "the method that they are estimated by"
+            yield f"Shares are biased by {cause}: no interval is valid."
+        else:
+            known = np.isfinite(self.standard_errors)
+            few, unknown = int((known & ~self._decided).sum()), int((~known).sum())
+            if few:
+                yield (
+                    f"Intervals of {few:,} values are left out: too few reports "
+                    "decide their shares for a normal interval."
+                )
+            if unknown:
+                yield f"Intervals of {unknown:,} values are left out: their errors are not known."
+        if self.postprocess not in _UNBIASED:
+            raw = "; the ± is that of the raw estimates" if self.unbiased else ""
+            yield f"Shares are biased (postprocess: {self.postprocess}){raw}."
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the shares with their intervals, the most frequent first.
@@ -409,7 +428,8 @@ class KeyEstimate(Result):
             lower, upper = self.intervals[i]
             mean = f"{self.means[i]:>12.4g}" if np.isfinite(self.means[i]) else f"{'unknown':>12}"
             ends = f"{lower:.4g} to {upper:.4g}"
-            lines.append(f"{label(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}{mean}{ends:>24}")
+            share = _rounded(self.shares[i], 4)
+            lines.append(f"{label(self.values[i])[:19]:<20}{share:>9}{mean}{ends:>24}")
         if not self.trusted.all():
             lines.append(
                 f"Too few reports decide the mean of {int((~self.trusted).sum()):,} keys for a "
@@ -434,6 +454,17 @@ def heading(title: str, n: int, rejected: int, sizes: str = "") -> str:
     """The first line of a summary: what, of how many reports, how many dropped."""
     dropped = f", {rejected:,} dropped as impossible" if rejected else ""
     return f"{title}: {n:,} reports{f' ({sizes})' if sizes else ''}{dropped}"
+
+
+def _places(halves: Array) -> int:
+    """Decimals that show two digits of the least half-width, at least 4."""
+    shown = halves[np.isfinite(halves) & (halves > 0)]
+    return 4 if shown.size == 0 else max(4, 1 - math.floor(math.log10(float(shown.min()))))
+
+
+def _rounded(share: float, places: int) -> str:
+    """A share as text, without the sign of a zero."""
+    return f"{round(float(share), places) + 0.0:.{places}f}"
 
 
 def label(value: Any) -> str:

@@ -48,6 +48,8 @@ class MeanEstimate(Result):
     limits : tuple of (float, float, str), optional
         The interval's ends and how it was made, where it is not simply normal; see
         `mean`.
+    assuming : str
+        What such an interval assumes of the people; empty where it assumes nothing.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class MeanEstimate(Result):
     confidence: float
     notes: tuple[str, ...] = ()
     limits: tuple[float, float, str] | None = None
+    assuming: str = ""
 
     @property
     def method(self) -> str:
@@ -80,7 +83,7 @@ class MeanEstimate(Result):
 
         A normal one, which holds for the population as well, wherever enough reports decide; else
         one that holds for any values of the people and any number of reports, within the public
-        bounds.
+        bounds, given what `assuming` says.
 
         Raises
         ------
@@ -126,9 +129,10 @@ class MeanEstimate(Result):
                 f"({lower:,.{places}f} to {upper:,.{places}f}, {level_text(self.confidence)})"
             )
             if self.method != "normal":
+                given = f", {self.assuming}" if self.assuming else ""
                 lines.append(
                     "Too few reports decide it for a normal interval: this one holds for the "
-                    "people who reported, whatever their values are."
+                    f"people who reported, whatever their values are{given}."
                 )
         return "\n".join([*lines, *self.notes])
 
