@@ -16,7 +16,7 @@ from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm, mixed_loss
 from dither.privacy.laws.part import AtMost, Part
-from dither.privacy.laws.rationals import Amount, Ends, mixed, mixed_away, printed
+from dither.privacy.laws.rationals import Amount, Ends, mixed, mixed_away, printed, told_up
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
@@ -105,14 +105,13 @@ class Poisson(Part):
             return replace(self, size=self.size * size)
         base, words = self.base.dominating(), f"{self.describe()}.group({size})"
         if isinstance(base, Approximate):
-            e = math.log1p(self.rate * math.expm1(base.epsilon)) * (1 + 1e-14)
-            one = Approximate(e, self.rate * base.delta * (1 + 1e-14))
+            g, loss = printed(self.rate), printed(base.epsilon)
+            one = Approximate(told_up(mixed((loss, loss), g)[1]), told_up(g * printed(base.delta)))
             return AtMost(one.grouped(size), words)
-        top = None if base is None else base.term(True, 1)
-        if top is not None and pure(top):
-            e = float(mixed_loss(np.array([top.top()]), self.rate)[0]) * (1 + 1e-13)
-            return AtMost(Approximate(e, 0.0).grouped(size), words)
-        raise ArgumentError("group of a sampled mechanism needs Gaussian or pure mechanisms")
+        epsilon = None if base is None else _pure_both_ways(base, replace(self, base=base))
+        if epsilon is None:
+            raise ArgumentError("group of a sampled mechanism needs Gaussian or pure mechanisms")
+        return AtMost(Approximate(epsilon, 0.0).grouped(size), words)
 
     def gdp(self) -> Amount:
         """Sampling is post-processing of the pair: not worse than the base."""
@@ -199,13 +198,13 @@ class FixedSize(Part):
 
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the sampled mechanism, where there is one."""
-        known = self.dominating()
-        term = None if known is None else known.term(True, 1)
-        if term is None or not pure(term):
+        base = self.base.dominating()
+        epsilon = None if base is None else _pure_both_ways(base, replace(self, base=base))
+        if epsilon is None:
             raise ArgumentError(
                 "group of a fixed-size sample needs a pure mechanism, such as laplace or pure"
             )
-        bound = Approximate(term.top() * (1 + 1e-13), 0.0).grouped(size)
+        bound = Approximate(epsilon, 0.0).grouped(size)
         return AtMost(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> Amount:
@@ -231,6 +230,18 @@ def pure(term: Term) -> bool:
     """Whether the largest loss is finite, and certain."""
     cut = isinstance(term, AtomTerm) and term.unbounded
     return math.isfinite(term.top()) and term.infinite == 0 and not cut
+
+
+def _pure_both_ways(base: Part, sampled: Part) -> float | None:
+    """The largest loss of a sample in either direction, where the base is pure in both.
+
+    A chain of neighbours may go through either direction, so that no group does with one alone.
+    """
+    if not all(pure(base.term(removal, 1)) for removal in (True, False)):
+        return None
+    tops = [sampled.top(removal) for removal in (True, False)]
+    known = [top[1] for top in tops if top is not None]
+    return told_up(max(known)) if len(known) == len(tops) else None
 
 
 def _sampled_atoms(
