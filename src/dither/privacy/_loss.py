@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up, sqrt_lower
+from dither.numeric._balls import precision, up
 from dither.privacy._bound import Bound
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Neighbours, Promise, as_neighbours
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import LaplaceNoise
 from dither.privacy.laws.part import AtMost, Part
+from dither.privacy.laws.rationals import printed
 from dither.privacy.laws.sampled import FixedSize, Poisson
 
 if TYPE_CHECKING:
@@ -701,21 +703,25 @@ def _total(charges: tuple[tuple[Charge, int], ...]) -> Charge:
 
 
 def _excess(population: int, rate: float, most: int) -> float:
-    """An upper bound of Pr[Bin(population, rate) > most], by its exact sum or Chernoff."""
+    """An upper bound of Pr[Bin(population, rate) > most]: its first term, and a geometric series.
+
+    In balls: the logarithms of a large population's factorials agree in more digits than a double
+    has.
+    """
     if most >= population:
         return 0.0
-    if rate == 1:
+    first, g = most + 1, max(printed(rate), Fraction(rate))
+    if g >= 1:
         return 1.0
-    first = most + 1
-    log_one = (
-        math.lgamma(population + 1)
-        - math.lgamma(first + 1)
-        - math.lgamma(population - first + 1)
-        + first * math.log(rate)
-        + (population - first) * math.log1p(-rate)
-    )
-    ratio = (population - first) / (first + 1) * rate / (1 - rate)
+    # Later terms fall at least as fast as this ratio.
+    ratio = (population - first) * g / ((first + 1) * (1 - g))
     if ratio >= 1:
         return 1.0
-    # Later terms fall at least as fast as this geometric series; lgamma's rounding is charged.
-    return min(1.0, math.exp(log_one + 1e-9 * (1 + abs(log_one))) / (1 - ratio))
+    with precision(128 + 2 * population.bit_length()) as flint:
+        n, k, x, y = (
+            flint.arb(flint.fmpq(part.numerator, part.denominator))
+            for part in (Fraction(population), Fraction(first), g, 1 / (1 - ratio))
+        )
+        log_one = (n + 1).lgamma() - (k + 1).lgamma() - (n - k + 1).lgamma()
+        log_one += k * x.log() + (n - k) * (1 - x).log()
+        return min(1.0, up(log_one.exp() * y))
