@@ -29,7 +29,7 @@ from dither.privacy._charge import Charge
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.laplace import DiscreteLaplaceNoise
 from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
-from dither.privacy.laws.rationals import Amount, Ends, printed
+from dither.privacy.laws.rationals import Amount, Ends, printed, told_up
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
@@ -69,8 +69,6 @@ class ApproximateGroup(Part):
 
     def grouped(self, size: int) -> Part:
         """The chain grows."""
-        pass
-
         return Approximate(self.epsilon, self.delta).grouped(self.size * size)
 
     def gdp(self) -> Amount:
@@ -179,9 +177,9 @@ class Approximate(Part):
             return self
         if self.delta == 0 and m <= _LONGEST:
             return ApproximateGroup(e, 0.0, m)
-        words = f"{self.describe()}.group({m})"
+        words, whole = f"{self.describe()}.group({m})", told_up(m * printed(e))
         if self.delta == 0:
-            return AtMost(Approximate(m * e, 0.0), words)
+            return AtMost(Approximate(whole, 0.0), words)
         if e > 0 and m <= LARGEST_CHAIN:
             if everything_lost(e, self.delta, m):
                 raise ArgumentError(_TOO_LARGE)
@@ -191,9 +189,9 @@ class Approximate(Part):
         grown = m * self.delta if e == 0 else self.delta * math.expm1(m * e) / math.expm1(e)
         if grown * (1 + 1e-12) >= 1:
             raise ArgumentError(_TOO_LARGE)
-        whole = Approximate(m * e, grown * (1 + 1e-12))
+        found = Approximate(whole, grown * (1 + 1e-12))
         # At epsilon 0 a chain moves m times delta, and one that does is easily written down.
-        return whole if e == 0 else AtMost(whole, words)
+        return found if e == 0 else AtMost(found, words)
 
     def gdp(self) -> Amount:
         """Finite where delta is 0."""

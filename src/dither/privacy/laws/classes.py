@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +16,7 @@ from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import DiscreteLaplaceNoise
 from dither.privacy.laws.part import Part, gdp_of_pure
-from dither.privacy.laws.rationals import Amount, Ends, printed
+from dither.privacy.laws.rationals import Amount, Ends, printed, told_up
 from dither.privacy.laws.response import RandomResponse
 from dither.privacy.laws.term import EPS, Array, Term
 
@@ -75,7 +75,7 @@ class Concentrated(Part):
 
     def grouped(self, size: int) -> Part:
         """size²·rho: Bun and Steinke (2016), proposition 1.9."""
-        return Concentrated(self.amount * size**2)
+        return Concentrated(told_up(printed(self.amount) * size**2))
 
     def rho(self) -> Fraction:
         """As stated."""
@@ -168,13 +168,18 @@ class BoundedRange(Part):
     size: int = 1
 
     @property
+    def whole(self) -> Fraction:
+        """The range of the group's losses; ``epsilon`` is that of one unit."""
+        return printed(self.epsilon) * self.size
+
+    @property
     def exact(self) -> bool:
         """A class."""
         return False
 
     def log_moment(self, c: Array) -> Array:
         """The largest over t, by the formula above, and never more than c(c+1)·epsilon²/8."""
-        e, a = self.epsilon, 1 + c
+        e, a = told_up(self.whole), 1 + c
         whole, apart = -np.expm1(-a * e), -np.expm1(-c * e)
         log_y = np.log(c / a) + np.log(whole) - np.log(apart) + e
         value = c * log_y + np.log(whole / a) - math.log(-math.expm1(-e))
@@ -189,12 +194,12 @@ class BoundedRange(Part):
         Of a group of m, a chain of such steps: discrete Laplace noise moved by m of them.
         """
         if self.size > 1:
-            return DiscreteLaplaceNoise.of(2 * self.size / printed(self.epsilon), self.size)
+            return DiscreteLaplaceNoise.of(2 / printed(self.epsilon), self.size)
         return RandomResponse(self.epsilon / 2, 2)
 
     def dominating(self) -> Part | None:
         """Any pure mechanism's pair."""
-        return Approximate(self.epsilon, 0.0)
+        return Approximate(told_up(self.whole), 0.0)
 
     def moment(self, removal: bool, count: int) -> Term:
         """The profile."""
@@ -202,28 +207,28 @@ class BoundedRange(Part):
 
     def top(self, removal: bool) -> Ends:
         """epsilon: t may be as near to it as one likes."""
-        return printed(self.epsilon), printed(self.epsilon)
+        return self.whole, self.whole
 
     def grouped(self, size: int) -> Part:
         """Ranges add up along the chain of neighbours."""
         if self.size * size > _LONGEST:
             raise ArgumentError(f"size must be at most {_LONGEST:,} for this mechanism")
-        return BoundedRange(self.epsilon * size, self.size * size)
+        return replace(self, size=self.size * size)
 
     def gdp(self) -> Amount:
         """As any pure mechanism."""
-        return gdp_of_pure(printed(self.epsilon))
+        return gdp_of_pure(self.whole)
 
     def rho(self) -> Fraction:
         """epsilon²/8."""
-        return printed(self.epsilon) ** 2 / 8
+        return self.whole**2 / 8
 
     def charge(self) -> Charge:
         """epsilon, and rho = epsilon²/8."""
-        return Charge.bounded_range(printed(self.epsilon))
+        return Charge.bounded_range(self.whole)
 
     def describe(self) -> str:
         """As written."""
         if self.size > 1:
-            return f"exponential({argument_text(self.epsilon / self.size)}).group({self.size})"
+            return f"exponential({argument_text(self.epsilon)}).group({self.size})"
         return f"exponential({argument_text(self.epsilon)})"
