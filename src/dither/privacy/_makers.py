@@ -209,7 +209,7 @@ def renyi(orders: Mapping[float, float], *, neighbours: Relation = Neighbours.AD
         raise ArgumentError("orders must map orders above 1 to divergences of at least 0")
     pairs = sorted(
         (
-            check.number("order", a, above=1, below=1e6),
+            check.number("order", a, above=1, below=1e6, rounding="down"),
             _least("value", v),
         )
         for a, v in orders.items()

@@ -35,6 +35,7 @@ from dither.numeric import float_up
 from dither.privacy import Bound, Loss, Neighbours, approximate, compose
 from dither.privacy._conversion import epsilon_of_rho
 from dither.privacy.engines.closed import context
+from dither.privacy.laws.rationals import told_up
 
 __all__ = [
     "Parallel",
@@ -53,17 +54,25 @@ __all__ = [
 
 _FORMS = ("exponential", "tanh")
 
+_Group = tuple[float | Fraction, float | Fraction, int]
+"""(epsilon, delta), and how often."""
+
 
 def _up(value: Any) -> float:
     """A double at least the 40-digit value, 1e-30 of itself allowed for its last digits."""
     return math.nextafter(float(value), math.inf)
 
 
-def _pairs(losses: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _at_digits(m: Any, x: float | Fraction) -> Any:
+    """x to the context's digits; a rational is not rounded to a double first."""
+    return m.mpf(x.numerator) / x.denominator if isinstance(x, Fraction) else m.mpf(x)
+
+
+def _pairs(losses: Sequence[tuple[float, float]]) -> list[tuple[Fraction, Fraction]]:
     found = [
         (
-            check.number("epsilon", e, least=0),
-            check.number("delta", d, least=0, below=1),
+            check.exact("epsilon", e, least=0),
+            check.exact("delta", d, least=0, below=1),
         )
         for e, d in losses
     ]
@@ -117,11 +126,11 @@ def basic(epsilon: float, k: int, *, delta: float = 0.0) -> tuple[float, float]:
     """
     ((e, d),), n = _pairs([(epsilon, delta)]), check.count("k", k)
     total_e, total_d = basic_of_groups([(e, d, n)])
-    return float_up(total_e), float_up(min(total_d, Fraction(1)))
+    return told_up(total_e), told_up(min(total_d, Fraction(1)))
 
 
 def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Different (epsilon, delta): both add up, rounded up from the exact sum of the doubles.
+    """Different (epsilon, delta): both add up, rounded up from the exact sum.
 
     Parameters
     ----------
@@ -154,11 +163,11 @@ def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
     (0.75, 1e-06)
     """
     total_e, total_d = basic_of_groups([(e, d, 1) for e, d in _pairs(losses)])
-    return float_up(total_e), float_up(min(total_d, Fraction(1)))
+    return told_up(total_e), told_up(min(total_d, Fraction(1)))
 
 
-def basic_of_groups(groups: Sequence[tuple[float, float, int]]) -> tuple[Fraction, Fraction]:
-    """The exact sums of n times (epsilon, delta)."""
+def basic_of_groups(groups: Sequence[_Group]) -> tuple[Fraction, Fraction]:
+    """The exact sums of n times (epsilon, delta), doubles taken for what they are."""
     total_e = sum((n * Fraction(e) for e, _, n in groups), Fraction(0))
     return total_e, sum((n * Fraction(d) for _, d, n in groups), Fraction(0))
 
@@ -207,11 +216,11 @@ def advanced(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") 
     >>> advanced(0.01, 10_000, 1e-5)
     5.298521745563...
     """
-    e = check.number("epsilon", epsilon, least=0, below=500)
-    d = check.number("delta_prime", delta_prime, above=0, below=1)
+    e = check.exact("epsilon", epsilon, least=0, below=500)
+    d = check.number("delta_prime", delta_prime, above=0, below=1, rounding="down")
     k, form = check.count("k", k), _form(form)
     m = context()
-    x, root = m.mpf(e), m.sqrt(2 * k * m.log(1 / m.mpf(d)))
+    x, root = _at_digits(m, e), m.sqrt(2 * k * m.log(1 / m.mpf(d)))
     drift = m.expm1(x) if form == "exponential" else m.tanh(x / 2)
     return _up(x * root + k * x * drift)
 
@@ -253,11 +262,11 @@ def advanced_heterogeneous(losses: Sequence[tuple[float, float]], delta_prime: f
     return advanced_of_groups([(e, d, 1) for e, d in _pairs(losses)], delta_prime)
 
 
-def advanced_of_groups(groups: Sequence[tuple[float, float, int]], delta_prime: float) -> Bound:
+def advanced_of_groups(groups: Sequence[_Group], delta_prime: float) -> Bound:
     """`advanced_heterogeneous` of n times (epsilon, delta)."""
-    d = check.number("delta_prime", delta_prime, above=0, below=1)
+    d = check.number("delta_prime", delta_prime, above=0, below=1, rounding="down")
     m = context()
-    epsilons = [(m.mpf(e), n) for e, _, n in groups]
+    epsilons = [(_at_digits(m, e), n) for e, _, n in groups]
     drift = m.fsum(n * e * m.tanh(e / 2) for e, n in epsilons)
     square = m.fsum(n * e * e for e, n in epsilons)
     options = {
@@ -441,7 +450,7 @@ def corollary_share(epsilon: float, k: int, delta_prime: float) -> float:
     0.00062...
     """
     total = check.number("epsilon", epsilon, above=0, most=1, rounding="down")
-    d = check.number("delta_prime", delta_prime, above=0, below=1)
+    d = check.number("delta_prime", delta_prime, above=0, below=1, rounding="down")
     m = context()
     each = m.mpf(total) / (2 * m.sqrt(2 * check.count("k", k) * m.log(1 / m.mpf(d))))
     value = math.nextafter(float(each), 0.0)
@@ -484,12 +493,13 @@ def group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
     >>> group(0.5, 0.0, 3)
     (1.5, 0.0)
     """
-    e = check.number("epsilon", epsilon, least=0, below=500)
-    d = check.number("delta", delta, least=0, below=1)
+    e = check.exact("epsilon", epsilon, least=0, below=500)
+    d = check.exact("delta", delta, least=0, below=1)
     n = check.count("size", size)
     m = context()
-    grown = m.mpf(d) * (m.mpf(n) if e == 0 else m.expm1(n * m.mpf(e)) / m.expm1(m.mpf(e)))
-    return float_up(n * Fraction(e)), 0.0 if d == 0 else min(1.0, _up(grown))
+    x = _at_digits(m, e)
+    grown = _at_digits(m, d) * (m.mpf(n) if e == 0 else m.expm1(n * x) / m.expm1(x))
+    return told_up(n * e), 0.0 if d == 0 else min(1.0, _up(grown))
 
 
 class Parallel:
