@@ -17,6 +17,7 @@ from sqlglot import exp
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.writer.dialect import Dialect
 from dither.engines.writer.expressions import Emitter
+from dither.engines.writer.forms import identifier
 from dither.plan.job import ExactAnswer
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
@@ -205,14 +206,14 @@ def test_the_claim_is_reached_where_a_null_was_declared_away(tmp_path):
 # --- planted faults ----------------------------------------------------------------------------
 
 
-def _trusting(self: Emitter, node: Any, step: F, lower: int, upper: int, value: Any = None) -> Any:
+def _trusting(self: Emitter, node: Any, step: F, lower: int, upper: int, shared: Any) -> Any:
     """A lattice that clamps nothing that the facts say is inside."""
-    facts, value = self.facts(node), self.scaled(node, step) if value is None else value
+    facts = self.facts(node)
     if facts.kind is Kind.INTEGER and step == 1:
         known = facts.range
         if known and lower <= known[0] and known[1] <= upper:
-            return value
-    return _LATTICE(self, node, step, lower, upper, value)
+            return identifier(shared.name)
+    return _LATTICE(self, node, step, lower, upper, shared)
 
 
 _LATTICE = Emitter.lattice

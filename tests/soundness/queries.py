@@ -111,6 +111,17 @@ FOR_LIES = (
 )
 """Operands that would be wrong, were a declared fact believed."""
 
+_ODD = "4194303"
+TWINS = (
+    ("i * 3", "i * 3.0"),
+    ("CLAMP(n * 7, -9, 9)", "CLAMP(n * 7.0, -9, 9)"),
+    *(
+        tuple(f"CLAMP(ABS(j) * {k} + {at}, {at - wide}, {at + wide})" for k in (_ODD, f"{_ODD}.0"))
+        for at, wide in ((2**61 + 256, 1), (2**60, 2**26))
+    ),
+)
+"""Operands that differ in the kind of a constant alone, some where doubles lie far apart."""
+
 SINGLE = ("COUNT({x})", "SUM({x})", "AVG({x})", "VARIANCE({x})", "STDDEV_POP({x})")
 ORDERED = ("MEDIAN({x})", "QUANTILE({x}, 0.9)", "MIN({x})", "MAX({x})")
 
@@ -156,6 +167,8 @@ def queries(
         | st.lists(st.sampled_from((*FOUND, *KEYS[:4])), min_size=1, max_size=2, unique=True)
     )
     outputs = draw(st.lists(aggregates(numbers, unit), min_size=1, max_size=3, unique=True))
+    twins = draw(st.sampled_from(((),) * 3 * len(TWINS) + TWINS).flatmap(st.permutations))
+    outputs += [f"{draw(st.sampled_from(('AVG', 'SUM', 'COUNT')))}({x})" for x in twins]
     chosen = [f"{k} AS k{i}" for i, k in enumerate(grouped)]
     chosen += [f"{a} AS o{i}" for i, a in enumerate(outputs)]
     offered = CONDITIONS + (FOR_FILES if hostile else ())

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Expression
-from dither.plan.kinds import Value
+from dither.plan.kinds import Value, with_kind
 from dither.plan.relations import Relation
 from dither.plan.text import Words, number, unwritable
 
@@ -138,6 +138,18 @@ class Key:
     name: str
     expression: Expression
     values: tuple[Value, ...] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Key):
+            return NotImplemented
+        return self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[object, ...]:
+        listed = None if self.values is None else tuple(map(with_kind, self.values))
+        return self.name, self.expression, listed
 
 
 @dataclass(frozen=True, slots=True)

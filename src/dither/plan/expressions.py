@@ -7,6 +7,8 @@ its values can be is worked out in ``dither.plan.facts``.
 NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise. So does
 arithmetic whose result no 64-bit integer holds, or is not a number (infinity minus infinity).
 
+Equal nodes are the same SQL, types included: constants are equal where their kinds are so too.
+
 An expression is of values as they are. Declared bounds move no value here: aggregates clamp what
 they sum, to the bounds that ``dither.plan.facts`` derives from the declared ones.
 """
@@ -20,7 +22,7 @@ from itertools import pairwise
 from typing import TypeGuard
 
 from dither.errors import QueryError, UnsupportedError, nearest
-from dither.plan.kinds import Value
+from dither.plan.kinds import Value, with_kind
 
 __all__ = [
     "PARTS",
@@ -99,6 +101,14 @@ class Literal(Expression):
 
     value: Value | None
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return with_kind(self.value) == with_kind(other.value)
+
+    def __hash__(self) -> int:
+        return hash(with_kind(self.value))
+
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Expression):
@@ -147,6 +157,17 @@ class InList(Expression):
     def __post_init__(self) -> None:
         if not self.values:
             raise QueryError("IN needs at least one value")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            self._compared() == other._compared() if isinstance(other, InList) else NotImplemented
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[object, ...]:
+        return self.operand, *map(with_kind, self.values)
 
 
 @dataclass(frozen=True, slots=True)

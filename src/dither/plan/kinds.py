@@ -6,7 +6,7 @@ import datetime as dt
 from enum import Enum
 from fractions import Fraction
 
-__all__ = ["Kind", "Value", "kind_of_value"]
+__all__ = ["Kind", "Value", "kind_of_value", "with_kind"]
 
 Value = int | Fraction | str | bool | dt.date | dt.datetime
 """What a literal or a declared public value may be; reals are exact rationals."""
@@ -54,3 +54,16 @@ def kind_of_value(value: Value) -> Kind:
             return Kind.TIMESTAMP
         case dt.date():
             return Kind.DATE
+
+
+def with_kind(value: Value | None) -> tuple[Kind | None, Value | None]:
+    """A constant beside its kind: what two constants are compared by.
+
+    Python takes 1, 1.0 and true for equal, and an engine gives each a type of its own.
+
+    Examples
+    --------
+    >>> with_kind(1) == with_kind(True), with_kind(1) == with_kind(1)
+    (False, True)
+    """
+    return (None if value is None else kind_of_value(value)), value

@@ -16,26 +16,37 @@ What an expression means, beyond its docstring in ``dither.plan.expressions``:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
 from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect
-from dither.engines.writer.forms import all_of, binary, call, case
+from dither.engines.writer.forms import all_of, binary, call, case, identifier, named
 from dither.engines.writer.sizes import Sizes
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer
 from dither.plan.kinds import Kind
 
-__all__ = ["Emitter"]
+__all__ = ["Emitter", "Shared"]
 
 MOST_NODES = 100_000
 """Where a guard needs its operand twice, deep nesting would grow without bound."""
 
 EXACT = 2**53
 """Up to here every integer is a double."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A column that holds a number in steps, computed once for all who name it."""
+
+    name: str
+    made: exp.Expression
+    whole: bool
+    """Whether it was written as an integer, and not as a double."""
 
 
 class Emitter:
@@ -103,14 +114,21 @@ class Emitter:
         It may be NaN, which is tested there.
         """
         value = self._number_of(node)
+        if self._stays_whole(node, step):
+            return value
         if self.facts(node).kind is Kind.INTEGER:
-            if step == 1:
-                return value
             value = self._dialect.cast(value, Kind.REAL)
         op, factor = _scale(step)
         if op is None:
             return value
         return self._dialect.real_arithmetic(op, value, self._dialect.real(factor))
+
+    def shared(self, node: ex.Expression, step: Fraction, name: str) -> Shared:
+        """``scaled`` as a column of that name, for ``lattice``."""
+        return Shared(name, named(self.scaled(node, step), name), self._stays_whole(node, step))
+
+    def _stays_whole(self, node: ex.Expression, step: Fraction) -> bool:
+        return step == 1 and self.facts(node).kind is Kind.INTEGER
 
     def _number_of(self, node: ex.Expression) -> exp.Expression:
         raw = self._raw(node) if isinstance(node, ex.Column) else None
@@ -127,18 +145,22 @@ class Emitter:
         step: Fraction,
         lower: int,
         upper: int,
-        scaled: exp.Expression | None = None,
+        shared: Shared | None = None,
     ) -> exp.Expression:
         """``clamp(round(node / step), lower, upper)`` as an integer; NULL where the node is.
 
-        Halves are rounded to the even integer. ``scaled``: a column that holds ``scaled(node,
-        step)``, so that it is computed once; its name occurs here many times.
+        Halves are rounded to the even integer. ``shared``: the column that holds ``scaled(node,
+        step)``, so that it is computed once; its name occurs here many times. What enters a sum
+        is an integer by its type too, so a column of another type than the node's is no stand-in.
         """
         if max(abs(lower), abs(upper)) > LARGEST_INTEGER:
             raise BoundsError("a bound divided by its step is beyond 2^62; use a larger step")
         low, high = Fraction(lower), Fraction(upper)
-        scaled = self.scaled(node, step) if scaled is None else scaled
-        if self.facts(node).kind is Kind.INTEGER and step == 1:
+        whole = self._stays_whole(node, step)
+        if shared is not None and shared.whole is not whole:
+            raise TypeError(f"column {shared.name} is not of the type of its operand")
+        scaled = self.scaled(node, step) if shared is None else identifier(shared.name)
+        if whole:
             return self._clamped(scaled, low, high, Kind.INTEGER)
         nan = self._number_may_be_nan(node)
         rounded = self._dialect.rounded(self._clamped(scaled, low, high, Kind.REAL, nan=nan))

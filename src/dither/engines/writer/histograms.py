@@ -30,14 +30,15 @@ class HistogramQuery(GroupedQuery):
 
     def _leaf_rows(self, measurement: Leaves) -> exp.Select:
         emitter, operand = self._source.emitter, measurement.operand
+        shared = emitter.shared(operand, measurement.step, "o")
         value = emitter.lattice(
-            operand, measurement.step, measurement.lower, measurement.upper, identifier("o")
+            operand, measurement.step, measurement.lower, measurement.upper, shared
         )
         offset = self._dialect.arithmetic("-", value, self._dialect.integer(measurement.lower))
         leaf = self._dialect.arithmetic("//", offset, self._dialect.integer(measurement.width))
         unit = [identifier(UNIT)] if self._job.unit is not None else []
         return exp.select(*self._key_columns(), *unit, named(leaf, "leaf")).from_(
-            subquery(self._base([named(emitter.scaled(operand, measurement.step), "o")]), "values")
+            subquery(self._base([shared.made]), "values")
         )
 
     def _unit_leaves(self, measurement: Leaves, rows: exp.Select) -> exp.Select:

@@ -19,6 +19,7 @@ from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
 from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
+from dither.plan.kinds import Kind
 
 __all__ = ["SumsQuery", "check_overflow"]
 
@@ -27,9 +28,13 @@ ROWS = "n"
 
 @dataclass(frozen=True, slots=True)
 class _Lattice:
-    """One operand on one lattice, shared by the measurements that read it."""
+    """One operand on one lattice, shared by the measurements that read it.
+
+    ``kind`` is the operand's, so that no column is shared by operands of different types.
+    """
 
     operand: ex.Expression
+    kind: Kind | None
     step: Fraction
     lower: int
     upper: int
@@ -75,9 +80,9 @@ class SumsQuery(GroupedQuery):
         emitter = self._source.emitter
         lattices, plain = self._lattices(wanted), self._plain(wanted)
         # A formula is computed once, below, however often the clamp names it.
-        scaled = dict.fromkeys((k.operand, k.step) for k in lattices)
-        names = {formula: f"o{i}" for i, formula in enumerate(scaled)}
-        values = [named(emitter.scaled(*formula), name) for formula, name in names.items()]
+        formulas = dict.fromkeys((k.operand, k.kind, k.step) for k in lattices)
+        shared = {f: emitter.shared(f[0], f[2], f"o{i}") for i, f in enumerate(formulas)}
+        values = [column.made for column in shared.values()]
         values += [named(emitter.value(x), name) for x, name in plain.items()]
         found = self._base(values, listed=listed)
         if not lattices:
@@ -90,7 +95,7 @@ class SumsQuery(GroupedQuery):
                     lattice.step,
                     lattice.lower,
                     lattice.upper,
-                    identifier(names[lattice.operand, lattice.step]),
+                    shared[lattice.operand, lattice.kind, lattice.step],
                 ),
                 name,
             )
@@ -101,11 +106,12 @@ class SumsQuery(GroupedQuery):
             subquery(found, "values")
         )
 
-    @staticmethod
-    def _lattices(wanted: Sequence[Measurement]) -> dict[_Lattice, str]:
-        found = dict.fromkeys(
-            _Lattice(m.operand, m.step, m.lower, m.upper) for m in wanted if isinstance(m, Total)
-        )
+    def _lattice(self, total: Total) -> _Lattice:
+        kind = self._source.emitter.facts(total.operand).kind
+        return _Lattice(total.operand, kind, total.step, total.lower, total.upper)
+
+    def _lattices(self, wanted: Sequence[Measurement]) -> dict[_Lattice, str]:
+        found = dict.fromkeys(self._lattice(m) for m in wanted if isinstance(m, Total))
         return {lattice: f"v{i}" for i, lattice in enumerate(found)}
 
     def _plain(self, wanted: list[Measurement]) -> dict[ex.Expression, str]:
@@ -123,8 +129,7 @@ class SumsQuery(GroupedQuery):
         return self._plain(wanted)[operand]
 
     def _name(self, total: Total, wanted: list[Measurement]) -> str:
-        key = _Lattice(total.operand, total.step, total.lower, total.upper)
-        return self._lattices(wanted)[key]
+        return self._lattices(wanted)[self._lattice(total)]
 
     def _row_sums(self, wanted: list[Measurement]) -> list[exp.Expression]:
         found: list[exp.Expression] = []
