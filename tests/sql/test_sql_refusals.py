@@ -69,6 +69,9 @@ TAILS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("JOIN nowhere USING (pid)", N, ("'nowhere'", "known")),
     ("JOIN citys USING (city)", N, ("'citys'", "did you mean 'cities'")),
     ("JOIN drugs USING (pid) WHERE region = 'x'", Q, ("'region'", "visits.region", "drugs.region")),
+    ("WHERE 1 < CEIL(cost", Q, ("bracket '(' is not closed", "line 1, column 43")),
+    ("WHERE 1 < EXTRACT(YEAR FROM day", Q, ("bracket '(' is not closed",)),
+    ("WHERE SUBSTRING(region, 1, 1 = 'a'", Q, ("bracket '(' is not closed",)),
     ("GROUP BY ROLLUP (region)", U, ("GROUP BY", "ROLLUP")),
     ("GROUP BY CUBE (region)", U, ("GROUP BY", "CUBE")),
     ("GROUP BY GROUPING SETS ((region))", U, ("GROUP BY", "GROUPING SETS")),
@@ -462,6 +465,7 @@ def test_what_is_no_text_is_refused(given: object) -> None:
             "( smoker is null ) = 3: mixes",
         ),
         ("SELECT COUNT(*) FROM visits WHERE abs( Region ) > 1", "abs( Region ): region is not"),
+        ("SELECT AVG(1 + Ceil( region )) FROM visits", "Ceil( region ): region is not"),
         ("SELECT COUNT(*), Cost*2 FROM visits GROUP BY Cost*2", "GROUP BY Cost*2: a real has too"),
     ],
 )

@@ -37,6 +37,11 @@ LONGEST_WORDS = 200
 
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_PAIRS = {
+    TokenType.R_PAREN: TokenType.L_PAREN,
+    TokenType.R_BRACKET: TokenType.L_BRACKET,
+    TokenType.R_BRACE: TokenType.L_BRACE,
+}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN, TokenType.VALUES}
 _WRITE = "write one SELECT ... FROM ... GROUP BY ..."
@@ -76,7 +81,7 @@ class Reading:
         for before, after in product(range(MOST_AROUND), repeat=2):
             run = self.tokens[max(first - before, 0) : last + after + 1]
             text = self.text[run[0].start : run[-1].end + 1]
-            if len(text) <= LONGEST_WORDS and _same(text, node):
+            if len(text) <= LONGEST_WORDS and _unpaired(run) is None and _same(text, node):
                 return " ".join(text.split())
         return None
 
@@ -166,11 +171,32 @@ def _tree(text: str, tokens: list[Token], into: type[exp.Expr] | None) -> Readin
         raise QueryError(f"{what} cannot be read; check its syntax") from None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         raise QueryError(f"{what} cannot be read; {_WRITE}")
+    # The parser itself does not ask for the last bracket of CEIL(x), FLOOR(x) and a few more.
+    alone = _unpaired(tokens)
+    if alone is not None:
+        fault = "closes nothing" if alone.token_type in _PAIRS else "is not closed"
+        raise QueryError(
+            f"{what} cannot be read: the bracket {alone.text!r} {fault} "
+            f"(line {alone.line}, column {alone.col})"
+        )
     tree = found[0]
     if _depth(tree) > DEEPEST_TREE:
         raise _too_deep(what)
     _keep_names(tree, tokens)
     return Reading(text, tree, tuple(tokens))
+
+
+def _unpaired(tokens: Sequence[Token]) -> Token | None:
+    """The first bracket that closes none, or else the last that is not closed."""
+    still: list[Token] = []
+    for token in tokens:
+        if token.token_type in _PAIRS.values():
+            still.append(token)
+        elif token.token_type in _PAIRS:
+            if not still or still[-1].token_type is not _PAIRS[token.token_type]:
+                return token
+            still.pop()
+    return still[-1] if still else None
 
 
 def _same(text: str, node: exp.Expr) -> bool:
