@@ -88,7 +88,7 @@ def _not_folded(node: ex.Arithmetic) -> bool:
         isinstance(s, ex.Literal) and isinstance(s.value, int | F) and not isinstance(s.value, bool)
         for s in sides
     ]
-    return node.op != "/" or not all(numbers) or node.right == ex.Literal(0)
+    return node.op != "/" or not all(numbers) or node.right in (ex.Literal(0), ex.Literal(F(0)))
 
 
 def _columns(table: str, alias: str) -> tuple[ex.Column, ...]:

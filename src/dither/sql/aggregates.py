@@ -67,7 +67,7 @@ def _ratio(node: exp.Div, place: Place) -> ag.Aggregate:
     if isinstance(bottom, exp.Nullif):
         # SUM(x) / NULLIF(COUNT(*), 0): the guard is not needed here, and people are used to it.
         inner, guard = take(bottom, place.where, "this", "expression")
-        if place.read(guard) == ex.Literal(0):
+        if place.read(guard) in (ex.Literal(0), ex.Literal(Fraction(0))):
             bottom = plain(inner)
     if not (aggregates_in(top) and aggregates_in(bottom)):
         raise UnsupportedError(
