@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from dither._subjects import Subject
 from dither.local._memory import Memory
 from dither.numeric import Words, secure_words
 
-__all__ = ["AuditCase", "Coins", "bits_of", "one_report", "subjects_of"]
+__all__ = ["AuditCase", "Audited", "Coins", "bits_of", "one_report"]
 
 Array = npt.NDArray[Any]
 
@@ -61,13 +61,26 @@ class Coins:
         return Memory(self.words.words(4).tobytes())
 
 
-def subjects_of(made: type[Any], words: Words | None) -> Iterator[Subject]:
-    """A subject for each of a class's cases, and what it claims of many reports."""
-    coins = Coins(words)
-    for case in made.audit_cases:
-        one = made(**case.arguments)
-        yield _structure(one, case, coins) if hasattr(one, "parts") else _channel(one, case, coins)
-    yield from made.audit_lasting(coins)
+class Audited:
+    """A class that declares what an audit calls: see `Subject`."""
+
+    audit_cases: ClassVar[tuple[AuditCase, ...]] = ()
+    """Small instances, and two values or records that each tells apart best: what is audited."""
+
+    @classmethod
+    def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
+        """What an audit calls of this class; with secure coins by default."""
+        coins = Coins(words)
+        for case in cls.audit_cases:
+            one = cls(**case.arguments)
+            made = _structure if hasattr(one, "parts") else _channel
+            yield made(one, case, coins)
+        yield from cls.audit_lasting(coins)
+
+    @classmethod
+    def audit_lasting(cls, coins: Coins) -> Iterator[Subject]:
+        """Of one that remembers: many reports of one person, and what they claim together."""
+        yield from ()
 
 
 def _channel(channel: Any, case: AuditCase, coins: Coins) -> Subject:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
-from dither._subjects import Subject
 from dither.errors import ArgumentError, nearest
-from dither.local._audited import AuditCase, Coins, subjects_of
+from dither.local._audited import AuditCase, Audited
 from dither.local._domain import Domain, Value, column
 from dither.local._guarantee import Guarantee
 from dither.numeric import Words, secure_words
@@ -56,7 +55,7 @@ MOST = 1 << 62
 """The most people or reports that can be counted."""
 
 
-class Channel(ABC):
+class Channel(Audited, ABC):
     """A local randomiser with its estimator, bound to one exact law.
 
     A subclass is a frozen value. It states what it is (`settings`), how one code is randomised
@@ -70,7 +69,6 @@ class Channel(ABC):
     unbiased: ClassVar[bool] = True
 
     audit_cases: ClassVar[tuple[AuditCase, ...]] = (AuditCase({"domain": 4, "epsilon": 1}),)
-    """Small instances, and two values that each tells apart best: what is audited."""
     audit_view: ClassVar[str] = "reports"
     """What a server reads: the ``reports``, or of two values their ``likelihoods`` or ``odds``."""
 
@@ -120,16 +118,6 @@ class Channel(ABC):
         (Fraction(1, 3), 0.666666667)
         """
         return self.guarantee.loss(accept_delta=accept_delta)
-
-    @classmethod
-    def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
-        """What an audit calls of this class; with secure coins by default."""
-        return subjects_of(cls, words)
-
-    @classmethod
-    def audit_lasting(cls, coins: Coins) -> Iterator[Subject]:
-        """Of one that remembers: many reports of one person, and what they claim together."""
-        yield from ()
 
     # On the device
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dither import _checks
-from dither._subjects import Subject
 from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
-from dither.local._audited import AuditCase, Coins, subjects_of
+from dither.local._audited import Audited
 from dither.local._channel import PART_BYTES, Channel, Codes, canonical, channel_from_dict
 from dither.local._domain import Domain, bind
 from dither.local._guarantee import Guarantee
@@ -38,29 +37,16 @@ Reports = dict[str, Any]
 _KINDS: dict[str, type[Structure]] = {}
 
 
-class Structure(ABC):
+class Structure(Audited, ABC):
     """People's structured values, each reported through one or more named channels."""
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
 
-    audit_cases: ClassVar[tuple[AuditCase, ...]] = ()
-    """Small instances, and two records that each tells apart best: what is audited."""
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
             _KINDS[cls.kind] = cls
-
-    @classmethod
-    def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
-        """What an audit calls of this class; with secure coins by default."""
-        return subjects_of(cls, words)
-
-    @classmethod
-    def audit_lasting(cls, coins: Coins) -> Iterator[Subject]:
-        """Of one that remembers: many reports of one person, and what they claim together."""
-        yield from ()
 
     @property
     @abstractmethod
