@@ -29,6 +29,7 @@ __all__ = [
     "count",
     "exact",
     "flag",
+    "generator",
     "integers",
     "number",
     "positive",
@@ -266,6 +267,23 @@ def flag(name: str, value: Any) -> bool:
     if value is True or value is False:
         return value
     raise ArgumentError(f"{name} must be True or False")
+
+
+def generator(name: str, value: Any) -> Any:
+    """A numpy generator of random numbers, for simulation only.
+
+    Examples
+    --------
+    >>> generator("rng", 1)
+    Traceback (most recent call last):
+    ...
+    dither.errors.ArgumentError: rng must be a numpy.random.Generator, such as default_rng(1)
+    """
+    import numpy as np
+
+    if isinstance(value, np.random.Generator):
+        return value
+    raise ArgumentError(f"{name} must be a numpy.random.Generator, such as default_rng(1)")
 
 
 def integers(name: str, values: Any) -> list[int]:

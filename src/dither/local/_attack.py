@@ -197,8 +197,7 @@ def simulate_attack(
 
     checked_channel(channel)
     people = _checks.whole("people", people, 1, 1 << 32)
-    if not isinstance(rng, np.random.Generator):
-        raise ArgumentError("rng must be a numpy.random.Generator, such as default_rng(1)")
+    _checks.generator("rng", rng)
     k = len(channel.domain)
     pi = np.full(k, 1 / k) if prior is None else checked_shares(prior, k, "prior")
     mask = _classes(channel, high)

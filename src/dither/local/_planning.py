@@ -300,8 +300,7 @@ def simulate(channel: Channel | Personal, histogram: Any, rng: np.random.Generat
         )
     if counts.dtype.kind not in "iu" or (counts.size and int(counts.min()) < 0):
         raise ArgumentError("histogram must hold whole numbers of at least 0")
-    if not isinstance(rng, np.random.Generator):
-        raise ArgumentError("rng must be a numpy.random.Generator, such as default_rng(1)")
+    _checks.generator("rng", rng)
     parts = [
         Aggregate(one, one.simulate(row.astype(np.int64), rng), int(row.sum()))
         for one, row in zip(known, np.atleast_2d(counts), strict=True)
