@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dither.examples.paper.formulas import pm_variance
 from dither.local import Aggregate, Channel, channel_from_dict
 from dither.local._coins import exp_bounds
 from dither.local._frequency.unary import UnaryChannel
@@ -146,3 +147,36 @@ def check_bit_sampler(channel: UnaryChannel, draws: int = DRAWS) -> bool:
         if not chi_square_passes(seen, draws * np.array(law)):
             return False
     return True
+
+
+def hockey_stick(channel: FiniteChannel, x: int, other: int, epsilon: Fraction) -> Fraction:
+    """An upper bound of delta(epsilon) of code x against another: sum over y of (p - e^eps q)+."""
+    low, _ = exp_bounds(epsilon)
+    rows = ([channel.exact(code, y) for y in range(channel.outputs)] for code in (x, other))
+    return sum((max(Fraction(0), p - low * q) for p, q in zip(*rows, strict=True)), Fraction(0))
+
+
+def duchi_variance(x: Any, epsilon: float) -> Any:
+    """((e + 1)/(e - 1))² - x²."""
+    return np.asarray(1 / math.tanh(epsilon / 2) ** 2 - np.square(x))
+
+
+def hybrid_variance(x: Any, epsilon: float) -> Any:
+    """PM's and Duchi's variance with chances 1 - 1/s and 1/s; Duchi's up to epsilon 0.61."""
+    if epsilon <= 0.61:
+        return duchi_variance(x, epsilon)
+    beta = -math.expm1(-epsilon / 2)
+    return beta * pm_variance(x, epsilon) + (1 - beta) * duchi_variance(x, epsilon)
+
+
+def laplace_variance(epsilon: float) -> float:
+    """8/epsilon²: noise of scale 2/epsilon on an interval of length 2."""
+    return 8 / epsilon**2
+
+
+def sw_half_width(epsilon: float) -> float:
+    """b = (εe - e + 1)/(2e(e - 1 - ε)) of the square wave on [0, 1]; 1/2 as epsilon vanishes."""
+    if epsilon < 1e-3:  # the quotient of two numbers near 0; its series to an error of epsilon²
+        return 0.5 - epsilon / 3
+    e = math.exp(epsilon)
+    return (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local._numbers import formulas
+from dither.examples.paper import formulas
 from dither.local._numbers.bins import Dense
 from dither.local._numbers.em import em
 from dither.local._numbers.solvers import Part, solve

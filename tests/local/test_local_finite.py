@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.local import GRR, SDGRR, URR, Aggregate, FiniteChannel, simulate
-from dither.local._oracles import hockey_stick
 from local import laws
 
 CHANNELS = [
@@ -93,7 +92,7 @@ def test_sdgrr_classes(k: int, epsilon: Fraction, data: st.DataObject) -> None:
     classes = {"high": range(h), "low": range(h, k)}
     for (a, b), pair in promise.pairs.items():
         deltas = [
-            hockey_stick(channel, x, z, channel.epsilon)
+            laws.hockey_stick(channel, x, z, channel.epsilon)
             for x in classes[a]
             for z in classes[b]
             if x != z

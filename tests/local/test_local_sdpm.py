@@ -10,11 +10,11 @@ import pytest
 
 from dither import local
 from dither.errors import ArgumentError
+from dither.examples.paper import formulas
 from dither.local._coins import exp_bounds
-from dither.local._numbers import formulas
-from dither.local._oracles import hockey_stick, log_ratio, worst_pair
+from dither.local._oracles import log_ratio, worst_pair
 from dither.numeric import SimulatedWords
-from local.laws import check_rows, check_sampler, check_wire
+from local.laws import check_rows, check_sampler, check_wire, hockey_stick
 
 EIGHT = local.Interval(-1, 1, steps=8)
 SMALL = [

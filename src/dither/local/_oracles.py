@@ -167,32 +167,23 @@ def guessed_from(reports: npt.NDArray[np.bool_], own: float, others: Array, prio
     return np.asarray(own * itself * shared + rivals * others * (elsewhere.sum() - elsewhere))
 
 
-def hockey_stick(channel: FiniteChannel, x: int, other: int, epsilon: Fraction) -> Fraction:
-    """An upper bound of delta(epsilon) of code x against another: sum over y of (p - e^eps q)+."""
-    return _divergence(_row(channel, x), _row(channel, other), epsilon)
-
-
 def worst_pair(channel: FiniteChannel, xs: Codes, others: Codes, epsilon: Fraction) -> ClassPair:
     """The worst delta and log-ratio of any code of one class against any other of another."""
-    rows = {x: _row(channel, x) for x in {*xs.tolist(), *others.tolist()}}
+    rows = {
+        x: [channel.exact(x, y) for y in range(channel.outputs)]
+        for x in {*xs.tolist(), *others.tolist()}
+    }
+    low, _ = exp_bounds(epsilon)
     delta, ratio = Fraction(0), 0.0
     for x, other in product(xs.tolist(), others.tolist()):
         if x != other:
-            delta = max(delta, _divergence(rows[x], rows[other], epsilon))
+            each = list(zip(rows[x], rows[other], strict=True))
+            # The hockey-stick divergence: the sum over the reports of (p - e^epsilon·q)+.
+            delta = max(delta, sum((max(Fraction(0), p - low * q) for p, q in each), Fraction(0)))
             # Many reports have the same pair of chances, and one logarithm.
-            pairs = set(zip(rows[x], rows[other], strict=True))
+            pairs = set(each)
             ratio = max(ratio, *(log_ratio(p, q) for p, q in pairs if p > 0))
     return ClassPair(directed.float_up(delta), ratio)
-
-
-def _row(channel: FiniteChannel, x: int) -> list[Fraction]:
-    return [channel.exact(x, y) for y in range(channel.outputs)]
-
-
-def _divergence(row: list[Fraction], other: list[Fraction], epsilon: Fraction) -> Fraction:
-    low, _ = exp_bounds(epsilon)
-    pairs = zip(row, other, strict=True)
-    return sum((max(Fraction(0), p - low * q) for p, q in pairs), Fraction(0))
 
 
 def log_ratio(p: Fraction, q: Fraction) -> float:

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.examples.paper.figures import PaperFigure, PaperPanel
+from dither.examples.paper.formulas import paper_tolerance, sdpm_truth
 from dither.examples.paper.frequencies import histogram_of, variance_printed
 from dither.local._coins import exp_bounds
 from dither.local._frequency.graded import SDGRR, URR
-from dither.local._numbers.formulas import paper_tolerance, sdpm_truth
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.sdpm import SDPM
 from dither.local._oracles import FiniteChannel

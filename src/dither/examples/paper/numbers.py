@@ -29,15 +29,15 @@ from dither.examples.paper.figures import (
     simulated,
     told_runs,
 )
-from dither.examples.paper.frequencies import shared_out
-from dither.local._numbers.duchi import Duchi
-from dither.local._numbers.formulas import (
+from dither.examples.paper.formulas import (
     midpoint_error,
     paper_tolerance,
     pm_variance,
     sdpm_low_variance,
     sdpm_low_variance_printed,
 )
+from dither.examples.paper.frequencies import shared_out
+from dither.local._numbers.duchi import Duchi
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.sdpm import SDPM
 from dither.local._numbers.window import PM, SW

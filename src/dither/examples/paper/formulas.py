@@ -25,32 +25,6 @@ def pm_variance(x: Array | float, epsilon: float) -> Array:
     return np.asarray(np.square(x) / less + (s + 3) / (3 * less**2))
 
 
-def duchi_variance(x: Array | float, epsilon: float) -> Array:
-    """((e + 1)/(e - 1))² - x²."""
-    return np.asarray(1 / math.tanh(epsilon / 2) ** 2 - np.square(x))
-
-
-def hybrid_variance(x: Array | float, epsilon: float) -> Array:
-    """PM's and Duchi's variance with chances 1 - 1/s and 1/s; Duchi's up to epsilon 0.61."""
-    if epsilon <= 0.61:
-        return duchi_variance(x, epsilon)
-    beta = -math.expm1(-epsilon / 2)
-    return beta * pm_variance(x, epsilon) + (1 - beta) * duchi_variance(x, epsilon)
-
-
-def laplace_variance(epsilon: float) -> float:
-    """8/epsilon²: noise of scale 2/epsilon on an interval of length 2."""
-    return 8 / epsilon**2
-
-
-def sw_half_width(epsilon: float) -> float:
-    """b = (εe - e + 1)/(2e(e - 1 - ε)) of the square wave on [0, 1]; 1/2 as epsilon vanishes."""
-    if epsilon < 1e-3:  # the quotient of two numbers near 0; its series to an error of epsilon²
-        return 0.5 - epsilon / 3
-    e = math.exp(epsilon)
-    return (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon))
-
-
 def sdpm_truth(epsilon: float, low: float, high: float) -> float:
     """p' = 1 - 1/s + (high - low)·p/e: how often a low value is reported as it is."""
     return -math.expm1(-epsilon / 2) + (high - low) * pm_density(epsilon) * math.exp(-epsilon)
