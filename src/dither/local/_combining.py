@@ -45,8 +45,7 @@ from dither.local._numbers.mean import mean
 from dither.local._numbers.numeric import NumericChannel
 from dither.local._numbers.results import MeanEstimate
 from dither.local._postprocess import nonnegative, project
-from dither.local._postprocess import postprocess as apply_rule
-from dither.local._results import Estimate, checked_options, shares_of
+from dither.local._results import Estimate, checked_options, estimated, shares_of
 from dither.local._structures.parts import PartCounts
 
 Array = npt.NDArray[np.float64]
@@ -89,20 +88,18 @@ def combined_shares(
     likely = method == "likelihood"
     if likely:
         found, errors = _likely(parts, raw, plausible), np.full(k, np.nan)
-    return Estimate(
-        title=title,
-        values=channels[0].domain.values,
-        shares=apply_rule(rule, found, errors),
-        standard_errors=errors,
-        n=counts.n,
-        rejected=counts.rejected,
-        confidence=confidence,
-        raw=found,
+    return estimated(
+        counts,
+        title,
+        channels[0].domain.values,
+        found,
+        errors,
+        confidence,
+        rule,
         plausible=plausible,
         # The report that weighs most, of any class, is what the error is compared with.
         steps=steps,
         unbiased=method in ("weights", "population") and all(c.unbiased for c in channels),
-        postprocess=rule,
         notes=(INDEPENDENT, *_differing(full, raw, own, plausible, n)),
         parts={str(choice): one for choice, one in by_class.items()},
         weights=weights,

@@ -39,7 +39,7 @@ from dither.local._numbers.em import em
 from dither.local._numbers.numeric import NumericChannel
 from dither.local._oracles import FiniteChannel
 from dither.local._postprocess import no_rule
-from dither.local._results import Result, checked_options
+from dither.local._results import Result, checked_options, reported
 from dither.local._structures.parts import PartCounts, Structure
 from dither.numeric import Words, secure_words
 
@@ -368,8 +368,7 @@ class Personal(Structure):
         """Shares, or the mean of numbers, from all classes together; see the module."""
         method = _checks.choice("method", options.pop("method", "weights"), METHODS)
         full = {choice: part for choice, part in counts.parts.items() if part.n}
-        if not full:
-            raise ArgumentError("there are no reports to estimate from")
+        reported(len(full))
         title = f"personal, by {method}"
         pooled = all(isinstance(channel, FiniteChannel) for channel in self.channels)
         if method == "likelihood" and pooled:

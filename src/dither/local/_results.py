@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from dither.local._aggregate import Aggregate
     from dither.local._channel import Channel
+    from dither.local._structures.parts import PartCounts
 
 Array = npt.NDArray[np.float64]
 
@@ -479,29 +480,60 @@ def place_of(value: Any, values: Sequence[Any]) -> int:
     return values.index(value)
 
 
-def shares_of(counted: Aggregate, rule: str, confidence: float) -> Estimate:
-    """The shares that a channel's own decoder reads from its counts."""
-    if counted.n == 0:
+def reported(n: int) -> int:
+    """How many reports, or classes that reported: at least one."""
+    if n == 0:
         raise ArgumentError("there are no reports to estimate from")
-    channel = counted.channel
-    raw = channel.decode(counted.counts, counted.n)
-    plausible = project(raw)
-    errors = np.sqrt(
-        np.maximum(channel.variance_from(counted.counts, counted.n, plausible), 0.0) / counted.n
-    )
+    return n
+
+
+def estimated(
+    counted: Aggregate | PartCounts,
+    title: str,
+    values: tuple[Any, ...],
+    raw: Array,
+    errors: Array,
+    confidence: float,
+    rule: str = "none",
+    **more: Any,
+) -> Estimate:
+    """An estimate from raw shares and their errors, with a rule applied."""
+    given = {
+        "shares": apply_rule(rule, raw, errors),
+        "plausible": raw,
+        "steps": np.zeros(raw.size),
+        "postprocess": rule,
+        **more,
+    }
     return Estimate(
-        title=channel.kind,
-        values=channel.domain.values,
-        shares=apply_rule(rule, raw, errors),
+        title=title,
+        values=values,
         standard_errors=errors,
         n=counted.n,
         rejected=counted.rejected,
         confidence=confidence,
         raw=raw,
+        **given,
+    )
+
+
+def shares_of(counted: Aggregate, rule: str, confidence: float) -> Estimate:
+    """The shares that a channel's own decoder reads from its counts."""
+    n, channel = reported(counted.n), counted.channel
+    raw = channel.decode(counted.counts, n)
+    plausible = project(raw)
+    variances = channel.variance_from(counted.counts, n, plausible)
+    return estimated(
+        counted,
+        channel.kind,
+        channel.domain.values,
+        raw,
+        np.sqrt(np.maximum(variances, 0.0) / n),
+        confidence,
+        rule,
         plausible=plausible,
-        steps=channel.largest_step / counted.n,
+        steps=channel.largest_step / n,
         unbiased=channel.unbiased,
-        postprocess=rule,
         channel=channel,
     )
 

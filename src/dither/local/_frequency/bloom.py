@@ -54,7 +54,7 @@ from dither.local._guarantee import Guarantee
 from dither.local._hashing import text_bytes
 from dither.local._memory import Memory, checked_memory, checked_question
 from dither.local._postprocess import no_rule, nonnegative, project
-from dither.local._results import Estimate, Result, checked_options
+from dither.local._results import Estimate, Result, checked_options, estimated, reported
 from dither.numeric import Words, secure_words
 
 _HEADER = 2
@@ -350,8 +350,7 @@ class BloomRAPPOR(Channel):
         _checks.choice("method", method, ("selection",))
         checked_options(options, ("alpha",), "a selection")
         no_rule(rule, "a selection, whose shares are at least 0")
-        if counted.n == 0:
-            raise ArgumentError("there are no reports to estimate from")
+        reported(counted.n)
         alpha = _checks.number("alpha", options.get("alpha", 0.05), above=0, below=1)
         return self._selected(counted, alpha, confidence)
 
@@ -388,17 +387,15 @@ class BloomRAPPOR(Channel):
             found = chosen[raw[chosen] > z * errors[chosen]]
         values = self.domain.values
         halves = "half of the cohorts chose them, the other half tested them; " if selected else ""
-        return Estimate(
-            title=f"{self.kind}, selected",
-            values=values,
+        return estimated(
+            counted,
+            f"{self.kind}, selected",
+            values,
+            raw,
+            errors,
+            confidence,
             shares=shares,
-            standard_errors=errors,
-            n=counted.n,
-            rejected=counted.rejected,
-            confidence=confidence,
-            raw=raw,
             plausible=shares,
-            steps=np.zeros(shares.size),
             unbiased=False,
             postprocess="nonnegative",
             notes=(

@@ -50,8 +50,7 @@ from dither.local._domain import Domain, bind, column
 from dither.local._frequency.hadamard import hadamard, parity
 from dither.local._hashing import again, bucket, hash64_many, text_bytes
 from dither.local._oracles import FiniteChannel
-from dither.local._postprocess import postprocess
-from dither.local._results import Result, checked_options
+from dither.local._results import Result, checked_options, estimated, reported
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
@@ -147,32 +146,17 @@ class _Sketch(Channel):
 
         The errors are the protocol's own; `collision_error` comes on top.
         """
-        from dither.local._results import Estimate
-
         candidates = options.pop("candidates", None)
         if candidates is None or method is not None:
             return super().read(counted, rule, method, confidence, options)
         checked_options(options, ("candidates",), "a sketch")
-        if counted.n == 0:
-            raise ArgumentError("there are no reports to estimate from")
-        values = tuple(column(candidates).tolist())
-        raw = self._estimated(counted.counts, counted.n, _texts(list(values)))
+        n, values = reported(counted.n), tuple(column(candidates).tolist())
+        raw = self._estimated(counted.counts, n, _texts(list(values)))
         plausible = np.clip(raw, 0.0, 1.0)
-        errors = np.sqrt(self.noise_variance(plausible) / counted.n)
-        return Estimate(
-            title=f"{self.kind}, of candidates",
-            values=values,
-            shares=postprocess(rule, raw, errors),
-            standard_errors=errors,
-            n=counted.n,
-            rejected=counted.rejected,
-            confidence=confidence,
-            raw=raw,
-            plausible=plausible,
-            steps=np.zeros(raw.size),
-            unbiased=False,
-            postprocess=rule,
-        )
+        errors = np.sqrt(self.noise_variance(plausible) / n)
+        more = {"plausible": plausible, "unbiased": False}
+        title = f"{self.kind}, of candidates"
+        return estimated(counted, title, values, raw, errors, confidence, rule, **more)
 
     def _estimated(self, counts: Counts, n: int, texts: list[bytes]) -> Shares:
         readings, digests = self._readings(counts), _digests(texts)

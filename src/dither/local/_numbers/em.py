@@ -27,6 +27,7 @@ from dither.local._numbers.numeric import NumericChannel
 from dither.local._numbers.results import Distribution
 from dither.local._numbers.solvers import LARGEST, Part, Solved, maximum, solve
 from dither.local._oracles import FiniteChannel
+from dither.local._results import reported
 
 if TYPE_CHECKING:
     from dither.local._aggregate import Aggregate
@@ -71,8 +72,7 @@ def em(
         is out of range.
     """
     full = [aggregate for aggregate in aggregates if aggregate.n > 0]
-    if not full:
-        raise ArgumentError("there are no reports to estimate from")
+    reported(len(full))
     channels = [_with_matrix(aggregate) for aggregate in full]
     numeric = [c for c in channels if isinstance(c, NumericChannel)]
     first = channels[0]

@@ -39,8 +39,8 @@ from dither.local._coins import exp_bounds, pick
 from dither.local._domain import bind
 from dither.local._frequency.grr import GRR
 from dither.local._guarantee import Guarantee
-from dither.local._postprocess import postprocess, project
-from dither.local._results import Estimate, Estimates, checked_options
+from dither.local._postprocess import project
+from dither.local._results import Estimate, Estimates, checked_options, estimated, reported
 from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import PartCounts, Reports, Structure, encoded, made_part
 from dither.numeric import Words
@@ -162,29 +162,16 @@ class FakeData(Structure):
         )
 
     def _read(self, name: str, part: Aggregate, rule: str, confidence: float) -> Estimate:
-        if part.n == 0:
-            raise ArgumentError("there are no reports to estimate from")
-        channel, d = self.channels[name], len(self.channels)
+        n, channel, d = reported(part.n), self.channels[name], len(self.channels)
         assert isinstance(channel, GRR)
         k, (p, q) = len(channel.domain), channel.support
-        s = part.counts / part.n
+        s = part.counts / n
         raw = (d * s - q - (d - 1) / k) / (p - q)
         # What any population gives: a report that nobody sent still had a chance.
         seen = np.clip(s, (q + (d - 1) / k) / d, (p + (d - 1) / k) / d)
-        errors = d * np.sqrt(seen * (1 - seen) / part.n) / (p - q)
-        return Estimate(
-            title=name,
-            values=channel.domain.values,
-            shares=postprocess(rule, raw, errors),
-            standard_errors=errors,
-            n=part.n,
-            rejected=part.rejected,
-            confidence=confidence,
-            raw=raw,
-            plausible=project(raw),
-            steps=np.full(k, d / (p - q) / part.n),
-            postprocess=rule,
-        )
+        errors = d * np.sqrt(seen * (1 - seen) / n) / (p - q)
+        more = {"plausible": project(raw), "steps": np.full(k, d / (p - q) / n)}
+        return estimated(part, name, channel.domain.values, raw, errors, confidence, rule, **more)
 
 
 def _attribute_epsilon(sizes: list[int], inner: Fraction) -> Fraction:

@@ -38,7 +38,7 @@ from dither.local._domain import Domain, bind
 from dither.local._frequency.hadamard import Hadamard
 from dither.local._hashing import hash64_many
 from dither.local._postprocess import no_rule
-from dither.local._results import Estimate, checked_options, sampled, shares_of
+from dither.local._results import Estimate, checked_options, estimated, sampled, shares_of
 from dither.local._structures.parts import (
     Maker,
     PartCounts,
@@ -222,15 +222,13 @@ class HeavyHitters(Structure):
                 if shares[place] > limit * errors[place]
             ]
         where = [place for _, place in kept[:k]]
-        return Estimate(
-            title=self.kind,
-            values=tuple(text.rstrip(_END) for text, _ in kept[:k]),
-            shares=shares[where],
-            standard_errors=errors[where],
-            n=counts.n,
-            rejected=counts.rejected,
-            confidence=confidence,
-            raw=shares[where],
+        return estimated(
+            counts,
+            self.kind,
+            tuple(text.rstrip(_END) for text, _ in kept[:k]),
+            shares[where],
+            errors[where],
+            confidence,
             plausible=level.plausible[where],
             steps=level.steps[where] / (1 - even),
             unbiased=False,
