@@ -45,12 +45,11 @@ from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
 from dither.local._audited import AuditCase, Coins, bits_of
 from dither.local._bits import count_columns, packed_rows, row_bytes
-from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Tally, sums_to
+from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally, sums_to
 from dither.local._coins import pick
 from dither.local._domain import Domain, Value, bind, column
 from dither.local._frequency.filters import Regression, set_bits
-from dither.local._frequency.rappor import LASTING, Layers, promises
-from dither.local._guarantee import Guarantee
+from dither.local._frequency.rappor import Layers, Remembered, promises
 from dither.local._hashing import text_bytes
 from dither.local._memory import Memory, checked_memory, checked_question
 from dither.local._postprocess import no_rule, nonnegative, project
@@ -63,7 +62,7 @@ _MOST = 256
 
 
 @dataclass(frozen=True, init=False)
-class BloomRAPPOR(Channel):
+class BloomRAPPOR(Remembered):
     """Full RAPPOR.
 
     Parameters
@@ -194,16 +193,6 @@ class BloomRAPPOR(Channel):
             question=self.question,
         )
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of one report."""
-        return Guarantee.uniform(self.epsilon if self.once is None else self.once)
-
-    @property
-    def lasting(self) -> Guarantee:
-        """Of any number of reports of one value, to one question, with a device's memory."""
-        return Guarantee.uniform(self.epsilon, assumes=LASTING)
-
     def exact(self, x: int, cohort: int, bits: tuple[int, ...]) -> Fraction:
         """Pr[report of this cohort and these bits | code x], exactly as drawn."""
         high, low = self.layers.star
@@ -245,9 +234,8 @@ class BloomRAPPOR(Channel):
             There are not as many users as values, or the channel has no question, or one that the
             device has answered under other settings than these; candidates make no difference.
         """
-        listed, named = _texts(values), column(users).tolist()
-        if len(named) != len(listed):
-            raise ArgumentError("users must name one user for each value")
+        listed = _texts(values)
+        named = self.named(users, len(listed))
         none = [None] * len(named)
         label = checked_memory(memory).label(self.question, {"device": self.device})
         cohorts = memory.words(label, named, none, 1)[:, 0] % np.uint64(self.cohorts)

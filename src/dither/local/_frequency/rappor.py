@@ -70,8 +70,34 @@ LASTING = (
 _CELLS = 1 << 22
 
 
+class Remembered(Channel):
+    """A channel of two layers, the first of which a device remembers."""
+
+    once: Fraction | None
+    question: str | None
+    layers: Layers
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one report."""
+        return Guarantee.uniform(self.epsilon if self.once is None else self.once)
+
+    @property
+    def lasting(self) -> Guarantee:
+        """Of any number of reports of one value, to one question, with a device's memory."""
+        return Guarantee.uniform(self.epsilon, assumes=LASTING)
+
+    @staticmethod
+    def named(users: Sequence[Any], n: int) -> list[Any]:
+        """The users of n values."""
+        found: list[Any] = column(users).tolist()
+        if len(found) != n:
+            raise ArgumentError("users must name one user for each value")
+        return found
+
+
 @dataclass(frozen=True, init=False)
-class RAPPOR(UnaryChannel):
+class RAPPOR(Remembered, UnaryChannel):
     """Basic RAPPOR.
 
     Parameters
@@ -164,16 +190,6 @@ class RAPPOR(UnaryChannel):
         return {**Channel.settings(self), "once": once, **asked}
 
     @property
-    def guarantee(self) -> Guarantee:
-        """Of one report."""
-        return Guarantee.uniform(self.epsilon if self.once is None else self.once)
-
-    @property
-    def lasting(self) -> Guarantee:
-        """Of any number of reports of one value, to one question, with a device's memory."""
-        return Guarantee.uniform(self.epsilon, assumes=LASTING)
-
-    @property
     def form(self) -> dict[str, Any]:
         """What the permanent bits hang on besides the question and the value.
 
@@ -218,10 +234,9 @@ class RAPPOR(UnaryChannel):
             A value is outside the domain, there are not as many users as values, or the channel
             has no question, or one that the device has answered in another form.
         """
-        codes, named = self.domain.encode(values), column(users).tolist()
-        if len(named) != codes.size:
-            raise ArgumentError("users must name one user for each value")
-        k, label = len(self.domain), checked_memory(memory).label(self.question, self.form)
+        codes = self.domain.encode(values)
+        named, k = self.named(users, codes.size), len(self.domain)
+        label = checked_memory(memory).label(self.question, self.form)
         values, places = self.domain.values, places_of(self.domain)
         rows = one_hot(codes, k)
         step = max(1, _CELLS // k)
