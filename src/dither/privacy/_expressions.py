@@ -53,7 +53,6 @@ _MAKERS = {
 }
 _METHODS = ("group", "poisson", "without_replacement")
 _LONGEST = 20_000
-_UNREAD = "the expression cannot be read; write for example "
 
 
 def loss_from_expression(text: str) -> Loss:
@@ -83,9 +82,7 @@ def loss_from_expression(text: str) -> Loss:
     try:
         found = _value(_parsed(text, example))
     except (RecursionError, OverflowError) as error:
-        raise ArgumentError(
-            f"the expression cannot be read; write for example {example}"
-        ) from error
+        raise _unread(example) from error
     if not isinstance(found, Loss):
         raise ArgumentError("the expression must be a loss, such as gaussian(10)")
     return found
@@ -120,9 +117,11 @@ def mix_from_expression(text: str) -> tuple[Part, ...]:
     try:
         return tuple(_mixed(_parsed(text, example), 1))
     except RecursionError as error:
-        raise ArgumentError(
-            f"the expression cannot be read; write for example {example}"
-        ) from error
+        raise _unread(example) from error
+
+
+def _unread(example: str) -> ArgumentError:
+    return ArgumentError(f"the expression cannot be read; write for example {example}")
 
 
 def _parsed(text: str, example: str) -> ast.expr:
@@ -133,9 +132,7 @@ def _parsed(text: str, example: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ArgumentError(
-            f"the expression cannot be read; write for example {example}"
-        ) from error
+        raise _unread(example) from error
 
 
 def _mixed(node: ast.expr, count: int) -> list[Part]:
