@@ -32,24 +32,9 @@ __all__ = ["loss_from_expression", "loss_from_toml", "mix_from_expression"]
 
 
 _MAKERS = {
-    name: getattr(privacy, name)
-    for name in (
-        "approximate",
-        "discrete_gaussian",
-        "discrete_laplace",
-        "exponential",
-        "gaussian",
-        "gdp",
-        "laplace",
-        "noisy_votes",
-        "pair",
-        "pure",
-        "randomized_response",
-        "renyi",
-        "repeat_and_select",
-        "tree_aggregation",
-        "zcdp",
-    )
+    name: maker
+    for name in privacy.__all__
+    if inspect.isfunction(maker := getattr(privacy, name)) and maker is not compose
 }
 _METHODS = ("group", "poisson", "without_replacement")
 _LONGEST = 20_000
