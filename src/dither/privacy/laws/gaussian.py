@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dither.privacy._charge import Charge
-from dither.privacy.laws.part import Part
-from dither.privacy.laws.rationals import rounded, written
+from dither.privacy.laws.part import Part, ScaledNoise
 from dither.privacy.laws.term import EPS, Array, Cells, Complex, Term, normal_mass
 
 __all__ = ["GaussianNoise", "GaussianTerm", "WidenedGaussianTerm"]
@@ -113,24 +112,8 @@ class WidenedGaussianTerm(Term):
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianNoise(Part):
-    """N(0, sigma²) at sensitivity 1; also any mu-GDP mechanism, mu = 1/sigma.
-
-    ``rational`` is sigma where the double is a rounding of it, downwards: `of` makes both.
-    """
-
-    noise_multiplier: float
-    rational: Fraction | None = None
-
-    @classmethod
-    def of(cls, sigma: Fraction) -> GaussianNoise:
-        """The noise of a rational deviation."""
-        return cls(*rounded(sigma))
-
-    @property
-    def sigma(self) -> Fraction:
-        """The deviation as it was written."""
-        return written(self.noise_multiplier, self.rational)
+class GaussianNoise(ScaledNoise):
+    """N(0, sigma²) at sensitivity 1, sigma its scale; also any mu-GDP mechanism, mu = 1/sigma."""
 
     def term(self, removal: bool, count: int) -> Term:
         """mu² = count/sigma²."""
@@ -138,15 +121,15 @@ class GaussianNoise(Part):
 
     def grouped(self, size: int) -> Part:
         """The mean moves ``size`` times as far."""
-        return GaussianNoise.of(self.sigma / size)
+        return GaussianNoise.of(self.scale / size)
 
     def gdp(self) -> Fraction:
         """1/sigma."""
-        return 1 / self.sigma
+        return 1 / self.scale
 
     def rho(self) -> Fraction:
         """1/(2·sigma²)."""
-        return 1 / (2 * self.sigma**2)
+        return 1 / (2 * self.scale**2)
 
     def charge(self) -> Charge:
         """rho."""
@@ -154,7 +137,7 @@ class GaussianNoise(Part):
 
     def tail(self) -> Fraction:
         """1/sigma²."""
-        return 1 / self.sigma**2
+        return 1 / self.scale**2
 
     def describe(self) -> str:
         """As written."""

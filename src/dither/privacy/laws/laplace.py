@@ -8,10 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dither.privacy._charge import Charge
 from dither.privacy.laws.atoms import AtomTerm
-from dither.privacy.laws.part import Part, gdp_of_pure, rho_of_pure
-from dither.privacy.laws.rationals import Amount, Ends, rounded, written
+from dither.privacy.laws.part import Part, PureNoise, ScaledNoise
+from dither.privacy.laws.rationals import rounded, written
 from dither.privacy.laws.term import EPS, Array, Cells, Complex, Term, faded
 
 __all__ = ["DiscreteLaplaceNoise", "LaplaceNoise", "LaplaceTerm"]
@@ -135,48 +134,21 @@ class LaplaceTerm(Term):
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceNoise(Part):
-    """Laplace noise of scale b at sensitivity 1.
-
-    ``rational`` is b where the double is a rounding of it, downwards: `of` makes both.
-    """
-
-    noise_multiplier: float
-    rational: Fraction | None = None
-
-    @classmethod
-    def of(cls, scale: Fraction) -> LaplaceNoise:
-        """The noise of a rational scale."""
-        return cls(*rounded(scale))
+class LaplaceNoise(ScaledNoise, PureNoise):
+    """Laplace noise of scale b at sensitivity 1."""
 
     @property
     def epsilon(self) -> Fraction:
-        """1/b, as b was written."""
-        return 1 / written(self.noise_multiplier, self.rational)
+        """1/b."""
+        return 1 / self.scale
 
     def term(self, removal: bool, count: int) -> Term:
         """epsilon = 1/b."""
         return LaplaceTerm(np.array([1 / self.noise_multiplier]), np.array([float(count)]))
 
-    def top(self, removal: bool) -> Ends:
-        """1/b."""
-        return self.epsilon, self.epsilon
-
     def grouped(self, size: int) -> Part:
         """The mean moves ``size`` times as far."""
         return LaplaceNoise.of(1 / (self.epsilon * size))
-
-    def gdp(self) -> Amount:
-        """As any pure mechanism."""
-        return gdp_of_pure(self.epsilon)
-
-    def rho(self) -> Fraction:
-        """As any pure mechanism."""
-        return rho_of_pure(self.epsilon)
-
-    def charge(self) -> Charge:
-        """epsilon."""
-        return Charge.pure(self.epsilon)
 
     def describe(self) -> str:
         """As written."""
@@ -184,7 +156,7 @@ class LaplaceNoise(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceNoise(Part):
+class DiscreteLaplaceNoise(PureNoise):
     """Discrete Laplace of a scale on the integers, at an integer sensitivity.
 
     ``rational`` is the scale where the double is a rounding of it, downwards: `of` makes both.
@@ -220,25 +192,9 @@ class DiscreteLaplaceNoise(Part):
         other = mass[::-1].copy()
         return AtomTerm(losses, mass, count, 0.0, lattice, relative=rough, others=other)
 
-    def top(self, removal: bool) -> Ends:
-        """d/s."""
-        return self.epsilon, self.epsilon
-
     def grouped(self, size: int) -> Part:
         """The shift grows."""
         return replace(self, sensitivity=self.sensitivity * size)
-
-    def gdp(self) -> Amount:
-        """As any pure mechanism."""
-        return gdp_of_pure(self.epsilon)
-
-    def rho(self) -> Fraction:
-        """As any pure mechanism."""
-        return rho_of_pure(self.epsilon)
-
-    def charge(self) -> Charge:
-        """epsilon."""
-        return Charge.pure(self.epsilon)
 
     def describe(self) -> str:
         """As written."""

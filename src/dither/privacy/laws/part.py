@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Self
 
 from dither.numeric import exp_upper
 from dither.numeric._balls import precision, tail
 from dither.privacy._charge import Charge
-from dither.privacy.laws.rationals import Amount, Ends
+from dither.privacy.laws.rationals import Amount, Ends, rounded, written
 from dither.privacy.laws.term import Term
 
-__all__ = ["AtMost", "Part", "gdp_of_pure", "rho_of_pure"]
+__all__ = ["AtMost", "Part", "PureNoise", "ScaledNoise", "gdp_of_pure", "rho_of_pure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,54 @@ def gdp_of_pure(epsilon: Fraction) -> Amount:
         while not tail(flint.arb(mu) / 2) <= chance:
             mu, step = mu * (1 + step), 2 * step
     return Fraction(mu)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledNoise(Part):
+    """Noise on a line, of a scale at sensitivity 1.
+
+    ``rational`` is the scale where the double is a rounding of it, downwards: `of` makes both.
+    """
+
+    noise_multiplier: float
+    rational: Fraction | None = None
+
+    @classmethod
+    def of(cls, scale: Fraction) -> Self:
+        """The noise of a rational scale."""
+        return cls(*rounded(scale))
+
+    @property
+    def scale(self) -> Fraction:
+        """As it was written."""
+        return written(self.noise_multiplier, self.rational)
+
+
+class PureNoise(Part):
+    """Noise with a largest loss, known exactly, which its pair reaches."""
+
+    __slots__ = ()
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The largest loss."""
+        raise NotImplementedError
+
+    def top(self, removal: bool) -> Ends:
+        """epsilon."""
+        return self.epsilon, self.epsilon
+
+    def gdp(self) -> Amount:
+        """As any pure mechanism."""
+        return gdp_of_pure(self.epsilon)
+
+    def rho(self) -> Fraction:
+        """As any pure mechanism."""
+        return rho_of_pure(self.epsilon)
+
+    def charge(self) -> Charge:
+        """epsilon."""
+        return Charge.pure(self.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
