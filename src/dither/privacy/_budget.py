@@ -1,10 +1,8 @@
-"""Budgets that hold however the questions are chosen: privacy filters.
+"""The filter of an account: two rules side by side, each with its share of delta.
 
-A filter looks at the sum of the charges so far, the next one included, and says whether the
+It looks at the sum of the charges so far, the next one included, and says whether the
 (epsilon, delta) promise still holds. Charges may depend on earlier answers, which is what an
 interactive account needs and what fixed-length composition theorems do not give.
-
-`BudgetFilter` is two of the filters of `spending` side by side, each with its share of delta.
 """
 
 from __future__ import annotations
