@@ -1,30 +1,38 @@
 """Composition by name: the theorems of the books, each with its own epsilon.
 
 All of them bound what `dither.privacy.Loss` computes numerically; they are here to be compared,
-taught and inverted. Values are computed in 40 digits and rounded towards caution.
+taught and inverted. Values are computed in 40 digits and rounded towards caution. An argument out
+of range is an `ArgumentError`.
+
+*Guarantee.* Of all answers together, for the neighbours of the mechanisms themselves. Questions may
+depend on earlier answers; parameters of noise may not: for those use a filter.
 
 For k mechanisms, each (epsilon, delta)-DP, and a slack delta' in (0, 1):
 
-* *basic*: (k·epsilon, k·delta), adaptive or not.
+* *basic*: (k·epsilon, k·delta), adaptive or not [1]_.
 * *advanced, exponential form*: epsilon·sqrt(2k·ln(1/delta')) + k·epsilon·(e^epsilon - 1), with
   total delta k·delta + delta' [1]_.
 * *advanced, tanh form*: k·epsilon·tanh(epsilon/2) in place of the second summand [2]_, theorem 3.4.
   (e^epsilon - 1)/(e^epsilon + 1) is tanh(epsilon/2).
+* *advanced, different mechanisms*: the least of the three bounds of [2]_, theorem 3.5.
 * *optimal*: the exact least epsilon over all such mechanisms [2]_, theorem 3.3.
 * *corollary 3.21* of [1]_: epsilon = epsilon'/(2·sqrt(2k·ln(1/delta'))) each, which bounds each of
   the two summands by epsilon'/2 and needs epsilon' <= 1 and a small delta'.
+* *zCDP*: a pure mechanism is (epsilon²/2)-zCDP, and rhos add up [3]_.
 
 References
 ----------
 .. [1] Dwork, Rothblum and Vadhan, "Boosting and differential privacy", FOCS 2010; Dwork and Roth,
    "The algorithmic foundations of differential privacy", 2014.
 .. [2] Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", ICML 2015.
+.. [3] Bun and Steinke, "Concentrated differential privacy", TCC 2016.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -59,7 +67,7 @@ _Group = tuple[float | Fraction, float | Fraction, int]
 
 
 def _up(value: Any) -> float:
-    """A double at least the 40-digit value, 1e-30 of itself allowed for its last digits."""
+    """A double above the 40-digit value by more than its last digits may err, 1e-30 of itself."""
     return math.nextafter(float(value), math.inf)
 
 
@@ -104,21 +112,6 @@ def basic(epsilon: float, k: int, *, delta: float = 0.0) -> tuple[float, float]:
     tuple of float
         (epsilon, delta) of all together, rounded up.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range.
-
-    Notes
-    -----
-    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
-    may depend on earlier answers, parameters of noise may not: for those use a filter.
-
-    References
-    ----------
-    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
-    differential privacy", 2014.
-
     Examples
     --------
     >>> basic(0.5, 4)
@@ -142,21 +135,6 @@ def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
     tuple of float
         (epsilon, delta) of all together.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range.
-
-    Notes
-    -----
-    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
-    may depend on earlier answers, parameters of noise may not: for those use a filter.
-
-    References
-    ----------
-    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
-    differential privacy", 2014.
-
     Examples
     --------
     >>> heterogeneous([(0.5, 0.0), (0.25, 1e-6)])
@@ -167,7 +145,7 @@ def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def basic_of_groups(groups: Sequence[_Group]) -> tuple[Fraction, Fraction]:
-    """The exact sums of n times (epsilon, delta), doubles taken for what they are."""
+    """The exact sums of n times (epsilon, delta); a double is the number that it is."""
     total_e = sum((n * Fraction(e) for e, _, n in groups), Fraction(0))
     return total_e, sum((n * Fraction(d) for _, d, n in groups), Fraction(0))
 
@@ -193,22 +171,6 @@ def advanced(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") 
     float
         Epsilon of all together, rounded up.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range.
-
-    Notes
-    -----
-    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
-    may depend on earlier answers, parameters of noise may not: for those use a filter.
-
-    References
-    ----------
-    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
-    differential privacy", 2014. The tanh form: Kairouz, Oh and Viswanath, "The composition theorem
-    for differential privacy", ICML 2015.
-
     Examples
     --------
     >>> advanced(0.01, 10_000, 1e-5, form="exponential")
@@ -226,9 +188,7 @@ def advanced(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") 
 
 
 def advanced_heterogeneous(losses: Sequence[tuple[float, float]], delta_prime: float) -> Bound:
-    """A sound epsilon for different mechanisms: the least of the three bounds of theorem 3.5.
-
-    The theorem is that of Kairouz, Oh and Viswanath, ICML 2015.
+    """A sound epsilon for different mechanisms: the least of three bounds, at a slack.
 
     The total delta is 1 - (1 - delta')·Π(1 - delta_i).
 
@@ -243,16 +203,6 @@ def advanced_heterogeneous(losses: Sequence[tuple[float, float]], delta_prime: f
     -------
     Bound
         ``lower`` is 0: the theorem bounds from above only. ``method`` says which bound won.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range.
-
-    Notes
-    -----
-    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
-    may depend on earlier answers, parameters of noise may not: for those use a filter.
 
     Examples
     --------
@@ -282,6 +232,8 @@ def advanced_of_groups(groups: Sequence[_Group], delta_prime: float) -> Bound:
 def optimal(epsilon: float, k: int, delta: float, *, each_delta: float = 0.0) -> Bound:
     """The exact least epsilon of k mechanisms, each (epsilon, each_delta)-DP, at a total delta.
 
+    It is the least that is true of all such mechanisms; of given ones less may be true.
+
     Parameters
     ----------
     epsilon : float
@@ -303,17 +255,6 @@ def optimal(epsilon: float, k: int, delta: float, *, each_delta: float = 0.0) ->
     ArgumentError
         An argument is out of range, or no finite epsilon exists at this delta.
 
-    Notes
-    -----
-    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
-    may depend on earlier answers, parameters of noise may not: for those use a filter. It is the
-    least that is true of all such mechanisms; of given ones less may be true.
-
-    References
-    ----------
-    Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", ICML 2015.
-    Theorem 3.3.
-
     Examples
     --------
     >>> round(optimal(0.01, 10_000, 1e-5), 9)
@@ -323,7 +264,7 @@ def optimal(epsilon: float, k: int, delta: float, *, each_delta: float = 0.0) ->
 
 
 def zcdp_composition(epsilon: float, k: int, delta: float) -> float:
-    """k pure mechanisms as (k·epsilon²/2)-zCDP, by the optimal conversion.
+    """k pure mechanisms as (k·epsilon²/2)-zCDP, by the optimal conversion of `epsilon_of_rho`.
 
     Parameters
     ----------
@@ -338,20 +279,6 @@ def zcdp_composition(epsilon: float, k: int, delta: float) -> float:
     -------
     float
         Epsilon of all together, rounded up.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range.
-
-    Notes
-    -----
-    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
-    may depend on earlier answers, parameters of noise may not: for those use a filter.
-
-    References
-    ----------
-    Bun and Steinke, "Concentrated differential privacy", TCC 2016.
 
     Examples
     --------
@@ -383,21 +310,6 @@ def share(epsilon: float, k: int, delta_prime: float, *, form: str = "tanh") -> 
     -------
     float
         Epsilon of each, rounded down.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range.
-
-    Notes
-    -----
-    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
-    may depend on earlier answers, parameters of noise may not: for those use a filter.
-
-    References
-    ----------
-    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
-    differential privacy", 2014.
 
     Examples
     --------
@@ -435,15 +347,6 @@ def corollary_share(epsilon: float, k: int, delta_prime: float) -> float:
         epsilon is above 1, or delta_prime too large for the second summand to be at most
         epsilon/2 (about 0.78).
 
-    Notes
-    -----
-    Guarantee: of all answers together, for the neighbours of the mechanisms themselves. Questions
-    may depend on earlier answers, parameters of noise may not: for those use a filter.
-
-    References
-    ----------
-    Dwork and Roth, 2014, corollary 3.21.
-
     Examples
     --------
     >>> corollary_share(1.0, 10_000, 1.2664165549094176e-14)
@@ -474,19 +377,9 @@ def group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
     tuple of float
         (epsilon, delta) of the group, rounded up; delta at most 1.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range.
-
     Notes
     -----
     Guarantee: two tables that differ in `size` steps of the neighbour relation, in place of one.
-
-    References
-    ----------
-    Dwork, Rothblum and Vadhan, FOCS 2010; Dwork and Roth, "The algorithmic foundations of
-    differential privacy", 2014.
 
     Examples
     --------
@@ -502,6 +395,7 @@ def group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
     return told_up(n * e), 0.0 if d == 0 else min(1.0, _up(grown))
 
 
+@dataclass(frozen=True, slots=True)
 class Parallel:
     """The loss of mechanisms that run on disjoint parts of one table: the worst of them.
 
@@ -513,11 +407,7 @@ class Parallel:
         One a part; `parallel` checks that their neighbours add or remove one unit.
     """
 
-    __slots__ = ("losses",)
     losses: tuple[Loss, ...]
-
-    def __init__(self, losses: tuple[Loss, ...]) -> None:
-        self.losses = losses
 
     def _worst(self, bounds: list[Bound]) -> Bound:
         top = max(bounds)
