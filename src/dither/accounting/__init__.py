@@ -9,6 +9,8 @@ from dither.privacy import theorems
 from dither.privacy._budget import BudgetFilter
 from dither.privacy._budget import Remaining as Remaining
 from dither.privacy._calibration import calibrate
+from dither.privacy._clones import shuffle_clones_2021 as shuffle_clones_2021
+from dither.privacy._clones import shuffle_clones_2023 as shuffle_clones_2023
 from dither.privacy._conversion import delta_of_rho as delta_of_rho
 from dither.privacy._conversion import epsilon_of_rho, rho_of_epsilon
 from dither.privacy._division import Division as Division
@@ -38,8 +40,6 @@ from dither.privacy._noise_division import Split as Split
 from dither.privacy._noise_division import split
 from dither.privacy._shuffling import Shuffled as Shuffled
 from dither.privacy._shuffling import shuffle
-from dither.privacy._shuffling import shuffle_clones_2021 as shuffle_clones_2021
-from dither.privacy._shuffling import shuffle_clones_2023 as shuffle_clones_2023
 from dither.privacy.theorems import Parallel as Parallel
 
 __all__ = [
