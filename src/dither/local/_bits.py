@@ -36,18 +36,9 @@ def row_bytes(k: int) -> int:
 
 
 def packed_coins(ts: int | Sequence[int], rows: int, k: int, words: Words) -> Bits:
-    """Toss a coin for each bit of some rows, exactly.
+    """Toss a coin for each of k bits of some rows, exactly; shape (rows, ceil(k/8)), packed.
 
-    Parameters
-    ----------
-    ts : int, or sequence of int of length k
-        A coin is true with probability t/2**64; one t for all, or one for each column.
-    rows, k : int
-        How many rows, of how many bits.
-
-    Returns
-    -------
-    array of uint8, shape (rows, ceil(k/8))
+    A coin is true with probability t/2**64; one t for all, or one for each column.
     """
     width = row_bytes(k)
     thresholds = [ts] * k if isinstance(ts, int) else [int(t) for t in ts]
@@ -127,12 +118,7 @@ def one_hot(columns: npt.NDArray[np.int64], k: int) -> Bits:
 
 
 def packed_rows(reports: Any, k: int) -> tuple[Bits, int]:
-    """The reports that are rows of k bits, and how many are not.
-
-    Parameters
-    ----------
-    reports : array of uint8, shape (n, ceil(k/8)), or a sequence of such rows or of bytes
-    """
+    """Reports that are rows of k bits, packed or as sequences of bytes, and how many are not."""
     width = row_bytes(k)
     if not isinstance(reports, np.ndarray) and hasattr(reports, "to_numpy"):
         reports = reports.to_numpy()

@@ -32,13 +32,7 @@ def exp_bounds(epsilon: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def threshold(probability: Fraction) -> int:
-    """The largest t with t/2**64 at most the probability.
-
-    Parameters
-    ----------
-    probability : Fraction
-        In [0, 1].
-    """
+    """The largest t with t/2**64 at most the probability, which is in [0, 1]."""
     if not 0 <= probability <= 1:
         raise ArgumentError("probability must be between 0 and 1")
     return math.floor(probability * ONE)
@@ -49,13 +43,6 @@ def coins(t: int, size: int, words: Words) -> npt.NDArray[np.bool_]:
 
     One byte decides all but one coin in 256; those get 56 bits more, and the 64 together are
     compared with t.
-
-    Parameters
-    ----------
-    t : int
-        From 0 to 2**64.
-    size : int
-        How many, at least 0.
     """
     if t <= 0 or t >= ONE:
         return np.full(size, t >= ONE, dtype=np.bool_)
@@ -71,17 +58,10 @@ def coins(t: int, size: int, words: Words) -> npt.NDArray[np.bool_]:
 
 
 def pick(n: int, size: int, words: Words) -> npt.NDArray[np.int64]:
-    """Draw uniform integers in [0, n), exactly.
+    """Draw uniform integers in [0, n), n at most 2**63, exactly.
 
     The fewest bits that hold n - 1 are drawn, for a few more numbers than are wanted; those below n
     are uniform and independent, and the first `size` of them are kept.
-
-    Parameters
-    ----------
-    n : int
-        From 1 to 2**63.
-    size : int
-        How many, at least 0.
     """
     bits = (n - 1).bit_length()
     if bits == 0 or n > 1 << 32:

@@ -202,13 +202,7 @@ class Domain:
 
 
 def column(values: Any) -> npt.NDArray[Any]:
-    """A one-dimensional array of whatever column-like thing was given.
-
-    Raises
-    ------
-    ArgumentError
-        It is a single text, or has more than one dimension.
-    """
+    """A one-dimensional array of whatever column-like thing was given; a single text is refused."""
     if isinstance(values, str | bytes) or not (
         isinstance(values, Iterable) or hasattr(values, "to_numpy")
     ):

@@ -35,19 +35,9 @@ _MAX_WORK = 1 << 28
 def bit_guesses(own: Array, ones: Array, prior: Array | None) -> Array:
     """Success of the best guess on the holders of each value, shape (k,).
 
-    Parameters
-    ----------
-    own : array of float, shape (k, 2)
-        Pr[own bit is 0], Pr[own bit is 1] of a holder; they may sum to less than 1, to be summed
-        over several forms of reports.
-    ones : array of float, shape (k,)
-        Pr[the bit of v is 1] of those who do not hold v.
-    prior : array of float, shape (k,), optional
-
-    Raises
-    ------
-    ArgumentError
-        Too many values are all different.
+    `own`, shape (k, 2), holds Pr[own bit is 0] and Pr[own bit is 1] of a holder, which may sum to
+    less than 1, to be summed over several forms of reports; `ones`, shape (k,), Pr[the bit of v is
+    1] of those who do not hold v. Refused where too many values are all different.
     """
     chance = np.column_stack([1 - ones, ones])
     odds = np.divide(own, chance, out=np.full(own.shape, _CERTAIN), where=chance > 0)
@@ -95,15 +85,12 @@ def bit_worlds(own: Array, one: float, h: int, k: int) -> tuple[Array, Array]:
 
 
 def subset_guesses(k: int, size: int, held: float, prior: Array | None) -> Array:
-    """Success of the best guess from a set of `size` of k values that holds the true one by `held`.
+    """Success of the best guess, shape (k,), from a set of `size` of k values with the true one by
+    `held`.
 
     Another value beats x if its share is above t, and it is in the set; or if its share times
     `fade`, the odds of being outside, is. Both at once is certain defeat; so some must be outside
     the set, some tie if they are in it, and the rest may be anywhere.
-
-    Returns
-    -------
-    array of float, shape (k,)
     """
     pi = np.ones(k) if prior is None else prior
     fade = (1 - held) / held * size / (k - size)

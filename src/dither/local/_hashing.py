@@ -51,16 +51,6 @@ _CHUNK = 1 << 20
 def mix32(x: Any) -> U32:
     """Mix each number: a bijection of [0, 2**32) in which every bit of x sways every bit.
 
-    Parameters
-    ----------
-    x : array of uint32, any shape
-
-    Returns
-    -------
-    array of uint32, of the same shape
-
-    Examples
-    --------
     >>> mix32([0, 1]).tolist()
     [0, 3390437208]
     """
@@ -76,18 +66,7 @@ def mix32(x: Any) -> U32:
 
 
 def cells(seeds: Any, indices: Any) -> U16:
-    """The cells of the seeds' tables: ``cell(seed, index)``, one row an index.
-
-    Parameters
-    ----------
-    seeds : array of uint32, shape (n,)
-    indices : array of int, shape (m,)
-        From 0 to 2**32 - 1.
-
-    Returns
-    -------
-    array of uint16, shape (m, n)
-    """
+    """The cells of the n seeds' tables at m indices: ``cell(seed, index)``, shape (m, n)."""
     starts = mix32(np.asarray(seeds, dtype=np.uint32) + np.uint32(GOLD))
     steps = np.asarray(indices).astype(np.uint32) * np.uint32(GOLD)
     found = np.empty((steps.size, starts.size), dtype=np.uint16)
@@ -97,18 +76,7 @@ def cells(seeds: Any, indices: Any) -> U16:
 
 
 def words_of(seeds: Any, codes: Any) -> U16:
-    """Hash each code by the seed at its place: ``word(seed, code)``.
-
-    Parameters
-    ----------
-    seeds : array of uint32, shape (n,)
-    codes : array of int, shape (n,)
-        From 0 to 2**24 - 1.
-
-    Returns
-    -------
-    array of uint16, shape (n,)
-    """
+    """Hash each code, below 2**24, by the seed at its place: ``word(seed, code)``."""
     starts = mix32(np.asarray(seeds, dtype=np.uint32) + np.uint32(GOLD))
     given = np.asarray(codes).astype(np.uint32)
     low = (given & np.uint32(255)) * np.uint32(GOLD)
@@ -120,16 +88,7 @@ def words_of(seeds: Any, codes: Any) -> U16:
 def bucket(words: npt.NDArray[Any], g: int) -> npt.NDArray[np.int64]:
     """Map hashes of b bits to g buckets of nearly the same size: floor(word·g / 2**b).
 
-    Parameters
-    ----------
-    words : array of uint16 or uint32, any shape
-    g : int
-        From 1 to 2**b.
-
-    Returns
-    -------
-    array of int64, of the same shape
-        Bucket y holds the words from `bucket_edges(g, b)[y]` to one below the next edge.
+    Bucket y holds the words from `bucket_edges(g, b)[y]` to one below the next edge.
     """
     return ((words.astype(np.uint64) * np.uint64(g)) >> np.uint64(8 * words.itemsize)).astype(
         np.int64
@@ -139,8 +98,6 @@ def bucket(words: npt.NDArray[Any], g: int) -> npt.NDArray[np.int64]:
 def bucket_edges(g: int, bits: int) -> list[int]:
     """Where each of g buckets begins, and 2**bits; sizes differ by at most 1.
 
-    Examples
-    --------
     >>> bucket_edges(3, 16)
     [0, 21846, 43691, 65536]
     """
@@ -152,8 +109,6 @@ def text_bytes(value: str | int) -> bytes:
 
     True and False are 1 and 0, as they are for a `Domain`.
 
-    Examples
-    --------
     >>> text_bytes("é"), text_bytes(-3), text_bytes(True)
     (b's\\xc3\\xa9', b'i-3', b'i1')
     """
@@ -164,26 +119,8 @@ def text_bytes(value: str | int) -> bytes:
 
 
 def hash64(data: bytes, seed: int) -> int:
-    """Hash bytes to 64 bits.
+    """Hash bytes to 64 bits, by a seed from 0 to 2**64 - 1.
 
-    Parameters
-    ----------
-    data : bytes
-    seed : int
-        From 0 to 2**64 - 1.
-
-    Returns
-    -------
-    int
-        From 0 to 2**64 - 1.
-
-    Raises
-    ------
-    ArgumentError
-        The seed is out of range.
-
-    Examples
-    --------
     >>> f"{hash64(b'dither', 1):016x}"
     '6b671fe23e7b4a16'
     """
@@ -191,23 +128,7 @@ def hash64(data: bytes, seed: int) -> int:
 
 
 def hash64_many(items: Sequence[bytes], seeds: Sequence[int]) -> npt.NDArray[np.uint64]:
-    """Hash each of some byte strings by each of some seeds.
-
-    Parameters
-    ----------
-    items : sequence of bytes, length n
-    seeds : sequence of int, length m
-        From 0 to 2**64 - 1.
-
-    Returns
-    -------
-    array of uint64, shape (m, n)
-
-    Raises
-    ------
-    ArgumentError
-        A seed is out of range.
-    """
+    """Hash each of n byte strings by each of m seeds from 0 to 2**64 - 1, shape (m, n)."""
     if any(isinstance(s, bool) or not 0 <= s < 1 << 64 for s in seeds):
         raise ArgumentError("seed must be a whole number from 0 to 2**64 - 1")
     found = np.empty((len(seeds), len(items)), dtype=np.uint64)
@@ -236,19 +157,7 @@ def hash64_many(items: Sequence[bytes], seeds: Sequence[int]) -> npt.NDArray[np.
 
 
 def again(digests: Any, seeds: Any) -> U32:
-    """Hash 64-bit digests once more, by a seed each: a family of functions of one digest.
-
-    Parameters
-    ----------
-    digests : array of uint64
-        Of `hash64`.
-    seeds : array of int
-        From 0 to 2**32 - 1; the two shapes broadcast.
-
-    Returns
-    -------
-    array of uint32, of the common shape
-    """
+    """Hash 64-bit digests once more, by 32-bit seeds: a family of functions of one digest."""
     d = np.asarray(digests, dtype=np.uint64)
     starts = mix32(np.asarray(seeds).astype(np.uint32) + np.uint32(GOLD))
     return mix32(mix32(d.astype(np.uint32) ^ starts) + (d >> np.uint64(32)).astype(np.uint32))

@@ -97,38 +97,15 @@ def no_rule(name: str, what: str) -> None:
 
 
 def postprocess(name: str, shares: Array, errors: Array) -> Array:
-    """Apply a rule by name.
-
-    Parameters
-    ----------
-    name : str
-        One of none, clip, norm_sub, base_cut, project, increasing, decreasing.
-    shares, errors : array of float, shape (k,)
-        Raw estimates and their standard errors.
-
-    Raises
-    ------
-    ArgumentError
-        No rule has that name.
-    """
+    """Apply a rule by name to raw estimates and their standard errors."""
     return RULES[_checks.choice("postprocess", name, RULES)](shares, errors)
 
 
 def nonnegative(gram: Array, moments: Array, limit: int | None = None) -> Array:
-    """The f >= 0 with the least f'Gf - 2f'm, for G = A'A and m = A'y.
+    """The f >= 0 with the least f'Gf - 2f'm, for G = A'A, positive semi-definite, and m = A'y.
 
-    Parameters
-    ----------
-    gram : array of float, shape (k, k)
-        Positive semi-definite.
-    moments : array of float, shape (k,)
-    limit : int, optional
-        Stop when so many coefficients are above 0: those that explained most were let in first.
-
-    Returns
-    -------
-    array of float, shape (k,)
-        Where it is 0 the gradient G f - m is at least 0, to rounding; elsewhere it is 0.
+    Where f is 0 the gradient G f - m is at least 0, to rounding; elsewhere it is 0. Stops when
+    `limit` coefficients are above 0: those that explained most were let in first.
     """
     k = moments.size
     f, free = np.zeros(k), np.zeros(k, dtype=np.bool_)

@@ -11,15 +11,7 @@ import numpy.typing as npt
 def rows_within(reports: Any, limits: tuple[int, ...]) -> tuple[npt.NDArray[np.int64], int]:
     """The rows whose i-th number is whole and from 0 to limits[i] - 1, and how many are not.
 
-    Parameters
-    ----------
-    reports : array of int, shape (n, len(limits)), or a sequence of anything
-    limits : tuple of int
-
-    Returns
-    -------
-    rows : array of int64, shape (m, len(limits))
-    bad : int
+    `reports` is an array of shape (n, len(limits)), or a sequence of anything.
     """
     c = len(limits)
     if not isinstance(reports, np.ndarray):

@@ -1,29 +1,4 @@
-"""RAPPOR over an open list of texts: Bloom filters, cohorts, and a regression on candidates.
-
-Law. A person is in one of C public cohorts, at random. In cohort c the value sets the bits
-h_c1(value), ..., h_cH(value) of m, and both layers of noise go over the m bits (see
-`rappor`). The i-th hash of cohort c, i = 0, ..., H-1, is ``hash64`` of the
-value's bytes by the seed 2**32·seed + c·H + i, its high half mapped to m bits by `bucket` (see
-`hashing`). A report is two bytes of the cohort, the low one first, and packed bits.
-
-Guarantee, between two values of one person, whether on any list or not: their bits differ in at
-most 2H places, so one report is `once`-local DP and any number of reports of an unchanging value
-are epsilon-local DP, with the same caveats as basic RAPPOR. The cohort is independent of the value.
-
-Estimate. Let s_cj be the share of ones among the reports of cohort c, y_cj = (s_cj - p*)/(q* - p*)
-and d = 1 - (1 - 1/m)**H how full a filter is on average. Then E[y_c] = sum over v of f_v·X_cv, and
-
-    y - d = sum over candidates v of f_v·(X_v - d) + (what unlisted values add, 0 on average)
-
-is solved by least squares: unbiased where every value is a candidate; unlisted values add noise,
-not bias, on average over hashes. The covariance counts coins and cohorts. A selection says which
-candidates are there: by tests on this regression, or, where there are more candidates than
-the bits can tell apart, by choosing on half of the cohorts (non-negative least squares) and testing
-on the other half, so that having chosen does not make a test too easy.
-
-Source. Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014, sections 2 to 4 (where the lasso selects
-and the same data test).
-"""
+"""RAPPOR over an open list of texts: Bloom filters, cohorts, and a regression on candidates."""
 
 from __future__ import annotations
 
@@ -92,13 +67,33 @@ class BloomRAPPOR(Remembered):
 
     Notes
     -----
-    Guarantee, between two values of one person, listed or not: `guarantee` for one report
-    (`once`), `lasting` for any number of reports of a value that does not change, made with one
-    device's `Memory` to one `question` (`epsilon`). When a value changed is not hidden.
+    Law. A person is in one of C public cohorts, at random. In cohort c the value sets the bits
+    h_c1(value), ..., h_cH(value) of m, and both layers of noise of `RAPPOR` go over the m bits. The
+    i-th hash of cohort c, i = 0, ..., H-1, is the 64-bit hash of the value's bytes by the seed
+    2**32·seed + c·H + i, its high half mapped to m bits. A report is two bytes of the cohort, the
+    low one first, and packed bits.
+
+    Guarantee, between two values of one person, listed or not: `guarantee` for one report (`once`),
+    `lasting` for any number of reports of a value that does not change, made with one device's
+    `Memory` to one `question` (`epsilon`). Their bits differ in at most 2H places, and the cohort
+    is independent of the value. When a value changed is not hidden.
+
+    Error. Let s_cj be the share of ones among the reports of cohort c, y_cj = (s_cj - p*)/(q* - p*)
+    and d = 1 - (1 - 1/m)**H how full a filter is on average. Then E[y_c] = sum over v of f_v·X_cv,
+    and
+
+        y - d = sum over candidates v of f_v·(X_v - d) + (what unlisted values add, 0 on average)
+
+    is solved by least squares: unbiased where every value is a candidate; unlisted values add
+    noise, not bias, on average over hashes. The covariance counts coins and cohorts. A selection
+    says which candidates are there: by tests on this regression, or, where there are more
+    candidates than the bits can distinguish, by choosing on half of the cohorts (non-negative least
+    squares) and testing on the other half, so that having chosen does not make a test too easy.
 
     References
     ----------
-    Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014.
+    Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014, sections 2 to 4 (where the lasso selects and
+    the same data test).
 
     Examples
     --------

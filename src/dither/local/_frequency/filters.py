@@ -1,14 +1,4 @@
-"""Bloom filters of values, and the regression that reads them: see `bloom`.
-
-With A = X - d stacked over cohorts, the solution is M(y - d), M = (A'A)^-1 A'. Given the users'
-values, with cohorts drawn at random and means taken within each cohort, n times its covariance is
-
-    C·sum over c of M_c S_c M_c' - (diag f - f f'),
-    S_c = diag(mu_c q*(1-q*) + (1-mu_c) p*(1-p*))/(q*-p*)² + Cov_f(X_c),   mu_c = sum of f_v·X_cv
-
-to the first order in 1/n: the coins, and which of the users are in the cohort. Shares that sum to
-less than 1 leave the rest to unlisted values, whose bits are independent and set with chance d.
-"""
+"""Bloom filters of values, and the regression of `BloomRAPPOR` that reads them."""
 
 from __future__ import annotations
 
@@ -47,14 +37,18 @@ def set_bits(
 class Regression:
     """Least squares of the bits of some cohorts on some candidates.
 
-    Parameters
-    ----------
-    filters : array of bool, shape (cohorts present, k, bits)
-    present : array of bool, shape (all cohorts,)
-    full : float
-        d, how full a filter is on average.
-    high, low : float
-        q* and p*.
+    With A = X - d stacked over cohorts, the solution is M(y - d), M = (A'A)^-1 A'. Given the users'
+    values, with cohorts drawn at random and means taken within each cohort, n times its covariance
+    is
+
+        C·sum over c of M_c S_c M_c' - (diag f - f f'),
+        S_c = diag(mu_c q*(1-q*) + (1-mu_c) p*(1-p*))/(q*-p*)² + Cov_f(X_c),  mu_c = sum of f_v·X_cv
+
+    to the first order in 1/n: the coins, and which of the users are in the cohort. Shares that sum
+    to less than 1 leave the rest to unlisted values, whose bits are independent and set with chance
+    d.
+
+    `filters` has the shape (cohorts present, k, bits); `full` is d, `high` and `low` are q* and p*.
     """
 
     def __init__(

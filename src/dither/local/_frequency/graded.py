@@ -1,50 +1,4 @@
-"""Randomised response of high and low values: SDGRR and URR, one file because they share the draw.
-
-SDGRR, the discrete mechanism of SDLDP: every value is reported as others, a low one never as
-another low one.
-
-Law, for k values of which h are high and m = k - h low, e = e^epsilon, D = k + e - 1::
-
-    high x:  x with c1 = e/D,            each other value with c2 = 1/D
-    low x:   x with c3 = (m + e - 1)/D,  each high value with c2,  never another low value
-
-Guarantee, by classes (hockey-stick delta at the same epsilon): two high values (epsilon, 0); a high
-and a low value delta = (m-1)/D, and a low report excludes every other low value, so the pure ratio
-from high to low is infinite where m > 1; two low values delta = (m + e - 1)/D: a low value that
-reports itself shows itself. No single epsilon is true of this channel.
-
-Error. With a = 1/(e-1), q_i = Pr[y = i], Q = Pr[y high]: a high value's estimate is that of GRR; a
-low one's is f̂_i = (share_i - c2·F̂)/c3, where F̂ is the estimated total share of high values, and
-
-    n·Var f̂_i = [q_i(1-q_i) + a²Q(1-Q) + 2a·q_i·Q]/c3²
-
-over users and coins; given the users' values it is f_i(1-f_i) less.
-
-Source. Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.2. Put right
-here: its definition 3 lacks Pr[F(x_H) = y] > 0 on low outputs, without which the non-private URR
-satisfies it; its constants print "e" for e^epsilon; its theorem 2 takes the total F̂ as known, which
-understates the variance more than a thousandfold at small epsilon.
-
-URR, utility-optimised randomised response: sensitive values alone are protected.
-
-Law, for s sensitive values of k, e = e^epsilon::
-
-    sensitive x:  x with e/(s + e - 1),  each other sensitive value with c2 = 1/(s + e - 1)
-    other x:      each sensitive value with c2, else x itself with c3 = (e - 1)/(s + e - 1)
-
-Guarantee (utility-optimised local DP). Two sensitive values are (epsilon, 0). A value that is not
-sensitive may be reported outright, and then everyone knows it, and knows that it is not sensitive.
-
-Error. Sensitive: (share - c2)/(c1 - c2). Other: share/c3, as nobody else reports it. In the
-rationals drawn, c2 of a sensitive value and c2' of another differ by rounding, and wholly where
-there is one sensitive value; with b = (c2 - c2')/c3 a sensitive value's estimate adds b for each
-low report. Given the users' values, with F their total share of low values and g = c1 - c2::
-
-    n·Var f̂_i = [f_i·c1(1-c1) + (1 - F - f_i)·c2(1-c2) + F·(c2' + b²c3 - (c2' + b·c3)²)]/g²
-    n·Var f̂_j = f_j·(1 - c3)/c3                                          (j low)
-
-Source. Murakami and Kawamoto, USENIX Security 2019, definition 3 and section 4.1.
-"""
+"""Randomised response of high and low values: SDGRR and URR, which share the draw."""
 
 from __future__ import annotations
 
@@ -211,14 +165,28 @@ class SDGRR(GradedResponse):
 
     Notes
     -----
-    Guarantee, between two values of one person: (epsilon, 0) for two high ones; for other pairs
-    the deltas that `guarantee` states, which are far from negligible. A low report excludes
-    every other low value. No single epsilon is true of this channel.
+    Law, for k values of which h are high and m = k - h low, e = e^epsilon, D = k + e - 1::
+
+        high x:  x with c1 = e/D,            each other value with c2 = 1/D
+        low x:   x with c3 = (m + e - 1)/D,  each high value with c2,  never another low value
+
+    Guarantee, between two values of one person, by classes (delta at the same epsilon): two high
+    values (epsilon, 0); a high and a low value delta = (m-1)/D, and a low report excludes every
+    other low value, so the pure ratio from high to low is infinite where m > 1; two low values
+    delta = (m + e - 1)/D: a low value that reports itself shows itself. No single epsilon is true
+    of this channel.
+
+    Error. With a = 1/(e-1), q_i = Pr[y = i], Q = Pr[y high]: a high value's estimate is that of
+    GRR; a low one's is f̂_i = (share_i - c2·F̂)/c3, where F̂ is the estimated total share of high
+    values, and n·Var f̂_i = [q_i(1-q_i) + a²Q(1-Q) + 2a·q_i·Q]/c3² over users and coins; given the
+    users' values it is f_i(1-f_i) less.
 
     References
     ----------
-    Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.2; the module
-    says what is put right.
+    Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.2. Put right here:
+    its definition 3 lacks Pr[F(x_H) = y] > 0 on low outputs, without which the non-private URR
+    satisfies it; its constants print "e" for e^epsilon; its theorem 2 takes the total F̂ as known,
+    which understates the variance more than a thousandfold at small epsilon.
 
     Examples
     --------
@@ -286,7 +254,7 @@ class SDGRR(GradedResponse):
         return np.where(self.high, 1 / (c1 - c2), (1 + c2 / (c1 - c2)) / c3)
 
     def noise_variance(self, frequencies: Shares) -> Shares:
-        """The closed forms of the module's docstring, less f(1-f), for one report."""
+        """The closed forms of the class's notes, less f(1-f), for one report."""
         c1, c2, _, c3 = (float(c) for c in self._chances)
         mask, f = np.array(self.high), frequencies
         q = self.forward(f)
@@ -299,7 +267,7 @@ class SDGRR(GradedResponse):
 
 @dataclass(frozen=True, init=False)
 class URR(GradedResponse):
-    """Utility-optimised randomised response.
+    """Utility-optimised randomised response: sensitive values alone are protected.
 
     Parameters
     ----------
@@ -318,13 +286,27 @@ class URR(GradedResponse):
 
     Notes
     -----
-    Guarantee (utility-optimised local DP), between two values of one person: (epsilon, 0) for
-    two high ones. A low value may be reported as it is, and then it is known to everyone: no
-    single epsilon is true of this channel.
+    Law, for s sensitive values of k, e = e^epsilon::
+
+        sensitive x:  x with e/(s + e - 1),  each other sensitive value with c2 = 1/(s + e - 1)
+        other x:      each sensitive value with c2, else x itself with c3 = (e - 1)/(s + e - 1)
+
+    Guarantee (utility-optimised local DP), between two values of one person: (epsilon, 0) for two
+    high ones. A low value may be reported as it is, and then it is known to everyone, and known not
+    to be sensitive: no single epsilon is true of this channel.
+
+    Error. Sensitive: (share - c2)/(c1 - c2). Other: share/c3, as nobody else reports it. In the
+    rationals drawn, c2 of a sensitive value and c2' of another differ by rounding, and wholly where
+    there is one sensitive value; with b = (c2 - c2')/c3 a sensitive value's estimate adds b for
+    each low report. Given the users' values, with F their total share of low values and g = c1 -
+    c2::
+
+        n·Var f̂_i = [f_i·c1(1-c1) + (1 - F - f_i)·c2(1-c2) + F·(c2' + b²c3 - (c2' + b·c3)²)]/g²
+        n·Var f̂_j = f_j·(1 - c3)/c3                                          (j low)
 
     References
     ----------
-    Murakami and Kawamoto, USENIX Security 2019.
+    Murakami and Kawamoto, USENIX Security 2019, definition 3 and section 4.1.
 
     Examples
     --------
@@ -387,7 +369,7 @@ class URR(GradedResponse):
         return found
 
     def noise_variance(self, frequencies: Shares) -> Shares:
-        """The closed forms of the module's docstring, for one report."""
+        """The closed forms of the class's notes, for one report."""
         c1, c2, c2_low, c3 = (float(c) for c in self._chances)
         mask, f, b = np.array(self.high), frequencies, (c2 - c2_low) / c3
         low = float(f[~mask].sum())

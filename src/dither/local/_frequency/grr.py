@@ -1,18 +1,4 @@
-"""Generalised randomised response: the true value, or by chance any other.
-
-Law, for k values and e = e^epsilon::
-
-    Pr[y | x] = p = e/(e + k - 1) if y = x,   q = 1/(e + k - 1) for each other y
-
-Guarantee. epsilon-local DP: every two values of one person. The sampler's p is rounded down to a
-multiple of 2**-64, which raises q, so p/q <= e.
-
-Error. f̂ = (share of reports - q)/(p - q) is unbiased; given the users' values its variance is
-(f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²).
-
-Source. Warner, JASA 1965; Kairouz, Bonawitz and Ramage, ICML 2016. The best choice among the
-classic channels where k < 3e + 2 (Wang et al., USENIX Security 2017).
-"""
+"""Generalised randomised response: the true value, or by chance any other."""
 
 from __future__ import annotations
 
@@ -52,12 +38,20 @@ class GRR(PureChannel, FiniteChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person; the report's law
-    changes by a factor of at most e^epsilon.
+    Law, for k values and e = e^epsilon::
+
+        Pr[y | x] = p = e/(e + k - 1) if y = x,   q = 1/(e + k - 1) for each other y
+
+    Guarantee. epsilon-local DP: neighbours are any two values of one person. The sampler's p is
+    rounded down to a multiple of 2**-64, which raises q, so that p/q <= e.
+
+    Error. f̂ = (share of reports - q)/(p - q) is unbiased; given the users' values its variance is
+    (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²). It is the best of the classic channels where k < 3e + 2.
 
     References
     ----------
-    Warner, JASA 1965; Kairouz, Bonawitz and Ramage, ICML 2016.
+    Warner, JASA 1965; Kairouz, Bonawitz and Ramage, ICML 2016; Wang, Blocki, Li and Jha, USENIX
+    Security 2017 (comparison).
 
     Examples
     --------
@@ -136,7 +130,7 @@ class GRR(PureChannel, FiniteChannel):
 
     @property
     def support(self) -> tuple[float, float]:
-        """p and q of the module's docstring."""
+        """p and q."""
         return float(self._p), float(self._q)
 
     @property

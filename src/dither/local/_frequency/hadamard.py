@@ -1,22 +1,4 @@
-"""Hadamard response: a report is one index; the server's work is one fast transform.
-
-Law. The K = B·b indices are B blocks of b, both powers of two. Value x has block i = x mod B and
-column j = 1 + floor(x/B), and the set S of the b/2 indices t of its block at which (-1)^(bits of
-j & t) is +1. With e = e^epsilon and D = (b/2)(e - 1) + K::
-
-    Pr[y | x] = a = e/D if y in S,   c = 1/D for each other y
-
-Guarantee. epsilon-local DP. The sampler's Pr[y in S] is rounded down to a multiple of 2**-64, which
-raises c, so a/c <= e.
-
-Error. With T the transform of the block's counts, f̂ = T[j]/(n·A), A = (b/2)(a - c), is unbiased;
-given the users' values its variance is (Pr[y in block i]/A² - f)/n. The best B is next to (e-1)/2:
-one block up to epsilon = 1.8. For small epsilon this is ((e+1)/(e-1))², some 1.27 times that of OLH
-at epsilon = 1; at most twice it for large epsilon.
-
-Source. Acharya, Sun and Zhang, AISTATS 2019 (blocks by the low digits of the code, and the
-estimator from the transform alone, are this package's).
-"""
+"""Hadamard response: a report is one index; the server's work is one fast transform."""
 
 from __future__ import annotations
 
@@ -76,11 +58,24 @@ class Hadamard(FiniteChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person.
+    Law. The K = B·b indices are B blocks of b, both powers of two. Value x has block i = x mod B
+    and column j = 1 + floor(x/B), and the set S of the b/2 indices t of its block at which
+    (-1)^(bits of j & t) is +1. With e = e^epsilon and D = (b/2)(e - 1) + K::
+
+        Pr[y | x] = a = e/D if y in S,   c = 1/D for each other y
+
+    Guarantee. epsilon-local DP: neighbours are any two values of one person. The sampler's Pr[y in
+    S] is rounded down to a multiple of 2**-64, which raises c, so that a/c <= e.
+
+    Error. With T the transform of the block's counts, f̂ = T[j]/(n·A), A = (b/2)(a - c), is
+    unbiased; given the users' values its variance is (Pr[y in block i]/A² - f)/n. The best B is
+    next to (e-1)/2: one block up to epsilon = 1.8. For small epsilon this is ((e+1)/(e-1))², some
+    1.27 times that of OLH at epsilon = 1; for large epsilon it is at most twice that.
 
     References
     ----------
-    Acharya, Sun and Zhang, AISTATS 2019.
+    Acharya, Sun and Zhang, AISTATS 2019 (blocks by the low digits of the code, and the estimator
+    from the transform alone, are this package's).
 
     Examples
     --------
@@ -212,26 +207,8 @@ class Hadamard(FiniteChannel):
 def hadamard(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Transform the last axis: out[..., i] = sum over j of (-1)^(bits of i & j)·columns[..., j].
 
-    Parameters
-    ----------
-    columns : array of int64, shape (..., m)
-        m a power of two.
+    Its length must be a power of two. Exact as long as the sum of magnitudes is below 2**63.
 
-    Returns
-    -------
-    array of int64, of the same shape
-
-    Raises
-    ------
-    ArgumentError
-        The last axis has another length.
-
-    Notes
-    -----
-    log2(m) rounds of sums and differences, exact as long as the sum of magnitudes is below 2**63.
-
-    Examples
-    --------
     >>> hadamard(np.array([5, 1, 0, 0])).tolist()
     [6, 4, 6, 4]
     """

@@ -1,29 +1,4 @@
-"""Histogram encoding: noise on each bin of a one-person histogram, summed or cut at a threshold.
-
-Law. The histogram is 1 at the person's value and 0 elsewhere; two values are 2 apart in L1.
-
-SHE adds to each bin integer noise Z, Pr[Z = z] = (1-a)/(1+a)·a**|z| with a = e^(-epsilon/2), and
-clamps the sum to [-C, C+1], a public range that is symmetric about 1/2. With m = a**(C+1)/(1+a)::
-
-    E[report bin] = m for others, 1 - m for the holder
-    E[bin²] = sum over j = 1..C+1 of (2j-1)·a**j/(1+a), plus that over j = 1..C   (not held)
-
-THE keeps of real Laplace noise of scale 2/epsilon only whether a bin exceeds a threshold t in
-[1/2, 1], which is a coin for each bin: unary encoding with
-
-    p = 1 - e^(-epsilon(1-t)/2)/2,   q = e^(-epsilon·t/2)/2
-
-Guarantee, between two values of one person. SHE: epsilon-local DP (clamping is post-processing);
-the sampler of `dither.noise` is within 2**-142 of this law for each bin. THE: what p and q give,
-log of p(1-q)/(q(1-p)), which is less than epsilon: thresholding throws privacy away that OUE
-spends. `THE.guarantee` states this lesser epsilon, rounded up, with p rounded down and q up.
-
-Error. SHE: f̂ = (mean - m)/(1 - 2m), variance Var[bin]/(n(1-2m)²), about 8/(n·epsilon²) for small
-epsilon. THE: that of unary encoding, least for rare values at the default threshold.
-
-Source. Dwork et al., TCC 2006 (Laplace); Wang, Blocki, Li and Jha, USENIX Security 2017 (SHE and
-THE, whose guarantee there is the epsilon of the noise).
-"""
+"""Histogram encoding: noise on each bin of a one-person histogram, summed or cut at a threshold."""
 
 from __future__ import annotations
 
@@ -82,8 +57,20 @@ class SHE(Channel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person. It rests on the
-    sampler of `dither.noise`, which is within 2**-142 of its law for each bin.
+    Law. The histogram is 1 at the person's value and 0 elsewhere; two values are 2 apart in L1. To
+    each bin integer noise Z is added, Pr[Z = z] = (1-a)/(1+a)·a**|z| with a = e^(-epsilon/2), and
+    the sum is clamped to [-C, C+1], a public range that is symmetric about 1/2. With m =
+    a**(C+1)/(1+a)::
+
+        E[report bin] = m for others, 1 - m for the holder
+        E[bin²] = sum over j = 1..C+1 of (2j-1)·a**j/(1+a), plus that over j = 1..C   (not held)
+
+    Guarantee. epsilon-local DP: neighbours are any two values of one person; clamping is
+    post-processing. It rests on the sampler of `dither.noise`, which is within 2**-142 of its law
+    for each bin.
+
+    Error. f̂ = (mean - m)/(1 - 2m), of variance Var[bin]/(n(1-2m)²), about 8/(n·epsilon²) for small
+    epsilon.
 
     References
     ----------
@@ -223,12 +210,20 @@ class THE(UnaryChannel):
 
     Notes
     -----
-    Guarantee. Local DP between any two values of one person, at the epsilon of `guarantee`:
-    that of the bits which are sent, and less than the `epsilon` of the noise.
+    Law. Of real Laplace noise of scale 2/epsilon on each bin only whether it exceeds the threshold
+    t is kept, which is a coin for each bin: unary encoding with
+
+        p = 1 - e^(-epsilon(1-t)/2)/2,   q = e^(-epsilon·t/2)/2
+
+    Guarantee. Local DP between any two values of one person, at the epsilon of `guarantee`: log of
+    p(1-q)/(q(1-p)), rounded up, with p rounded down and q up. It is less than the `epsilon` of the
+    noise: thresholding throws privacy away that `OUE` spends.
+
+    Error. That of unary encoding (see `SUE`), least for rare values at the default threshold.
 
     References
     ----------
-    Wang, Blocki, Li and Jha, USENIX Security 2017.
+    Wang, Blocki, Li and Jha, USENIX Security 2017, where the guarantee is the epsilon of the noise.
 
     Examples
     --------

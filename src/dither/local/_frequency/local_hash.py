@@ -1,24 +1,4 @@
-"""Local hashing: a random public hash shrinks the domain, randomised response hides the bucket.
-
-Law, for g buckets and e = e^epsilon: a seed s, uniform over 2**32, and with b = h_s(x)::
-
-    Pr[y | s, x] = p = e/(e + g - 1) if y = b,   (1 - p)/(g - 1) for each other bucket y
-
-`BLH` has g = 2, `OLH` the g of least variance, about e + 1. `FLH` draws s from a short public list,
-so that a report is one small number and the server hashes the list once.
-
-Guarantee. epsilon-local DP, whatever the hash is: the seed says nothing of the value, and given the
-seed the report is generalised randomised response. The sampler's p is rounded down.
-
-Error. A report (s, y) supports every v with h_s(v) = y. With an ideal hash, of bucket sizes w_b
-(they sum to 1), a value is supported by p of its holders' reports and by q of the others',
-q = q0 + (p - q0)·sum of w_b², q0 = (1-p)/(g-1); so f̂ = (supports/n - q)/(p - q) is unbiased, with
-variance (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²) given the users' values. This rests on the hash; the
-privacy does not. `FLH` adds the collisions of its fixed list: see `FLH.collision_error`.
-
-Source. Bassily and Smith, STOC 2015 (BLH); Wang, Blocki, Li and Jha, USENIX Security 2017 (OLH);
-Cormode, Maddock and Maple, VLDB 2021 (FLH).
-"""
+"""Local hashing: a random public hash shrinks the domain, randomised response hides the bucket."""
 
 from __future__ import annotations
 
@@ -145,8 +125,19 @@ class OLH(_Hashed):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
-    is: the seed says nothing of the value.
+    Law, for g buckets and e = e^epsilon: a seed s, uniform over 2**32, and with b = h_s(x)::
+
+        Pr[y | s, x] = p = e/(e + g - 1) if y = b,   (1 - p)/(g - 1) for each other bucket y
+
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash is.
+    The seed says nothing of the value, and given the seed the report is generalised randomised
+    response; the sampler's p is rounded down.
+
+    Error. A report (s, y) supports every v with h_s(v) = y. With an ideal hash, of bucket sizes w_b
+    (they sum to 1), a value is supported by p of its holders' reports and by q of the others', q =
+    q0 + (p - q0)·sum of w_b², q0 = (1-p)/(g-1); so f̂ = (supports/n - q)/(p - q) is unbiased, with
+    variance (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²) given the users' values. This rests on the hash;
+    the privacy does not.
 
     References
     ----------
@@ -209,7 +200,7 @@ class OLH(_Hashed):
         return int(counts.max()) <= n
 
     def guessed(self, prior: Shares | None) -> Shares:
-        """Under an ideal hash; see `guessing`."""
+        """Under an ideal hash."""
         p, q0 = (float(c) for c in self._chances)
         k, (sizes, many) = len(self.domain), np.unique(self._sizes, return_counts=True)
         found = np.zeros(k)
@@ -268,8 +259,8 @@ class BLH(OLH):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
-    is: the seed says nothing of the value.
+    Guarantee. epsilon-local DP: neighbours are any two values of one person. Law and error are
+    those of `OLH` with g = 2.
 
     References
     ----------
@@ -315,9 +306,12 @@ class FLH(_Hashed, FiniteChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash
-    is. The estimate carries the collisions of the fixed list of hash functions, so it has no
-    valid intervals.
+    The seed is drawn from a short public list, so that a report is one small number and the server
+    hashes the list once. Law and error are otherwise those of `OLH`.
+
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, whatever the hash is.
+    The estimate carries the collisions of the fixed list of hash functions (`collision_error`), so
+    it has no valid intervals.
 
     References
     ----------

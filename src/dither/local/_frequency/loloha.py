@@ -1,29 +1,4 @@
-"""LOLOHA: a value that changes over time, reported again and again, each answer kept for good.
-
-Each user has one public hash of the domain into g buckets. The bucket of the value is randomised
-once and for all (*permanent*, epsilon_inf, remembered by user and bucket), and what came out is
-randomised afresh at each report (*instant*), so that one report by itself promises epsilon.
-
-Law of one report, given the seed, with p1 = e1·m/(1 + e1·m) for the permanent and p2 for the
-instant coin, each of the other buckets at equal chances::
-
-    Pr[y = bucket of x] = p1·p2 + (1-p1)·q2,   q2 = (1-p2)/(g-1)
-
-Guarantee. One report: epsilon. All reports that a user ever sends: epsilon_inf for a value that
-keeps its bucket, and g·epsilon_inf between two histories whose buckets agree at the same pairs of
-rounds, as there are at most g permanent answers and the rest is post-processing of them. That a
-bucket changed, and when it came back, is not hidden: a history that alternates between two buckets
-against one that stays is told apart by enough rounds, at any epsilon_inf (the source's theorem
-promises g·epsilon_inf for any two histories, which is not so). The seed says nothing of the value.
-A permanent answer that is a lie is floor(w·(g-1)/2**64) of one word, so each has chance
-m = floor(2**64/(g-1))/2**64 or more; p1 and p2 are rounded down against that least chance.
-
-Error. Per round as local hashing with p* = Pr[y = bucket of x]. Over rounds the permanent lies
-stay: averaging many rounds removes the instant noise only.
-
-Source. Arcolezi, Pinzón, Palamidessi and Gambs, "Frequency estimation of evolving data under local
-differential privacy", EDBT 2023.
-"""
+"""LOLOHA: a value that changes over time, reported again and again, each answer kept for good."""
 
 from __future__ import annotations
 
@@ -78,14 +53,33 @@ class LOLOHA(OLH):
 
     Notes
     -----
-    Guarantee, for one person: `guarantee` between two values for one report (`epsilon`),
-    `lasting` between two values that do not change (`epsilon_inf`), `forever` between two
-    histories of values that change their bucket at the same rounds. That a value changed, and
-    when, is not hidden. Mind that `RAPPOR` calls the ε of all reports `epsilon`.
+    Each user has one public hash of the domain into g buckets. The bucket of the value is
+    randomised once and for all (*permanent*, remembered by user and bucket), and what came out is
+    randomised afresh at each report (*instant*).
+
+    Law of one report, given the seed, with p1 = e1·m/(1 + e1·m), e1 = e^epsilon_inf, for the
+    permanent and p2 for the instant coin, each of the other buckets at equal chances::
+
+        Pr[y = bucket of x] = p1·p2 + (1-p1)·q2,   q2 = (1-p2)/(g-1)
+
+    Guarantee, for one person: `guarantee` between two values for one report (`epsilon`), `lasting`
+    between two values that do not change (`epsilon_inf`), `forever` (g·epsilon_inf) between two
+    histories whose buckets agree at the same pairs of rounds, as there are at most g permanent
+    answers and the rest is post-processing of them. That a value changed, and when it came back, is
+    not hidden: a history that alternates between two buckets is told apart from one that stays by
+    enough rounds, at any epsilon_inf (the source's theorem promises g·epsilon_inf for any two
+    histories, which is not so). The seed says nothing of the value. A permanent lie is
+    floor(w·(g-1)/2**64) of one word, so each has chance m = floor(2**64/(g-1))/2**64 or more; p1
+    and p2 are rounded down against that least chance. `RAPPOR`, by contrast, calls the epsilon of
+    all reports `epsilon`.
+
+    Error. In each round that of local hashing with p = Pr[y = bucket of x]. Over rounds the
+    permanent lies stay: averaging many rounds removes the instant noise only.
 
     References
     ----------
-    Arcolezi, Pinzón, Palamidessi and Gambs, EDBT 2023; put right here: how changes count.
+    Arcolezi, Pinzón, Palamidessi and Gambs, "Frequency estimation of evolving data under local
+    differential privacy", EDBT 2023; how changes count is put right here.
 
     Examples
     --------
@@ -244,8 +238,8 @@ def _thresholds(one: Fraction, ever: Fraction, g: int) -> tuple[int, int]:
     """(permanent, instant) out of 2**64.
 
     With A = p1 and B = (1 - p1)·m the least chance of a permanent lie, the worst ratio of one
-    report is (A·p2 + (1-A)·q2)/(B·p2 + (1-B)·q2), which is at most e where
-    p2·((A - e·B)(g-1) + e(1-B) - (1-A)) <= e(1-B) - (1-A).
+    report is (A·p2 + (1-A)·q2)/(B·p2 + (1-B)·q2), which is at most e where p2·((A - e·B)(g-1) +
+    e(1-B) - (1-A)) <= e(1-B) - (1-A).
     """
     m = Fraction(ONE // (g - 1), ONE)
     forever, _ = exp_bounds(ever)

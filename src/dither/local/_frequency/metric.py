@@ -1,34 +1,4 @@
-"""d-privacy: values that are near each other are hidden from each other, far ones less.
-
-Guarantee (metric local DP). Between two values of one person at distance d the report's law changes
-by a factor of at most e^(epsilon·d): epsilon is a promise for each unit of distance. Over the whole
-domain it is plain epsilon'-local DP with epsilon' = epsilon·(largest distance).
-
-`TruncatedGeometric`, for ordered values, d the number of steps between them. Noise Z on the
-integers, and x + Z is moved to the nearest value of the domain::
-
-    Pr[y | x] proportional to  u(|y - x|) inside,   E(distance) at the two ends
-    E(k-1) = 2**64,  E(j) = E(j+1) + u(j),  u(j) = min(floor((e-1)·E(j+1)), floor(e·u(j+1)))
-
-in integers, with e rounded down. By construction u(j) <= e·u(j+1), E(j) <= e·E(j+1), both decrease,
-and every row sums to u(0) + 2E(1): one step changes no chance by more than e.
-
-`GridPrivacy`, for places on a public grid (geo-indistinguishability), d the distance of the cells'
-centres. Z is drawn from a square of cells |Z| <= H in both directions with integer weights
-w(z) = floor(2**S·e^(-c|z|)), and x + Z is moved to the nearest cell of the grid. Proof, in units of
-a cell's side, with budget b = epsilon·side and c = b(1 - 2**-16): let F be the places that move to
-y. Summed over the z in F within reach of both x and x', w(z - x) <= e^(c·d)(1+2**-28)·w(z - x').
-Those in reach of x only are farther than H - D from it (D the grid's longer side less 1), and
-together weigh at most 8·sum over m > H-D of m·e^(-cm), which H makes less than 2**-28·w(y - x).
-So the ratio is at most e^(c·d)·(1 + 2**-26), which b >= 2**-8 and d >= 1 keep below e^(b·d).
-
-Error. Shares by inverting the matrix: unbiased, but of great variance where epsilon·(side) is
-small; `dither.local.em` gives a likelihood estimate, biased and far smoother.
-
-Source. Chatzikokolakis, Andrés, Bordenabe and Palamidessi, PETS 2013; Andrés et al., CCS 2013
-(planar Laplace, there with real coordinates and a correction for floats, here without either);
-Ghosh, Roughgarden and Sundararajan, STOC 2009 (truncated geometric).
-"""
+"""d-privacy: values that are near each other are hidden from each other, far ones less."""
 
 from __future__ import annotations
 
@@ -105,8 +75,20 @@ class TruncatedGeometric(_Metric):
 
     Notes
     -----
+    Law. Noise Z on the integers, and x + Z is moved to the nearest value of the domain::
+
+        Pr[y | x] proportional to  u(|y - x|) inside,   E(distance) at the two ends
+        E(k-1) = 2**64,  E(j) = E(j+1) + u(j),  u(j) = min(floor((e-1)·E(j+1)), floor(e·u(j+1)))
+
+    in integers, with e = e^epsilon_per_step rounded down.
+
     Guarantee (metric local DP). Between two values of one person that are d steps apart the
-    report's law changes by a factor of at most e^(epsilon_per_step·d).
+    report's law changes by a factor of at most e^(epsilon_per_step·d). By construction u(j) <=
+    e·u(j+1), E(j) <= e·E(j+1), both decrease, and every row sums to u(0) + 2E(1): one step changes
+    no chance by more than e.
+
+    Error. Shares by inverting the matrix are unbiased, but of great variance where epsilon_per_step
+    is small; ``estimate(method="likelihood")`` is biased and far smoother.
 
     References
     ----------
@@ -201,13 +183,24 @@ class GridPrivacy(_Metric):
 
     Notes
     -----
+    Law. Z is drawn from a square of cells, at most H in both directions, with integer weights w(z)
+    = floor(2**S·e^(-c|z|)), and x + Z is moved to the nearest cell of the grid.
+
     Guarantee (metric local DP, geo-indistinguishability). Between two cells of one person whose
     centres are d units apart the report's law changes by a factor of at most
-    e^(epsilon_per_unit·d). Far places are told apart.
+    e^(epsilon_per_unit·d). Places far apart are distinguished. Proof, in units of a cell's side,
+    with budget b = epsilon_per_unit·cell and c = b(1 - 2**-16): let F be the places that move to y.
+    Summed over the z in F within reach of both x and x', w(z - x) <= e^(c·d)(1+2**-28)·w(z - x').
+    Those in reach of x only are farther than H - D from it (D the grid's longer side less 1), and
+    together weigh at most 8·sum over m > H-D of m·e^(-cm), which H makes less than 2**-28·w(y - x).
+    So the ratio is at most e^(c·d)·(1 + 2**-26), which b >= 2**-8 and d >= 1 keep below e^(b·d).
+
+    Error. As for `TruncatedGeometric`, where `epsilon_per_unit`·`cell` is small.
 
     References
     ----------
-    Andrés, Bordenabe, Chatzikokolakis and Palamidessi, CCS 2013.
+    Chatzikokolakis, Andrés, Bordenabe and Palamidessi, PETS 2013; Andrés et al., CCS 2013 (planar
+    Laplace, there with real coordinates and a correction for floats, here without either).
 
     Examples
     --------

@@ -1,32 +1,4 @@
-"""MinID-LDP: values with budgets of their own, by unary encoding with chances of their own (IDUE).
-
-Law. Independent bits: that of value i is 1 with probability a_i if i is held, else b_i < a_i.
-
-Guarantee. Between any two values i and j of one person the report's law changes by a factor of at
-most e^min(eps_i, eps_j): for the report with bit i and not bit j that factor is
-
-    a_i(1 - b_j) / (b_i(1 - a_j)) <= e^min(eps_i, eps_j)     for every ordered pair i != j
-
-which is verified of the rationals drawn, pair by pair, whenever a channel is made. A value whose
-budget is large is protected less, but never shows that the value is not one with a small budget.
-
-Choice of a and b. Values of one budget share them; m of them form a class. Two families:
-
-- opt1, a = e^t/(e^t + 1) and b = 1 - a, with t_i + t_j <= min(eps_i, eps_j);
-- opt2, a = 1/2, with b_j + e^min(eps_i, eps_j)·b_i >= 1.
-
-Both minimise the sum of rare values' variances, and both reduce to one dimension. In opt1 let T be
-the largest t, of class s: every other class has t_i <= min(T, eps_min(i,s) - T, and eps_i/2 where
-m_i > 1), and all of these at once are feasible, as any two then sum to at most
-eps_min(i,s) - T + T. In opt2 let B be the least b, of class s: with r = eps_min(i,s) every other
-has b_i >= max(B, (1 - B)e^-r, 1 - e^r·B, and 1/(1 + e^eps_i) where m_i > 1), and again all at once
-are feasible. Each problem is convex in T or B; the best s is taken, by search.
-
-Error. That of unary encoding with each value's own chances: unbiased.
-
-Source. Gu, Li, Xiong and Cao, "Providing input-discriminative protection for local differential
-privacy", ICDE 2020 (definition 2, IDUE, opt1 and opt2).
-"""
+"""MinID-LDP: values with budgets of their own, by unary encoding with chances to match (IDUE)."""
 
 from __future__ import annotations
 
@@ -81,12 +53,20 @@ class MinIDLDP(UnaryChannel):
 
     Notes
     -----
-    Guarantee. Between two values i and j of one person the report's law changes by a factor of
-    at most e^min(epsilon_i, epsilon_j), verified pair by pair.
+    Law. Independent bits: that of value i is 1 with probability a_i if i is held, else b_i < a_i.
+
+    Guarantee. Between any two values i and j of one person the report's law changes by a factor of
+    at most e^min(epsilon_i, epsilon_j): that is a_i(1 - b_j)/(b_i(1 - a_j)), for the report with
+    bit i and not bit j, and is verified of the rationals drawn, pair by pair, whenever a channel is
+    made. A value whose budget is large is protected less, but never shows that the value is not one
+    with a small budget.
+
+    Error. That of unary encoding with each value's own chances: unbiased.
 
     References
     ----------
-    Gu, Li, Xiong and Cao, ICDE 2020.
+    Gu, Li, Xiong and Cao, "Providing input-discriminative protection for local differential
+    privacy", ICDE 2020 (definition 2, IDUE, opt1 and opt2).
 
     Examples
     --------
@@ -207,7 +187,21 @@ def _classes(budgets: tuple[Fraction, ...]) -> tuple[list[Fraction], list[int]]:
 def _solved(
     classes: list[Fraction], sizes: list[int], model: str
 ) -> tuple[str, tuple[list[int], list[int]]]:
-    """The chosen family and its thresholds, rounded so that every promise has a margin."""
+    """The chosen family and its thresholds, rounded so that every promise has a margin.
+
+    Values of one budget share a and b; m of them form a class. Two families minimise the sum of
+    rare values' variances:
+
+    - opt1, a = e^t/(e^t + 1) and b = 1 - a, with t_i + t_j <= min(eps_i, eps_j);
+    - opt2, a = 1/2, with b_j + e^min(eps_i, eps_j)·b_i >= 1.
+
+    Both reduce to one dimension. In opt1 let T be the largest t, of class s: every other class has
+    t_i <= min(T, eps_min(i,s) - T, and eps_i/2 where m_i > 1), and all of these at once are
+    feasible, as any two then sum to at most eps_min(i,s) - T + T. In opt2 let B be the least b, of
+    class s: with r = eps_min(i,s) every other has b_i >= max(B, (1 - B)e^-r, 1 - e^r·B, and 1/(1 +
+    e^eps_i) where m_i > 1), and again all at once are feasible. Each problem is convex in T or B;
+    the best s is found by search.
+    """
     epsilons = [float(e) for e in classes]
     logs, first = _opt1(epsilons, sizes)
     rare, second = _opt2(epsilons, sizes)

@@ -1,41 +1,4 @@
-"""Basic RAPPOR: a bit for each value, with coins that a device tosses once and remembers.
-
-Law. Two layers on the one-hot bits of the value (`Layers`): permanent bits, each flipped with
-probability a = f/2, tossed once for a person and value and then kept; and reports of the permanent
-bits, each a coin of probability q where the bit is 1 and p where it is 0.
-
-Guarantee, between two values of one person, which differ in two bits:
-
-- any number of reports of an unchanging value: epsilon = 2·log((1-a)/a);
-- one report: epsilon `once` = log(q*(1-p*)/(p*(1-q*))).
-
-All rounded so that they hold of the rationals drawn. Two histories of v different values each,
-which change and return to earlier values at the same moments, are v·epsilon apart. When a value
-changed is not hidden: reports of one value resemble each other and not those of another.
-
-Memory. The permanent bits are derived from a secret key of the device, so that none are stored
-(`Memory`). Were they tossed anew for every report, an average over reports would show
-the value; were they tossed anew for every version of the list of values, an average over versions
-would. So they are those of a *question*: each value's bit has a word of its own, by the user, the
-value that is held and the value that the bit is for. Versions of one question at one epsilon are
-parts of one long permanent row, and all of their reports together cost epsilon. A device refuses
-the question at another epsilon, or with another list where one value stands for the rest (what it
-stands for would change). Another question about the same value costs its own epsilon.
-
-Error. That of unary encoding with p* and q*, for an aggregate with one report a person. Repeated
-reports of the same people average the second layer's noise only.
-
-Source. Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014, sections 2 and 3; with p = 1 - q, from
-two epsilons, it is the L-SUE of Arcolezi et al., "Improving the utility of LDP", 2021.
-
-Layers. With a = f/2 the chance that a permanent bit is not the true one, and p, q the chances of a
-reported 1 where the permanent bit is 0 and 1, one report says 1 with
-
-    q* = (1-a)q + a·p  where the true bit is 1,      p* = a·q + (1-a)p  where it is 0.
-
-Where two values differ in d bits, any number of reports differ by a factor of at most
-((1-a)/a)**d, and one report by at most that of q*, p* for each of the bits.
-"""
+"""Basic RAPPOR: a bit for each value, with coins that a device tosses once and remembers."""
 
 from __future__ import annotations
 
@@ -123,15 +86,35 @@ class RAPPOR(Remembered, UnaryChannel):
 
     Notes
     -----
-    Guarantee, between two values of one person: `guarantee` for one report (`once`), `lasting`
-    for any number of reports of a value that does not change, made with one device's `Memory` to
-    one `question`, whatever values are added to the list (`epsilon`). Each other question about the
-    same value costs its own. When a value changed is not hidden. Mind that `LOLOHA` calls the ε of
-    one report `epsilon`.
+    Law. Two layers on the one-hot bits of the value: permanent bits, each flipped with probability
+    a = f/2, tossed once for a person and value and then kept; and reports of the permanent bits,
+    each a coin of probability q where the bit is 1 and p where it is 0.
+
+    Guarantee, between two values of one person, which differ in two bits: `guarantee` for one
+    report (`once` = log(q*(1-p*)/(p*(1-q*))), with q* and p* the chances of a reported 1 where the
+    true bit is 1 and 0); `lasting` for any number of reports of a value that does not change, made
+    with one device's `Memory` to one `question`, whatever values are added to the list (`epsilon` =
+    2·log((1-a)/a)). Both are rounded so that they hold of the rationals drawn. Each other question
+    about the same value costs its own. Two histories of v different values each, which change and
+    return to earlier values at the same moments, are v·epsilon apart. When a value changed is not
+    hidden: reports of one value resemble each other and not those of another. `LOLOHA`, by
+    contrast, calls the epsilon of one report `epsilon`.
+
+    Memory. The permanent bits are derived from a secret key of the device, so that none are stored.
+    Were they tossed anew for every report, an average over reports would show the value; were they
+    tossed anew for every version of the list of values, an average over versions would. So they are
+    those of a question: each value's bit has a word of its own, by the user, the value that is held
+    and the value that the bit is for. Versions of one question at one epsilon are parts of one long
+    permanent row. A device refuses the question at another epsilon, or with another list where one
+    value stands for the rest (what it stands for would change).
+
+    Error. That of unary encoding with p* and q* (see `SUE`), for an aggregate with one report a
+    person. Repeated reports of the same people average the second layer's noise only.
 
     References
     ----------
-    Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014.
+    Erlingsson, Pihur and Korolova, "RAPPOR", CCS 2014, sections 2 and 3; with p = 1 - q, from two
+    epsilons, it is the L-SUE of Arcolezi et al., "Improving the utility of LDP", 2021.
 
     Examples
     --------
@@ -292,12 +275,13 @@ Bits = npt.NDArray[np.uint8]
 class Layers:
     """The chances of both layers, out of 2**64.
 
-    Parameters
-    ----------
-    flip : int
-        a: a permanent bit is not the true one.
-    low, high : int
-        p and q: a reported 1 where the permanent bit is 0, and where it is 1.
+    With a (`flip`) the chance that a permanent bit is not the true one, and p (`low`), q (`high`)
+    the chances of a reported 1 where the permanent bit is 0 and 1, one report says 1 with
+
+        q* = (1-a)q + a·p  where the true bit is 1,      p* = a·q + (1-a)p  where it is 0.
+
+    Where two values differ in d bits, any number of reports differ by a factor of at most
+    ((1-a)/a)**d, and one report by at most that of q*, p* for each of the bits.
     """
 
     flip: int

@@ -1,23 +1,4 @@
-"""Sketches for domains that nobody lists: the count-mean sketch and its Hadamard form.
-
-Law. With m buckets, h hash functions and e = e^epsilon, a person draws a public function j
-uniformly; b is the bucket of the value under it::
-
-    CMS    m bits, on at b alone; each is kept with probability p = sqrt(e)/(sqrt(e) + 1), else
-           flipped; the report is j and the bits
-    HCMS   an index l uniform over m; the sign (-1)^(bits of l & b) is kept with probability
-           p = e/(e + 1), else flipped; the report is j, l and the sign
-
-Guarantee. epsilon-local DP, whatever the hash is: two values differ in two bits of CMS at most,
-each with log-ratio epsilon/2, and in one sign of HCMS. Both p are rounded down.
-
-Error. A report's debiased reading of bucket b has expectation 1 where the value's bucket is b and 0
-elsewhere; with S the sum of the readings at the buckets of v, f̂ = (S/n - 1/m)·m/(m-1). Over hash
-functions this is unbiased. The functions are fixed and public, however, so every estimate carries
-other values' collisions: `collision_error`, which no number of reports makes smaller.
-
-Source. Differential Privacy Team, Apple, "Learning with privacy at scale", 2017.
-"""
+"""Sketches for domains that nobody lists: the count-mean sketch and its Hadamard form."""
 
 from __future__ import annotations
 
@@ -65,7 +46,11 @@ _MAX_CELLS = 1 << 26
 
 @dataclass(frozen=True, init=False)
 class _Sketch(Channel):
-    """What CMS and HCMS share: buckets of values, and estimates from readings of buckets."""
+    """What CMS and HCMS share: buckets of values, and estimates from readings of buckets.
+
+    A report's debiased reading of bucket b has expectation 1 where the value's bucket is b and 0
+    elsewhere; with S the sum of the readings at the buckets of v, f̂ = (S/n - 1/m)·m/(m-1).
+    """
 
     unbiased: ClassVar[bool] = False
 
@@ -167,7 +152,7 @@ class _Sketch(Channel):
         return np.asarray((sums / n - 1 / m) * m / (m - 1))
 
     def collision_error(self, frequencies: Any) -> float:
-        """The standard error from the fixed hash functions, over choices of them; see the module.
+        """The standard error that the fixed hash functions add, over choices of them.
 
         Parameters
         ----------
@@ -210,9 +195,17 @@ class CMS(_Sketch):
 
     Notes
     -----
+    Law. A person draws a public function j uniformly. m bits, on at the value's bucket alone, are
+    each kept with probability p = sqrt(e)/(sqrt(e) + 1), e = e^epsilon, else flipped; the report is
+    j and the bits.
+
     Guarantee. epsilon-local DP: neighbours are any two values of one person, listed or not,
-    whatever the hash is. Estimates carry the collisions of the fixed hash functions
-    (`collision_error`).
+    whatever the hash is. They differ in two bits at most, each with log-ratio epsilon/2; p is
+    rounded down.
+
+    Error. Over hash functions the shares are unbiased. The functions are fixed and public, however,
+    so every estimate carries other values' collisions: `collision_error`, which no number of
+    reports makes smaller.
 
     References
     ----------
@@ -344,9 +337,16 @@ class HCMS(_Sketch, FiniteChannel):
 
     Notes
     -----
+    Law. A person draws a public function j and an index l uniformly, of m. With b the value's
+    bucket, the sign (-1)^(bits of l & b) is kept with probability p = e/(e + 1), e = e^epsilon,
+    else flipped; the report is j, l and the sign.
+
     Guarantee. epsilon-local DP: neighbours are any two values of one person, listed or not,
-    whatever the hash is. Estimates carry the collisions of the fixed hash functions
-    (`collision_error`).
+    whatever the hash is. They differ in one sign; p is rounded down.
+
+    Error. Over hash functions the shares are unbiased. The functions are fixed and public, however,
+    so every estimate carries other values' collisions: `collision_error`, which no number of
+    reports makes smaller.
 
     References
     ----------

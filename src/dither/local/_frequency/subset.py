@@ -1,20 +1,4 @@
-"""Subset selection: a report is a set of values, of fixed size, that likes to hold the true one.
-
-Law, for k values, sets of w of them, and e = e^epsilon::
-
-    Pr[Z | x] = p/C(k-1, w-1) if x in Z,  (1-p)/C(k-1, w) if not,   p = w·e/(w·e + k - w)
-
-Guarantee. epsilon-local DP: the ratio of the two is (p/(1-p))·(k-w)/w <= e, since the sampler's p
-is rounded down.
-
-Error. Another value is in Z with probability q = (p(w-1) + (1-p)w)/(k-1); f̂ = (share of the sets
-that hold it - q)/(p - q) is unbiased, with variance (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²) given the
-users' values. The best w is about k/(e+1). At the same epsilon no channel errs less, up to terms of
-lower order.
-
-Source. Wang, Huang, Wang, Nie, Xiao, Li and Xu, "Mutual information optimally local private
-discrete distribution estimation", 2016; Ye and Barg, IEEE Trans. Inf. Theory 2018.
-"""
+"""Subset selection: a report is a set of values, of fixed size, that likes to hold the true one."""
 
 from __future__ import annotations
 
@@ -84,7 +68,17 @@ class SubsetSelection(PureChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person.
+    Law, for k values, sets of w of them, and e = e^epsilon::
+
+        Pr[Z | x] = p/C(k-1, w-1) if x in Z,  (1-p)/C(k-1, w) if not,   p = w·e/(w·e + k - w)
+
+    Guarantee. epsilon-local DP: neighbours are any two values of one person. The ratio of the two
+    chances is (p/(1-p))·(k-w)/w <= e, since the sampler's p is rounded down.
+
+    Error. Another value is in Z with probability q = (p(w-1) + (1-p)w)/(k-1); f̂ = (share of the
+    sets that hold it - q)/(p - q) is unbiased, with variance (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²)
+    given the users' values. The best w is about k/(e+1). At the same epsilon no channel errs less,
+    up to terms of lower order.
 
     References
     ----------
@@ -200,7 +194,7 @@ class SubsetSelection(PureChannel):
         return float(p), float((p * (w - 1) + (1 - p) * w) / (k - 1))
 
     def guessed(self, prior: Shares | None) -> Shares:
-        """In closed form; see `guessing`."""
+        """In closed form, as the other members are drawn without replacement."""
         return subset_guesses(len(self.domain), self.size, self.support[0], prior)
 
     def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:

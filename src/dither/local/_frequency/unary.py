@@ -1,21 +1,4 @@
-"""Unary encoding: one noisy bit for each value of the domain.
-
-Law. The bits are independent: that of the holder's own value is 1 with probability p, each other
-with q < p. With e = e^epsilon and s = e^(epsilon/2)::
-
-    SUE (symmetric; one-time basic RAPPOR):   p = s/(s + 1),   q = 1 - p
-    OUE (optimised):                          p = 1/2,         q = 1/(e + 1)
-
-Guarantee. epsilon-local DP: two values of one person change the law of two bits only, and the
-largest ratio, of a report with the first bit 1 and the second 0, is p(1-q)/(q(1-p)). SUE rounds p
-down to a multiple of 2**-64 and has q = 1 - p exactly; OUE rounds q up; so that ratio is <= e.
-
-Error. f̂ = (share of ones - q)/(p - q) is unbiased; given the users' values its variance is
-(f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²), and two values' estimates are uncorrelated. OUE's q is the
-one that makes it least for rare values: 4e/(n (e-1)²).
-
-Source. Erlingsson, Pihur and Korolova, CCS 2014; Wang, Blocki, Li and Jha, USENIX Security 2017.
-"""
+"""Unary encoding: one noisy bit for each value of the domain."""
 
 from __future__ import annotations
 
@@ -57,7 +40,12 @@ class UnaryChannel(PureChannel):
 
     A subclass states `ones`, how often each bit is 1 for holders of its value and for others; or
     `law`, `chances` and `draw`, where it takes more than a coin a bit. A report is a row of packed
-    bits (see `bits`); the counts are those of the ones in each column.
+    bits; the counts are those of the ones in each column.
+
+    With p the chance of a held bit and q that of another, f̂ = (share of ones - q)/(p - q) is
+    unbiased; given the users' values its variance is (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²), and two
+    values' estimates are uncorrelated. Two values of one person change the law of two bits only,
+    and the largest ratio, of a report with the first bit 1 and the second 0, is p(1-q)/(q(1-p)).
     """
 
     @property
@@ -132,7 +120,7 @@ class UnaryChannel(PureChannel):
         return np.where(bits, odds, (1 - p) / (1 - q))
 
     def guessed(self, prior: Shares | None) -> Shares:
-        """In closed form; see `guessing`."""
+        """In closed form, as bits are independent."""
         p, q = self.chances
         return bit_guesses(np.column_stack([1 - p, p]), q, prior)
 
@@ -163,7 +151,8 @@ def check_telling(channel: UnaryChannel) -> None:
 
 @dataclass(frozen=True, init=False)
 class SUE(UnaryChannel):
-    """Symmetric unary encoding: every bit is flipped with the same probability.
+    """Symmetric unary encoding, which is one-time basic RAPPOR: every bit is flipped with one
+    probability.
 
     Parameters
     ----------
@@ -179,8 +168,15 @@ class SUE(UnaryChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person, which change the
-    law of two bits only.
+    Law. The bits are independent: that of the held value is 1 with probability p = s/(s + 1), s =
+    e^(epsilon/2), every other with q = 1 - p.
+
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, which change the law
+    of two bits only. p is rounded down to a multiple of 2**-64, so that p(1-q)/(q(1-p)) <=
+    e^epsilon.
+
+    Error. f̂ = (share of ones - q)/(p - q) is unbiased; given the users' values its variance is
+    (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²), and two values' estimates are uncorrelated.
 
     References
     ----------
@@ -235,8 +231,14 @@ class OUE(UnaryChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two values of one person, which change the
-    law of two bits only.
+    Law. The bits are independent: that of the held value is a fair coin, every other is 1 with
+    probability q = 1/(e^epsilon + 1).
+
+    Guarantee. epsilon-local DP: neighbours are any two values of one person, which change the law
+    of two bits only. q is rounded up to a multiple of 2**-64, so that (1-q)/q <= e^epsilon.
+
+    Error. As for `SUE`, with p = 1/2. This q makes the variance of rare values least: 4e/(n
+    (e-1)²), e = e^epsilon.
 
     References
     ----------

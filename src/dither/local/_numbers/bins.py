@@ -27,15 +27,10 @@ _BINS = 1024
 
 
 class Dense:
-    """A matrix that is held as such.
+    """A matrix, shape (bins, report bins), that is held as such.
 
-    Parameters
-    ----------
-    matrix : array of float, shape (bins, report bins)
-    edges : array of int, optional
-        Where the bins of reports begin; left out, each report is a bin.
-    reports : int, optional
-        How many different reports there are.
+    `edges` are where the bins of reports begin, of `reports` different ones; without, each report
+    is a bin.
     """
 
     def __init__(
@@ -65,17 +60,8 @@ class Dense:
 class Binned:
     """A law that has fast products, between bins.
 
-    Parameters
-    ----------
-    products : Products
-        Of the law, with reports in fine bins.
-    starts : array of int, shape (bins,)
-        Where the bins of points begin.
-    points : int
-    fine : array of int
-        Where the fine bins of reports begin.
-    edges : array of int, shape (report bins,)
-        Where the bins of reports begin, among the fine ones.
+    `products` are of the law, with reports in fine bins that begin at `fine`; bins of points begin
+    at `starts`, and bins of reports at `edges`, which are among the fine ones.
     """
 
     def __init__(
@@ -112,7 +98,7 @@ class Binned:
 
 
 def binned(channel: NumericChannel, bins: int | None, outputs: int | str | None) -> Binned:
-    """The law of a channel between bins; see `dither.local.em` for the arguments."""
+    """The law of a channel between bins; see `Aggregate.estimate` for the arguments."""
     law = channel.law
     starts, breaks = point_bins(channel, bins), law.breaks()
     edges = breaks if outputs is None else report_bins(channel, outputs, starts)

@@ -1,19 +1,4 @@
-"""Duchi's mechanism: one bit, whose chance is a straight line in the value.
-
-Law, on the scale where the interval is [-1, 1], e = e^epsilon, B = (e + 1)/(e - 1)::
-
-    +B with chance 1/2 + x·(e - 1)/(2e + 2),  else -B
-
-drawn as it can be drawn exactly: x goes to one end of the interval at random, without bias, and
-that end is reported truthfully with chance t/2**64 <= e/(e + 1).
-
-Guarantee. epsilon-local DP: the second step alone is randomised response between two ends, and the
-first only mixes its two rows.
-
-Error. Unbiased, with variance B² - x² for one report.
-
-Source. Duchi, Jordan and Wainwright, FOCS 2013 and JASA 2018.
-"""
+"""Duchi's mechanism: one bit, whose chance is a straight line in the value."""
 
 from __future__ import annotations
 
@@ -35,14 +20,12 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EndsLaw(NumericLaw):
-    """Report 1 for the upper end and 0 for the lower.
+    """Report 1 for the upper end and 0 for the lower, truthfully by truth/2**64.
 
-    Parameters
-    ----------
-    steps : int
-        The points are 0, ..., steps.
-    truth : int
-        Out of 2**64: how often the end is reported truthfully.
+    The law of `Duchi` as it can be drawn exactly: a point goes to one end of the interval at
+    random, without bias, and that end is reported truthfully with chance t/2**64 <= e/(e + 1). So
+    it is epsilon-local DP: the second step alone is randomised response between two ends, and the
+    first only mixes its two rows.
     """
 
     steps: int
@@ -106,8 +89,12 @@ class Duchi(NumericChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
-    interval. The mean of reports is unbiased.
+    Law, on the scale where the interval is [-1, 1], e = e^epsilon, B = (e + 1)/(e - 1): the report
+    is B with chance 1/2 + x·(e - 1)/(2e + 2), else -B.
+
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the interval.
+
+    Error. Unbiased, with variance B² - x² for one report.
 
     References
     ----------

@@ -53,23 +53,9 @@ def em(
 ) -> Distribution:
     """Estimate the distribution of values from the reports of one channel, or of several together.
 
-    Of several channels one pooled likelihood is made; it takes the people of every channel to have
-    the same shares.
-
-    Parameters
-    ----------
-    aggregates : sequence of Aggregate
-        At least one, of channels with a matrix and over the same interval or list of values.
-    bins, outputs, tolerance, max_iterations, smooth
-        As for `Aggregate.estimate`.
-    notes : tuple of str
-        Added to the result's own.
-
-    Raises
-    ------
-    ArgumentError
-        There are no reports, a channel has no matrix, the channels' values differ, or an argument
-        is out of range.
+    Of several channels, with a matrix and over the same interval or list of values, one pooled
+    likelihood is made; it takes the people of every channel to have the same shares. For the
+    options see `Aggregate.estimate`; `notes` are added to the result's own.
     """
     full = [aggregate for aggregate in aggregates if aggregate.n > 0]
     reported(len(full))

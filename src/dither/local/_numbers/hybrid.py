@@ -1,17 +1,4 @@
-"""The hybrid mechanism: PM by a public chance, else Duchi; better than either in the worst case.
-
-Law. With chance beta = 1 - e^{-epsilon/2} the report is one of PM's M positions, else one of two
-more, M for Duchi's lower end and M + 1 for the upper; for epsilon up to 0.61, always Duchi.
-
-Guarantee. epsilon-local DP. The arm is tossed without regard to the value and shows in the report;
-within each arm the likelihood ratio of two values is at most e^epsilon, and the arm's chance
-cancels from the ratio. So any beta keeps the promise; it is rounded down to a multiple of 2**-64.
-
-Error. Unbiased, exactly. Above 0.61 the variance of one report no longer depends on the value, in
-the continuous limit: x² enters PM's and Duchi's variance with chances that cancel.
-
-Source. Wang et al., ICDE 2019.
-"""
+"""The hybrid mechanism: PM by a public chance, else Duchi; better than either in the worst case."""
 
 from __future__ import annotations
 
@@ -38,15 +25,7 @@ SWITCH = Fraction(61, 100)
 
 @dataclass(frozen=True)
 class ArmsLaw(NumericLaw):
-    """A window law with chance arm/2**64, else two ends.
-
-    Parameters
-    ----------
-    window : WindowLaw
-    ends : EndsLaw
-    arm : int
-        Out of 2**64: how often the window is used.
-    """
+    """A window law with chance arm/2**64, else two ends."""
 
     window: WindowLaw
     ends: EndsLaw
@@ -92,14 +71,7 @@ class ArmsLaw(NumericLaw):
 
 
 class ArmsProducts:
-    """f @ matrix and matrix @ w of both arms.
-
-    Parameters
-    ----------
-    law : ArmsLaw
-    edges : array of int
-        Where bins of reports begin: 0 and at least the law's breaks, ascending.
-    """
+    """f @ matrix and matrix @ w of both arms, with bins of reports from `edges`."""
 
     def __init__(self, law: ArmsLaw, edges: Codes) -> None:
         self.window = law.window.compiled(edges[:-2])
@@ -134,8 +106,16 @@ class Hybrid(NumericChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
-    interval. The mean of reports is unbiased.
+    Law. With chance beta = 1 - e^{-epsilon/2} the report is one of PM's M positions, else one of
+    two more, M for Duchi's lower end and M + 1 for the upper; for epsilon up to 0.61, always Duchi.
+
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the interval.
+    The arm is tossed without regard to the value and shows in the report; within each arm the
+    likelihood ratio of two values is at most e^epsilon, and the arm's chance cancels from the
+    ratio. So any beta keeps the promise; it is rounded down to a multiple of 2**-64.
+
+    Error. Unbiased, exactly. Above 0.61 the variance of one report no longer depends on the value,
+    in the continuous limit: x² enters PM's and Duchi's variance with chances that cancel.
 
     References
     ----------

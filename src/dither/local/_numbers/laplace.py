@@ -1,17 +1,4 @@
-"""The Laplace mechanism on the lattice: noise as wide as the interval, the baseline of the others.
-
-Law. The point's number i, plus discrete Laplace noise of scale N/epsilon steps (chance of k
-proportional to r^|k|, r = e^{-epsilon/N}), clamped to R steps beyond either end, R = 16 scales.
-
-Guarantee. epsilon-local DP: two points are at most N steps apart, and clamping is post-processing.
-The noise is drawn within 2**-142 of its law in total variation (`dither.noise`); the guarantee
-names this as its assumption.
-
-Error. Given the value, the variance is 2r/(1 - r)² steps², about 2(N/epsilon)²; the clamp moves the
-expectation by at most r^{R+1}/(1 - r²) steps, less than 5e-8 of a standard deviation.
-
-Source. Dwork, McSherry, Nissim and Smith, TCC 2006; Ghosh, Roughgarden and Sundararajan, STOC 2009.
-"""
+"""The Laplace mechanism on the lattice: noise as wide as the interval, the others' baseline."""
 
 from __future__ import annotations
 
@@ -44,15 +31,8 @@ _SCALES = 16
 
 @dataclass(frozen=True)
 class LaplaceLaw(NumericLaw):
-    """Two-sided geometric noise on the points 0..steps, clamped `reach` beyond both ends.
-
-    Parameters
-    ----------
-    steps : int
-    reach : int
-        R.
-    scale : Fraction
-        In steps.
+    """Two-sided geometric noise of `scale` steps on the points 0..steps, clamped `reach` beyond
+    both ends.
     """
 
     steps: int
@@ -142,10 +122,6 @@ class LaplaceProducts:
     From an end outwards every row falls by the same r a step, so how far out a report lies tells
     nothing. Within, sums of f·r^|i-j| are two running sums, of f/r^i and f·r^i; as r^-N = e^epsilon
     neither overflows, and as all terms are positive nothing cancels.
-
-    Parameters
-    ----------
-    law : LaplaceLaw
     """
 
     def __init__(self, law: LaplaceLaw) -> None:
@@ -192,12 +168,19 @@ class LatticeLaplace(NumericChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
-    interval. It rests on the sampler of `dither.noise`, which is within 2**-142 of its law.
+    Law. The point's number i, plus discrete Laplace noise of scale N/epsilon steps (chance of k
+    proportional to r^|k|, r = e^{-epsilon/N}), clamped to R steps beyond either end, R = 16 scales.
+
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the interval;
+    two points are at most N steps apart, and clamping is post-processing. It rests on the sampler
+    of `dither.noise`, which is within 2**-142 of its law in total variation.
+
+    Error. Given the value, the variance is 2r/(1 - r)² steps², about 2(N/epsilon)²; the clamp moves
+    the expectation by at most r^{R+1}/(1 - r²) steps, less than 5e-8 of a standard deviation.
 
     References
     ----------
-    Dwork, McSherry, Nissim and Smith, TCC 2006.
+    Dwork, McSherry, Nissim and Smith, TCC 2006; Ghosh, Roughgarden and Sundararajan, STOC 2009.
 
     Examples
     --------

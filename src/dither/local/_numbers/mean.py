@@ -64,27 +64,11 @@ _FLAT = 1e-9
 def limits(
     channel: NumericChannel, positive: int, mean: float, error: float, n: int, confidence: float
 ) -> tuple[float, float, str]:
-    """An interval of the mean of the people who reported, and how it was made.
+    """An interval of the mean of the people who reported, and how it was made: one of `METHODS`.
 
-    Parameters
-    ----------
-    channel : NumericChannel
-        Whose reports have the value as their expectation.
-    positive : int
-        Of a channel with two reports, how many were the upper one.
-    mean, error : float
-        The mean of the reports' values, and its standard error.
-    n : int
-        Reports, at least 1.
-    confidence : float
-        In (0, 1).
-
-    Returns
-    -------
-    lower, upper : float
-        Within the public bounds, unless the interval is normal.
-    method : str
-        One of `METHODS`; see the module.
+    `mean` and `error` are of the reports' values, whose expectation is the value; `positive` says,
+    of a channel with two reports, how many were the upper one. The ends are within the public
+    bounds, unless the interval is normal.
     """
     if n >= _enough(channel, confidence):
         half = two_sided(confidence) * error

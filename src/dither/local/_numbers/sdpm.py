@@ -1,35 +1,4 @@
-"""SDPM: the piecewise mechanism graded by sensitivity, the numeric mechanism of SDLDP.
-
-Law. Numbers within a public range [l, r] are low, all others high. A high value is randomised as by
-PM. A low one is reported as it is with chance p', and is else any point outside the low range, each
-with PM's small chance q. So no low value is ever reported as another low value.
-
-Both laws stand on the same positions. Reports are the multiples j of the interval's own step h
-(j = 0..M-1, M - 1 - N even), so that the low points are positions too; on two different grids, or
-as a float among floats, a low report would show outright that it is one. A window of W positions
-begins at (M - W)·i/N, mixed between neighbours (see `WindowLaw`). Its chance is
-P = (N + W)/M: then (p - q)·W·(M - W) = N, so the spacing of positions is h itself and a high
-report is exactly unbiased. M is the least, of its parity, for which p/q <= e^epsilon::
-
-    W = N/(s - 1), rounded,   M >= (e - 1)·W·(N + W)/((e - 1)·W - N),   p' = 1 - (M - m)·q
-
-for m low points, all rational; as N grows p' goes to 1 - 1/s + (r - l)·p/e (s = e^{epsilon/2}).
-
-Guarantee, by classes (hockey-stick delta at the same epsilon). Two high values: (epsilon, 0). Two
-low: delta = p', since a low value that is reported as it is shows itself. High against low: the
-chance that a high report lies among the other low points; low against high: p' - e·(the least
-chance of that point under a high value). A low report excludes every other low value, so the pure
-ratio from high to low is infinite. No single epsilon is true of this channel.
-
-Error. The expectation for a low x of a low range [-c, c] is p'·x: the plain mean is biased towards
-the middle, and `local.em` is biased too, as it stops early. Var = p'(1 - p')x² + (s + 2 + 1/s)/
-(3(s - 1)²) - (s - 1)c³/(3s(s + 1)).
-
-Source. Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.3. Put right
-here: theorem 4 drops the first term of the variance; definition 3 lacks Pr[F(x_high) = y] > 0 on
-low outputs, without which a channel that shows outright who is low satisfies it; the atom p' stands
-against a density, which no float grid can hide.
-"""
+"""SDPM: the piecewise mechanism graded by sensitivity, the numeric mechanism of SDLDP."""
 
 from __future__ import annotations
 
@@ -68,11 +37,16 @@ Array = npt.NDArray[np.float64]
 class GradedLaw(NumericLaw):
     """High points by a window law; each low point i itself, at position i + offset, or not low.
 
-    Parameters
-    ----------
-    window : WindowLaw
-    first, last : int
-        The low points are first, ..., last.
+    Both laws stand on the same positions. Reports are the multiples j of the interval's own step h
+    (j = 0..M-1, M - 1 - N even), so that the low points, first to last, are positions too; on two
+    different grids, or as a float among floats, a low report would show outright that it is one. A
+    window of W positions begins at (M - W)·i/N, mixed between neighbours. Its chance is P = (N +
+    W)/M: then (p - q)·W·(M - W) = N, so the spacing of positions is h itself and a high report is
+    exactly unbiased. M is the least, of its parity, for which p/q <= e^epsilon::
+
+        W = N/(s - 1), rounded,   M >= (e - 1)·W·(N + W)/((e - 1)·W - N),   p' = 1 - (M - m)·q
+
+    for m low points, all rational, s = e^{epsilon/2}; as N grows p' goes to 1 - 1/s + (r - l)·p/e.
     """
 
     window: WindowLaw
@@ -134,13 +108,8 @@ class GradedLaw(NumericLaw):
 
 
 class GradedProducts:
-    """f @ matrix and matrix @ w of a graded law, without the matrix.
-
-    Parameters
-    ----------
-    law : GradedLaw
-    edges : array of int
-        Where bins of reports begin: 0 and at least the law's breaks, ascending.
+    """f @ matrix and matrix @ w of a graded law, without the matrix, with bins of reports from
+    `edges`.
     """
 
     def __init__(self, law: GradedLaw, edges: Codes) -> None:
@@ -190,14 +159,28 @@ class SDPM(NumericChannel):
 
     Notes
     -----
-    Guarantee, between two numbers of one person: (epsilon, 0) for two high ones; for other
-    pairs the deltas that `guarantee` states, which are far from negligible. No single epsilon is
-    true of this channel. The mean of reports is biased.
+    Law. Numbers within a public range [l, r] are low, all others high. A high value is randomised
+    as by `PM`. A low one is reported as it is with chance p', and is else any point outside the low
+    range, each with PM's small chance q. So no low value is ever reported as another low value. On
+    a lattice both laws stand on the same positions, of the interval's own step.
+
+    Guarantee, between two numbers of one person, by classes. Two high values: (epsilon, 0). For
+    other pairs the deltas that `guarantee` states, which are far from negligible. Two low: delta =
+    p', since a low value that is reported as it is shows itself. High against low: the chance that
+    a high report lies among the other low points; low against high: p' - e·(the least chance of
+    that point under a high value). A low report excludes every other low value, so the pure ratio
+    from high to low is infinite. No single epsilon is true of this channel.
+
+    Error. The expectation for a low x of a low range [-c, c] is p'·x: the plain mean is biased
+    towards the middle, and a likelihood is biased too, as it stops early. With s = e^{epsilon/2}
+    the variance is p'(1 - p')x² + (s + 2 + 1/s)/(3(s - 1)²) - (s - 1)c³/(3s(s + 1)).
 
     References
     ----------
-    Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.3; the module
-    says what is put right.
+    Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.3. Put right here:
+    theorem 4 drops the first term of the variance; definition 3 lacks Pr[F(x_high) = y] > 0 on low
+    outputs, without which a channel that shows outright who is low satisfies it; the atom p' stands
+    against a density, which no float grid can hide.
 
     Examples
     --------
@@ -294,7 +277,7 @@ class SDPM(NumericChannel):
 
 
 def _window(steps: int, epsilon: Fraction) -> WindowLaw:
-    """The window law with the interval's own spacing; see the module's docstring."""
+    """The window law with the interval's own spacing; see `GradedLaw`."""
     e, _ = exp_bounds(epsilon)
     s, _ = exp_bounds(epsilon / 2)
     width = max(1, round(steps / (s - 1)))

@@ -34,14 +34,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Reports of one channel, in bins: a factor of the likelihood.
-
-    Parameters
-    ----------
-    linear : Binned or Dense
-    counts : array of int64
-        Of the bins of reports.
-    """
+    """Reports of one channel, in bins: a factor of the likelihood."""
 
     linear: Binned | Dense
     counts: npt.NDArray[np.int64]
@@ -49,19 +42,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """Where the rounds ended.
+    """Where the rounds ended; `log_likelihood` is per report, of these shares.
 
-    Parameters
-    ----------
-    shares : array of float, shape (bins,)
-    iterations : int
-    log_likelihood : float
-        Per report, of these shares.
-    converged : bool
-        Whether the rule stopped it, and not the greatest number of rounds.
-    gap : float, optional
-        How much more, at most, any shares could have of log-likelihood per report, where that
-        was certified.
+    `converged` says whether the rule stopped it, and not the greatest number of rounds; `gap` how
+    much more, at most, any shares could have of log-likelihood per report, where that was
+    certified.
     """
 
     shares: Array
@@ -81,23 +66,11 @@ def solve(
 ) -> Solved:
     """Run the rounds from the uniform distribution; the parts share one distribution of inputs.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        All with as many bins of inputs.
-    tolerance : float
-        Stop where a round changes the log-likelihood per report by less.
-    max_iterations : int
-    smooth : bool
-        Average each share with its neighbours after every round.
-    fast : bool
-        Leap along the path that two rounds show (SQUAREM), where that does not lower the
-        likelihood. It meets the maximum in far fewer rounds, and is of no use where the stop
-        comes early on purpose.
-
-    References
-    ----------
-    Varadhan and Roland, Scandinavian Journal of Statistics 2008 (SQUAREM).
+    Stops where a round changes the log-likelihood per report by less than `tolerance`. With
+    `smooth` each share is averaged with its neighbours after every round. With `fast` it leaps
+    along the path that two rounds show (SQUAREM: Varadhan and Roland, Scandinavian Journal of
+    Statistics 2008), where that does not lower the likelihood: it meets the maximum in far fewer
+    rounds, and is of no use where the stop comes early on purpose.
     """
     d, n = parts[0].linear.size, sum(int(part.counts.sum()) for part in parts)
     targets = [part.counts / n for part in parts]
@@ -168,13 +141,7 @@ _RIDGE = 1e-15
 def gap_of(matrix: Array, targets: Array, f: Array) -> float:
     """How much more, at most, any other shares could have of log-likelihood per report.
 
-    Parameters
-    ----------
-    matrix : array of float, shape (k, reports)
-    targets : array of float, shape (reports,)
-        Shares of the reports.
-    f : array of float, shape (k,)
-        At least 0, with sum 1.
+    `targets` are the shares of the reports; `f`, shape (k,), is at least 0, with sum 1.
     """
     seen = targets > 0
     chances = f @ matrix[:, seen]
@@ -188,15 +155,9 @@ def maximum(
 ) -> tuple[Array, int, float]:
     """The shares of the greatest likelihood, the steps they took, and the gap that is left.
 
-    Parameters
-    ----------
-    matrix : array of float, shape (k, reports)
-        Chances of the reports of all channels, each times its channel's share of the reports.
-    targets : array of float, shape (reports,)
-        Shares of the reports, over all channels.
-    tolerance : float
-        Stop at a gap of at most this.
-    max_iterations : int
+    `matrix`, shape (k, reports), has the chances of the reports of all channels, each times its
+    channel's share of the reports; `targets` are the shares of the reports, over all channels.
+    Stops at a gap of at most `tolerance`.
     """
     seen = targets > 0
     r, t = matrix[:, seen], targets[seen]

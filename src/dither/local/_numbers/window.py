@@ -1,39 +1,4 @@
-"""The piecewise mechanism and the square wave: likely near the value, unlikely elsewhere.
-
-Both are the *window law*: a window of positions moves with the value. Inputs are the points
-i = 0..N of an interval, reports the positions j = 0..M-1. The window of point i has W positions and
-begins at u_i = (M - W)·i/N; where u_i is not a whole number, the report is drawn from one of the
-windows at its two neighbours, the upper with chance u_i - floor(u_i)::
-
-    Pr[j | i] = p in the window,  q outside,  between them at the two edges of a mixture
-    P = W·p = the chance of the window,   q = (1 - P)/(M - W)
-
-Guarantee. Every row lies within [q, p], so every likelihood ratio is at most p/q: the law is
-epsilon-local DP where p/q <= e^epsilon.
-
-Expectation. For a window that begins at a, the sum of all positions drops out and
-E[j - (M-1)/2] = (p - q)·W·(a - (M-W)/2), linear in a; a mixture of two neighbouring beginnings
-keeps the line. Hence with the spacing g = 2/((p - q)·W·(M - W)) the value g·(j - (M-1)/2) has
-expectation exactly -1 + 2i/N, for every point, whatever the widths.
-
-PM, the piecewise mechanism, has the width that makes the mean best. With s = e^{epsilon/2}, the
-continuous mechanism reports y in [-C, C], C = (s + 1)/(s - 1), with density p = (e - s)/(2s + 2) on
-[l(x), l(x) + C - 1], l(x) = (C + 1)x/2 - (C - 1)/2, and p/e outside. Here it stands on a lattice of
-N steps: a window of W positions that begins at the point's own number, M = N + W positions, W = N/s
-rounded, and the window's chance P = e·W/(e·W + N), rounded down to a multiple of 2**-64, so that
-p/q <= e^epsilon. Its mean is unbiased, exactly. As N grows the variance of one report goes to
-x²/(s - 1) + (s + 3)/(3(s - 1)²).
-
-SW, the square wave, has the width that reveals most of the distribution. The continuous mechanism
-reports y in [-b, 1 + b] with density p within b of x in [0, 1], and p/e outside, where the width
-b = (εe - e + 1)/(2e(e - 1 - ε)), e = e^ε, makes the mutual information largest. On a lattice of N
-steps it is the window law of PM with another width: W = 2bN, rounded. The distribution is estimated
-by EM, smoothed by default; the mean of the reports' values is unbiased too, with more variance than
-PM's.
-
-Source. Wang, Xiao, Yang, Zhao, Hui, Shin, Shin and Yu, ICDE 2019 (PM); Li, Wang,
-Lopuhaä-Zwakenberg, Škorić and Li, SIGMOD 2020 (SW).
-"""
+"""The piecewise mechanism and the square wave: likely near the value, unlikely elsewhere."""
 
 from __future__ import annotations
 
@@ -56,18 +21,23 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WindowLaw(NumericLaw):
-    """The law above.
+    """A window of positions that moves with the value, for PM, SW and the high values of SDPM.
 
-    Parameters
-    ----------
-    steps : int
-        N: the inputs are 0, ..., N.
-    outputs : int
-        M.
-    width : int
-        W, from 1 to M - 1.
-    inside : Fraction
-        P, the chance of the window.
+    Inputs are the points i = 0..N (`steps`) of an interval, reports the positions j = 0..M-1
+    (`outputs`). The window of point i has W positions (`width`) and begins at u_i = (M - W)·i/N;
+    where u_i is not a whole number, the report is drawn from one of the windows at its two
+    neighbours, the upper with chance u_i - floor(u_i)::
+
+        Pr[j | i] = p in the window,  q outside,  between them at the two edges of a mixture
+        P = W·p = the chance of the window (`inside`),   q = (1 - P)/(M - W)
+
+    Guarantee. Every row lies within [q, p], so every likelihood ratio is at most p/q: the law is
+    epsilon-local DP where p/q <= e^epsilon.
+
+    Expectation. For a window that begins at a, the sum of all positions drops out and E[j -
+    (M-1)/2] = (p - q)·W·(a - (M-W)/2), linear in a; a mixture of two neighbouring beginnings keeps
+    the line. Hence with the spacing g = 2/((p - q)·W·(M - W)) the value g·(j - (M-1)/2) has
+    expectation exactly -1 + 2i/N, for every point, whatever the widths.
     """
 
     steps: int
@@ -131,11 +101,7 @@ class WindowLaw(NumericLaw):
 class WindowProducts:
     """f @ matrix and matrix @ w by sliding sums, without the matrix.
 
-    Parameters
-    ----------
-    law : WindowLaw
-    edges : array of int
-        Where bins of reports begin: 0 and at least the law's breaks, ascending.
+    Bins of reports begin at `edges`: 0 and at least the law's breaks, ascending.
     """
 
     def __init__(self, law: WindowLaw, edges: Codes) -> None:
@@ -215,8 +181,18 @@ class PM(WindowChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
-    interval. The mean of reports is unbiased.
+    Law. With s = e^{epsilon/2}, on the scale where the interval is [-1, 1], the continuous
+    mechanism reports y in [-C, C], C = (s + 1)/(s - 1), with density p = (e - s)/(2s + 2), e =
+    e^epsilon, on [l(x), l(x) + C - 1], l(x) = (C + 1)x/2 - (C - 1)/2, and p/e outside. Here it
+    stands on a lattice of N steps: a window of W positions that begins at the point's own number, M
+    = N + W positions, W = N/s rounded.
+
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the interval.
+    The window's chance P = e·W/(e·W + N) is rounded down to a multiple of 2**-64, so that the ratio
+    of two chances is at most e^epsilon.
+
+    Error. The mean is unbiased, exactly: this is the width that makes it best. As N grows the
+    variance of one report goes to x²/(s - 1) + (s + 3)/(3(s - 1)²).
 
     References
     ----------
@@ -264,8 +240,15 @@ class SW(WindowChannel):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the
-    interval.
+    Law. The continuous mechanism reports y in [-b, 1 + b] with density p within b of x in [0, 1],
+    and p/e outside, where the width b = (εe - e + 1)/(2e(e - 1 - ε)), e = e^ε, makes the mutual
+    information largest. On a lattice of N steps it is the law of `PM` with another width: W = 2bN,
+    rounded.
+
+    Guarantee. epsilon-local DP: neighbours are any two numbers of one person within the interval.
+
+    Error. The distribution is estimated by EM, smoothed by default; the mean of the reports' values
+    is unbiased too, with more variance than PM's.
 
     References
     ----------
@@ -288,6 +271,6 @@ class SW(WindowChannel):
 
 
 def half_width(epsilon: Fraction) -> Fraction:
-    """b of the docstring above, to 2**-100."""
+    """b of the square wave, to 2**-100."""
     e, _ = exp_bounds(epsilon)
     return (epsilon * e - e + 1) / (2 * e * (e - 1 - epsilon))

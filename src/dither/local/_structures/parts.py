@@ -372,21 +372,9 @@ def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
 
     A structure states one epsilon for all that a person sends, and it rests on its parts. What
     `make` gives may be anything: a channel that protects some pairs of values less than others, one
-    whose epsilon is for a unit of distance, or one that somebody wrote.
-
-    Parameters
-    ----------
-    make : callable
-    domain : Domain
-        Of the values that the part is to report.
-    epsilon : Fraction
-        That any two of them may cost.
-
-    Raises
-    ------
-    ArgumentError
-        What was made is not a channel, is of another domain, or does not promise plain local DP at
-        this epsilon or less for every two values.
+    whose epsilon is for a unit of distance, or one that somebody wrote. Refused is whatever is not
+    a channel of this domain that promises plain local DP at this epsilon or less for every two
+    values.
     """
     if not callable(make):
         raise ArgumentError("channel must be a channel's class, such as GRR, or make a channel")
