@@ -13,14 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
+from dither.examples.survey import COVERS, QUASI, boxes
 from dither.lab.attack import Outcome, linkage
 from dither.lab.attack._labels import coverage
-
-QUASI = ["age", "yrs_married", "children", "religious", "educ", "occupation"]
-COVERS = {
-    "religious": {"little": [1, 2], "much": [3, 4]},
-    "educ": {"school": [9, 12], "college": [14, 16], "degree": [17, 20]},
-}
 
 
 @given(
@@ -98,12 +93,10 @@ def test_ten_anonymity_hides_the_row(survey: pl.DataFrame, ten: Any) -> None:
 
 def test_mondrian_is_linked_by_its_boxes(survey: pl.DataFrame) -> None:
     """Intervals and sets are read as they are written: everybody fits exactly the own box."""
-    from dither import anonymize as an
-
-    boxes = an.mondrian(survey.select(*QUASI, "affair"), QUASI, k=10, sensitive="affair")
-    found = linkage(boxes, survey)
-    sizes = np.bincount(boxes.classes)
-    assert found.candidates[boxes.rows].tolist() == sizes[boxes.classes].tolist()
+    release = boxes(survey)
+    found = linkage(release, survey)
+    sizes = np.bincount(release.classes)
+    assert found.candidates[release.rows].tolist() == sizes[release.classes].tolist()
     assert found.right is not None
     assert found.found == survey.height
 

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from importlib import resources
@@ -69,8 +69,8 @@ def census(*, note: bool = False) -> Statistics:
     (7, 14, 'married persons are 15 or over')
     """
     text = resources.files("dither.lab.attack").joinpath("census.toml").read_text(encoding="utf-8")
-    whole = read_statistics(text)
-    return whole if note else whole.without("note")
+    found = read_statistics(text)
+    return found if note else found.without("note")
 
 
 def read_statistics(source: str | Path | Mapping[str, Any] | Statistics) -> Statistics:
@@ -181,35 +181,39 @@ class _Reader:
                 count = (max(0, math.ceil(low)), min(people, math.floor(high)))
             else:
                 count = (whole(f"{name}: count", given, 0),) * 2
-        doubled = tuple(self._doubled(body, name, count))
-        total = tuple(self._total(body, name, count))
+        doubled = tuple(self._rounded(body, name, count, "median", 2))
+        total = (*self._rounded(body, name, count, "mean", count[0]), *self._sums(body, name))
         return PublishedRow(
             name, str(body.get("about", "")), where, count, doubled, total, suppressed
         )
 
-    def _doubled(self, body: Mapping[str, Any], name: str, count: tuple[int, int]) -> Any:
-        for attribute, value in _part(body, "median", self._marked).items():
-            if self._marked(value):
-                continue
-            at = self._number_at(attribute, f"{name}: median")
-            _certain(count, f"{name}: median")
-            median, step = exact(f"{name}: median", value), self.steps["median"]
-            yield (at, *_wholes(median, step, self.how, 2))
+    def _rounded(
+        self, body: Mapping[str, Any], name: str, count: tuple[int, int], what: str, times: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """Medians or means, as the whole numbers that so many times their value can stand for."""
+        for place, value, at in self._numbers(body, name, what):
+            if count[0] != count[1] or count[0] < 1:
+                raise ArgumentError(
+                    f"{at} needs a count of at least 1 in the same row; else give a sum"
+                )
+            yield (place, *_wholes(exact(at, value), self.steps[what], self.how, times))
 
-    def _total(self, body: Mapping[str, Any], name: str, count: tuple[int, int]) -> Any:
-        for attribute, value in _part(body, "mean", self._marked).items():
-            if self._marked(value):
-                continue
-            at = self._number_at(attribute, f"{name}: mean")
-            _certain(count, f"{name}: mean")
-            mean, step = exact(f"{name}: mean", value), self.steps["mean"]
-            yield (at, *_wholes(mean, step, self.how, count[0]))
-        for attribute, value in _part(body, "sum", self._marked).items():
-            if self._marked(value):
-                continue
-            at = self._number_at(attribute, f"{name}: sum")
-            low, high = _pair(value if isinstance(value, list) else [value] * 2, f"{name}: sum")
-            yield (at, math.ceil(low), math.floor(high))
+    def _sums(self, body: Mapping[str, Any], name: str) -> Iterator[tuple[int, int, int]]:
+        for place, value, at in self._numbers(body, name, "sum"):
+            low, high = _pair(value if isinstance(value, list) else [value] * 2, at)
+            yield (place, math.ceil(low), math.floor(high))
+
+    def _numbers(
+        self, body: Mapping[str, Any], name: str, what: str
+    ) -> Iterator[tuple[int, Any, str]]:
+        """What was published of numbers and not withheld: the attribute, the value, and where."""
+        part, at = body.get(what, {}), f"{name}: {what}"
+        for attribute, value in () if self._marked(part) else _part(body, what).items():
+            if not self._marked(value):
+                place = self._place(attribute, at)
+                if self.attributes[place].labels:
+                    raise ArgumentError(f"{at}: {attribute} is not a number")
+                yield place, value, at
 
     def _rule(self, body: Any, at: str) -> Rule:
         if not isinstance(body, Mapping):
@@ -228,9 +232,7 @@ class _Reader:
         return tuple(self._condition(name, value, at) for name, value in body.items())
 
     def _condition(self, name: str, value: Any, at: str) -> Condition:
-        if name not in self.places:
-            raise ArgumentError(f"{at}: unknown attribute {name!r}{nearest(name, self.places)}")
-        place = self.places[name]
+        place = self._place(name, at)
         attribute = self.attributes[place]
         every = range(attribute.low, attribute.high + 1)
         if isinstance(value, Mapping):
@@ -248,11 +250,9 @@ class _Reader:
             return Condition(place, frozenset(attribute.labels.index(x) for x in wanted))
         return Condition(place, frozenset(whole(f"{at}: {name}", x, every[0]) for x in wanted))
 
-    def _number_at(self, name: str, at: str) -> int:
+    def _place(self, name: str, at: str) -> int:
         if name not in self.places:
             raise ArgumentError(f"{at}: unknown attribute {name!r}{nearest(name, self.places)}")
-        if self.attributes[self.places[name]].labels:
-            raise ArgumentError(f"{at}: {name} is not a number")
         return self.places[name]
 
     def _marked(self, value: Any) -> bool:
@@ -309,20 +309,11 @@ def _known(body: Mapping[str, Any], at: str, known: Any) -> None:
             raise ArgumentError(f"{at}: unknown {name!r}{nearest(str(name), known)}")
 
 
-def _part(
-    body: Mapping[str, Any], name: str, marked: Callable[[Any], bool] | None = None
-) -> Mapping[str, Any]:
+def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = body.get(name, {})
-    if marked is not None and marked(part):
-        return {}
     if not isinstance(part, Mapping):
         raise ArgumentError(f"{name} must be a table such as {{ age = 30 }}")
     return part
-
-
-def _certain(count: tuple[int, int], at: str) -> None:
-    if count[0] != count[1] or count[0] < 1:
-        raise ArgumentError(f"{at} needs a count of at least 1 in the same row; else give a sum")
 
 
 def _is_whole(value: Any) -> bool:

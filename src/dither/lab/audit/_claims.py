@@ -182,7 +182,7 @@ def samples_needed(
     Examples
     --------
     >>> samples_needed(1, 2), samples_needed(1, 1.1)
-    (834, 47600)
+    (833, 47425)
     """
     if not 0 <= epsilon < true_epsilon < math.inf:
         raise ArgumentError("true_epsilon must be above epsilon, which is at least 0")
@@ -200,19 +200,11 @@ def samples_needed(
         p, q = lower_bound(least, n, level), upper_bound(most, n, level)
         return epsilon_of(p, q, delta) > epsilon
 
-    low, high = 100, 200
-    while not suffices(high):
-        low, high = high, 2 * high
-        if high > _MOST:
-            raise ArgumentError("too many samples are needed: allow a larger excess, or less power")
-    # Counts are whole, so that a little more may do a little worse; ends are within a percent.
-    while high - low > max(1, high // 200):
-        middle = (low + high) // 2
-        if suffices(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    # Counts are whole, so that a few samples more may do a little worse.
+    least = least_integer(suffices, _LEAST // 2, step=_LEAST // 2, most=_MOST)
+    if least is None:
+        raise ArgumentError("too many samples are needed: allow a larger excess, or less power")
+    return least
 
 
 def _quantile(n: int, p: float, miss: float) -> int:

@@ -1,15 +1,24 @@
-"""The stated number of samples has the stated power, computed."""
+"""What an event refutes of a claim, and how many samples have the stated power, computed."""
 
 import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from dither._stats import lower_bound, upper_bound
 from dither.errors import ArgumentError
 from dither.lab.audit import samples_needed
-from dither.lab.audit._claims import CERTIFYING, EVENTS, epsilon_of
+from dither.lab.audit._claims import CERTIFYING, EVENTS, epsilon_of, mu_of
+
+
+def test_epsilon_and_mu():
+    """The inversions of both definitions, which rounding never flatters."""
+    assert epsilon_of(0.6, 0.2, 0.1) == pytest.approx(math.log(2.5))
+    assert epsilon_of(0.6, 0.2, 0.1) < math.log(2.5)
+    assert epsilon_of(0.1, 0.2, 0.1) == -math.inf
+    assert mu_of(0.6, 0.2) == pytest.approx(norm.ppf(0.6) - norm.ppf(0.2))
+    assert mu_of(0.0, 0.2) == mu_of(0.5, 1.0) == -math.inf
 
 
 def power_of(samples, epsilon, true_epsilon, delta, mass):
