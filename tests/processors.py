@@ -156,7 +156,8 @@ def main(arguments: list[str]) -> int:
             print(f"           FAILED: {wrong}")
             status = 1
         sys.stdout.flush()
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", *TESTS, *arguments]
+        many = ["-n", "auto", "--dist", "worksteal"]
+        command = [sys.executable, "-m", "pytest", "-q", *many, *TESTS, *arguments]
         status |= subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
     return min(status, 1)
 

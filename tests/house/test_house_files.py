@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import dither
@@ -20,7 +21,9 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-TREES = {_name(path): ast.parse(path.read_text()) for path in MODULES}
+@cache
+def _trees() -> dict[str, ast.Module]:
+    return {_name(path): ast.parse(path.read_text()) for path in MODULES}
 
 
 def _promised(tree: ast.Module) -> list[str] | None:
@@ -33,8 +36,14 @@ def _promised(tree: ast.Module) -> list[str] | None:
     return None
 
 
-DOORS = {n: t for n, t in TREES.items() if re.fullmatch(r"((lab/)?\w+/)?__init__\.py", n)}
-OFFERED = {name for tree in DOORS.values() for name in _promised(tree) or ()}
+def _doors() -> dict[str, ast.Module]:
+    rooms = re.compile(r"((lab/)?\w+/)?__init__\.py")
+    return {name: tree for name, tree in _trees().items() if rooms.fullmatch(name)}
+
+
+@cache
+def _offered() -> set[str]:
+    return {name for tree in _doors().values() for name in _promised(tree) or ()}
 
 
 def _unexplained(tree: ast.Module) -> Iterator[str]:
@@ -49,7 +58,7 @@ def _unexplained(tree: ast.Module) -> Iterator[str]:
             continue
         if not ast.get_docstring(node):
             yield node.name
-        if not isinstance(node, ast.ClassDef) or node.name not in OFFERED:
+        if not isinstance(node, ast.ClassDef) or node.name not in _offered():
             continue
         for method in node.body:
             if not isinstance(method, ast.FunctionDef) or method.name.startswith("_"):
@@ -61,29 +70,30 @@ def _unexplained(tree: ast.Module) -> Iterator[str]:
 
 def test_files_say_what_they_hold() -> None:
     """Every module begins with a docstring."""
-    assert [name for name, tree in TREES.items() if not ast.get_docstring(tree)] == []
+    assert [name for name, tree in _trees().items() if not ast.get_docstring(tree)] == []
 
 
 def test_long_files_say_why() -> None:
     """A file beyond the longest says in its docstring that it is 'long because ...'."""
-    long = {name for name in TREES if _lines_of_code(name) > LONGEST}
-    assert [n for n in long if not REASON.search(ast.get_docstring(TREES[n]) or "")] == []
+    long = {name for name in _trees() if _lines_of_code(name) > LONGEST}
+    assert [n for n in long if not REASON.search(ast.get_docstring(_trees()[n]) or "")] == []
 
 
 def test_public_names_are_explained() -> None:
     """Whatever a module offers has a docstring; so have the methods of what a room offers."""
-    found = {name: sorted(_unexplained(tree)) for name, tree in TREES.items()}
+    found = {name: sorted(_unexplained(tree)) for name, tree in _trees().items()}
     assert {name: names for name, names in found.items() if names} == {}
 
 
 def test_rooms_name_their_doors() -> None:
     """A room lists what it offers in ``__all__``, unless it only holds modules to import from."""
-    assert [name for name, tree in DOORS.items() if _offers(tree) and _promised(tree) is None] == []
+    offering = {name: tree for name, tree in _doors().items() if _offers(tree)}
+    assert [name for name, tree in offering.items() if _promised(tree) is None] == []
 
 
 def _lines_of_code(name: str) -> int:
     told: set[int] = set()
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(_trees()[name]):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             told.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = enumerate((ROOT / name).read_text().splitlines(), start=1)
