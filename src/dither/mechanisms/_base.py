@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from dither.errors import ArgumentError
 __all__ = ["AdditiveNoise", "Integers", "Mechanism", "Run", "least_epsilon"]
 
 Integers = npt.NDArray[np.int64]
+Made = TypeVar("Made", bound="Mechanism")
 
 _MOST_DRAWS = 10**9
 
@@ -67,9 +68,16 @@ class AdditiveNoise(Mechanism, ABC):
 
     __slots__ = ()
 
-    @abstractmethod
     def draw(self, size: int | tuple[int, ...]) -> Integers:
         """Draw independent noise, int64, of the given shape, from the system's randomness."""
+        shape = size if isinstance(size, tuple) else (size,)
+        if math.prod(shape) > _MOST_DRAWS:
+            raise ArgumentError("size must be at most 10**9 draws at once; draw in parts")
+        return self._draw(math.prod(shape)).reshape(shape)
+
+    @abstractmethod
+    def _draw(self, n: int) -> Integers:
+        """So many independent draws."""
 
     @property
     @abstractmethod
@@ -84,9 +92,13 @@ class AdditiveNoise(Mechanism, ABC):
         """A proven upper bound of Pr[|Z| >= t]."""
         return min(Fraction(1), 2 * self.upper_tail(t)) if t >= 1 else Fraction(1)
 
-    @abstractmethod
     def survival(self, t: int) -> float:
         """Pr[Z >= t] in floating point: for error bars and odds, never for a guarantee."""
+        return self._survival(t) if t >= 1 else 1.0 - self._survival(1 - t)
+
+    @abstractmethod
+    def _survival(self, t: int) -> float:
+        """Pr[Z >= t] for t >= 1."""
 
     @abstractmethod
     def _guess(self, outside: float) -> float:
@@ -126,7 +138,7 @@ class Run:
 
 
 class HasHalfWidth(Protocol):
-    """Noise that tells its half-width."""
+    """Noise with a half-width."""
 
     def half_width(self, confidence: float) -> float:
         """A w with Pr[|Z| <= w] >= confidence."""
@@ -159,6 +171,20 @@ def least_epsilon(
     return _reached(name, least_decimal(lambda e: error(e) <= allowed, low, high))
 
 
+def cheapest(
+    name: str,
+    most: Any,
+    made: Callable[[Fraction], Made],
+    error: Callable[[Made], float],
+    **ends: Fraction,
+) -> Made:
+    """The mechanism of least epsilon (three digits) whose error is at most ``most``.
+
+    Parameters, errors and the ends of the search are those of `least_epsilon`.
+    """
+    return made(least_epsilon(name, most, lambda epsilon: error(made(epsilon)), **ends))
+
+
 def largest_parameter(
     name: str,
     most: Any,
@@ -184,14 +210,6 @@ def _reached(name: str, found: Fraction | None) -> Fraction:
     if found is None:
         raise ArgumentError(f"{name} cannot be reached: allow more, or a lower confidence")
     return found
-
-
-def shape_of(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    """A size as a shape, of at most a billion draws."""
-    shape = size if isinstance(size, tuple) else (size,)
-    if math.prod(shape) > _MOST_DRAWS:
-        raise ArgumentError("size must be at most 10**9 draws at once; draw in parts")
-    return shape
 
 
 def log_of(value: Fraction) -> float:

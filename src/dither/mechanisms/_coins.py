@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dither import noise
 from dither.numeric import _directed as directed
 
-__all__ = ["Bounds", "exp_choice", "real_coin", "real_coins"]
+__all__ = ["Bounds", "exp_bounds", "exp_choice", "geometric", "real_coin", "real_coins"]
 
 Bounds = Callable[[int], tuple[Fraction, Fraction]]
 """From a number of bits to a lower and an upper bound, about 2**-bits apart or equal."""
@@ -83,11 +83,27 @@ def exp_choice(gaps: Sequence[int], rate: Fraction) -> int:
     while True:
         i = int(noise.choose(weights, 1)[0])
         exponent = rate * (gaps[i] - least)
-        if exponent == 0 or real_coin(_scaled_exponential(exponent, Fraction(one, weights[i]))):
+        if exponent == 0 or real_coin(exp_bounds(exponent, Fraction(one, weights[i]))):
             return i
 
 
-def _scaled_exponential(exponent: Fraction, factor: Fraction) -> Bounds:
+def geometric(mean: Fraction, size: int) -> npt.NDArray[np.int64]:
+    """Draw integers from 0 on with Pr[Z >= z] = exp(-z/mean), exactly.
+
+    This is discrete Laplace noise of that scale, given that it is at least 0.
+    """
+    out = np.zeros(size, dtype=np.int64)
+    pending = np.arange(size)
+    while pending.size:
+        drawn = noise.discrete_laplace(mean, pending.size)
+        out[pending] = drawn
+        pending = pending[drawn < 0]
+    return out
+
+
+def exp_bounds(exponent: Fraction, factor: Fraction = Fraction(1)) -> Bounds:
+    """Bounds of factor·exp(-exponent), a probability."""
+
     def bounds(bits: int) -> tuple[Fraction, Fraction]:
         return (
             directed.exp_lower(-exponent, bits + _WEIGHT_BITS) * factor,

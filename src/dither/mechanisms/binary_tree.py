@@ -39,7 +39,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError, BudgetError
-from dither.mechanisms._base import Mechanism, Run, least_epsilon
+from dither.mechanisms._base import Mechanism, Run, cheapest
 from dither.mechanisms._inversion import sum_half_width
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
@@ -117,10 +117,7 @@ class BinaryTree(Mechanism):
             No epsilon up to 10,000 reaches it.
         """
         made = partial(cls.for_loss, horizon=horizon, sensitivity=sensitivity)
-        found = least_epsilon(
-            "half_width", half_width, lambda e: made(e).worst_half_width(confidence)
-        )
-        return made(found)
+        return cheapest("half_width", half_width, made, lambda m: m.worst_half_width(confidence))
 
     def loss(
         self, *, sensitivity: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE

@@ -51,7 +51,7 @@ from dither._stats import two_sided
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._analytic import discrete_delta, discrete_sigma2, mass_below
-from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter, shape_of
+from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter
 from dither.mechanisms._composable import gaussian_pair
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
@@ -173,9 +173,8 @@ class DiscreteGaussian(AdditiveNoise):
         moved, square = _moved(check.exact("l2_squared", l2_squared, least=0), coordinates)
         return discrete_delta(check.exact("epsilon", epsilon, least=0), self.sigma2, square, moved)
 
-    def draw(self, size: int | tuple[int, ...]) -> Integers:
-        """Draw independent noise, int64, of the given shape."""
-        return noise.discrete_gaussian(self.sigma2, math.prod(shape_of(size))).reshape(size)
+    def _draw(self, n: int) -> Integers:
+        return noise.discrete_gaussian(self.sigma2, n)
 
     @property
     def variance(self) -> float:
@@ -190,9 +189,8 @@ class DiscreteGaussian(AdditiveNoise):
         """A proven upper bound of Pr[Z >= t]; for t <= 0 it is 1, which serves no guarantee."""
         return _upper_tail(self.sigma2, t) if t >= 1 else Fraction(1)
 
-    def survival(self, t: int) -> float:
-        """Pr[Z >= t] in floating point."""
-        return _survival(float(self.sigma2), t) if t >= 1 else 1.0 - self.survival(1 - t)
+    def _survival(self, t: int) -> float:
+        return _survival(float(self.sigma2), t)
 
     def _guess(self, outside: float) -> float:
         return two_sided(1 - outside) * math.sqrt(float(self.sigma2))

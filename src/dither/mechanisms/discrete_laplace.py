@@ -37,7 +37,7 @@ from dither import noise
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter, shape_of
+from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter
 from dither.mechanisms._composable import laplace_pair
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
@@ -104,9 +104,8 @@ class DiscreteLaplace(AdditiveNoise):
         """
         return laplace_pair(self.scale, check.exact("l1", l1, least=0), neighbours)
 
-    def draw(self, size: int | tuple[int, ...]) -> Integers:
-        """Draw independent noise, int64, of the given shape."""
-        return noise.discrete_laplace(self.scale, math.prod(shape_of(size))).reshape(size)
+    def _draw(self, n: int) -> Integers:
+        return noise.discrete_laplace(self.scale, n)
 
     @property
     def variance(self) -> float:
@@ -127,11 +126,8 @@ class DiscreteLaplace(AdditiveNoise):
         below = directed.exp_lower((t - 1) * over_scale) / (1 + directed.exp_upper(-over_scale))
         return 1 - below
 
-    def survival(self, t: int) -> float:
-        """Pr[Z >= t] in floating point."""
+    def _survival(self, t: int) -> float:
         inverse = float(1 / self.scale)
-        if t < 1:
-            return 1.0 - self.survival(1 - t)
         return math.exp(-t * inverse) / (1 + math.exp(-inverse))
 
     def _guess(self, outside: float) -> float:

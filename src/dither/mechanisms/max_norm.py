@@ -205,7 +205,7 @@ class _Hat:
             if part == 1:
                 k = self.left + 1 + int(noise.below(self.right - self.left - 1, 1)[0])
             else:
-                steps = _geometric(self.falls[part // 2])
+                steps = int(coins.geometric(1 / self.falls[part // 2], 1)[0])
                 k = self.right + steps if part else self.left - steps
             if k >= 0 and coins.real_coin(partial(self._keep, k, part)):
                 return k
@@ -265,11 +265,3 @@ def _ratio(d: int, g: Fraction, k: int, mode: int, bits: int) -> tuple[Fraction,
         directed.exp_lower(d * directed.log_lower(odds, spare) - shift, bits + 8),
         directed.exp_upper(d * directed.log_upper(odds, spare) - shift, bits + 8),
     )
-
-
-def _geometric(fall: Fraction) -> int:
-    """A draw with Pr[j] = (1 - exp(-fall))·exp(-fall·j), j >= 0."""
-    while True:
-        drawn = int(noise.discrete_laplace(1 / fall, 1)[0])
-        if drawn >= 0:
-            return drawn

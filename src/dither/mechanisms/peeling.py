@@ -34,7 +34,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.mechanisms._base import Mechanism, least_epsilon
+from dither.mechanisms._base import Mechanism, cheapest
 from dither.mechanisms._selection import (
     Selection,
     smallest_shortfall,
@@ -126,9 +126,7 @@ class Peeling(Mechanism):
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
         made = partial(cls.for_loss, k=k, sensitivity=sensitivity, value_share=value_share)
-        return made(
-            least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
-        )
+        return cheapest("half_width", half_width, made, lambda m: m.half_width(confidence))
 
     def loss(
         self, *, sensitivity: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE

@@ -38,7 +38,7 @@ from dither import _checks as check
 from dither import noise
 from dither._checks import Number
 from dither._subjects import Subject
-from dither.mechanisms._base import Mechanism, least_epsilon
+from dither.mechanisms._base import Mechanism, cheapest
 from dither.mechanisms._composable import approximate_class
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.key_threshold import KeyThreshold
@@ -138,12 +138,11 @@ class ProposeTestRelease(Mechanism):
         outside = 1 - check.confidence(confidence)
         made = partial(cls.for_loss, delta=delta, bound=bound, test_share=test_share)
 
-        def error(epsilon: Number) -> float:
-            found = made(epsilon)
+        def error(found: ProposeTestRelease) -> float:
             silent = distance is not None and found.miss_probability(distance) > outside
             return math.inf if silent else found.half_width(confidence)
 
-        return made(least_epsilon("half_width", half_width, error))
+        return cheapest("half_width", half_width, made, error)
 
     def release(self, value: int, *, distance: int) -> int | None:
         """Say the value with noise, or None.

@@ -47,7 +47,7 @@ from dither._stats import two_sided
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
-from dither.mechanisms._base import Integers, Mechanism, least_epsilon
+from dither.mechanisms._base import Integers, Mechanism, cheapest
 from dither.mechanisms._composable import response_class
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
@@ -104,16 +104,9 @@ class RandomizedResponse(Mechanism):
         ArgumentError
             No epsilon up to 100 reaches it, or an argument is out of range.
         """
-        made = partial(cls, categories=categories)
-        return made(
-            least_epsilon(
-                "deviation",
-                deviation,
-                lambda e: made(e).deviation(reports),
-                low=Fraction(1, 1000),
-                high=Fraction(100),
-            )
-        )
+        made = partial(cls.for_loss, categories=categories)
+        ends = {"low": Fraction(1, 1000), "high": Fraction(100)}
+        return cheapest("deviation", deviation, made, lambda m: m.deviation(reports), **ends)
 
     def loss(self, *, neighbours: Neighbours | str = Neighbours.REPLACE) -> Loss:
         """What one report costs: epsilon, and rho = epsilon·tanh(epsilon/2) rounded up.

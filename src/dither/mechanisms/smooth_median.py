@@ -50,6 +50,7 @@ from dither._checks import Number
 from dither._stats import least_integer
 from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.mechanisms import _coins as coins
 from dither.mechanisms._base import Integers, Mechanism, least_epsilon
 from dither.mechanisms._composable import approximate_class
 from dither.numeric import _directed as directed
@@ -201,7 +202,7 @@ class SmoothMedian(Mechanism):
             There are no values, or they are not integers.
         """
         median, smooth = self._median_and_smooth(values)
-        halves = _exponential_floor(2 * smooth / self.alpha)
+        halves = int(coins.geometric(2 * smooth / self.alpha, 1)[0])
         sign = 1 - 2 * int(noise.below(2, 1)[0])
         return min(self.upper, max(self.lower, median + sign * ((halves + 1) // 2)))
 
@@ -253,11 +254,3 @@ def _delta(epsilon: Fraction, alpha: Fraction, q: Fraction) -> Fraction:
 
 def _exponent(value: Fraction) -> int:
     return value.numerator.bit_length() - value.denominator.bit_length()
-
-
-def _exponential_floor(mean: Fraction) -> int:
-    """The floor of an exponential variable: Pr[J >= j] = exp(-j/mean)."""
-    while True:
-        drawn = int(noise.discrete_laplace(mean, 1)[0])
-        if drawn >= 0:
-            return drawn

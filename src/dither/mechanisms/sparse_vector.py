@@ -51,7 +51,7 @@ from dither import noise
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError, BudgetError
-from dither.mechanisms._base import Mechanism, Run, least_epsilon
+from dither.mechanisms._base import Mechanism, Run, cheapest
 from dither.mechanisms._composable import laplace_pair, pure_class
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
@@ -169,7 +169,7 @@ class SparseVector(Mechanism):
         """
         allowed = check.whole("margin", margin)
         made = partial(cls.for_loss, sensitivity=sensitivity, cutoff=cutoff, monotone=monotone)
-        return made(least_epsilon("margin", allowed, lambda e: made(e).margin(queries, confidence)))
+        return cheapest("margin", allowed, made, lambda m: m.margin(queries, confidence))
 
     def loss(
         self,

@@ -45,7 +45,7 @@ from dither._stats import least_integer
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
-from dither.mechanisms._base import AdditiveNoise, Integers, least_epsilon, log_of, shape_of
+from dither.mechanisms._base import AdditiveNoise, Integers, cheapest, log_of
 from dither.mechanisms._composable import pure_class
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
@@ -102,10 +102,8 @@ class Staircase(AdditiveNoise):
     @classmethod
     def for_loss(cls, epsilon: Number, *, sensitivity: int) -> Self:
         """The mechanism of least variance that costs exactly epsilon at this sensitivity."""
-        exact, whole = (
-            check.positive("epsilon", epsilon),
-            check.whole("sensitivity", sensitivity, 1),
-        )
+        exact = check.positive("epsilon", epsilon)
+        whole = check.whole("sensitivity", sensitivity, 1)
         _check_lattice(exact, whole)
         return cls(exact, whole, _best_step(float(exact), whole))
 
@@ -119,9 +117,7 @@ class Staircase(AdditiveNoise):
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
         made = partial(cls.for_loss, sensitivity=sensitivity)
-        return made(
-            least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
-        )
+        return cheapest("half_width", half_width, made, lambda m: m.half_width(confidence))
 
     def loss(
         self,
@@ -135,19 +131,17 @@ class Staircase(AdditiveNoise):
         each = -(-whole // self.sensitivity) * self.epsilon
         return check.whole("coordinates", coordinates, 1) * pure_class(each, neighbours)
 
-    def draw(self, size: int | tuple[int, ...]) -> Integers:
-        """Draw independent noise, int64, of the given shape.
+    def _draw(self, n: int) -> Integers:
+        """The middle or the outside is chosen by an exact coin.
 
-        The middle or the outside is chosen by an exact coin; outside, the number of further steps
-        is geometric (the part z >= 0 of discrete Laplace noise) and the rest uniform.
+        Outside, the number of further steps is geometric and the rest uniform.
         """
-        n = math.prod(shape_of(size))
         middle = coins.real_coins(self._middle_bounds, n)
         inner = noise.below(2 * self.step - 1, n) - (self.step - 1)
-        outer = self.step + self.sensitivity * _geometric(self.epsilon, n)
+        outer = self.step + self.sensitivity * coins.geometric(1 / self.epsilon, n)
         outer += noise.below(self.sensitivity, n)
         outer *= 1 - 2 * noise.below(2, n)
-        return np.where(middle, inner, outer).reshape(size)
+        return np.where(middle, inner, outer)
 
     @property
     def variance(self) -> float:
@@ -168,10 +162,7 @@ class Staircase(AdditiveNoise):
             / ((2 * self.step - 1) * (1 - high) + 2 * self.sensitivity * low),
         )
 
-    def survival(self, t: int) -> float:
-        """Pr[Z >= t] in floating point."""
-        if t < 1:
-            return 1.0 - self.survival(1 - t)
+    def _survival(self, t: int) -> float:
         b, lost = math.exp(-float(self.epsilon)), -math.expm1(-float(self.epsilon))
         level, left = self._level(t)
         whole = (2 * self.step - 1) * lost + 2 * self.sensitivity * b
@@ -200,17 +191,6 @@ class Staircase(AdditiveNoise):
         """What an audit calls: neighbours that use the whole claim, or nearly."""
         noise = cls.for_loss(1, sensitivity=3)
         yield Subject("staircase", lambda total, size: total + noise.draw(size), 0, 3)
-
-
-def _geometric(epsilon: Fraction, n: int) -> Integers:
-    """n draws with Pr[k] = (1 - b)·b^k, k >= 0: discrete Laplace noise given that it is >= 0."""
-    out = np.zeros(n, dtype=np.int64)
-    pending = np.arange(n)
-    while pending.size:
-        drawn = noise.discrete_laplace(1 / epsilon, pending.size)
-        out[pending] = drawn
-        pending = pending[drawn < 0]
-    return out
 
 
 def _variances(epsilon: float, d: int, steps: Integers) -> Floats:

@@ -35,7 +35,7 @@ from dither import noise
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.mechanisms._base import Mechanism, least_epsilon
+from dither.mechanisms._base import Mechanism, cheapest
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
 from dither.mechanisms.smooth_median import SmoothMedian
 from dither.privacy import Loss, Neighbours
@@ -136,9 +136,7 @@ class SubsampleAggregate(Mechanism):
     ) -> Self:
         """The mean of largest scale (so of least epsilon, three digits) with this half-width."""
         made = partial(cls.mean, blocks=blocks, lower=lower, upper=upper)
-        return made(
-            least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
-        )
+        return cheapest("half_width", half_width, made, lambda m: m.half_width(confidence))
 
     def _result(self, estimator: Callable[[list[Any]], int], part: list[Any]) -> int:
         try:

@@ -49,7 +49,7 @@ from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
-from dither.mechanisms._base import AdditiveNoise, Integers, least_epsilon, log_of, shape_of
+from dither.mechanisms._base import AdditiveNoise, Integers, cheapest, log_of
 from dither.mechanisms._composable import approximate_class
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours
@@ -117,9 +117,7 @@ class Tulap(AdditiveNoise):
             No epsilon up to 10,000 reaches it, or an argument is out of range.
         """
         made = partial(cls.for_loss, delta=delta)
-        return made(
-            least_epsilon("half_width", half_width, lambda e: made(e).half_width(confidence))
-        )
+        return cheapest("half_width", half_width, made, lambda m: m.half_width(confidence))
 
     def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What a count costs: (epsilon, delta), as any mechanism of these.
@@ -129,15 +127,14 @@ class Tulap(AdditiveNoise):
         """
         return approximate_class(self.epsilon, self.delta, neighbours)
 
-    def draw(self, size: int | tuple[int, ...]) -> Integers:
-        """Draw independent noise, int64, of the given shape.
+    def _draw(self, n: int) -> Integers:
+        """Discrete Laplace draws, kept within the reach; at its ends, with probability w.
 
-        Discrete Laplace draws, kept within the reach; at its ends, with probability w. Where the
-        scale exceeds the reach few would be kept: then uniform draws, each kept with probability
-        exp(-epsilon·|z|), which is above 1/e.
+        Where the scale exceeds the reach few would be kept: then uniform draws, each kept with
+        probability exp(-epsilon·|z|), which is above 1/e.
         """
-        out = np.zeros(math.prod(shape_of(size)), dtype=np.int64)
-        pending = np.arange(out.size)
+        out = np.zeros(n, dtype=np.int64)
+        pending = np.arange(n)
         short = self.epsilon * self.reach < 1
         while pending.size:
             if short:
@@ -155,7 +152,7 @@ class Tulap(AdditiveNoise):
             if ends.size:
                 kept[ends] = coins.real_coins(self._end_bounds, ends.size)
             pending = pending[~kept]
-        return out.reshape(size)
+        return out
 
     @property
     def variance(self) -> float:
@@ -180,10 +177,7 @@ class Tulap(AdditiveNoise):
         top = (first - end_low) / (1 - high) + w_high * end_high
         return min(Fraction(1), top / (1 + 2 * (low - end_high) / (1 - low) + 2 * w_low * end_low))
 
-    def survival(self, t: int) -> float:
-        """Pr[Z >= t] in floating point."""
-        if t < 1:
-            return 1.0 - self.survival(1 - t)
+    def _survival(self, t: int) -> float:
         if t > self.reach:
             return 0.0
         c, w = self._constants()
@@ -236,14 +230,7 @@ def _exp_coins(epsilon: Fraction, far: Integers) -> npt.NDArray[np.bool_]:
     tossed: npt.NDArray[np.bool_] = np.zeros(far.size, dtype=np.bool_)
     for value in np.unique(far).tolist():
         at = np.flatnonzero(far == value)
-        exponent = -epsilon * value
-
-        def bounds(bits: int, exponent: Fraction = exponent) -> tuple[Fraction, Fraction]:
-            return directed.exp_lower(exponent, bits), min(
-                Fraction(1), directed.exp_upper(exponent, bits)
-            )
-
-        tossed[at] = coins.real_coins(bounds, at.size)
+        tossed[at] = coins.real_coins(coins.exp_bounds(epsilon * value), at.size)
     return tossed
 
 
