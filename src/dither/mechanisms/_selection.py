@@ -1,13 +1,13 @@
 """What the mechanisms that pick one of several candidates share.
 
-Utilities are integers (counts, or reals on a public lattice), one a candidate, larger is better;
-``sensitivity`` bounds how much any one utility changes between neighbours. Utilities are
-*monotone* if between neighbours they all change in the same direction, as counts do when a row is
-added; then half the randomness is enough.
+Utilities are integers (counts, or reals on a public lattice), one for each candidate; larger is
+better. ``sensitivity`` bounds how much any one utility changes between neighbours, of either
+relation. Utilities are *monotone* if between neighbours they all change in the same direction, as
+counts do when a row is added; then half the randomness is enough.
 
-Timing. How long a pick takes depends on the utilities: on how many distinct gaps there are, how
+*Timing.* How long a pick takes depends on the utilities: on how many distinct gaps there are, how
 large they are, and how many coins are tossed. The guarantee is of the pick and not of its time.
-Where someone may time single picks, say the answer at a time fixed in advance.
+Where someone may time single picks, give the answer at a time fixed in advance.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Selection(Mechanism):
     Raises
     ------
     ArgumentError
-        The rate is not an exact positive number.
+        The rate is not a number above 0.
     """
 
     rate: Fraction
@@ -89,7 +89,18 @@ class Selection(Mechanism):
         return pure_class(self.epsilon(sensitivity=sensitivity, monotone=monotone), neighbours)
 
     def draw(self, utilities: Sequence[int]) -> int:
-        """Pick the index of one candidate."""
+        """Pick the index of one candidate.
+
+        Parameters
+        ----------
+        utilities : sequence of int
+            At least one, larger is better. How long a pick takes depends on them.
+
+        Raises
+        ------
+        ArgumentError
+            There are no utilities, or they are not integers.
+        """
         raise NotImplementedError
 
     def miss_probability(self, gap: int, candidates: int) -> float:

@@ -1,31 +1,4 @@
-"""Running counts: the number of events so far, at every step, for the price of log(horizon) sums.
-
-Mechanism. Steps 1..T are the leaves of a binary tree. As soon as all steps below a node are over,
-its sum is released with fresh noise, once. At time t the count so far is put together from the
-complete nodes that tile 1..t, one for each binary digit 1 of t.
-
-Consistent estimates. A node's own noisy sum and the sum of its children's estimates measure the
-same number. Weighted by their inverse variances they give the node's estimate, of variance
-c_h·Var Z at height h, c_0 = 1 and c_h = 2c/(1 + 2c) for c = c_{h-1}, so that
-c_h = 2^h/(2^(h+1) - 1). The estimate of the count is the sum over the tiles, of variance
-Var Z·Σ c_h, about half of that without the children; it is exact post-processing in rationals.
-
-Assumption. Between neighbours the counts of all steps together change by at most ``sensitivity``
-in absolute sum (one person's events, however spread over time; the neighbour relation is the
-caller's). The horizon T is public.
-
-Guarantee. With L = floor(log2 T) + 1 levels: the released vector of nodes has L1 sensitivity
-L·sensitivity and squared L2 sensitivity at most L·sensitivity², so that the whole run costs
-epsilon = L·sensitivity/scale with discrete Laplace noise or rho = L·sensitivity²/(2·sigma2) with
-discrete Gaussian noise, however often its estimates are read.
-
-Proof. Each step lies below at most one complete node a level, so each level changes by at most
-``sensitivity`` in L1, and so in L2. Steps may depend on earlier releases: nodes are noised
-independently of all that came before (adaptivity is covered by the two mechanisms' proofs).
-
-Source. Dwork, Naor, Pitassi and Rothblum, STOC 2010; Chan, Shi and Song, ICALP 2010; the
-estimates: Honaker, "Efficient use of differentially private binary trees", 2015 (from below).
-"""
+"""Running counts: the number of events so far, at every step, at the price of a few sums."""
 
 from __future__ import annotations
 
@@ -52,10 +25,14 @@ __all__ = ["BinaryTree", "RunningCount"]
 class BinaryTree(Mechanism):
     """Counts over time, bound to the exact noise of its nodes.
 
+    Steps 1..T are the leaves of a binary tree. As soon as all steps below a node are over, its sum
+    is released with fresh noise, once. At time t the count so far is put together from the complete
+    nodes that tile 1..t, one for each binary digit 1 of t.
+
     Parameters
     ----------
     horizon : int
-        T: the most steps, at least 1.
+        T: the most steps, at least 1; public.
     noise : DiscreteLaplace or DiscreteGaussian
         Added to every node.
 
@@ -64,9 +41,33 @@ class BinaryTree(Mechanism):
     ArgumentError
         A parameter is out of range or of the wrong kind.
 
+    Notes
+    -----
+    *Guarantee.* Where neighbours, of either relation, change the counts of all steps together by at
+    most ``sensitivity`` in absolute sum (one person's events, however spread over time): with L =
+    floor(log2 T) + 1 levels, the released vector of nodes has L1 sensitivity L·sensitivity and
+    squared L2 sensitivity at most L·sensitivity², so that the whole run costs epsilon =
+    L·sensitivity/scale with discrete Laplace noise or rho = L·sensitivity²/(2·sigma2) with discrete
+    Gaussian noise, however often its estimates are read.
+
+    *Proof.* Each step lies below at most one complete node a level, so each level changes by at
+    most ``sensitivity`` in L1, and so in L2. Steps may depend on earlier releases: nodes are noised
+    independently of all that came before (adaptivity is covered by the two mechanisms' proofs).
+
+    *Estimates.* A node's own noisy sum and the sum of its children's estimates measure the same
+    number. Weighted by their inverse variances they give the node's estimate, of variance c_h·Var Z
+    at height h, c_0 = 1 and c_h = 2c/(1 + 2c) for c = c_{h-1}, so that c_h = 2^h/(2^(h+1) - 1). The
+    estimate of the count is the sum over the tiles, of variance Var Z·Σ c_h, about half of that
+    without the children; it is exact post-processing in rationals.
+
+    References
+    ----------
+    Dwork, Naor, Pitassi and Rothblum, STOC 2010; Chan, Shi and Song, ICALP 2010; the estimates:
+    Honaker, "Efficient use of differentially private binary trees", 2015 (from below).
+
     Examples
     --------
-    >>> tree = BinaryTree.for_loss(Fraction(1), horizon=1000, sensitivity=1)
+    >>> tree = BinaryTree.for_loss(1, horizon=1000, sensitivity=1)
     >>> tree.levels, tree.noise.scale, tree.loss(sensitivity=1).charge.epsilon
     (10, Fraction(10, 1), Fraction(1, 1))
     >>> run = tree.start()
@@ -124,8 +125,8 @@ class BinaryTree(Mechanism):
     ) -> Loss:
         """What a whole run costs: each level's own loss, added up.
 
-        Every level changes by at most ``sensitivity`` in L1: one node by all of it is the worst
-        for Laplace noise (see `_composable`), and for Gaussian noise where it is 1.
+        A level changes by at most ``sensitivity`` in L1: one node by all of it is the worst for
+        Laplace noise, and for Gaussian noise where it is 1.
         """
         whole = check.whole("sensitivity", sensitivity)
         if isinstance(self.noise, DiscreteLaplace):
@@ -201,7 +202,7 @@ class RunningCount(Run):
     estimate : Fraction
         The estimated number of events so far.
     released : list of (int, int, int)
-        Height, number and noisy sum of every node released: all that the run tells.
+        Height, number and noisy sum of every node released: all that the run discloses.
     """
 
     __slots__ = ("_open", "_refined", "released", "time", "tree")

@@ -1,32 +1,8 @@
 """The discrete Gaussian mechanism: concentrated privacy for integer vectors of bounded L2 norm.
 
-Law, with sigma2 = σ² its one parameter (the variance is at most σ², and nearly equal from σ = 1)::
-
-    Pr[Z = z] = exp(-z²/(2σ²)) / N,   N = Σ_z exp(-z²/(2σ²)),   z an integer
-
-Release of q(D) + (Z_1, ..., Z_d) for an integer vector q, coordinates drawn independently.
-
-Assumption. q is integer-valued and l2_squared bounds Σ(q_i(D) - q_i(D'))² for all neighbouring
-D, D'.
-
-Guarantee. rho-zCDP with rho = l2_squared/(2σ²) exactly, for the neighbours that l2_squared was
-computed for; and (epsilon, delta)-DP for every epsilon with the delta of ``_analytic``, which is
-exact where one coordinate changes, and for vectors as good as continuous noise's on all but coarse
-lattices.
-
-Proof. For an integer shift m the Rényi divergence of order alpha between Z + m and Z is
-
-    log( Σ_z exp(-(alpha(z-m)² + (1-alpha)z²)/(2σ²)) / N ) / (alpha - 1)
-      = alpha·m²/(2σ²) + log( Σ_z exp(-(z - alpha·m)²/(2σ²)) / N ) / (alpha - 1),
-
-and a Gaussian sum over a shifted lattice is largest at shift 0 (Poisson summation has positive
-terms), so the last logarithm is at most 0. Divergences of independent coordinates add.
-
-Source. Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020,
-theorem 4; tails as in its section 3, sharpened below.
-
-Tails. N >= σ√(2π), again by Poisson summation. The density f(x) = exp(-x²/(2σ²)) is convex for
-x >= σ, so there f(z) is at most its integral over [z - 1/2, z + 1/2] (Hermite and Hadamard), and ::
+Tails. With f(x) = exp(-x²/(2σ²)) and N = Σ_z f(z), N >= σ√(2π) by Poisson summation. f is convex
+for x >= σ, so there f(z) is at most its integral over [z - 1/2, z + 1/2] (Hermite and Hadamard),
+and ::
 
     Pr[Z >= t] <= Pr[normal(0, σ²) >= t - 1/2]      for t - 1/2 >= σ,
 
@@ -67,7 +43,13 @@ _TWO_PI_BELOW = Fraction(6_283_185_307_179_586, 10**15)
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(AdditiveNoise):
-    """Discrete Gaussian noise, bound to its exact parameter σ².
+    """Discrete Gaussian noise for integer vectors, bound to its exact parameter σ².
+
+    Added to each coordinate independently, with z an integer ::
+
+        Pr[Z = z] proportional to exp(-z²/(2σ²))
+
+    The variance is at most σ², and nearly equal from σ = 1.
 
     Parameters
     ----------
@@ -77,11 +59,31 @@ class DiscreteGaussian(AdditiveNoise):
     Raises
     ------
     ArgumentError
-        σ² is not an exact positive number, or beyond the sampler's reach.
+        σ² is not a number above 0, or beyond the sampler's reach.
+
+    Notes
+    -----
+    *Guarantee.* Where ``l2_squared`` bounds Σ(q_i(D) - q_i(D'))² of the integer vector q for all
+    neighbours D, D', of either relation: rho-zCDP with rho = l2_squared/(2σ²) exactly, and at every
+    epsilon (epsilon, `delta`)-DP. That delta is exact where one coordinate changes, and for vectors
+    as good as continuous noise's on all but coarse lattices (`_analytic`).
+
+    *Proof.* For an integer shift m the Rényi divergence of order alpha between Z + m and Z is ::
+
+        log( Σ_z exp(-(alpha(z-m)² + (1-alpha)z²)/(2σ²)) / N ) / (alpha - 1)
+          = alpha·m²/(2σ²) + log( Σ_z exp(-(z - alpha·m)²/(2σ²)) / N ) / (alpha - 1),
+
+    and a Gaussian sum over a shifted lattice is largest at shift 0 (Poisson summation has positive
+    terms), so the last logarithm is at most 0. Divergences of independent coordinates add.
+
+    References
+    ----------
+    Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020,
+    theorem 4 and, for tails, section 3.
 
     Examples
     --------
-    >>> mechanism = DiscreteGaussian.for_loss(Fraction(1, 50), l2_squared=4)
+    >>> mechanism = DiscreteGaussian.for_loss("1/50", l2_squared=4)
     >>> mechanism.sigma2, mechanism.loss(l2_squared=4).charge.rho
     (Fraction(100, 1), Fraction(1, 50))
     >>> mechanism.half_width(0.95)
@@ -119,15 +121,15 @@ class DiscreteGaussian(AdditiveNoise):
         ----------
         epsilon, delta : Fraction
             Above 0, and in (0, 1).
-        l2_squared : int or Fraction
+        l2_squared : number
             Squared L2 sensitivity.
         coordinates : int, optional
             The most coordinates that change; without it, what l2_squared allows.
 
         Examples
         --------
-        >>> noise = DiscreteGaussian.for_epsilon(Fraction(1), Fraction(1, 10**6), l2_squared=100)
-        >>> noise.delta(Fraction(1), l2_squared=100) <= Fraction(1, 10**6)
+        >>> noise = DiscreteGaussian.for_epsilon(1, 1e-6, l2_squared=100)
+        >>> noise.delta(1, l2_squared=100) <= 1e-6
         True
         >>> round(math.sqrt(noise.sigma2), 1)
         42.3
@@ -160,8 +162,7 @@ class DiscreteGaussian(AdditiveNoise):
     ) -> Loss:
         """What a release costs: rho = l2_squared/(2σ²), and no finite epsilon at delta 0.
 
-        With ``coordinates``, the most that change, it composes more closely where that is one; see
-        `_composable`.
+        With ``coordinates``, the most that change, it composes more closely where that is one.
         """
         square = check.exact("l2_squared", l2_squared, least=0)
         return gaussian_pair(self.sigma2, square, _moved(square, coordinates)[0], neighbours)

@@ -1,28 +1,4 @@
-"""The discrete Laplace mechanism: pure privacy for integer vectors of bounded L1 sensitivity.
-
-It is also called the geometric mechanism. For one count of sensitivity 1 no epsilon-DP mechanism
-is more useful, to any Bayesian with a symmetric monotone loss.
-
-Law, with s the scale and r = exp(-1/s)::
-
-    Pr[Z = z] = (1 - r)/(1 + r) · r^|z|,   z an integer
-
-Release of q(D) + (Z_1, ..., Z_d) for an integer vector q, coordinates drawn independently.
-
-Assumption. q is integer-valued and its L1 sensitivity l1 bounds Σ|q_i(D) - q_i(D')| for all
-neighbouring D, D'.
-
-Guarantee. epsilon-DP with epsilon = l1/s exactly, for the neighbours that l1 was computed for.
-
-Proof. For every output y, Pr[y | D]/Pr[y | D'] = r^(Σ|y_i - q_i(D)| - |y_i - q_i(D')|), and by the
-triangle inequality the exponent is at least -Σ|q_i(D) - q_i(D')| >= -l1. So the ratio is at most
-r^(-l1) = exp(l1/s). It is attained wherever one coordinate carries the whole change and the change
-is as large as l1 (an integer): the loss is exact.
-
-Source. Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy mechanisms",
-STOC 2009, for the law and that use; epsilon-DP implies (epsilon²/2)-zCDP by Bun and Steinke,
-TCC 2016, proposition 1.4.
-"""
+"""The discrete Laplace mechanism: pure privacy for integer vectors of bounded L1 sensitivity."""
 
 from __future__ import annotations
 
@@ -47,7 +23,14 @@ __all__ = ["DiscreteLaplace", "Geometric"]
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(AdditiveNoise):
-    """Discrete Laplace noise, bound to its exact scale.
+    """Discrete Laplace noise for integer vectors, bound to its exact scale.
+
+    Added to each coordinate independently, with s the scale, r = exp(-1/s) and z an integer ::
+
+        Pr[Z = z] = (1 - r)/(1 + r) · r^|z|
+
+    It is also called the geometric mechanism. For one count of sensitivity 1 no epsilon-DP
+    mechanism is more useful, to any Bayesian with a symmetric monotone loss [1]_.
 
     Parameters
     ----------
@@ -57,11 +40,27 @@ class DiscreteLaplace(AdditiveNoise):
     Raises
     ------
     ArgumentError
-        The scale is not an exact positive number, or beyond the sampler's reach.
+        The scale is not a number above 0, or beyond the sampler's reach.
+
+    Notes
+    -----
+    *Guarantee.* Where ``l1`` bounds Σ|q_i(D) - q_i(D')| of the integer vector q for all neighbours
+    D, D', of either relation: epsilon-DP with epsilon = l1/s exactly, hence (epsilon²/2)-zCDP [2]_.
+
+    *Proof.* For every output y, Pr[y | D]/Pr[y | D'] = r^(Σ|y_i - q_i(D)| - |y_i - q_i(D')|), and
+    by the triangle inequality the exponent is at least -Σ|q_i(D) - q_i(D')| >= -l1. So the ratio is
+    at most r^(-l1) = exp(l1/s). It is attained wherever one coordinate carries the whole change and
+    the change is as large as l1 (an integer): the loss is exact.
+
+    References
+    ----------
+    .. [1] Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy mechanisms",
+       STOC 2009.
+    .. [2] Bun and Steinke, "Concentrated differential privacy", TCC 2016, proposition 1.4.
 
     Examples
     --------
-    >>> mechanism = DiscreteLaplace.for_loss(Fraction(1, 2), l1=3)
+    >>> mechanism = DiscreteLaplace.for_loss("1/2", l1=3)
     >>> mechanism.scale, mechanism.loss(l1=3).charge.epsilon
     (Fraction(6, 1), Fraction(1, 2))
     >>> mechanism.half_width(0.95)
@@ -99,8 +98,7 @@ class DiscreteLaplace(AdditiveNoise):
     def loss(self, *, l1: Number, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What a release of L1 sensitivity ``l1`` costs: pure epsilon = l1/scale.
 
-        It composes as the pair of one coordinate that carries the whole change, floor(l1): see
-        `_composable`.
+        It composes as one coordinate that carries the whole change, floor(l1).
         """
         return laplace_pair(self.scale, check.exact("l1", l1, least=0), neighbours)
 

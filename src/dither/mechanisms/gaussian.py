@@ -1,27 +1,4 @@
-"""The Gaussian mechanism for real answers, calibrated analytically, on a public lattice.
-
-Law of what is added, with h the step and z an integer::
-
-    Pr[noise = z·h] proportional to exp(-(z·h)²/(2·sigma2))
-
-that is discrete Gaussian noise of sigma2/h² steps²; the answer is rounded to the lattice first (see
-``_reals``).
-
-Assumption. The real vector q changes by at most ``l2`` in the Euclidean norm between neighbours, in
-the answer's own units (the neighbour relation is the caller's), and has ``dimension`` coordinates.
-
-Guarantee. For every epsilon, (epsilon, delta)-DP with the delta of ``_analytic`` for the discrete
-law and the rounded answer: exact for one coordinate on a coarse lattice, else Balle and Wang's
-exact condition for continuous noise, less a proven correction that a fine lattice makes invisible.
-It holds for vectors too. And rho-zCDP with rho = (L2 sensitivity in steps)²·h²/(2·sigma2).
-
-The classic sigma, l2·sqrt(2·log(1.25/delta))/epsilon, is too large for epsilon <= 1 and not private
-for some above: at (10, 1e-5) its delta is 2.27e-5. Nor is the sigma of the conversion from zCDP
-needed, which is some seven per cent too large at (1, 1e-6).
-
-Source. Balle and Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018; the
-discrete law: ``_analytic`` and ``discrete_gaussian``.
-"""
+"""The Gaussian mechanism for real answers, calibrated by its exact delta, on a public lattice."""
 
 from __future__ import annotations
 
@@ -45,7 +22,11 @@ __all__ = ["Gaussian"]
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(RealNoise):
-    """Gaussian noise for real answers, bound to its exact sigma2 and step.
+    """Gaussian noise for real answers on a public lattice, bound to its exact sigma2 and step.
+
+    The answer is rounded to multiples of h, the step, and z·h is added for an integer z with ::
+
+        Pr[z] proportional to exp(-(z·h)²/(2·sigma2))
 
     Parameters
     ----------
@@ -57,18 +38,36 @@ class Gaussian(RealNoise):
     Raises
     ------
     ArgumentError
-        A parameter is not an exact positive number, or beyond the sampler's reach.
+        A parameter is not a number above 0, or beyond the sampler's reach.
+
+    Notes
+    -----
+    *Guarantee.* Where neighbours, of either relation, change the ``dimension`` numbers of the
+    answer by at most ``l2`` in the Euclidean norm: at every epsilon (epsilon, `delta`)-DP, and
+    rho-zCDP with rho = (L2 sensitivity in steps)²·h²/(2·sigma2).
+
+    *Proof.* The rounded answer is an integer vector of that sensitivity (`_reals`), and discrete
+    Gaussian noise is added to it (`DiscreteGaussian`). Its delta is exact for one number on a
+    coarse lattice; else it is Balle and Wang's exact condition for continuous noise [1]_, less a
+    proven correction that a fine lattice makes invisible, for vectors too (`_analytic`).
+
+    The classic sigma, l2·sqrt(2·log(1.25/delta))/epsilon, is too large for epsilon <= 1 and not
+    private for some above: at (10, 1e-5) its delta is 2.27e-5. The sigma of the conversion from
+    zCDP is some seven per cent too large at (1, 1e-6).
+
+    References
+    ----------
+    .. [1] Balle and Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
 
     Examples
     --------
-    >>> mechanism = Gaussian.for_loss(Fraction(1), Fraction(1, 10**5), l2=1)
+    >>> mechanism = Gaussian.for_loss(1, 1e-5, l2=1)
     >>> round(mechanism.sigma, 9)
     3.730631635
-    >>> cost = mechanism.loss(l2=1, epsilon=Fraction(1)).charge
-    >>> cost.epsilon, cost.delta <= Fraction(1, 10**5)
+    >>> cost = mechanism.loss(l2=1, epsilon=1).charge
+    >>> cost.epsilon, cost.delta <= 1e-5
     (Fraction(1, 1), True)
-    >>> len(Gaussian.for_loss(Fraction(1), Fraction(1, 10**5), l2=1, dimension=3)
-    ...     .release([0.5, 2.25, -1.0]))
+    >>> len(Gaussian.for_loss(1, 1e-5, l2=1, dimension=3).release([0.5, 2.25, -1.0]))
     3
     """
 
@@ -156,7 +155,7 @@ class Gaussian(RealNoise):
     ) -> Loss:
         """What a release costs: rho, and (epsilon, `delta`) where an epsilon is named.
 
-        The epsilon is for the charge alone, which else claims none: the loss itself answers at
+        The epsilon is for the charge alone, which otherwise claims none: the loss itself answers at
         every epsilon.
         """
         square = steps_l2_squared(l2, self.step, dimension)

@@ -1,44 +1,4 @@
-"""Discovering the keys of a grouping: show a group only if enough units seem to be in it.
-
-Mechanism. For every group g that holds at least one unit let n_g be its number of distinct units.
-Draw Z_g independently from the noise of the count, and release {(g, n_g + Z_g) : n_g + Z_g >= tau}.
-Whatever else is measured is shown for released groups only.
-
-Assumptions. A unit counts in at most k = ``max_groups`` groups, once in each. Which groups a unit
-counts in depends on that unit's rows (and a secret key) alone. The other measurements draw their
-noise independently of the Z_g.
-
-Threshold. tau is the smallest integer with k·Pr[1 + Z >= tau] <= delta_keys, the tail taken as a
-proven upper bound.
-
-Guarantee. Suppose that the noisy vectors of counts and of everything else, over *any fixed* set of
-groups, are (epsilon, delta)-DP (or rho-zCDP) together. Then the release is
-(epsilon, delta + delta_keys)-DP (or delta_keys-approximate rho-zCDP).
-
-Proof. Let D' = D + u, and call a group new if u is its only unit. There are at most k new groups,
-each with n_g = 1. Let E be the event, under D', that none of them reaches tau; by the union bound
-Pr[E] >= 1 - k·Pr[1 + Z >= tau] >= 1 - delta_keys. Noise is independent across groups, so given E
-the release under D' is a function (threshold, drop the groups not released) of the noisy vectors
-over the groups that D has, unconditioned; and under D it is the same function of the noisy vectors
-over the same groups. Those two laws, P' and P, are close by the supposition. That is the definition
-of approximate zCDP. For (epsilon, delta), with q = Pr[E] and any set S::
-
-    Pr[D' in S] <= q·P'(S) + 1 - q <= e^epsilon·Pr[D in S] + delta + delta_keys,
-    Pr[D in S] = q·P(S) + (1 - q)·P(S) <= e^epsilon·q·P'(S) + q·delta + 1 - q
-               <= e^epsilon·Pr[D' in S] + delta + delta_keys.
-
-Replacing u by v: both tables may have new groups, at most k each, with events E_u and E_v of
-probability q_u, q_v >= 1 - delta_keys. Given them the laws P_u and P_v are those over the shared
-groups, and q_u·P_u(S) - e^epsilon·q_v·P_v(S) <= min(q_u, q_v)·delta + max(0, q_u - q_v), so::
-
-    Pr[D_u in S] <= e^epsilon·Pr[D_v in S] + delta + max(0, q_u - q_v) + 1 - q_u
-                 <= e^epsilon·Pr[D_v in S] + delta + delta_keys.
-
-So the same tau serves both neighbour relations; only the noise differs.
-
-Source. Korolova, Kenthapadi, Mishra and Ntoulas, "Releasing search queries and clicks privately",
-WWW 2009, for the idea; the statement and proof above are for integer noise and either currency.
-"""
+"""Discovering the keys of a grouping: show a group only if enough units seem to be in it."""
 
 from __future__ import annotations
 
@@ -66,6 +26,11 @@ __all__ = ["KeyThreshold"]
 class KeyThreshold(Mechanism):
     """The rule that decides which discovered groups are shown.
 
+    For every group g that holds at least one unit let n_g be its number of distinct units. Draw Z_g
+    independently from the noise of the count, and release {(g, n_g + Z_g) : n_g + Z_g >= tau}.
+    Whatever else is measured is shown for released groups only. tau is the smallest integer with
+    k·Pr[1 + Z >= tau] <= delta_keys, the tail taken as a proven upper bound.
+
     Parameters
     ----------
     noise : AdditiveNoise
@@ -85,10 +50,47 @@ class KeyThreshold(Mechanism):
     ArgumentError
         A parameter is out of range.
 
+    Notes
+    -----
+    *Assumptions.* A unit counts in at most k groups, once in each. Which groups a unit counts in
+    depends on that unit's rows (and a secret key) alone. The other measurements draw their noise
+    independently of the Z_g.
+
+    *Guarantee.* Suppose that the noisy vectors of counts and of everything else, over *any fixed*
+    set of groups, are (epsilon, delta)-DP (or rho-zCDP) together. Then the release is (epsilon,
+    delta + delta_keys)-DP (or delta_keys-approximate rho-zCDP), for units added or removed as for
+    units replaced; only the noise differs.
+
+    *Proof.* Let D' = D + u, and call a group new if u is its only unit. There are at most k new
+    groups, each with n_g = 1. Let E be the event, under D', that none of them reaches tau; by the
+    union bound Pr[E] >= 1 - k·Pr[1 + Z >= tau] >= 1 - delta_keys. Noise is independent across
+    groups, so given E the release under D' is a function (threshold, drop the groups not released)
+    of the noisy vectors over the groups that D has, unconditioned; and under D it is the same
+    function of the noisy vectors over the same groups. Those two laws, P' and P, are close by the
+    supposition. That is the definition of approximate zCDP. For (epsilon, delta), with q = Pr[E]
+    and any set S ::
+
+        Pr[D' in S] <= q·P'(S) + 1 - q <= e^epsilon·Pr[D in S] + delta + delta_keys,
+        Pr[D in S] = q·P(S) + (1 - q)·P(S) <= e^epsilon·q·P'(S) + q·delta + 1 - q
+                   <= e^epsilon·Pr[D' in S] + delta + delta_keys.
+
+    Replacing u by v: both tables may have new groups, at most k each, with events E_u and E_v of
+    probability q_u, q_v >= 1 - delta_keys. Given them the laws P_u and P_v are those over the
+    shared groups, and q_u·P_u(S) - e^epsilon·q_v·P_v(S) <= min(q_u, q_v)·delta + max(0, q_u - q_v),
+    so ::
+
+        Pr[D_u in S] <= e^epsilon·Pr[D_v in S] + delta + max(0, q_u - q_v) + 1 - q_u
+                     <= e^epsilon·Pr[D_v in S] + delta + delta_keys.
+
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra and Ntoulas, "Releasing search queries and clicks privately", WWW
+    2009, for the idea; the statement and proof above are for integer noise and either currency.
+
     Examples
     --------
     >>> from dither.mechanisms import DiscreteLaplace
-    >>> rule = KeyThreshold(DiscreteLaplace(Fraction(2)), 1, Fraction(1, 10**6))
+    >>> rule = KeyThreshold(DiscreteLaplace(2), 1, 1e-6)
     >>> rule.tau, round(rule.miss_probability(40), 5), rule.n_for(0.01)
     (28, 0.00094, 36)
     """

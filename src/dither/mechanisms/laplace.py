@@ -1,25 +1,4 @@
-"""The Laplace mechanism for real answers: pure privacy, on a public lattice.
-
-Law of what is added, with h the step and z an integer::
-
-    Pr[noise = z·h] proportional to exp(-|z|·h/scale)
-
-that is discrete Laplace noise of scale/h steps; the answer is rounded to the lattice first (see
-``_reals``). As h falls to 0 this is the Laplace law of density exp(-|x|/scale)/(2·scale), but
-nothing here is continuous: a sampler in floating point leaks through its gaps, this one has none.
-
-Assumption. The real vector q changes by at most ``l1`` in the L1 norm between neighbours, in the
-answer's own units (the neighbour relation is the caller's), and has ``dimension`` coordinates.
-
-Guarantee. epsilon-DP with epsilon = (ceil(l1/h) + dimension - 1)·h/scale exactly: the rounding of
-the answer is charged.
-
-Proof. The rounded answer is an integer vector of that L1 sensitivity (see ``_reals``), and the rest
-is ``discrete_laplace``.
-
-Source. Dwork, McSherry, Nissim and Smith, TCC 2006; the attack on floating point: Mironov, "On
-significance of the least significant bits for differential privacy", CCS 2012.
-"""
+"""The Laplace mechanism for real answers: pure privacy, on a public lattice."""
 
 from __future__ import annotations
 
@@ -42,7 +21,14 @@ __all__ = ["Laplace"]
 
 @dataclass(frozen=True, slots=True)
 class Laplace(RealNoise):
-    """Laplace noise for real answers, bound to its exact scale and step.
+    """Laplace noise for real answers on a public lattice, bound to its exact scale and step.
+
+    The answer is rounded to multiples of h, the step, and z·h is added for an integer z with ::
+
+        Pr[z] proportional to exp(-|z|·h/scale)
+
+    As h falls to 0 this becomes the Laplace law of density exp(-|x|/scale)/(2·scale). Samplers of
+    that law in floating point leak through its gaps [2]_; this one has none.
 
     Parameters
     ----------
@@ -54,13 +40,28 @@ class Laplace(RealNoise):
     Raises
     ------
     ArgumentError
-        A parameter is not an exact positive number, or beyond the sampler's reach.
+        A parameter is not a number above 0, or beyond the sampler's reach.
+
+    Notes
+    -----
+    *Guarantee.* Where neighbours, of either relation, change the ``dimension`` numbers of the
+    answer by at most ``l1`` in the L1 norm: epsilon-DP with epsilon = (ceil(l1/h) + dimension -
+    1)·h/scale exactly, the rounding included.
+
+    *Proof.* The rounded answer is an integer vector of that L1 sensitivity in steps (`_reals`), and
+    discrete Laplace noise is added to it (`DiscreteLaplace`), after [1]_.
+
+    References
+    ----------
+    .. [1] Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity in private data
+       analysis", TCC 2006.
+    .. [2] Mironov, "On significance of the least significant bits for differential privacy", CCS
+       2012.
 
     Examples
     --------
-    >>> cents = Fraction(1, 100)
-    >>> mechanism = Laplace.for_loss(Fraction(1, 2), l1=Fraction(5, 2), step=cents)
-    >>> mechanism.scale, mechanism.loss(l1=Fraction(5, 2)).charge.epsilon
+    >>> mechanism = Laplace.for_loss("1/2", l1="5/2", step="1/100")
+    >>> mechanism.scale, mechanism.loss(l1="5/2").charge.epsilon
     (Fraction(5, 1), Fraction(1, 2))
     >>> abs(mechanism.release(1234.56) - 1234) < 1000, mechanism.half_width(0.95)
     (True, 14.985)
@@ -130,7 +131,7 @@ class Laplace(RealNoise):
         dimension: int = 1,
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """What a release of L1 sensitivity ``l1`` costs: pure epsilon, rounding included."""
+        """What a release of L1 sensitivity ``l1`` costs: pure epsilon."""
         return self.noise.loss(l1=steps_l1(l1, self.step, dimension), neighbours=neighbours)
 
     @classmethod

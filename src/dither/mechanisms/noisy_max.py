@@ -1,31 +1,4 @@
-"""Report-noisy-max: add noise to every utility, say which is largest, and never how large.
-
-Three noises, each of scale 1/rate:
-
-* ``"gumbel"``: the exponential mechanism, by another name, and drawn as it;
-* ``"exponential"``: permute-and-flip, by another name, and drawn as it;
-* ``"laplace"``: discrete Laplace noise on the integer utilities; ties go to the candidate that
-  comes first in a uniformly random order.
-
-The first two have the guarantees and proofs of ``exponential`` and ``permute_and_flip``.
-
-Guarantee of the third. epsilon-DP with epsilon = 2·rate·sensitivity, or rate·sensitivity for
-monotone utilities, where each integer u_i changes by at most ``sensitivity`` between neighbours.
-
-Proof. Fix the order and all noises but Z_i. Let s = 2·sensitivity (sensitivity, if monotone). If
-i wins with Z_i = z on D, then on D' it wins with z + s: its lead over each other candidate shrank
-by at most s, so u'_i + z + s >= u'_j + Z_j, and equality there means equality on D, where i came
-first in the order. So the set of z with which i wins moves by at most s, and
-Pr[Z_i = z] <= exp(rate·s)·Pr[Z_i = z + s]. Average over the rest.
-
-The winner's noisy value must not be released with it: that would cost more than the winner. For
-the value, add fresh noise (see ``peeling``).
-
-Timing. How long a draw takes depends on the utilities; see ``_selection``.
-
-Source. Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3
-(claim 3.9, for continuous noise and counts); with ties and integers as proved above.
-"""
+"""Report-noisy-max: add noise to every utility and name the largest, but not its value."""
 
 from __future__ import annotations
 
@@ -55,6 +28,16 @@ Kind = Literal["gumbel", "exponential", "laplace"]
 class NoisyMax(Selection):
     """Report-noisy-max, bound to its exact rate.
 
+    Noise of scale 1/rate is added to every utility, and the index of the largest is released:
+
+    * ``"gumbel"``: the exponential mechanism, by another name, and drawn as it (`Exponential`);
+    * ``"exponential"``: permute-and-flip, by another name, and drawn as it (`PermuteAndFlip`);
+    * ``"laplace"``: discrete Laplace noise on the integer utilities; ties go to the candidate that
+      comes first in a uniformly random order.
+
+    The winner's noisy value must not be released with it: that would cost more than the winner. For
+    the value, add fresh noise (`Peeling`).
+
     Parameters
     ----------
     rate : Fraction
@@ -65,12 +48,32 @@ class NoisyMax(Selection):
     Raises
     ------
     ArgumentError
-        The rate is not an exact positive number, or the noise is not known.
+        The rate is not a number above 0, or the noise is not known.
+
+    Notes
+    -----
+    *Guarantee.* Of the first two, that of the mechanisms named. With Laplace noise, where each
+    integer u_i changes by at most ``sensitivity`` between neighbours, of either relation:
+    epsilon-DP with epsilon = 2·rate·sensitivity, or rate·sensitivity if the utilities are monotone,
+    all changing in the same direction.
+
+    *Proof.* Fix the order and all noises but Z_i. Let s = 2·sensitivity (sensitivity, if monotone).
+    If i wins with Z_i = z on D, then on D' it wins with z + s: its lead over each other candidate
+    shrank by at most s, so u'_i + z + s >= u'_j + Z_j, and equality there means equality on D,
+    where i came first in the order. So the set of z with which i wins moves by at most s, and
+    Pr[Z_i = z] <= exp(rate·s)·Pr[Z_i = z + s]. Average over the rest.
+
+    *Timing.* How long a draw takes depends on the utilities; where single draws may be timed, give
+    the answer at a time fixed in advance.
+
+    References
+    ----------
+    Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3 (claim
+    3.9, for continuous noise and counts); with ties and integers as proved above.
 
     Examples
     --------
-    >>> from fractions import Fraction
-    >>> mechanism = NoisyMax.for_loss(Fraction(1), sensitivity=1, kind="laplace")
+    >>> mechanism = NoisyMax.for_loss(1, sensitivity=1, kind="laplace")
     >>> mechanism.draw([0, 1000, 3]), mechanism.loss(sensitivity=1).charge.epsilon
     (1, Fraction(1, 1))
     """
@@ -109,18 +112,7 @@ class NoisyMax(Selection):
         return self._same().loss(sensitivity=sensitivity, monotone=monotone, neighbours=neighbours)
 
     def draw(self, utilities: Sequence[int]) -> int:
-        """Pick the index of one candidate.
-
-        Parameters
-        ----------
-        utilities : sequence of int
-            At least one.
-
-        Raises
-        ------
-        ArgumentError
-            There are no utilities, or they are not integers.
-        """
+        """Pick the index of one candidate; arguments and errors as of `Selection.draw`."""
         if self.kind == "gumbel":
             return Exponential(self.rate).draw(utilities)
         if self.kind == "exponential":

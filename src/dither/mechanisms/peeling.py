@@ -1,24 +1,4 @@
-"""Peeling: pick the k largest coordinates of a vector, one by one, and release them with noise.
-
-Mechanism. k times: pick the coordinate with the largest |v_i| among those left, by a selection
-mechanism. Then add *fresh* noise to the k picked values. With the exponential mechanism as the
-selection the picks are one-shot top-k.
-
-Assumption. v is an integer vector of which each coordinate changes by at most ``sensitivity``
-between neighbours (the neighbour relation is the caller's). Then so does each |v_i|.
-
-Guarantee. The sum of k selection losses and of the loss of the values, whose sensitivities are
-l1 = k·sensitivity and l2_squared = k·sensitivity².
-
-Proof. Given the picks, the values are k fixed coordinates; everything composes adaptively. The
-noise of the picks says nothing that composition does not allow, as it is never used again.
-
-Timing. How long the picks take depends on the values; see ``_selection``.
-
-Source. Dwork, Su and Zhang, "Differentially private false discovery rate control", 2018; Cai, Wang
-and Zhang, "The cost of privacy", Annals of Statistics 2021, for sparse means. With Gumbel and
-Gaussian noise the same error costs less than in their Laplace form.
-"""
+"""Peeling: pick the k largest coordinates of a vector, one by one, and release them with noise."""
 
 from __future__ import annotations
 
@@ -51,6 +31,10 @@ __all__ = ["Peeling"]
 class Peeling(Mechanism):
     """Noisy top-k values of an integer vector.
 
+    k times: pick the coordinate with the largest |v_i| among those left, by a selection mechanism.
+    Then add *fresh* noise to the k picked values. With the exponential mechanism as the selection
+    the picks are one-shot top-k (`TopK`).
+
     Parameters
     ----------
     selection : Selection
@@ -65,11 +49,29 @@ class Peeling(Mechanism):
     ArgumentError
         A parameter is of the wrong kind or out of range.
 
+    Notes
+    -----
+    *Guarantee.* Where each coordinate changes by at most ``sensitivity`` between neighbours, of
+    either relation, and then so does each |v_i|: the sum of k selection losses and of the loss of
+    the values, whose sensitivities are l1 = k·sensitivity and l2_squared = k·sensitivity².
+
+    *Proof.* Given the picks, the values are k fixed coordinates; everything composes adaptively.
+    The noise of the picks reveals no more than composition allows, as it is never used again.
+
+    *Timing.* How long the picks take depends on the values; where they may be timed, give the
+    answer at a time fixed in advance.
+
+    References
+    ----------
+    Dwork, Su and Zhang, "Differentially private false discovery rate control", 2018; Cai, Wang and
+    Zhang, "The cost of privacy", Annals of Statistics 2021, for sparse means. With Gumbel and
+    Gaussian noise the same error costs less than in their Laplace form.
+
     Examples
     --------
     >>> from dither.mechanisms import Exponential
-    >>> pick = Exponential.for_loss(Fraction(1, 2), sensitivity=1)
-    >>> peeling = Peeling(pick, 2, DiscreteGaussian.for_loss(Fraction(1, 16), l2_squared=2))
+    >>> pick = Exponential.for_loss("1/2", sensitivity=1)
+    >>> peeling = Peeling(pick, 2, DiscreteGaussian.for_loss("1/16", l2_squared=2))
     >>> peeling.loss(sensitivity=1).charge.rho
     Fraction(1, 8)
     >>> where, values = peeling.release([0, -5000, 3, 9000])

@@ -1,32 +1,4 @@
-"""Permute-and-flip: the exponential mechanism's promise, and never a worse pick.
-
-Law. Go through the candidates in uniformly random order and stop at the first whose coin, true
-with probability exp(-rate·(u_max - u_i)), shows true. The best candidate's coin always does.
-
-It is also the law of the largest of u_i + E_i for independent exponential noises of mean 1/rate
-(see ``noisy_max``). A candidate is picked only if its own coin is true, hence the bound of
-`Selection.miss_probability`.
-
-Assumption. As for the exponential mechanism: each integer u_i changes by at most ``sensitivity``
-between neighbours; for ``monotone`` all in the same direction.
-
-Guarantee. epsilon-DP with epsilon = 2·rate·sensitivity, or rate·sensitivity if monotone. Its loss
-may span 2·epsilon, so rho = epsilon²/2 is claimed, not the exponential mechanism's epsilon²/8.
-
-Proof. Take the exponential-noise form. Fix all noises but E_i; i is picked iff E_i exceeds
-t = max_{j≠i} (u_j + E_j) - u_i (ties have probability 0), and t rises by at most 2·sensitivity
-between neighbours: u_i falls and another rises (only one of the two if monotone). For an
-exponential variable Pr[E_i > t] <= exp(rate·s)·Pr[E_i > t + s] for every s >= 0 and every t.
-Average over the other noises. The two forms agree: an exponential noise exceeds the distance to
-u_max with the coin's probability; among those that do, the excess is again exponential with the
-same mean (no memory), so the largest is uniform among them, as the first in random order is.
-
-Timing. How long a draw takes depends on the utilities; see ``_selection``.
-
-Source. McKenna and Sheldon, "Permute-and-flip", NeurIPS 2020; the noise form:
-Ding, Kifer, Steinke and others, "The permute-and-flip mechanism is identical to report-noisy-max
-with exponential noise", 2021.
-"""
+"""Permute-and-flip: the exponential mechanism's promise, and never a worse pick."""
 
 from __future__ import annotations
 
@@ -46,6 +18,13 @@ __all__ = ["PermuteAndFlip"]
 class PermuteAndFlip(Selection):
     """Permute-and-flip, bound to its exact rate.
 
+    Go through the candidates in uniformly random order and stop at the first whose coin, true with
+    probability exp(-rate·(u_max - u_i)), shows true. The best candidate's coin always does. A
+    candidate is picked only if its own coin is true, hence the bound of `miss_probability`.
+
+    It is also the law of the largest of u_i + E_i for independent exponential noises of mean 1/rate
+    (`NoisyMax`).
+
     Parameters
     ----------
     rate : Fraction
@@ -54,12 +33,36 @@ class PermuteAndFlip(Selection):
     Raises
     ------
     ArgumentError
-        The rate is not an exact positive number.
+        The rate is not a number above 0.
+
+    Notes
+    -----
+    *Guarantee.* Where each integer u_i changes by at most ``sensitivity`` between neighbours, of
+    either relation: epsilon-DP with epsilon = 2·rate·sensitivity [1]_, or rate·sensitivity if the
+    utilities are monotone, all changing in the same direction. Its loss may span 2·epsilon, so rho
+    = epsilon²/2 is claimed, not the exponential mechanism's epsilon²/8.
+
+    *Proof.* Take the exponential-noise form [2]_. Fix all noises but E_i; i is picked iff E_i
+    exceeds t = max_{j≠i} (u_j + E_j) - u_i (ties have probability 0), and t rises by at most
+    2·sensitivity between neighbours: u_i falls and another rises (only one of the two if monotone).
+    For an exponential variable Pr[E_i > t] <= exp(rate·s)·Pr[E_i > t + s] for every s >= 0 and
+    every t. Average over the other noises. The two forms agree: an exponential noise exceeds the
+    distance to u_max with the coin's probability; among those that do, the excess is again
+    exponential with the same mean (no memory), so the largest is uniform among them, as the first
+    in random order is.
+
+    *Timing.* How long a draw takes depends on the utilities; where single draws may be timed, give
+    the answer at a time fixed in advance.
+
+    References
+    ----------
+    .. [1] McKenna and Sheldon, "Permute-and-flip", NeurIPS 2020.
+    .. [2] Ding, Kifer, Steinke and others, "The permute-and-flip mechanism is identical to
+       report-noisy-max with exponential noise", 2021.
 
     Examples
     --------
-    >>> from fractions import Fraction
-    >>> mechanism = PermuteAndFlip.for_loss(Fraction(1), sensitivity=1, monotone=True)
+    >>> mechanism = PermuteAndFlip.for_loss(1, sensitivity=1, monotone=True)
     >>> mechanism.rate, mechanism.draw([0, 1000, 3])
     (Fraction(1, 1), 1)
     """
@@ -67,18 +70,7 @@ class PermuteAndFlip(Selection):
     title: ClassVar[str] = "permute-and-flip"
 
     def draw(self, utilities: Sequence[int]) -> int:
-        """Pick the index of one candidate.
-
-        Parameters
-        ----------
-        utilities : sequence of int
-            At least one.
-
-        Raises
-        ------
-        ArgumentError
-            There are no utilities, or they are not integers.
-        """
+        """Pick the index of one candidate; arguments and errors as of `Selection.draw`."""
         found = check.integers("utilities", utilities)
         best = max(found)
         order = noise.permutation(len(found))

@@ -1,29 +1,4 @@
-"""Propose-test-release: propose a bound of the local sensitivity, test it, and only then answer.
-
-Mechanism, for a proposed bound b of how much the integer query f changes at this very table::
-
-    d  = distance from D to the nearest table where f changes by more than b between neighbours
-    say "no" unless d + discrete Laplace(test_scale) >= tau;
-    else say f(D) + discrete Laplace(value_scale)
-
-tau is the smallest integer with Pr[discrete Laplace(test_scale) >= tau] <= delta, proven.
-
-Assumptions, the caller's to keep. d is an integer that changes by at most 1 between neighbours and
-is 0 wherever some neighbour's answer differs by more than b. (The distance as defined is so; so is
-any 1-Lipschitz lower bound of it.)
-
-Guarantee. (epsilon, delta)-DP with epsilon = 1/test_scale + b/value_scale.
-
-Proof. Let D, D' be neighbours. If |f(D) - f(D')| <= b, test and value compose to epsilon. If not,
-d is 0 for both, so that "no" has the same probability on both, and anything else has probability
-at most delta on either.
-
-Timing. A value takes one draw more than "no", which the answer shows anyway. How long the caller
-takes to find d may depend on the data, and is not covered.
-
-Source. Dwork and Lei, "Differential privacy and robust statistics", STOC 2009, section 3; the
-zCDP side: Bun and Steinke, TCC 2016, lemma 8.8.
-"""
+"""Propose-test-release: propose a bound of the local sensitivity, test it, and only then answer."""
 
 from __future__ import annotations
 
@@ -51,6 +26,14 @@ __all__ = ["ProposeTestRelease"]
 class ProposeTestRelease(Mechanism):
     """Propose-test-release, bound to its exact scales.
 
+    For a proposed bound b of how much the integer query f changes at this very table ::
+
+        d  = distance from D to the nearest table where f changes by more than b between neighbours
+        say "no" unless d + discrete Laplace(test_scale) >= tau;
+        else say f(D) + discrete Laplace(value_scale)
+
+    tau is the smallest integer with Pr[discrete Laplace(test_scale) >= tau] <= delta, proven.
+
     Parameters
     ----------
     test_scale, value_scale : Fraction
@@ -66,11 +49,32 @@ class ProposeTestRelease(Mechanism):
     Raises
     ------
     ArgumentError
-        A parameter is out of range or not exact.
+        A parameter is out of range.
+
+    Notes
+    -----
+    *Assumption*, the caller's to keep. d is an integer that changes by at most 1 between
+    neighbours, of either relation, and is 0 wherever some neighbour's answer differs by more than
+    b. (The distance as defined satisfies this; so does any 1-Lipschitz lower bound of it.)
+
+    *Guarantee.* (epsilon, delta)-DP [1]_ with epsilon = 1/test_scale + b/value_scale, hence
+    delta-approximate (epsilon²/2)-zCDP [2]_.
+
+    *Proof.* Let D, D' be neighbours. If |f(D) - f(D')| <= b, test and value compose to epsilon. If
+    not, d is 0 for both, so that "no" has the same probability on both, and anything else has
+    probability at most delta on either.
+
+    *Timing.* A value takes one draw more than "no", which the answer shows anyway. How long the
+    caller takes to find d may depend on the data, and is not covered.
+
+    References
+    ----------
+    .. [1] Dwork and Lei, "Differential privacy and robust statistics", STOC 2009, section 3.
+    .. [2] Bun and Steinke, "Concentrated differential privacy", TCC 2016, lemma 8.8.
 
     Examples
     --------
-    >>> mechanism = ProposeTestRelease.for_loss(Fraction(1), Fraction(1, 10**6), bound=5)
+    >>> mechanism = ProposeTestRelease.for_loss(1, 1e-6, bound=5)
     >>> mechanism.tau, mechanism.value_scale, mechanism.loss(bound=5).charge.epsilon
     (27, Fraction(10, 1), Fraction(1, 1))
     >>> mechanism.release(70, distance=0) is None, mechanism.release(70, distance=500) is None
@@ -110,7 +114,7 @@ class ProposeTestRelease(Mechanism):
         )
 
     def loss(self, *, bound: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
-        """What a release costs, whatever it says, for the bound that the distance was taken of."""
+        """What a release costs, whatever it says; ``bound`` is the b of the distance."""
         epsilon = 1 / self.test_scale + check.whole("bound", bound) / self.value_scale
         return approximate_class(epsilon, self.delta, neighbours)
 

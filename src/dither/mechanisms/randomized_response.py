@@ -1,32 +1,4 @@
-"""Randomised response: each person reports their own category, or by chance another.
-
-Law, for k categories and the one parameter epsilon::
-
-    Pr[report = x | truth = x] = e^epsilon/(e^epsilon + k - 1),
-    Pr[report = y | truth = x] = 1/(e^epsilon + k - 1)   for each y != x
-
-Two categories are Warner's form: the truth with probability e^epsilon/(1 + e^epsilon).
-
-Guarantee. Each report is epsilon-DP in its person's category, for any two categories (local
-privacy: the neighbours are all pairs of truths), and rho-zCDP with rho = epsilon·tanh(epsilon/2),
-rounded up.
-
-Proof. Every probability is 1 or e^epsilon times 1/(e^epsilon + k - 1). For rho: an epsilon-DP pair
-of laws is a function of the two laws of binary randomised response (Kairouz, Oh and Viswanath), so
-these are the worst. With x = epsilon/2 and g(t) = log cosh(t·x) their Rényi divergence of order
-alpha is, for t = 2·alpha - 1, 2·(g(t) - g(1))/(t - 1). It is to be at most
-rho·alpha = x·tanh(x)·(t + 1), that is g(t) - g(1) <= (t² - 1)·x·tanh(x)/2 for t >= 1. Both sides
-are 0 at t = 1, and g'(t) = x·tanh(t·x) <= t·x·tanh(x), as tanh is concave and 0 at 0. No smaller
-rho serves two categories, since rho is their divergence as alpha goes to 1.
-
-Error. With p, q the two probabilities above, (reported share - q)/(p - q) is an unbiased estimate
-of a category's share f; given the truths of n people its variance is
-(f·p·(1 - p) + (1 - f)·q·(1 - q))/(n·(p - q)²).
-
-Source. Warner, JASA 1965; Kairouz, Bonawitz and Ramage, "Discrete distribution estimation under
-local privacy", ICML 2016; Kairouz, Oh and Viswanath, "The composition theorem for differential
-privacy", ICML 2015. The zCDP bound is proved above.
-"""
+"""Randomised response: each person reports their own category, or by chance another."""
 
 from __future__ import annotations
 
@@ -59,6 +31,14 @@ __all__ = ["RandomizedResponse"]
 class RandomizedResponse(Mechanism):
     """Randomised response among k categories, bound to its exact epsilon.
 
+    For a truth x ::
+
+        Pr[report = x] = e^epsilon/(e^epsilon + k - 1),
+        Pr[report = y] = 1/(e^epsilon + k - 1)   for each y != x
+
+    Two categories are Warner's form [1]_, the truth with probability e^epsilon/(1 + e^epsilon);
+    more are that of [2]_.
+
     Parameters
     ----------
     epsilon : Fraction
@@ -69,11 +49,35 @@ class RandomizedResponse(Mechanism):
     Raises
     ------
     ArgumentError
-        A parameter is out of range or not exact.
+        A parameter is out of range.
+
+    Notes
+    -----
+    *Guarantee.* Local: the neighbours are all pairs of truths of one person. Each report is
+    epsilon-DP, and rho-zCDP with rho = epsilon·tanh(epsilon/2), rounded up.
+
+    *Proof.* Every probability is 1 or e^epsilon times 1/(e^epsilon + k - 1). For rho: an epsilon-DP
+    pair of laws is a function of the two laws of binary randomised response [3]_, so these are the
+    worst. With x = epsilon/2 and g(t) = log cosh(t·x) their Rényi divergence of order alpha is, for
+    t = 2·alpha - 1, 2·(g(t) - g(1))/(t - 1). It has to be at most rho·alpha = x·tanh(x)·(t + 1),
+    that is g(t) - g(1) <= (t² - 1)·x·tanh(x)/2 for t >= 1. Both sides are 0 at t = 1, and g'(t) =
+    x·tanh(t·x) <= t·x·tanh(x), as tanh is concave and 0 at 0. No smaller rho serves two categories,
+    since rho is their divergence as alpha goes to 1.
+
+    *Error.* With p, q the two probabilities above, (reported share - q)/(p - q) is an unbiased
+    estimate of a category's share f; given the truths of n people its variance is (f·p·(1 - p) + (1
+    - f)·q·(1 - q))/(n·(p - q)²).
+
+    References
+    ----------
+    .. [1] Warner, "Randomized response", JASA 1965.
+    .. [2] Kairouz, Bonawitz and Ramage, "Discrete distribution estimation under local privacy",
+       ICML 2016.
+    .. [3] Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", ICML 2015.
 
     Examples
     --------
-    >>> mechanism = RandomizedResponse(Fraction(1), 4)
+    >>> mechanism = RandomizedResponse(1, 4)
     >>> reports = mechanism.draw([0, 1, 2, 3])
     >>> reports.shape, mechanism.loss().charge.epsilon, round(float(mechanism.loss().charge.rho), 4)
     ((4,), Fraction(1, 1), 0.4621)
@@ -109,10 +113,7 @@ class RandomizedResponse(Mechanism):
         return cheapest("deviation", deviation, made, lambda m: m.deviation(reports), **ends)
 
     def loss(self, *, neighbours: Neighbours | str = Neighbours.REPLACE) -> Loss:
-        """What one report costs: epsilon, and rho = epsilon·tanh(epsilon/2) rounded up.
-
-        It composes exactly; neighbours are two truths.
-        """
+        """What one report costs: epsilon, and the rho above; it composes exactly."""
         return response_class(self.epsilon, self.categories, neighbours)
 
     def draw(self, truths: Sequence[int] | Integers) -> Integers:

@@ -1,16 +1,4 @@
-"""How far neighbours move an integer vector: bounds in three norms, as tight as can be.
-
-For an integer vector v of d coordinates (a difference of two answers), each of these holds::
-
-    l1 <= d·linf,  l1 <= sqrt(d·l2²),  l1 <= l2²  (integers: |v_i| <= v_i²)
-    l2² <= l1·linf,  l2² <= d·linf²,   linf <= l1,  linf <= sqrt(l2²)
-
-and all three norms (the Euclidean one squared) are integers, so that bounds round down. Whatever
-was given is tightened by these rules until nothing changes.
-
-The vector mechanisms then are `DiscreteLaplace` at l1 (pure epsilon) and `DiscreteGaussian` at
-l2_squared (rho-zCDP), with independent coordinates; a bound in linf alone reaches both through d.
-"""
+"""How far neighbours move an integer vector: bounds in three norms, as tight as they can be."""
 
 from __future__ import annotations
 
@@ -29,6 +17,14 @@ __all__ = ["Sensitivity"]
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
     """Bounds of ‖q(D) - q(D')‖ over all neighbours, for an integer vector q.
+
+    For an integer vector v of d coordinates (a difference of two answers), each of these holds ::
+
+        l1 <= d·linf,  l1 <= sqrt(d·l2²),  l1 <= l2²  (integers: |v_i| <= v_i²)
+        l2² <= l1·linf,  l2² <= d·linf²,   linf <= l1,  linf <= sqrt(l2²)
+
+    and all three norms (the Euclidean one squared) are integers, so that bounds round down. `of`
+    tightens what is given by these rules until nothing changes.
 
     Parameters
     ----------
@@ -65,8 +61,8 @@ class Sensitivity:
 
         Parameters
         ----------
-        l1, l2_squared, linf : int or Fraction, optional
-            At least one of them; each at least 1, as smaller ones leave an integer vector still.
+        l1, l2_squared, linf : number, optional
+            At least one of them, and each at least 1: below that an integer vector cannot change.
         dimension : int, optional
             Needed if only ``linf`` is given.
 

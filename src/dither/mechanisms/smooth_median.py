@@ -1,38 +1,4 @@
-"""The median with noise fitted to the data: smooth sensitivity.
-
-Mechanism, for n integers clamped to public bounds [lower, upper] and sorted as x_1..x_n (values
-beyond the ends count as lower and upper), rank m = floor((n + 1)/2)::
-
-    A_k = max over t in 0..k+1 of x_{m+t} - x_{m+t-k-1}
-    S   = max over k in 0..n of g_k·A_k,   g_0 = 1, g_k falling by at most the factor q a step
-    release round(x_m + (S/alpha)·X), X of density exp(-|x|)/2, clamped to the bounds
-
-A_k bounds the local sensitivity of the median at every table within k replacements. S is a
-rational; the rounded continuous Laplace noise is drawn exactly, as a geometric number of halves.
-
-Assumption. Neighbours are tables of n values (n public) that differ in one.
-
-Guarantee. With beta = log(1/q), for every epsilon >= alpha + beta: (epsilon, delta)-DP with ::
-
-    delta = (1 - q)·exp(-(epsilon - alpha + beta)·q/(1 - q))
-
-Proof. A_k(D) <= A_{k+1}(D'), so S(D) <= S(D')/q, and |x_m - x'_m| <= A_0 <= S at both tables. Let
-s = S/alpha, s' for D', and s/s' = e^t with |t| <= beta. At x = (y - x_m)/s the loss is
-
-    log(s'/s) + |y - x'_m|/s' - |y - x_m|/s  <=  alpha - t + |x|·(e^t - 1).
-
-For t <= 0 that is at most alpha + beta <= epsilon. For t > 0, as |x| is exponential of mean 1,
-E[(1 - exp(epsilon - loss))_+] is at most (1 - e^-t)·exp(-(epsilon - alpha + t)/(e^t - 1)). Its
-logarithm has the derivative (epsilon - alpha + t)·e^t/(e^t - 1)² > 0, so t = beta is the worst.
-Rounding and clamping are post-processing.
-
-Timing. How many A_k are looked at, and how long the noise takes, depend on the data: the guarantee
-is of the median said, not of its time. Say it at a time fixed in advance where that can be seen.
-
-Source. Nissim, Raskhodnikova and Smith, "Smooth sensitivity and sampling in private data analysis",
-STOC 2007, for A_k; delta is computed exactly here instead of by their tail bound
-(their delta has exp(-(epsilon - alpha - beta)/(e^beta - 1)) with no factor in front).
-"""
+"""The median with noise fitted to the data: smooth sensitivity."""
 
 from __future__ import annotations
 
@@ -66,6 +32,17 @@ _MOST = 1 << 60
 class SmoothMedian(Mechanism):
     """The smooth-sensitivity median, bound to its exact alpha and falloff.
 
+    For n integers clamped to public bounds [lower, upper] and sorted as x_1..x_n (values beyond the
+    ends count as lower and upper), rank m = floor((n + 1)/2) ::
+
+        A_k = max over t in 0..k+1 of x_{m+t} - x_{m+t-k-1}
+        S   = max over k in 0..n of g_k·A_k,   g_0 = 1, g_k falling by at most the factor q a step
+        release round(x_m + (S/alpha)·X), X of density exp(-|x|)/2, clamped to the bounds
+
+    A_k bounds the local sensitivity of the median at every table within k replacements [1]_. S is a
+    rational; the rounded continuous Laplace noise is drawn exactly, as a geometric number of
+    halves.
+
     Parameters
     ----------
     lower, upper : int
@@ -73,19 +50,46 @@ class SmoothMedian(Mechanism):
     alpha : Fraction
         Above 0: the noise has scale S/alpha.
     falloff : Fraction
-        q in (0, 1): how fast distant tables stop to matter.
+        q in (0, 1): how fast distant tables cease to matter.
     epsilon : Fraction
         At least alpha + log(1/q): where the guarantee is stated.
 
     Raises
     ------
     ArgumentError
-        A parameter is out of range or not exact.
+        A parameter is out of range.
+
+    Notes
+    -----
+    *Guarantee.* Neighbours are tables of n values (n public) that differ in one. With beta =
+    log(1/q), for every epsilon >= alpha + beta: (epsilon, delta)-DP with ::
+
+        delta = (1 - q)·exp(-(epsilon - alpha + beta)·q/(1 - q))
+
+    *Proof.* A_k(D) <= A_{k+1}(D'), so S(D) <= S(D')/q, and |x_m - x'_m| <= A_0 <= S at both tables.
+    Let s = S/alpha, s' for D', and s/s' = e^t with |t| <= beta. At x = (y - x_m)/s the loss is ::
+
+        log(s'/s) + |y - x'_m|/s' - |y - x_m|/s  <=  alpha - t + |x|·(e^t - 1).
+
+    For t <= 0 that is at most alpha + beta <= epsilon. For t > 0, as |x| is exponential of mean 1,
+    E[(1 - exp(epsilon - loss))_+] is at most (1 - e^-t)·exp(-(epsilon - alpha + t)/(e^t - 1)). Its
+    logarithm has the derivative (epsilon - alpha + t)·e^t/(e^t - 1)² > 0, so t = beta is the worst.
+    Rounding and clamping are post-processing. (The tail bound of [1]_ gives a delta of
+    exp(-(epsilon - alpha - beta)/(e^beta - 1)), with no factor in front.)
+
+    *Timing.* How many A_k are looked at, and how long the noise takes, depend on the data: the
+    guarantee is of the median released, not of its time. Where that can be seen, give the answer at
+    a time fixed in advance.
+
+    References
+    ----------
+    .. [1] Nissim, Raskhodnikova and Smith, "Smooth sensitivity and sampling in private data
+       analysis", STOC 2007.
 
     Examples
     --------
-    >>> median = SmoothMedian.for_loss(Fraction(1), Fraction(1, 10**6), lower=0, upper=1000)
-    >>> median.alpha, median.loss().charge.epsilon, median.loss().charge.delta <= Fraction(1, 10**6)
+    >>> median = SmoothMedian.for_loss(1, 1e-6, lower=0, upper=1000)
+    >>> median.alpha, median.loss().charge.epsilon, median.loss().charge.delta <= 1e-6
     (Fraction(1, 2), Fraction(1, 1), True)
     >>> values = [500] * 400 + [501] * 400
     >>> float(median.smooth_sensitivity(values))
@@ -174,7 +178,7 @@ class SmoothMedian(Mechanism):
         return cls.for_loss(found, delta, lower=lower, upper=upper, share=share)
 
     def loss(self, *, neighbours: Neighbours | str = Neighbours.REPLACE) -> Loss:
-        """What a release costs: (epsilon, delta); the number of values is public."""
+        """What a release costs: (epsilon, delta)."""
         delta = _delta(self.epsilon, self.alpha, self.falloff)
         return approximate_class(self.epsilon, delta, neighbours)
 

@@ -1,42 +1,4 @@
-"""The sparse vector technique: which of a stream of queries lie above a threshold.
-
-Mechanism, for integer queries and a public integer threshold T::
-
-    rho ~ discrete Laplace(threshold_scale), drawn once
-    for each query q:  nu ~ discrete Laplace(query_scale), fresh;
-                       say "above" iff q + nu >= T + rho; stop after ``cutoff`` times "above"
-
-If values are asked for, each "above" also gives q + fresh discrete Laplace(value_scale).
-
-Assumption. Each query, chosen adaptively or not, changes by at most ``sensitivity`` between
-neighbours (the neighbour relation is the caller's); for ``monotone`` all in the same direction.
-The number of queries below the threshold costs nothing.
-
-Guarantee. epsilon-DP with, for s = sensitivity and c = cutoff::
-
-    epsilon = s/threshold_scale + (1 if monotone else 2)·c·s/query_scale + c·s/value_scale
-
-(the last term only where values are given).
-
-Proof. Fix a sequence of answers. Its probability on D is Σ_z Pr[rho = z]·Π f(z) over the answers.
-Compare the term of z on D with that of z + s on D'. Pr[rho = z] <= exp(s/threshold_scale)·
-Pr[rho = z + s]. A "below": q' <= q + s, so q + nu < T + z implies q' + nu < T + z + s: its factor
-does not fall. An "above": it needs nu >= T + z - q on D and nu >= T + z + s - q' on D', at most 2s
-more; the factor falls by at most exp(2s/query_scale), and there are at most c of these. If all
-queries rise from D to D', T + z + s - q' is at most s more; if all fall, compare z with z itself:
-"below" does not fall, "above" needs at most s more. Values compose with this, c at most. Queries
-asked adaptively depend on earlier answers only, so that the factors are as before.
-
-The threshold's noise must be drawn (without it nothing hides the "below" answers), each query's
-noise must be fresh, and the comparison's noise must not be reused for the value: published variants
-that break one of these are not private.
-
-Timing. "Above" draws one noise more than "below" where values are given, which the answer shows
-anyway; the time of a draw itself depends on the noise alone.
-
-Source. Dwork, Naor, Reingold, Rothblum and Vadhan, STOC 2009; the corrected form, the split and
-the broken variants: Lyu, Su and Li, "Understanding the sparse vector technique", VLDB 2017.
-"""
+"""The sparse vector technique: which of a stream of queries lie above a threshold."""
 
 from __future__ import annotations
 
@@ -74,6 +36,15 @@ class SparseAnswer:
 class SparseVector(Mechanism):
     """The sparse vector technique, bound to its exact scales.
 
+    For integer queries and a public integer threshold T ::
+
+        rho ~ discrete Laplace(threshold_scale), drawn once
+        for each query q:  nu ~ discrete Laplace(query_scale), fresh;
+                           say "above" iff q + nu >= T + rho; stop after ``cutoff`` times "above"
+
+    This is the technique of [1]_. If values are asked for, each "above" also gives q + fresh
+    discrete Laplace(value_scale).
+
     Parameters
     ----------
     threshold_scale, query_scale : Fraction
@@ -86,11 +57,45 @@ class SparseVector(Mechanism):
     Raises
     ------
     ArgumentError
-        A parameter is out of range or not exact.
+        A parameter is out of range.
+
+    Notes
+    -----
+    *Guarantee.* Where each query, chosen adaptively or not, changes by at most s = ``sensitivity``
+    between neighbours, of either relation: epsilon-DP for the whole run with, for c = ``cutoff`` ::
+
+        epsilon = s/threshold_scale + (1 if monotone else 2)·c·s/query_scale + c·s/value_scale
+
+    (the last term only where values are given). Queries below the threshold cost nothing, however
+    many. They are monotone if all change in the same direction.
+
+    *Proof.* Fix a sequence of answers. Its probability on D is Σ_z Pr[rho = z]·Π f(z) over the
+    answers. Compare the term of z on D with that of z + s on D'. Pr[rho = z] <=
+    exp(s/threshold_scale)· Pr[rho = z + s]. A "below": q' <= q + s, so q + nu < T + z implies q' +
+    nu < T + z + s: its factor does not fall. An "above": it needs nu >= T + z - q on D and nu >= T
+    + z + s - q' on D', at most 2s more; the factor falls by at most exp(2s/query_scale), and there
+    are at most c of these. If all queries rise from D to D', T + z + s - q' is at most s more; if
+    all fall, compare z with z itself: "below" does not fall, "above" needs at most s more. Values
+    compose with this, c at most. Queries asked adaptively depend on earlier answers only, so that
+    the factors are as before.
+
+    The threshold's noise must be drawn (without it nothing hides the "below" answers), each query's
+    noise must be fresh, and the comparison's noise must not be reused for the value: published
+    variants that break one of these are not private [2]_.
+
+    *Timing.* "Above" draws one noise more than "below" where values are given, which the answer
+    shows anyway; the time of a draw itself depends on the noise alone.
+
+    References
+    ----------
+    .. [1] Dwork, Naor, Reingold, Rothblum and Vadhan, "On the complexity of differentially private
+       data release", STOC 2009.
+    .. [2] Lyu, Su and Li, "Understanding the sparse vector technique for differential privacy",
+       VLDB 2017, also for the corrected form and the split of `for_loss`.
 
     Examples
     --------
-    >>> mechanism = SparseVector.for_loss(Fraction(1), sensitivity=1, cutoff=2, monotone=True)
+    >>> mechanism = SparseVector.for_loss(1, sensitivity=1, cutoff=2, monotone=True)
     >>> mechanism.loss(sensitivity=1, monotone=True).charge.epsilon
     Fraction(1, 1)
     >>> run = mechanism.start(threshold=1000)

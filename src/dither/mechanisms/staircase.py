@@ -1,30 +1,4 @@
-"""The staircase mechanism: the pure noise of least error for one number of large sensitivity.
-
-Law on the integers, for sensitivity D, step r in 1..D and b = exp(-epsilon)::
-
-    Pr[Z = z] = a·b^L(z),   L(z) = floor((|z| + D - r)/D),
-    1/a = 2r - 1 + 2·D·b/(1 - b)
-
-so that the law is flat for |z| < r and then falls by the factor b after every D integers.
-
-Assumption. The integer query changes by at most D between neighbours (the neighbour relation is the
-caller's).
-
-Guarantee. epsilon-DP exactly; in general ceil(d/D)·epsilon at sensitivity d. For vectors it is
-that for every coordinate that changes: the noise is meant for one number.
-
-Proof. If | |z| - |w| | <= D, then |z| + D - r and |w| + D - r differ by at most D, so their
-quotients by D, rounded down, differ by at most 1, and the probabilities by at most the factor
-e^epsilon. It is attained at z = 0 and w = D.
-
-Error. r is chosen for the least variance. Beyond epsilon of about 1 the gain on discrete Laplace
-noise grows quickly: for large D the variance falls as exp(-2·epsilon/3), and that of discrete
-Laplace noise as 1/epsilon². For D = 1 the two laws are the same.
-
-Source. Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy", IEEE
-Transactions on Information Theory 2016 (section on the discrete setting); Geng, Kairouz, Oh and
-Viswanath, "The staircase mechanism in differential privacy", 2015.
-"""
+"""The staircase mechanism: the pure noise of least error for one number of large sensitivity."""
 
 from __future__ import annotations
 
@@ -59,7 +33,14 @@ _MOST = 1 << 48
 
 @dataclass(frozen=True, slots=True)
 class Staircase(AdditiveNoise):
-    """Discrete staircase noise, bound to its exact epsilon, sensitivity and step.
+    """Discrete staircase noise for one number, bound to its exact epsilon, sensitivity and step.
+
+    For sensitivity D, step r in 1..D and b = exp(-epsilon), with z an integer ::
+
+        Pr[Z = z] = a·b^L(z),   L(z) = floor((|z| + D - r)/D),
+        1/a = 2r - 1 + 2·D·b/(1 - b)
+
+    so that the law is flat for |z| < r and then falls by the factor b after every D integers.
 
     Parameters
     ----------
@@ -73,15 +54,35 @@ class Staircase(AdditiveNoise):
     Raises
     ------
     ArgumentError
-        A parameter is out of range or not exact, or the noise would not fit 64 bits.
+        A parameter is out of range, or the noise would not fit 64 bits.
+
+    Notes
+    -----
+    *Guarantee.* Where the integer changes by at most D between neighbours, of either relation:
+    epsilon-DP exactly; in general ceil(d/D)·epsilon at sensitivity d. A vector costs as much for
+    every coordinate that changes: the noise is meant for one number.
+
+    *Proof.* If | |z| - |w| | <= D, then |z| + D - r and |w| + D - r differ by at most D, so their
+    quotients by D, rounded down, differ by at most 1, and the probabilities by at most the factor
+    e^epsilon. It is attained at z = 0 and w = D.
+
+    *Error.* `for_loss` takes the r of least variance. Beyond epsilon of about 1 the gain on
+    discrete Laplace noise grows quickly: for large D the variance falls as exp(-2·epsilon/3), and
+    that of discrete Laplace noise as 1/epsilon². For D = 1 the two laws are the same.
+
+    References
+    ----------
+    Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy", IEEE
+    Transactions on Information Theory 2016 (section on the discrete setting); Geng, Kairouz, Oh and
+    Viswanath, "The staircase mechanism in differential privacy", 2015.
 
     Examples
     --------
     >>> from dither.mechanisms import DiscreteLaplace
-    >>> mechanism = Staircase.for_loss(Fraction(4), sensitivity=100)
+    >>> mechanism = Staircase.for_loss(4, sensitivity=100)
     >>> mechanism.step, mechanism.loss(sensitivity=100).charge.epsilon
     (20, Fraction(4, 1))
-    >>> round(mechanism.variance), round(DiscreteLaplace.for_loss(Fraction(4), l1=100).variance)
+    >>> round(mechanism.variance), round(DiscreteLaplace.for_loss(4, l1=100).variance)
     (650, 1250)
     """
 

@@ -1,25 +1,4 @@
-"""Subsample and aggregate: any estimator made private, by asking it on many disjoint blocks.
-
-Mechanism. Each row is put into one of m blocks, uniformly and independently. The estimator runs on
-each block and gives an integer, clamped to public bounds (where it fails, or gives no integer, the
-lower bound stands in). The m results are aggregated by their mean with discrete Laplace noise on
-the sum, or by the `SmoothMedian`.
-
-Assumption. The estimator sees one block at a time and keeps nothing between calls.
-
-Guarantee. One row is in one block, so neighbours (a row replaced, added or removed) change one of
-the m results, given the same blocks for the other rows. The loss is the aggregator's, for tables of
-m results that differ in one: epsilon = (upper - lower)/scale for the mean, and `SmoothMedian.loss`.
-
-Proof. The blocks of the other rows have the same law on both tables. Given them, and the changed
-row's, the results differ in one place; a mixture of (epsilon, delta)-close pairs with common
-weights is (epsilon, delta)-close.
-
-Timing. The estimator's time depends on the data, and is not covered.
-
-Source. Nissim, Raskhodnikova and Smith, STOC 2007, section 4; Smith, "Privacy-preserving
-statistical estimation with optimal convergence rates", STOC 2011.
-"""
+"""Subsample and aggregate: any estimator made private, by asking it on many disjoint blocks."""
 
 from __future__ import annotations
 
@@ -47,6 +26,11 @@ __all__ = ["SubsampleAggregate"]
 class SubsampleAggregate(Mechanism):
     """Subsample and aggregate, bound to its exact aggregator.
 
+    Each row is put into one of m blocks, uniformly and independently. The estimator runs on each
+    block and gives an integer, clamped to public bounds (where it fails, or gives something else,
+    the lower bound stands in). The m results are aggregated by their mean with discrete Laplace
+    noise on the sum, or by the `SmoothMedian`.
+
     Parameters
     ----------
     blocks : int
@@ -61,9 +45,28 @@ class SubsampleAggregate(Mechanism):
     ArgumentError
         A parameter is out of range or of the wrong kind.
 
+    Notes
+    -----
+    *Assumption.* The estimator sees one block at a time and keeps nothing between calls.
+
+    *Guarantee.* For a row replaced, added or removed: the aggregator's, for tables of m results
+    that differ in one. That is epsilon = (upper - lower)/scale for the mean, and
+    `SmoothMedian.loss`.
+
+    *Proof.* The blocks of the other rows have the same law on both tables. Given them, and the
+    changed row's, the results differ in one place; a mixture of (epsilon, delta)-close pairs with
+    common weights is (epsilon, delta)-close.
+
+    *Timing.* The estimator's time depends on the data, and is not covered.
+
+    References
+    ----------
+    Nissim, Raskhodnikova and Smith, STOC 2007, section 4; Smith, "Privacy-preserving statistical
+    estimation with optimal convergence rates", STOC 2011.
+
     Examples
     --------
-    >>> method = SubsampleAggregate.mean(Fraction(1), blocks=100, lower=0, upper=50)
+    >>> method = SubsampleAggregate.mean(1, blocks=100, lower=0, upper=50)
     >>> method.aggregator.scale, method.loss().charge.epsilon
     (Fraction(50, 1), Fraction(1, 1))
     >>> rows = [7] * 5000
@@ -113,8 +116,8 @@ class SubsampleAggregate(Mechanism):
         rows : sequence
             Any number of rows; blocks may be empty.
         estimator : callable
-            From the list of a block's rows to an integer. What it raises is not shown, an exit
-            of the program neither; only the keyboard's interrupt passes.
+            From the list of a block's rows to an integer. Neither what it raises nor that it exits
+            the program is shown; only the keyboard's interrupt passes.
         """
         parts: list[list[Any]] = [[] for _ in range(self.blocks)]
         for row, block in zip(rows, noise.below(self.blocks, len(rows)).tolist(), strict=True):

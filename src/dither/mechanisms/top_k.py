@@ -1,23 +1,4 @@
-"""One-shot top-k: the k largest of the utilities with Gumbel noise, in order.
-
-Law, with independent Gumbel noises G_i of scale 1/rate: the indices of the k largest u_i + G_i,
-largest first. That is the law of the exponential mechanism applied k times, each time without the
-candidates already picked (a race between exponential clocks goes on without its winner), and it is
-drawn in that form, exactly.
-
-Assumption. Each integer u_i changes by at most ``sensitivity`` between neighbours (the neighbour
-relation is the caller's); for ``monotone`` all in the same direction.
-
-Guarantee. With e = 2·rate·sensitivity (rate·sensitivity if monotone): (k·e)-DP and
-(k·e²/8)-zCDP. The zCDP form is by far the better one for more than a few picks.
-
-Proof. k adaptive exponential mechanisms of e and e²/8 each (see ``exponential``), composed.
-
-Timing. How long a draw takes depends on the utilities; see ``_selection``.
-
-Source. Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
-composition", NeurIPS 2019; Cesar and Rogers, ALT 2021, for e²/8.
-"""
+"""One-shot top-k: the k largest of the utilities with Gumbel noise, in order."""
 
 from __future__ import annotations
 
@@ -45,6 +26,11 @@ __all__ = ["TopK"]
 class TopK(Mechanism):
     """One-shot top-k with Gumbel noise, bound to its exact rate.
 
+    With independent Gumbel noises G_i of scale 1/rate: the indices of the k largest u_i + G_i,
+    largest first. That is the law of the exponential mechanism applied k times, each time without
+    the candidates already picked (a race between exponential clocks goes on without its winner),
+    and it is drawn in that form, exactly.
+
     Parameters
     ----------
     rate : Fraction
@@ -55,15 +41,32 @@ class TopK(Mechanism):
     Raises
     ------
     ArgumentError
-        A parameter is out of range or not exact.
+        A parameter is out of range.
+
+    Notes
+    -----
+    *Guarantee.* Where each integer u_i changes by at most ``sensitivity`` between neighbours, of
+    either relation: with e = 2·rate·sensitivity (rate·sensitivity if the utilities are monotone,
+    all changing in the same direction) (k·e)-DP and (k·e²/8)-zCDP. The second is by far the better
+    one for more than a few picks.
+
+    *Proof.* k adaptive exponential mechanisms of e and e²/8 each (`Exponential`), composed.
+
+    *Timing.* How long a draw takes depends on the utilities; where single draws may be timed, give
+    the answer at a time fixed in advance.
+
+    References
+    ----------
+    Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
+    composition", NeurIPS 2019; Cesar and Rogers, ALT 2021, for e²/8.
 
     Examples
     --------
-    >>> mechanism = TopK.for_loss(Fraction(1), k=4, sensitivity=1, monotone=True)
+    >>> mechanism = TopK.for_loss(1, k=4, sensitivity=1, monotone=True)
     >>> loss = mechanism.loss(sensitivity=1, monotone=True).charge
     >>> mechanism.rate, loss.epsilon, loss.rho
     (Fraction(1, 4), Fraction(1, 1), Fraction(1, 32))
-    >>> sorted(TopK(Fraction(1), 2).draw([0, 1000, 3, 2000]))
+    >>> sorted(TopK(1, 2).draw([0, 1000, 3, 2000]))
     [1, 3]
     """
 
@@ -109,7 +112,7 @@ class TopK(Mechanism):
         monotone: bool = False,
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """What all k picks cost: k mechanisms of bounded range e, epsilon = k·e, rho = k·e²/8."""
+        """What all k picks cost: k mechanisms of bounded range e."""
         return self.k * Exponential(self.rate).loss(
             sensitivity=sensitivity, monotone=monotone, neighbours=neighbours
         )

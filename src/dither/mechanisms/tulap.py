@@ -1,35 +1,4 @@
-"""Canonical noise for a count: all of (epsilon, delta) spent, none wasted on tails.
-
-Law on the integers, with b = exp(-epsilon), a reach m >= 1 and a weight w in [0, 1] at its ends::
-
-    Pr[Z = z] = c·b^|z| for |z| < m,   c·w·b^m for |z| = m,   0 beyond
-
-It is discrete Laplace noise cut off as soon as delta allows. It is also the Tulap (canonical) noise
-of Awan and Slavković, rounded: the most powerful tests of a count under (epsilon, delta) add
-Tulap noise, which is this law plus a uniform fraction that says nothing of the data.
-
-Assumption. An integer count changes by at most 1 between neighbours (the neighbour relation is the
-caller's).
-
-Guarantee. (epsilon, delta)-DP, tightly: delta is what the law loses at epsilon.
-
-Proof. Compare Z with Z + 1, at y. For -m + 2 <= y <= m - 1 both have their geometric weights,
-which differ by a factor of at most e^epsilon. At y = m the first has c·w·b^m and the second
-c·b^(m-1), which is no less. At y = -m the first has c·w·b^m and the second nothing; at y = -m + 1
-the first has c·b^(m-1) and the second c·w·b^m = c·w·b^(m-1)/e^epsilon. So the first exceeds
-e^epsilon times the second by, in all,
-
-    delta = c·(w·b^m + (1 - w)·b^(m-1)),   1/c = 1 + 2·(b - b^m)/(1 - b) + 2·w·b^m,
-
-and the other direction is the same by symmetry (y to 1 - y). Solved for w: with
-h = delta·(1 + b)/(1 - b + 2·delta·b), m is the smallest integer with b^m <= h, and
-w = (1 - h·b^(1-m))/(1 - b). The coin at the ends is tossed exactly.
-
-Source. Awan and Slavković, "Differentially private uniformly most powerful tests for binomial
-data", NeurIPS 2018, and "Canonical noise distributions and private hypothesis tests", Annals of
-Statistics 2023 (Awan and Vadhan). (epsilon, delta)-DP implies delta-approximate (epsilon²/2)-zCDP:
-Bun and Steinke, TCC 2016, lemma 8.8.
-"""
+"""Canonical noise for a count: all of (epsilon, delta) is used, and nothing wasted on tails."""
 
 from __future__ import annotations
 
@@ -62,7 +31,15 @@ _SUMMED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Tulap(AdditiveNoise):
-    """Canonical noise for a count, bound to its exact epsilon and delta.
+    """Canonical (Tulap) noise for a count, bound to its exact epsilon and delta.
+
+    With b = exp(-epsilon), a reach m >= 1, a weight w in [0, 1] at its ends and z an integer ::
+
+        Pr[Z = z] = c·b^|z| for |z| < m,   c·w·b^m for |z| = m,   0 beyond
+
+    It is discrete Laplace noise cut off as soon as delta allows, and also Tulap noise, rounded: the
+    most powerful tests of a count under (epsilon, delta) add Tulap noise [1]_, [2]_, which is this
+    law plus a uniform fraction that says nothing about the data.
 
     Parameters
     ----------
@@ -79,11 +56,36 @@ class Tulap(AdditiveNoise):
     Raises
     ------
     ArgumentError
-        A parameter is out of range or not exact.
+        A parameter is out of range.
+
+    Notes
+    -----
+    *Guarantee.* Where the integer count changes by at most 1 between neighbours, of either
+    relation: (epsilon, delta)-DP, tightly, hence delta-approximate (epsilon²/2)-zCDP [3]_.
+
+    *Proof.* Compare Z with Z + 1, at y. For -m + 2 <= y <= m - 1 both have their geometric weights,
+    which differ by a factor of at most e^epsilon. At y = m the first has c·w·b^m and the second
+    c·b^(m-1), which is no less. At y = -m the first has c·w·b^m and the second nothing; at y = -m +
+    1 the first has c·b^(m-1) and the second c·w·b^m = c·w·b^(m-1)/e^epsilon. So the first exceeds
+    e^epsilon times the second by, in all, ::
+
+        delta = c·(w·b^m + (1 - w)·b^(m-1)),   1/c = 1 + 2·(b - b^m)/(1 - b) + 2·w·b^m,
+
+    and the other direction is the same by symmetry (y to 1 - y). Solved for w: with
+    h = delta·(1 + b)/(1 - b + 2·delta·b), m is the smallest integer with b^m <= h, and
+    w = (1 - h·b^(1-m))/(1 - b). The coin at the ends is tossed exactly.
+
+    References
+    ----------
+    .. [1] Awan and Slavković, "Differentially private uniformly most powerful tests for binomial
+       data", NeurIPS 2018.
+    .. [2] Awan and Vadhan, "Canonical noise distributions and private hypothesis tests", Annals of
+       Statistics 2023.
+    .. [3] Bun and Steinke, "Concentrated differential privacy", TCC 2016, lemma 8.8.
 
     Examples
     --------
-    >>> mechanism = Tulap(Fraction(1), Fraction(1, 1000))
+    >>> mechanism = Tulap(1, "1/1000")
     >>> mechanism.reach, mechanism.half_width(0.95), mechanism.loss().charge.delta
     (7, 3, Fraction(1, 1000))
     """
@@ -122,8 +124,7 @@ class Tulap(AdditiveNoise):
     def loss(self, *, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
         """What a count costs: (epsilon, delta), as any mechanism of these.
 
-        Canonical noise wastes nothing: its trade-off curve is that of the class, up to the
-        rounding of the reach.
+        The trade-off curve is that of the class, up to the rounding of the reach.
         """
         return approximate_class(self.epsilon, self.delta, neighbours)
 
