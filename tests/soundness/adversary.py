@@ -180,7 +180,7 @@ BROKEN = {
     **{"77": b"7\xff", "7.7e1": b"7\xfe", "7": b"\xff", "7.4": b"\xfe"},
     **{"é": b"\xe9", "😀": b"\xf0\x9f", "e\u0301": b"\xff", "a ": b"a\xff"},
 }
-"""Texts that a careless writer spells in bytes that are not UTF-8; several are mended alike."""
+"""Texts that a careless writer spells in bytes that are not UTF-8; several would read alike."""
 
 
 def _by_careless_pyarrow(path: Path, made: pl.DataFrame, group: int) -> Path:
@@ -192,6 +192,17 @@ def _by_careless_pyarrow(path: Path, made: pl.DataFrame, group: int) -> Path:
             held = pa.array(raw, pa.large_binary())
             broken = pa.Array.from_buffers(pa.large_string(), len(held), held.buffers())
             table = table.set_column(place, field.name, broken)
+    pq.write_table(table, path.with_suffix(".parquet"), row_group_size=group)
+    return path.with_suffix(".parquet")
+
+
+def _in_milliseconds(path: Path, made: pl.DataFrame, group: int) -> Path:
+    table = made.to_arrow()
+    kinds = [
+        pa.timestamp("ms") if pa.types.is_timestamp(field.type) else field.type
+        for field in table.schema
+    ]
+    table = table.cast(pa.schema(zip(table.column_names, kinds, strict=True)), safe=False)
     pq.write_table(table, path.with_suffix(".parquet"), row_group_size=group)
     return path.with_suffix(".parquet")
 
@@ -226,6 +237,7 @@ WRITERS: Mapping[str, Writer] = {
     "Parquet by Polars": _by_polars,
     "Parquet by pyarrow": _by_pyarrow,
     "Parquet by pyarrow, of text that is not UTF-8": _by_careless_pyarrow,
+    "Parquet by pyarrow, in milliseconds": _in_milliseconds,
     "Parquet by pandas": _by_pandas,
     "Parquet by DuckDB": _by_duckdb,
     "CSV": _csv,

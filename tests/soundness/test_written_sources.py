@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dither.engines.duckdb import DuckDBEngine
-from dither.engines.duckdb.dialect import DuckDBDialect
+from dither.engines.duckdb import DuckDBEngine, FileSource, FrameSource, parquet
 from dither.errors import DitherError, EngineError
 from dither.plan.lower import Plan
 from dither.plan.schema import Schema
@@ -62,10 +61,13 @@ def opened(
 ) -> DuckDBEngine:
     """An engine over rows that are written as ``form`` says."""
     folder.mkdir(exist_ok=True)
-    sources = {
-        name: WRITERS[form](folder / name, stored(name, content, units, as_text), group)
-        for name, content in rows.items()
-    }
+    sources: dict[str, Any] = {}
+    for name, content in rows.items():
+        made = WRITERS[form](folder / name, stored(name, content, units, as_text), group)
+        unit = "u" if name in ("visits", "labs") else None
+        if isinstance(made, Path):
+            made = FileSource(made, made.suffix[1:], unit=unit)
+        sources[name] = made if isinstance(made, FileSource) else FrameSource(made, unit)
     return DuckDBEngine(sources, threads=1)
 
 
@@ -221,8 +223,8 @@ def test_units_that_are_merged_are_caught(form, tmp_path):
     assert found["merged"]
 
 
-def test_units_that_are_merged_by_mended_text_are_caught(tmp_path, monkeypatch):
-    """Were broken identifiers believed as they are mended, one person's rows would decide which of
+def test_units_that_are_merged_by_replaced_bytes_are_caught(tmp_path, monkeypatch):
+    """Were bytes of identifiers replaced as in other text, one person's rows would decide which of
     another's are kept."""
     form = "Parquet by pyarrow, of text that is not UTF-8"
     schema = lying(schema_of(max_groups=1, max_rows=2), UNITS["text"], [])
@@ -234,6 +236,10 @@ def test_units_that_are_merged_by_mended_text_are_caught(tmp_path, monkeypatch):
         pairs.append(Pair({"visits": visits, **nobody}, {"visits": visits[:6], **nobody}))
     honest = [faults(tmp_path, form, pair, UNITS["text"], schema, asked) for pair in pairs]
     assert honest == [[], []]
-    monkeypatch.setattr(DuckDBDialect, "unmended", lambda self, value: value)
+
+    def route(path, types, unit, quoted, own=parquet.arrow_route):
+        return own(path, types, None, quoted)
+
+    monkeypatch.setattr(parquet, "arrow_route", route)
     merged = [faults(tmp_path, form, pair, UNITS["text"], schema, asked) for pair in pairs]
     assert any(merged)

@@ -23,7 +23,7 @@ from dither.engines.writer.forms import identifier, named, named_table, subquery
 from dither.engines.writer.histograms import HistogramQuery
 from dither.engines.writer.rows import RowSource, Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
-from dither.errors import ArgumentError, EngineError, PolicyError, nearest
+from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
 from dither.plan.job import ExactAnswer, Histogram, Job, Leaves, Measurement, Total, Units
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts, Schema
@@ -148,8 +148,8 @@ class SQLEngine(Engine):
         dialect, stored = self.dialect, self._table(table)
         if facts.name in stored.computed:
             raise PolicyError(
-                f"table {table!r}: its unit {facts.name!r} is computed from other values, and "
-                "two people's could become one; name a column that is stored"
+                f"table {table!r}: its unit {facts.name!r} is not read as it is stored, and two "
+                "people's could become one; name a column that is"
             )
         kind = stored.types[facts.name] or ""
         if not dialect.one_to_one(kind, facts.kind):
@@ -186,14 +186,21 @@ class SQLEngine(Engine):
         PolicyError, BoundsError, UnsupportedError
             For a column that cannot be read as declared, a sum that could overflow, an expression
             too deep, a source that is gone or whose columns are not those it had, and for what the
-            engine does not run over empty tables.
+            engine does not run over empty tables, or would not compute in whole numbers.
         """
         self._check_open()
         self._hold(job)
         twins = {name: replace(s, view=s.empty) for name, s in self._stored_tables().items()}
         _, sums, histograms = self._written(job, schema, Seeds(0, 0), twins)
+        width = len(job.keys)
         for sql in (sums, *histograms.values()):
-            self._rehearse(sql)
+            counted = self._rehearse(sql)[width:]
+            if not all(map(self.dialect.is_whole, counted)):
+                # A sum of doubles would depend on the order of its rows, and be rounded.
+                raise UnsupportedError(
+                    "the engine would not compute this question in whole numbers; nothing was "
+                    "charged. Please report the question"
+                )
 
     def run(self, job: Job, schema: Schema, key: bytes) -> ExactAnswer:
         """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
@@ -294,8 +301,16 @@ class SQLEngine(Engine):
         """Run a query and take its rows; any failure becomes the one error that says nothing."""
 
     @abstractmethod
-    def _rehearse(self, sql: str) -> None:
-        """Run a query over empty tables, and raise ``UnsupportedError`` where it fails."""
+    def _rehearse(self, sql: str) -> Sequence[str]:
+        """Run a query over empty tables: the types of its columns, in the engine's words.
+
+        None where the engine does not tell types.
+
+        Raises
+        ------
+        UnsupportedError
+            Where it fails.
+        """
 
     @abstractmethod
     def _hold(self, job: Job) -> None:

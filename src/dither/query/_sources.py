@@ -59,7 +59,7 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
             if table.delimiter is not None and form != "csv":
                 raise PolicyError(f"tables.{name}.delimiter is for CSV files")
             table_in, delimiter = _table_in(table, form), table.delimiter or ","
-            sources[name] = FileSource(path, form, table_in, delimiter)
+            sources[name] = FileSource(path, form, table_in, delimiter, table.unit)
         else:
             sources[name] = FrameSource(source, table.unit)
     options = policy.engine

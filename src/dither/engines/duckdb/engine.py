@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,15 @@ from dither.engines.base import FAILED
 from dither.engines.duckdb.connection import lock, open_unlocked
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.frames import NO_COLUMN
-from dither.engines.duckdb.sources import FileSource, Source, as_source, attach, layout, quoted
+from dither.engines.duckdb.sources import (
+    FileSource,
+    Source,
+    arrow_name,
+    as_source,
+    attach,
+    layout,
+    quoted,
+)
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError
@@ -96,7 +104,7 @@ class DuckDBEngine(SQLEngine):
             self._temporary = str(Path(temp_directory).resolve())
             self._cleanup = None
         self._stored: dict[str, Stored] = {}
-        self._rehearsed: set[str] = set()
+        self._rehearsed: dict[str, Sequence[str]] = {}
         self._connection: DuckDBPyConnection | None = None
         try:
             self._connection = self._connect()
@@ -168,27 +176,35 @@ class DuckDBEngine(SQLEngine):
             source = self._sources[table]
             if not isinstance(source, FileSource):
                 continue
+            stored = self._stored[table]
             try:
-                same = layout(self._execute, source) == self._stored[table].layout
+                same = layout(self._execute, source) == stored.layout
+                same = same and (stored.route is None or stored.route.unchanged())
             except Exception:
                 same = False
             if not same:
                 raise PolicyError(f"table {table!r}: {CHANGED}")
+            if stored.route is not None:
+                with self._running:
+                    stored.route.register(self._open(), arrow_name(stored.view))
 
-    def _rehearse(self, sql: str) -> None:
+    def _rehearse(self, sql: str) -> Sequence[str]:
         digest = hashlib.sha256(sql.encode()).hexdigest()
         if digest in self._rehearsed:
-            return
+            return self._rehearsed[digest]
         with self._running:
             try:
-                self._open().execute(sql).fetchall()
+                connection = self._open()
+                connection.execute(sql).fetchall()
+                types = [str(kind) for _, kind, *_ in connection.description or ()]
             except Exception:
                 self._drop()
                 raise UnsupportedError(
                     "the engine does not run this question, even over empty tables; nothing was "
                     "charged. Ask for less at once, or see the engine's memory and threads"
                 ) from None
-        self._rehearsed.add(digest)
+        self._rehearsed[digest] = types
+        return types
 
     def _execute(self, sql: str, take: Callable[[Cursor], Any] = all_rows) -> Any:
         with self._running:

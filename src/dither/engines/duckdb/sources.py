@@ -12,15 +12,7 @@ the end are NULL, surplus fields are left out. A line that is not UTF-8, and one
 million bytes, is left out. Nothing is guessed from the values. Files whose quoted fields span lines
 should be converted to Parquet first.
 
-How a Parquet file is read
---------------------------
-Text that is not UTF-8 fails no query: each byte that has no place in it is read as ``?``. Two
-people's identifiers could so become one, and so in the column that says who is protected a text
-with a ``?`` is read as NULL, nobody's. Where identifiers hold question marks, keep them in a DuckDB
-database or hand over a frame.
-
-A column of timestamps in milliseconds is not read: the engine turns them into microseconds as it
-reads, and fails on the first that does not fit, before any expression could see it.
+``engines.duckdb.parquet`` says how a Parquet file is read.
 
 The names and types of columns are public. They are read when a source is opened, and must be the
 same whenever it is read: else another column could stand in a column's place.
@@ -30,11 +22,12 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither.engines.duckdb import parquet
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.frames import NO_COLUMN, to_arrow
 from dither.engines.duckdb.views import Rowwise, rowwise
@@ -77,12 +70,15 @@ class FileSource:
         The table of a DuckDB database, where needed with its schema: ``"schema.table"``.
     delimiter : str
         The one character between the fields of a CSV file.
+    unit : str, optional
+        The column that says who is protected.
     """
 
     path: str | Path
     format: str
     table: str | None = None
     delimiter: str = ","
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         known = sorted(set(ENDINGS.values()))
@@ -172,10 +168,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     elif source.format == "csv":
         select, complete = _lines(path, source.delimiter), False
     else:
-        select = (
-            f"SELECT * FROM read_parquet({_text(str(path))}, hive_partitioning = false, "
-            "utf8_validation = 'replace')"
-        )
+        select = parquet.direct(_text(str(path)))
     try:
         connection.execute(f"CREATE VIEW {quoted(view)} AS {select}")
         types: dict[str, str | None] = dict(_described(connection, view))
@@ -184,28 +177,46 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
         raise
     except Exception:
         raise PolicyError(f"{shown} cannot be read as {source.format}") from None
-    unread: dict[str, str] = {}
-    mended = frozenset[str]()
+    unread: Mapping[str, str] = {}
+    route = None
     if source.format == "parquet":
-        mended = frozenset(name for name, kind in types.items() if kind == "VARCHAR")
-        unread = dict.fromkeys(_in_milliseconds(found_layout), MILLISECONDS)
-        kept = ", ".join(quoted(name) for name in types if name not in unread)
-        if unread:
-            # The engine looks at all columns of a view, also at those that nobody asks for.
-            kept = kept or f"CAST(NULL AS BOOLEAN) AS {quoted(NO_COLUMN)}"
-            connection.execute(
-                f"CREATE OR REPLACE VIEW {quoted(view)} AS {select.replace('*', kept, 1)}"
-            )
+        # Bytes that are not UTF-8 are replaced in all text but the unit's.
+        computed = frozenset(n for n, k in types.items() if k == "VARCHAR" and n != source.unit)
+        route = _through_arrow(connection, view, path, types, source.unit, shown)
+        unread = route.unread if route is not None else {}
     found = Stored(
-        view, types | dict.fromkeys(unread), unread, computed, mended, complete, found_layout
+        view, types | dict.fromkeys(unread), unread, computed, complete, found_layout, route
     )
     return _with_names(found, shown)
 
 
-MILLISECONDS = (
-    "it holds timestamps in milliseconds, and the engine fails on one that microseconds cannot "
-    "hold; store it in microseconds, or hand over a frame"
-)
+def _through_arrow(
+    connection: DuckDBPyConnection,
+    view: str,
+    path: Path,
+    types: Mapping[str, str | None],
+    unit: str | None,
+    shown: str,
+) -> parquet.ArrowRoute | None:
+    """Make ``view`` read a Parquet file through Arrow, where the engine's own reader is unsafe."""
+    kinds = {name: kind or "" for name, kind in types.items()}
+    try:
+        route = parquet.arrow_route(path, kinds, unit, quoted)
+    except Exception:
+        raise PolicyError(f"{shown} cannot be read as parquet") from None
+    if route is not None:
+        route.register(connection, arrow_name(view))
+        columns = [f"{value} AS {quoted(name)}" for name, value in route.columns.items()]
+        kept = ", ".join(columns) or f"CAST(NULL AS BOOLEAN) AS {quoted(NO_COLUMN)}"
+        connection.execute(
+            f"CREATE OR REPLACE VIEW {quoted(view)} AS SELECT {kept} FROM {arrow_name(view)}"
+        )
+    return route
+
+
+def arrow_name(view: str) -> str:
+    """What the rows are called that a view reads through Arrow."""
+    return f"{view}_arrow"
 
 
 def _with_names(found: Stored, shown: str) -> Stored:
@@ -238,22 +249,8 @@ def layout(execute: Execute, source: FileSource) -> tuple[Any, ...]:
     if source.format == "csv":
         return tuple(_header(path, source.delimiter))
     if source.format == "parquet":
-        return tuple(
-            execute(
-                "SELECT name, type, num_children, converted_type, scale, precision, logical_type "
-                f"FROM parquet_schema({_text(str(path))})"
-            )
-        )
+        return tuple(execute(parquet.FIELDS.format(path=_text(str(path)))))
     return ()
-
-
-def _in_milliseconds(fields: tuple[Any, ...]) -> list[str]:
-    return [
-        name
-        for name, _, _, converted, _, _, logical in fields
-        if converted == "TIMESTAMP_MILLIS"
-        or (str(logical).startswith("TimestampType") and "MILLIS=Milli" in str(logical))
-    ]
 
 
 def _described(connection: DuckDBPyConnection, view: str) -> dict[str, str]:

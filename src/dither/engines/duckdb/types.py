@@ -8,7 +8,6 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect
-from dither.engines.writer.forms import call, case
 from dither.plan.kinds import Kind
 from dither.plan.schema import ColumnFacts
 
@@ -124,8 +123,3 @@ class DuckDBTypes(Dialect):
         kind = Kind.DATE if _base(stored) == "DATE" else Kind.TIMESTAMP
         known = self.cleaned(self.typed(raw, stored, kind), ColumnFacts("", kind))
         return self.cast(known, Kind.TEXT)
-
-    def unmended(self, value: exp.Expression) -> exp.Expression:
-        # The engine puts a question mark in the place of each byte that is not UTF-8.
-        mark = call("CONTAINS", value.copy(), exp.Literal.string("?"))
-        return case((exp.Not(this=mark), value))

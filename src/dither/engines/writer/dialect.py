@@ -289,6 +289,10 @@ class Dialect(ABC):
     def kind_of_type(self, stored: str) -> Kind | None:
         """The kind of a stored type; ``None`` for a type that is not read."""
 
+    def is_whole(self, stored: str) -> bool:
+        """Whether all values of a type, as the engine names it in an answer, are whole numbers."""
+        return self.kind_of_type(stored) is Kind.INTEGER
+
     def readable(self, stored: str, kind: Kind) -> bool:
         """Whether a column of the stored type can be declared as the kind."""
         found = self.kind_of_type(stored)
@@ -316,13 +320,6 @@ class Dialect(ABC):
     @abstractmethod
     def typed(self, raw: exp.Expression, stored: str, kind: Kind) -> exp.Expression:
         """A column of the stored type as a value of the kind, or NULL; read as declared."""
-
-    def unmended(self, value: exp.Expression) -> exp.Expression:
-        """A text that was read as it is stored; NULL where that is not certain.
-
-        Only for columns that a source calls mended.
-        """
-        return value
 
     @abstractmethod
     def largest(self, stored: str, kind: Kind) -> Fraction | None:

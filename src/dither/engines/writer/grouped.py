@@ -58,7 +58,8 @@ class GroupedQuery:
         found: dict[str, tuple[int, exp.Expression]] = {}
         for position, value in enumerate(key.values):
             if key.kind is Kind.INTEGER and (
-                abs(value) > LARGEST or value != int(value)  # type: ignore[operator, arg-type]
+                not -LARGEST - 1 <= value <= LARGEST  # type: ignore[operator]
+                or value != int(value)  # type: ignore[arg-type]
             ):
                 continue
             constant = self._dialect.constant(value, key.kind)

@@ -46,13 +46,12 @@ class Stored:
         Why a column cannot be read, where there is more to say than its type.
     computed : frozenset of str
         Columns that do not hold what is stored, but what was made of it: none can be the unit.
-    mended : frozenset of str
-        Columns of text in which what could not be read has been replaced, and so two texts may have
-        become one. ``Dialect.unmended`` leaves NULL in place of these.
     complete : bool
         Whether every row is read, whatever it holds.
     layout : tuple
         The names and types as the source has them, to see whether it still has them later.
+    route : object, optional
+        How the engine reaches the rows, where it must make that anew before each run.
     empty : str
         A table of the engine with the same columns and no rows, to try a query on.
     """
@@ -61,9 +60,9 @@ class Stored:
     types: Mapping[str, str | None]
     unread: Mapping[str, str] = field(default_factory=dict)
     computed: frozenset[str] = frozenset()
-    mended: frozenset[str] = frozenset()
     complete: bool = True
     layout: tuple[Any, ...] = ()
+    route: Any = field(default=None, compare=False)
     empty: str = ""
 
 
@@ -154,10 +153,6 @@ class RowSource:
     def _own(self, alias: str) -> list[ex.Column]:
         return [column for column in self._names if column.table == alias]
 
-    def _unit_of(self, scan: Scan) -> str | None:
-        table = self._schema.table(scan.table)
-        return table.unit if table.private else None
-
     def _scan(self, scan: Scan) -> exp.Select:
         stored = self._stored[scan.table]
         raw: list[exp.Expression] = []
@@ -170,10 +165,11 @@ class RowSource:
                     f"column {column.name!r} of table {scan.table!r} cannot be read as "
                     f"{facts.kind.value}"
                 )
-            held = identifier(column.name)
-            if column.name in stored.mended and column.name == self._unit_of(scan):
-                held = self.dialect.unmended(held)
-            typed = self.dialect.typed(held, kind, facts.kind)
+            if column == self._job.unit and column.name in stored.computed:
+                raise PolicyError(
+                    f"the unit {column.name!r} of table {scan.table!r} is not read as it is stored"
+                )
+            typed = self.dialect.typed(identifier(column.name), kind, facts.kind)
             raw.append(named(typed, name))
             value = identifier(name)
             if column in self._cleaned:

@@ -1,0 +1,163 @@
+"""How a Parquet file is read: so that no value fails a query, and none becomes another's.
+
+The engine's own reader is fast, and two of its habits would break a promise. It turns timestamps in
+milliseconds into microseconds as it reads, and fails on the first that does not fit. And it
+replaces each byte of a text that is not UTF-8 by ``?``, so that two people's identifiers could
+become one. Both happen before any expression could see the value. So a file is read
+
+- by the engine itself where it has no timestamps in milliseconds and its unit is not text;
+- through Arrow otherwise, several times slower. Milliseconds arrive there as the whole numbers that
+  are stored, and become timestamps in the years 1 to 9999, else NULL. Text arrives as its bytes.
+
+Either way text that is not UTF-8 fails nothing: each byte that has no place in it is read as ``?``.
+In the column that says who is protected such a text is NULL instead, and its rows are nobody's; a
+question mark that is stored is a character like any other.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dither.engines.writer.dialect import LAST_MOMENT
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["FIELDS", "ArrowRoute", "arrow_route", "direct"]
+
+FIELDS = (
+    "SELECT name, type, num_children, converted_type, scale, precision, logical_type "
+    "FROM parquet_schema({path})"
+)
+"""The names and types of a file's columns as it has them now."""
+
+UNREAD = (
+    "it stands beside timestamps in milliseconds or a unit of text, where its type is not read; "
+    "hand over a frame"
+)
+
+EPOCH = dt.datetime(1970, 1, 1)
+FIRST = (dt.datetime(1, 1, 1) - EPOCH) // dt.timedelta(milliseconds=1)
+LAST = (LAST_MOMENT - EPOCH) // dt.timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRoute:
+    """A file that is read through Arrow.
+
+    Parameters
+    ----------
+    path : Path
+    found, schema : Arrow schema
+        The file's own, and that it is read by, in which no type is converted by value.
+    columns : mapping of str to str
+        By name, as the engine gives them: the SQL of a column's value.
+    unread : mapping of str to str
+        Columns that cannot be read, and why.
+    """
+
+    path: Path
+    found: Any
+    schema: Any
+    columns: Mapping[str, str]
+    unread: Mapping[str, str]
+
+    def register(self, connection: DuckDBPyConnection, name: str) -> None:
+        """Let a name of the engine stand for the file as it is when it is next read.
+
+        Arrow remembers what it has seen of a file, so this comes before each run.
+        """
+        from pyarrow import dataset
+
+        rows = dataset.dataset(str(self.path), schema=self.schema, format="parquet")
+        connection.register(name, rows)
+
+    def unchanged(self) -> bool:
+        """Whether the file still has the types that it was opened with."""
+        from pyarrow import parquet
+
+        return bool(parquet.read_schema(self.path).equals(self.found))
+
+
+def direct(path: str) -> str:
+    """The rows as the engine's own reader gives them; ``path`` is a text in SQL."""
+    return (
+        f"SELECT * FROM read_parquet({path}, hive_partitioning = false, "
+        "utf8_validation = 'replace')"
+    )
+
+
+def arrow_route(
+    path: Path, types: Mapping[str, str], unit: str | None, quoted: Callable[[str], str]
+) -> ArrowRoute | None:
+    """How to read a file through Arrow; ``None`` where the engine's own reader is safe.
+
+    Parameters
+    ----------
+    path : Path
+    types : mapping of str to str
+        The columns as the engine's own reader has them.
+    unit : str, optional
+        The column that says who is protected.
+    quoted : callable
+        Writes a name.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    found = parquet.read_schema(path)
+    late = [pa.types.is_timestamp(field.type) and field.type.unit == "ms" for field in found]
+    if not any(late) and types.get(unit or "") != "VARCHAR":
+        return None
+    fields, columns, unread = [], {}, {}
+    for field, is_late, (name, own) in zip(found, late, types.items(), strict=True):
+        kept = _as_stored(field.type, pa)
+        fields.append(pa.field(field.name, kept))
+        value = quoted(name)
+        if is_late:
+            columns[name] = _moment(value, own)
+        elif own == "VARCHAR" and _is_text(kept, pa):
+            whole = f"decode(encode({value})"
+            columns[name] = f"TRY({whole}))" if name == unit else f"{whole}, 'replace')"
+        elif not pa.types.is_null(kept):
+            columns[name] = value
+        else:
+            unread[name] = UNREAD
+    return ArrowRoute(path, found, pa.schema(fields), columns, unread)
+
+
+def _moment(value: str, own: str) -> str:
+    made = f"make_timestamp(CASE WHEN {value} BETWEEN {FIRST} AND {LAST} THEN {value} * 1000 END)"
+    return f"CAST({made} AS {own})"
+
+
+def _is_text(kind: Any, pa: Any) -> bool:
+    types = pa.types
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(
+        types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner)
+    )
+
+
+def _as_stored(kind: Any, pa: Any) -> Any:
+    """The type to read as, which no value can fail to have; that of NULL for none."""
+    types = pa.types
+    if types.is_timestamp(kind) and kind.unit == "ms":
+        return pa.int64()
+    if types.is_float16(kind):
+        return pa.float32()
+    plain = (
+        types.is_boolean(kind)
+        or types.is_integer(kind)
+        or types.is_float32(kind)
+        or types.is_float64(kind)
+        or types.is_date32(kind)
+        or types.is_timestamp(kind)
+        or (types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision)
+        or _is_text(kind, pa)
+    )
+    return kind if plain else pa.null()
