@@ -17,7 +17,9 @@ from dither.plan.kinds import Kind, Value
 __all__ = [
     "LARGEST_INTEGER",
     "LARGEST_REAL",
+    "LARGEST_WORD",
     "LONGEST_LIST",
+    "SMALLEST_WORD",
     "Facts",
     "absolute",
     "arithmetic",
@@ -32,8 +34,13 @@ __all__ = [
 Bound = Fraction | dt.date | dt.datetime
 Range = tuple[Fraction, Fraction]
 
+SMALLEST_WORD, LARGEST_WORD = -(2**63), 2**63 - 1
+"""Integers have 64 bits in every engine."""
+
 LARGEST_INTEGER = 2**62
 LARGEST_REAL = Fraction(10) ** 300
+"""The widest bounds that are derived, and that a sum may have."""
+
 LONGEST_LIST = 4096
 """Up to so many keys follow from bounds without being written down."""
 
@@ -94,7 +101,7 @@ def listed_values(facts: Facts) -> tuple[Value, ...] | None:
 
 
 def within_limits(facts: Facts) -> bool:
-    """Whether every number between the bounds is one that an engine computes with."""
+    """Whether the bounds are no wider than those of a sum may be."""
     low, high = facts.range or (Fraction(0), Fraction(0))
     limit = Fraction(LARGEST_INTEGER) if facts.kind is Kind.INTEGER else LARGEST_REAL
     return max(abs(low), abs(high)) <= limit

@@ -23,7 +23,9 @@ from dither.plan import expressions as ex
 from dither.plan._ranges import (
     LARGEST_INTEGER,
     LARGEST_REAL,
+    LARGEST_WORD,
     LONGEST_LIST,
+    SMALLEST_WORD,
     Facts,
     absolute,
     arithmetic,
@@ -125,7 +127,7 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
     QueryError
         Where the kinds do not fit, or a literal is none of a column's declared values.
     BoundsError
-        For a constant that no engine holds.
+        For a constant, or the bounds of ``CLAMP``, beyond what numbers may be.
 
     Examples
     --------
@@ -230,11 +232,11 @@ def _near_zero(divisor: ex.Expression, scope: Scope) -> bool:
 
 
 def _held(facts: Facts, node: ex.Expression, scope: Scope) -> Facts:
-    """The facts of constants, refused where no engine holds them."""
+    """The facts of constants, refused where no number may be as large."""
     if within_limits(facts):
         return facts
     shown = "2^62" if facts.kind is Kind.INTEGER else "1e300"
-    raise BoundsError(f"{scope.show(node)} reaches beyond {shown}, which no engine holds")
+    raise BoundsError(f"{scope.show(node)} reaches beyond ±{shown}, the widest bounds of a number")
 
 
 def _column(facts: ColumnFacts) -> Facts:
@@ -254,8 +256,16 @@ def _literal(node: ex.Literal, scope: Scope) -> Facts:
     kind = kind_of_value(value)
     if isinstance(value, int | Fraction) and kind.numeric:
         exact = Fraction(value)
-        step = Fraction(1) if kind is Kind.INTEGER else abs(exact)
-        return _held(Facts(kind, exact, exact, (value,), step), node, scope)
+        if kind is Kind.REAL:
+            return _held(Facts(kind, exact, exact, (value,), abs(exact)), node, scope)
+        if not SMALLEST_WORD <= value <= LARGEST_WORD:
+            raise BoundsError(
+                f"{scope.show(node)} is not a whole number of 64 bits, as every integer is; write "
+                "it with a decimal point to compare reals"
+            )
+        # Nothing is derived from an end beyond those that sums may have.
+        found = Facts(kind, exact, exact, (value,), Fraction(1))
+        return found if within_limits(found) else replace(found, lower=None, upper=None)
     if isinstance(value, dt.date):
         return Facts(kind, value, value, (value,))
     return Facts(kind, domain=(value,))

@@ -15,10 +15,10 @@ from fractions import Fraction
 from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Expression
-from dither.plan.facts import Facts, Scope, infer, why_unbounded
+from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
 from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
 from dither.plan.kinds import Kind
-from dither.plan.text import number, show
+from dither.plan.text import brief, number, show
 
 __all__ = [
     "Build",
@@ -217,7 +217,16 @@ class Build:
         )
 
     def _variance(self, aggregate: ag.Variance, weight: Fraction) -> VarianceRecipe:
-        facts, step, low, high = self._lattice(aggregate.operand, "VARIANCE", SQUARE_CELLS)
+        name = "STDDEV" if aggregate.root else "VARIANCE"
+        facts, step, low, high = self._lattice(aggregate.operand, name, SQUARE_CELLS)
+        ends = facts.range or ()
+        if any(end * end > LARGEST_REAL for end in ends):
+            shown = self.scope.show(aggregate.operand)
+            raise BoundsError(
+                f"{name} of {shown}: its bounds [{', '.join(map(brief, ends))}] are too wide, "
+                "since their squares lie beyond 1e300; declare bounds within ±1e150, or write "
+                f"CLAMP({shown}, lower, upper)"
+            )
         plain = self._centred(aggregate.operand, facts, step, low, high)
         half, parts = plain.magnitude // plain.parts, plain.parts
         square = replace(plain, square=True, square_centre=half * half // 2, parts=parts * parts)

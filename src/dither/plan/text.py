@@ -9,7 +9,16 @@ from fractions import Fraction
 from dither.plan import expressions as ex
 from dither.plan.kinds import Value
 
-__all__ = ["ExpressionWriter", "Words", "constant", "number", "show", "show_value", "unwritable"]
+__all__ = [
+    "ExpressionWriter",
+    "Words",
+    "brief",
+    "constant",
+    "number",
+    "show",
+    "show_value",
+    "unwritable",
+]
 
 
 Words = Callable[[ex.Expression], str | None]
@@ -59,6 +68,18 @@ def number(value: Fraction | int | float) -> str:
         if Fraction(text) == exact:
             return text
     return f"{exact.numerator}/{exact.denominator}"
+
+
+def brief(value: Fraction | int) -> str:
+    """A public number for messages and tables: to six digits where all of them would be many.
+
+    Examples
+    --------
+    >>> brief(Fraction(1, 100)), brief(10**300)
+    ('0.01', '1e+300')
+    """
+    text = number(value)
+    return text if len(text) <= 24 else f"{float(value):.6g}"
 
 
 def show_value(value: Value | None) -> str:

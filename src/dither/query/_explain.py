@@ -25,7 +25,7 @@ from dither.plan.recipes import (
 )
 from dither.plan.schema import Table
 from dither.plan.sensitivity import MeasurementSensitivity
-from dither.plan.text import number, show, show_value
+from dither.plan.text import brief, number, show, show_value
 from dither.query._display import Explanation, Node
 from dither.query._noise import NoisePlan, promise_of
 
@@ -209,7 +209,7 @@ def _sensitivity(bound: MeasurementSensitivity, scale: Fraction, unit: str) -> s
 def _bounds(facts: Facts, step: Fraction) -> str:
     assert facts.range is not None
     low, high = facts.range
-    return f"[{number(low)}, {number(high)}] on multiples of {number(step)}"
+    return f"[{brief(low)}, {brief(high)}] on multiples of {brief(step)}"
 
 
 def _outputs(plan: Plan) -> Node:

@@ -185,12 +185,14 @@ class SQLiteEngine(SQLEngine):
         except Exception:
             raise EngineError(FAILED) from None
 
-    def _rehearse(self, sql: str) -> None:
+    def _rehearse(self, sql: str) -> Sequence[str]:
         assert self._connection is not None
         try:
             self._connection.execute(sql).fetchall()
         except Exception:
             raise UnsupportedError("SQLite does not run this question") from None
+        # Its columns have no types; its values do.
+        return ()
 
     def _hold(self, job: Job) -> None:
         """Its tables are its own, and nobody changes them."""
