@@ -1,31 +1,18 @@
 """Classes of people who chose different channels, combined: by weights, or in one likelihood.
 
-With n_c reports of class c, f̂_c its unbiased estimate and s_c²/n_c its variance:
-
-- weights: f̂ = sum of w_c·f̂_c, w_c proportional to n_c/s_c² for each value. s_c² is that of uniform
-  shares, so that the weights do not depend on the reports and f̂ stays unbiased;
-- plugin: the same with s_c² at the shares that all the reports suggest, equation (19) of SDLDP with
-  the n_c that it leaves out: nearer, at the price of a bias of lower order;
-- population: w_c = n_c/n. The only one that is right for all users where the classes differ;
-- likelihood: the shares that make all reports together likeliest. Channels with a matrix are pooled
-  in one expectation maximisation, which uses every class where it is most precise; others through
-  the normal law of their estimates, minimising the sum of n_c·(f̂_c - f)' S_c^-1 (f̂_c - f) over
-  the simplex. Biased, but nearer.
-
-Weights other than n_c/n make much of some classes, whose people are not quite like all who reported
-even where choices do not depend on values. f̂ then differs by chance from the share of all of them,
-with variance f(1-f)·sum of (w_c - n_c/n)²/n_c (people dealt out to classes at random, without
-replacement), which is part of the standard error.
+Weights other than n_c/n (see `Personal`) make much of some classes, whose people are not quite like
+all who reported even where choices do not depend on values. f̂ then differs by chance from the
+share of all of them, with variance f(1-f)·sum of (w_c - n_c/n)²/n_c (people dealt out to classes at
+random, without replacement), which is part of the standard error.
 
 Of numbers, weights combine the classes' means: those of the reports, with an interval that holds
 where each class's does; or those that EM finds, where a class's reports are biased. The reports'
 spread, from which the errors of means are computed, holds that variance already. Limits that do not
 rest on it are widened by |w_c - n_c/n| times the most by which a class's mean is off that of all,
-which exceeds t with chance at most 2·exp(-2·n_c·t²/((1 - (n_c - 1)/n)·range²)) (Serfling).
+which exceeds t with chance at most 2·exp(-2·n_c·t²/((1 - (n_c - 1)/n)·range²)).
 
-Source. Chen, Ye, Zhang and Shu, "SDLDP", Journal of Cyber Security 2025, section 4.5; Nie et al.,
-IEEE TKDE 2019; Shen, Xia and Yu, IEEE TIFS 2021 (PLDP frequencies); Serfling, "Probability
-inequalities for the sum in sampling without replacement", Annals of Statistics 1974.
+Source. Serfling, "Probability inequalities for the sum in sampling without replacement", Annals of
+Statistics 1974.
 """
 
 from __future__ import annotations

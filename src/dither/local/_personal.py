@@ -1,12 +1,4 @@
-"""People who choose among public channels: an epsilon of their own, or what they call sensitive.
-
-Guarantee. A report carries the choice, which is public, and keeps the promise of the channel that
-was chosen, between any two values of one person. So the choice itself must not depend on the value:
-anyone who chooses a small epsilon because of what they have to hide has said so, and biases the
-estimate as well; no coin takes that back.
-
-`_combining` describes how the classes' reports are combined.
-"""
+"""People who choose among public channels: an epsilon of their own, or what they call sensitive."""
 
 from __future__ import annotations
 
@@ -62,8 +54,23 @@ class Personal(Structure):
 
     Notes
     -----
-    Guarantee. A report keeps the promise of the channel that was chosen, between any two values
-    of one person (`promise`). The choice is public, so it must not depend on the value.
+    Guarantee. A report carries the choice, which is public, and keeps the promise of the channel
+    that was chosen, between any two values of one person (`promise`). So the choice itself must not
+    depend on the value: anyone who chooses a small epsilon because of what they have to hide has
+    said so, and biases the estimate as well.
+
+    Estimate. ``estimate(method=...)`` combines the classes of people who chose alike. With n_c
+    reports of class c, f̂_c its unbiased estimate and s_c²/n_c its variance:
+
+    - weights: f̂ = sum of w_c·f̂_c, w_c proportional to n_c/s_c² for each value. s_c² is that of
+      uniform shares, so that the weights do not depend on the reports and f̂ stays unbiased;
+    - plugin: the same with s_c² at the shares that all the reports suggest, equation (19) of SDLDP
+      with the n_c that it leaves out: nearer, at the price of a bias of lower order;
+    - population: w_c = n_c/n. The only one that is right for all users where the classes differ;
+    - likelihood: the shares that make all reports together likeliest. Channels with a matrix are
+      pooled in one expectation maximisation, which uses every class where it is most precise;
+      others through the normal law of their estimates, minimising the sum of n_c·(f̂_c - f)' S_c^-1
+      (f̂_c - f) over the simplex. Biased, but nearer.
 
     References
     ----------
@@ -365,7 +372,7 @@ class Personal(Structure):
     def read(
         self, counts: PartCounts, rule: str, confidence: float, options: dict[str, Any]
     ) -> Result:
-        """Shares, or the mean of numbers, from all classes together; see the module."""
+        """Shares, or the mean of numbers, from all classes together."""
         method = _checks.choice("method", options.pop("method", "weights"), METHODS)
         full = {choice: part for choice, part in counts.parts.items() if part.n}
         reported(len(full))

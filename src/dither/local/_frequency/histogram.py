@@ -211,7 +211,7 @@ class THE(UnaryChannel):
     Notes
     -----
     Law. Of real Laplace noise of scale 2/epsilon on each bin only whether it exceeds the threshold
-    t is kept, which is a coin for each bin: unary encoding with
+    t is kept, which is a coin for each bin: unary encoding with::
 
         p = 1 - e^(-epsilon(1-t)/2)/2,   q = e^(-epsilon·t/2)/2
 

@@ -1,16 +1,4 @@
-"""Several attributes of each person: split the budget, or sample one attribute.
-
-*Split*: every attribute is reported with epsilon/d; the sum is epsilon. *Sample*: each person picks
-one attribute at random, publicly, and reports it with the whole epsilon; the pick says nothing of
-the values. Both promise epsilon for the person's whole row, all attributes at once.
-
-Error. Splitting gives every attribute n reports of epsilon/d, sampling n/d reports of epsilon; as
-variances go like 1/epsilon² and 1/n, sampling wins (by about d at small epsilon). Sampled people
-stand for all by the public coin, which adds f(1-f)/n_j: `estimate` counts it in.
-
-Source. Nguyên et al., "Collecting and analyzing data from smart device users with local
-differential privacy", 2016; Wang et al., ICDE 2019 (sampling).
-"""
+"""Several attributes of each person: split the budget, or sample one attribute."""
 
 from __future__ import annotations
 
@@ -63,14 +51,22 @@ class Attributes(Structure):
 
     Notes
     -----
-    Guarantee. epsilon-local DP for the whole row: neighbours are any two rows of one person. By
-    "sample" the pick is public and says nothing of the values; by "split" each attribute has
-    its part of epsilon.
+    "split" reports every attribute with epsilon/d. By "sample" each person picks one attribute at
+    random, publicly, and reports it with the whole epsilon.
+
+    Guarantee. epsilon-local DP for the whole row, all attributes at once: neighbours are any two
+    rows of one person. The sum of the split parts is epsilon; a sampled pick says nothing of the
+    values.
+
+    Error. Splitting gives every attribute n reports of epsilon/d, sampling n/d reports of epsilon;
+    as variances go like 1/epsilon² and 1/n, sampling wins (by about d at small epsilon). Sampled
+    people stand for all by the public coin, which adds f(1-f)/n_j to the variance: `estimate`
+    counts it in.
 
     References
     ----------
-    Nguyên et al., "Collecting and analyzing data from smart device users with local
-    differential privacy", 2016; Wang et al., ICDE 2019.
+    Nguyên et al., "Collecting and analyzing data from smart device users with local differential
+    privacy", 2016; Wang et al., ICDE 2019.
 
     Examples
     --------

@@ -1,24 +1,4 @@
-"""RS+FD: one attribute reported in truth, uniform fake data for all others, the pick kept secret.
-
-Law of a row y, for attributes j of k_j values, each channel GRR of p_j, q_j at epsilon'::
-
-    Pr[y | x] = (1/d)·sum_j Pr_j[y_j | x_j]·prod over i != j of 1/k_i
-
-Guarantee. Dividing by the product of all 1/k_i leaves a mean of r_j in {k_j·p_j, k_j·q_j}. Two rows
-that differ everywhere have reports for which all r_j go from k_j·q_j to k_j·p_j, so for a person's
-whole row nothing is gained: epsilon = epsilon'. For rows that differ in attribute j alone::
-
-    epsilon_j = log((k_j·p_j + S_j)/(k_j·q_j + S_j)),   S_j = sum over i != j of k_i·q_i
-
-The literature promises the second as if it were the first. Here `protects` says which is meant, and
-epsilon' is the largest at which it holds (for equal k_j, epsilon' = log(d(e^epsilon - 1) + 1)).
-
-Error. With w_j = p_j - q_j: the expected share of y_j = v is (f·w_j + q_j)/d + (1 - 1/d)/k_j, so
-f̂ = (d·share - q_j - (d-1)/k_j)/w_j, unbiased, of variance d²·s(1-s)/(n·w_j²) over users and coins,
-read at the nearest s that the law allows.
-
-Source. Arcolezi, Couchot, Al Bouna and Xiao, CIKM 2021; the guarantee is put right here.
-"""
+"""RS+FD: one attribute reported in truth, uniform fake data for the others, the pick secret."""
 
 from __future__ import annotations
 
@@ -71,8 +51,24 @@ class FakeData(Structure):
 
     Notes
     -----
+    Law of a row y, for attributes j of k_j values, each channel GRR of p_j, q_j at epsilon'::
+
+        Pr[y | x] = (1/d)·sum_j Pr_j[y_j | x_j]·prod over i != j of 1/k_i
+
     Guarantee. epsilon-local DP; neighbours are any two rows of one person ("row"), or two that
-    differ in one attribute ("attribute"), which promises less.
+    differ in one attribute ("attribute"), which promises less. Dividing by the product of all 1/k_i
+    leaves a mean of r_j in {k_j·p_j, k_j·q_j}. Two rows that differ everywhere have reports for
+    which all r_j go from k_j·q_j to k_j·p_j, so for a person's whole row nothing is gained: epsilon
+    = epsilon'. For rows that differ in attribute j alone::
+
+        epsilon_j = log((k_j·p_j + S_j)/(k_j·q_j + S_j)),   S_j = sum over i != j of k_i·q_i
+
+    The literature promises the second as if it were the first. epsilon' is the largest at which
+    what `protects` names holds (for equal k_j by attribute, epsilon' = log(d(e^epsilon - 1) + 1)).
+
+    Error. With w_j = p_j - q_j: the expected share of y_j = v is (f·w_j + q_j)/d + (1 - 1/d)/k_j,
+    so f̂ = (d·share - q_j - (d-1)/k_j)/w_j, unbiased, of variance d²·s(1-s)/(n·w_j²) over users and
+    coins, read at the nearest s that the law allows.
 
     References
     ----------

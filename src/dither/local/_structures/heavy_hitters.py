@@ -1,21 +1,4 @@
-"""The frequent texts of a domain too large to list: prefixes grow, the frequent ones go on.
-
-Each person picks a level at random, publicly, and reports the prefix of that level's length: the
-prefix is hashed by a public hash of the level into 2**bits buckets, and the bucket goes through a
-frequency channel (Hadamard response by default) with the whole epsilon. The server reads level by
-level: it extends the prefixes that were frequent so far by every symbol, looks their buckets up,
-and keeps those that stand out. Texts end by an end mark, so that prefixes of ended texts are whole.
-
-Guarantee. epsilon for any two texts: one prefix is reported, once, with epsilon.
-
-Error. A level's estimate is that of its channel over the people who picked it, plus the chance of
-the pick, f(1-f)/n_level. A bucket holds other texts too, 2**-bits of them on average, which is
-taken off. Of candidates that share a bucket, which cannot be told apart, the one with the more
-frequent prefix is kept; each candidate falls into a given bucket with chance 2**-bits.
-
-Source. Wang, Li and Jha, "Locally differentially private heavy hitter identification", IEEE TDSC
-2019 (prefix extending method).
-"""
+"""The frequent texts of a domain too large to list: prefixes grow, the frequent ones go on."""
 
 from __future__ import annotations
 
@@ -83,12 +66,24 @@ class HeavyHitters(Structure):
 
     Notes
     -----
-    Guarantee. epsilon-local DP: neighbours are any two texts of one person. One prefix is
-    reported, once; which length is public and says nothing of the text.
+    Each person picks a level at random, publicly, and reports the prefix of that level's length:
+    the prefix is hashed by a public hash of the level into 2**bits buckets, and the bucket goes
+    through a frequency channel with the whole epsilon. The server reads level by level: it extends
+    the prefixes that were frequent so far by every symbol, looks their buckets up, and keeps those
+    that stand out. Texts end by an end mark, so that prefixes of ended texts are whole.
+
+    Guarantee. epsilon-local DP: neighbours are any two texts of one person. One prefix is reported,
+    once; which length is public and says nothing of the text.
+
+    Error. A level's estimate is that of its channel over the people who picked it, plus the chance
+    of the pick, f(1-f)/n_level. A bucket holds other texts too, 2**-bits of them on average, which
+    is taken off. Of candidates that share a bucket, which cannot be distinguished, the one with the
+    more frequent prefix is kept; each candidate falls into a given bucket with chance 2**-bits.
 
     References
     ----------
-    Wang, Li and Jha, IEEE TDSC 2019.
+    Wang, Li and Jha, "Locally differentially private heavy hitter identification", IEEE TDSC 2019
+    (prefix extending method).
 
     Examples
     --------

@@ -1,31 +1,4 @@
-"""Sets of items, and of pairs of key and value: pad to one length, sample one slot, report it.
-
-Item sets. A person with items S pads S with dummies to `padding` slots (or keeps a random `padding`
-of them, if there are more), picks one slot at random and reports its item, or "a dummy", through
-any frequency channel over items + 1 symbols.
-
-Guarantee. epsilon for any two sets: whatever is picked, it is reported with epsilon.
-
-Error. The share of people who hold item i is padding·f_i where nobody has more than `padding`
-items; those who have more make every estimate too small, by at most the share of them: the result
-says so and is flagged.
-
-Source. Qin et al., CCS 2016; Wang, Li and Jha, S&P 2018 (padding and sampling).
-
-Key-value pairs. A person's pairs are padded to `padding` slots and one slot is picked, as for item
-sets; its value v in [-1, 1] becomes the sign +1 with chance (1 + v)/2, else -1; the pair (key,
-sign), or "a dummy", goes through one frequency channel over 2·keys + 1 symbols. Key and sign are
-reported together, so a value is never spent on a key that was made up.
-
-Guarantee. epsilon for any two sets of pairs.
-
-Error. With s+ and s- the shares of the two symbols of a key: the share of people who have the key
-is padding·(s+ + s-), unbiased where nobody has more than `padding` pairs, and the mean of its
-values is (s+ - s-)/(s+ + s-), a ratio: consistent, with its standard error by the delta method.
-
-Source. Ye et al., "PrivKV", S&P 2019; Gu et al., "PCKV", USENIX Security 2020 (padding and
-sampling, joint report).
-"""
+"""Sets of items, and of pairs of key and value: pad to one length, sample one slot, report it."""
 
 from __future__ import annotations
 
@@ -89,11 +62,20 @@ class ItemSets(Structure):
 
     Notes
     -----
+    A person with items S pads S with dummies to `padding` slots (or keeps a random `padding` of
+    them, if there are more), picks one slot at random and reports its item, or "a dummy", through a
+    frequency channel over items + 1 symbols.
+
     Guarantee. epsilon-local DP: neighbours are any two sets of one person, of whatever sizes.
+    Whatever is picked, it is reported with epsilon.
+
+    Error. The share of people who hold item i is padding·f_i where nobody has more than `padding`
+    items; those who have more make every estimate too small, by at most the share of them: the
+    result says so.
 
     References
     ----------
-    Qin et al., CCS 2016; Wang, Li and Jha, S&P 2018.
+    Qin et al., CCS 2016; Wang, Li and Jha, S&P 2018 (padding and sampling).
 
     Examples
     --------
@@ -245,12 +227,23 @@ class KeyValue(Structure):
 
     Notes
     -----
+    A person's pairs are padded to `padding` slots and one slot is picked, as for `ItemSets`; its
+    value v, scaled to [-1, 1], becomes the sign +1 with chance (1 + v)/2, else -1; the pair (key,
+    sign), or "a dummy", goes through one frequency channel over 2·keys + 1 symbols. Key and sign
+    are reported together, so a value is never spent on a key that was made up.
+
     Guarantee. epsilon-local DP: neighbours are any two sets of pairs of one person, of whatever
     sizes.
 
+    Error. With s+ and s- the shares of the two symbols of a key: the share of people who have the
+    key is padding·(s+ + s-), unbiased where nobody has more than `padding` pairs, and the mean of
+    its values is (s+ - s-)/(s+ + s-), a ratio: consistent, with its standard error by the delta
+    method.
+
     References
     ----------
-    Ye et al., "PrivKV", S&P 2019; Gu et al., "PCKV", USENIX Security 2020.
+    Ye et al., "PrivKV", S&P 2019; Gu et al., "PCKV", USENIX Security 2020 (padding and sampling,
+    joint report).
 
     Examples
     --------
@@ -398,7 +391,7 @@ def _ratio_limits(raw: Estimate, part: Aggregate, confidence: float) -> Array:
     one and falls with the other. Of a channel that counts supports, these are coins, p of holders
     and q of others: Clopper and Pearson's limits of their mean chance, which hold for unlike people
     as well (Hoeffding, Annals of Mathematical Statistics 1956). Else a report moves a share by its
-    largest step at the most: Hoeffding's inequality (JASA 1963).
+    largest step at most: Hoeffding's inequality (JASA 1963).
     """
     channel, n, missed = part.channel, part.n, (1 - confidence) / 2
     step = channel.largest_step

@@ -1,14 +1,4 @@
-"""Joint frequencies of chosen groups of attributes, made to agree where the groups overlap.
-
-Each person picks one of the chosen marginals at random, publicly, and reports the cell of their row
-in it with the whole epsilon. The promise is epsilon for the person's whole row.
-
-Consistency. Two marginals that share attributes estimate the shared part twice. The shared part is
-averaged by inverse variance and the difference spread evenly over the cells, attribute set by
-attribute set from the smallest up (the way of CALM). It is post-processing.
-
-Source. Cormode, Kulkarni and Srivastava, SIGMOD 2018; Zhang et al., "CALM", CCS 2018.
-"""
+"""Joint frequencies of chosen groups of attributes, made to agree where the groups overlap."""
 
 from __future__ import annotations
 
@@ -67,8 +57,15 @@ class Marginals(Structure):
 
     Notes
     -----
-    Guarantee. epsilon-local DP for the whole row: neighbours are any two rows of one person.
-    Which group a person reports is public and says nothing of the values.
+    Each person picks one of the groups at random, publicly, and reports the cell of their row in it
+    with the whole epsilon.
+
+    Guarantee. epsilon-local DP for the whole row: neighbours are any two rows of one person. Which
+    group a person reports is public and says nothing of the values.
+
+    Consistency. Two marginals that share attributes estimate the shared part twice. The shared part
+    is averaged by inverse variance and the difference spread evenly over the cells, attribute set
+    by attribute set from the smallest up, as CALM does. It is post-processing.
 
     References
     ----------
