@@ -14,8 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -66,6 +67,8 @@ class Channel(Audited, ABC):
     kind: ClassVar[str]
     """Name on the wire; its meaning never changes. A changed law is a new kind or version."""
     version: ClassVar[int] = 1
+    readers: ClassVar[dict[str, Callable[[Any], Any]]] = {"domain": Domain.from_dict}
+    """What reads the settings that are written as dictionaries."""
     unbiased: ClassVar[bool] = True
 
     audit_cases: ClassVar[tuple[AuditCase, ...]] = (AuditCase({"domain": 4, "epsilon": 1}),)
@@ -83,15 +86,19 @@ class Channel(Audited, ABC):
     # What it is
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this channel, in a form that JSON holds."""
-        return {"domain": self.domain.to_dict(), "epsilon": str(self.epsilon)}
+        """The arguments that make this channel, in a form that JSON holds.
+
+        By default each argument of the class, read from the attribute of its name.
+        """
+        found = {name: _written(getattr(self, name)) for name in signature(type(self)).parameters}
+        # A question is written where there is one.
+        return {name: v for name, v in found.items() if v is not None or name != "question"}
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Channel:
         """The channel that `settings` describes."""
-        arguments = dict(settings)
-        arguments["domain"] = Domain.from_dict(arguments["domain"])
-        return cls(**arguments)
+        read = cls.readers
+        return cls(**{name: read[name](v) if name in read else v for name, v in settings.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """The channel as a dictionary that JSON holds; `channel_from_dict` reads it."""
@@ -364,6 +371,15 @@ class Channel(Audited, ABC):
         for start in range(0, codes.size, 1 << 20):
             counts += self.tally(self.draw(codes[start : start + (1 << 20)], words))[0]
         return counts
+
+
+def _written(value: Any) -> Any:
+    """An argument in a form that JSON holds."""
+    if isinstance(value, tuple):
+        return [_written(v) for v in value]
+    if isinstance(value, Fraction):
+        return str(value)
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def canonical(found: dict[str, Any]) -> bytes:

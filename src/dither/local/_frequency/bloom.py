@@ -80,7 +80,7 @@ class BloomRAPPOR(Remembered):
 
     Error. Let s_cj be the share of ones among the reports of cohort c, y_cj = (s_cj - p*)/(q* - p*)
     and d = 1 - (1 - 1/m)**H how full a filter is on average. Then E[y_c] = sum over v of f_v·X_cv,
-    and
+    and::
 
         y - d = sum over candidates v of f_v·(X_v - d) + (what unlisted values add, 0 on average)
 
@@ -151,42 +151,16 @@ class BloomRAPPOR(Remembered):
         if high_star <= low_star:
             raise ArgumentError("epsilon must be larger: its coins cannot be told from fair ones")
 
-    def settings(self) -> dict[str, Any]:
-        """Candidates, epsilons and the filter."""
-        return {"domain": self.domain.to_dict(), **self._wire}
-
-    @property
-    def _wire(self) -> dict[str, Any]:
-        return {
-            "epsilon": str(self.epsilon),
-            "once": None if self.once is None else str(self.once),
-            "bits": self.bits,
-            "hashes": self.hashes,
-            "cohorts": self.cohorts,
-            "seed": self.seed,
-            **({} if self.question is None else {"question": self.question}),
-        }
-
     @property
     def device(self) -> str:
         """SHA-256 of all that a device needs to know; the candidates make no difference to it."""
-        wire = json.dumps(
-            {"channel": self.kind, "version": self.version, **self._wire}, sort_keys=True
-        )
-        return hashlib.sha256(wire.encode()).hexdigest()
+        wire = self.to_dict()
+        del wire["domain"]
+        return hashlib.sha256(json.dumps(wire, sort_keys=True).encode()).hexdigest()
 
     def of_candidates(self, candidates: DomainLike) -> BloomRAPPOR:
         """The same reports, read for other candidates."""
-        return BloomRAPPOR(
-            candidates,
-            self.epsilon,
-            once=self.once,
-            bits=self.bits,
-            hashes=self.hashes,
-            cohorts=self.cohorts,
-            seed=self.seed,
-            question=self.question,
-        )
+        return BloomRAPPOR(**{**self.settings(), "domain": candidates})
 
     def exact(self, x: int, cohort: int, bits: tuple[int, ...]) -> Fraction:
         """Pr[report of this cohort and these bits | code x], exactly as drawn."""

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._channel import (
-    Channel,
     Codes,
     Counts,
     DomainLike,
@@ -67,7 +66,7 @@ class GradedResponse(FiniteChannel):
     def settings(self) -> dict[str, Any]:
         """Domain, epsilon, and the high values in the domain's order."""
         chosen = [v for v, h in zip(self.domain.values, self.high, strict=True) if h]
-        return {**Channel.settings(self), "high": chosen}
+        return {**super().settings(), "high": chosen}
 
     @property
     def outputs(self) -> int:

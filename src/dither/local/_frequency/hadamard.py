@@ -13,7 +13,6 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import (
-    Channel,
     Codes,
     Counts,
     DomainLike,
@@ -108,10 +107,6 @@ class Hadamard(FiniteChannel):
         """Out of 2**64: how often the report is in the value's set."""
         (low, _), mine = exp_bounds(self.epsilon), Fraction(self.width, 2)
         return threshold(mine * low / (mine * (low - 1) + self.outputs))
-
-    def settings(self) -> dict[str, Any]:
-        """Domain, epsilon and the number of blocks."""
-        return {**Channel.settings(self), "blocks": self.blocks}
 
     @property
     def outputs(self) -> int:

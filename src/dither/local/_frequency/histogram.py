@@ -96,10 +96,6 @@ class SHE(Channel):
         most = _checks.whole("clamp", clamp, 1, _MAX_CLAMP)
         bind(self, domain=Domain(domain), epsilon=checked, clamp=most)
 
-    def settings(self) -> dict[str, Any]:
-        """Domain, epsilon and the clamp."""
-        return {**Channel.settings(self), "clamp": self.clamp}
-
     def bin_law(self, bit: int) -> tuple[Counts, Shares]:
         """What a bin of that bit reports: the values -C, ..., C+1, and their chances."""
         a, values = math.exp(-float(self.epsilon) / 2), np.arange(-self.clamp, self.clamp + 2)
@@ -249,10 +245,6 @@ class THE(UnaryChannel):
     def thresholds(self) -> tuple[int, int]:
         """Out of 2**64: how often the bin of the held value exceeds the threshold, and another."""
         return _chances(self.epsilon, self.threshold)
-
-    def settings(self) -> dict[str, Any]:
-        """Domain, the noise's epsilon and the threshold."""
-        return {**Channel.settings(self), "threshold": str(self.threshold)}
 
     @property
     def ones(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -16,7 +16,6 @@ from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._channel import (
-    Channel,
     Codes,
     Counts,
     DomainLike,
@@ -157,10 +156,6 @@ class OLH(_Hashed):
     def __init__(self, domain: DomainLike, epsilon: Any, *, buckets: int | None = None) -> None:
         self._settle(domain, epsilon, buckets)
 
-    def settings(self) -> dict[str, Any]:
-        """Domain, epsilon and the number of buckets."""
-        return {**Channel.settings(self), "buckets": self.buckets}
-
     def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.uint32]:
         """A seed and the noisy bucket of the code under it, shape (n, 2)."""
         seeds = words.words(-(-codes.size // 2)).view(np.uint32)[: codes.size]
@@ -277,10 +272,6 @@ class BLH(OLH):
     def __init__(self, domain: DomainLike, epsilon: Any) -> None:
         self._settle(domain, epsilon, 2)
 
-    def settings(self) -> dict[str, Any]:
-        """Domain and epsilon."""
-        return Channel.settings(self)
-
 
 @dataclass(frozen=True, init=False)
 class FLH(_Hashed, FiniteChannel):
@@ -340,10 +331,6 @@ class FLH(_Hashed, FiniteChannel):
     ) -> None:
         bind(self, seeds=_checks.whole("seeds", seeds, 1, 1 << 16))
         self._settle(domain, epsilon, buckets)
-
-    def settings(self) -> dict[str, Any]:
-        """Domain, epsilon, and the numbers of seeds and buckets."""
-        return {**Channel.settings(self), "seeds": self.seeds, "buckets": self.buckets}
 
     @property
     def outputs(self) -> int:

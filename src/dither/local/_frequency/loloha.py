@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase, Coins
-from dither.local._channel import Channel, Codes, DomainLike, checked_epsilon
+from dither.local._channel import Codes, DomainLike, checked_epsilon
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import bind
 from dither.local._frequency.local_hash import OLH
@@ -120,16 +120,6 @@ class LOLOHA(OLH):
     def thresholds(self) -> tuple[int, int]:
         """Out of 2**64: how often the permanent answer is true, and a report that answer."""
         return _thresholds(self.epsilon, self.epsilon_inf, self.buckets)
-
-    def settings(self) -> dict[str, Any]:
-        """Domain, both epsilons, the number of buckets, and the question, if there is one."""
-        asked = {} if self.question is None else {"question": self.question}
-        return {
-            **Channel.settings(self),
-            "epsilon_inf": str(self.epsilon_inf),
-            "buckets": self.buckets,
-            **asked,
-        }
 
     @property
     def lasting(self) -> Guarantee:

@@ -122,10 +122,6 @@ class TruncatedGeometric(_Metric):
             raise ArgumentError("epsilon_per_step must be at least 2**-20")
         bind(self, domain=found, epsilon=step * (len(found) - 1), epsilon_per_step=step)
 
-    def settings(self) -> dict[str, Any]:
-        """Domain and epsilon for a step."""
-        return {"domain": self.domain.to_dict(), "epsilon_per_step": str(self.epsilon_per_step)}
-
     @property
     def guarantee(self) -> Guarantee:
         """epsilon for each step between two values."""
@@ -252,21 +248,6 @@ class GridPrivacy(_Metric):
             raise ArgumentError(
                 "the noise would reach too many cells: use larger cells, or fewer of them"
             )
-
-    def settings(self) -> dict[str, Any]:
-        """The grid, the side of a cell and epsilon for a unit."""
-        return {
-            "rows": self.rows,
-            "columns": self.columns,
-            "cell": str(self.cell),
-            "epsilon_per_unit": str(self.epsilon_per_unit),
-            "unit": self.unit,
-        }
-
-    @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> GridPrivacy:
-        """The channel that `settings` describes."""
-        return cls(**settings)
 
     @property
     def reach(self) -> int:

@@ -165,12 +165,8 @@ class RAPPOR(Remembered, UnaryChannel):
 
     def settings(self) -> dict[str, Any]:
         """Domain, the epsilons or the noise that were given, and the question, if there is one."""
-        asked = {} if self.question is None else {"question": self.question}
-        if self.noise is not None:
-            noise = [str(v) for v in self.noise]
-            return {"domain": self.domain.to_dict(), "noise": noise, **asked}
-        once = None if self.once is None else str(self.once)
-        return {**Channel.settings(self), "once": once, **asked}
+        computed = ("noise",) if self.noise is None else ("epsilon", "once")
+        return {name: v for name, v in super().settings().items() if name not in computed}
 
     @property
     def form(self) -> dict[str, Any]:

@@ -81,10 +81,6 @@ class _Sketch(Channel):
         low, _ = exp_bounds(self.epsilon * self.spent)
         return threshold(low / (1 + low))
 
-    def settings(self) -> dict[str, Any]:
-        """Domain, epsilon, and the numbers of hash functions and buckets."""
-        return {**Channel.settings(self), "hashes": self.hashes, "buckets": self.buckets}
-
     def privatize(self, values: Any) -> Any:
         """Randomise any texts and integers, of the domain or not; see `Channel.privatize`.
 

@@ -15,7 +15,6 @@ from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._bits import count_columns, packed_rows, row_bytes
 from dither.local._channel import (
-    Channel,
     Codes,
     Counts,
     DomainLike,
@@ -115,10 +114,6 @@ class SubsetSelection(PureChannel):
         """Out of 2**64: how often the set holds the true value."""
         (low, _), w = exp_bounds(self.epsilon), self.size
         return threshold(w * low / (w * low + len(self.domain) - w))
-
-    def settings(self) -> dict[str, Any]:
-        """Domain, epsilon and the size of the sets."""
-        return {**Channel.settings(self), "size": self.size}
 
     def exact(self, x: int, chosen: frozenset[int]) -> Fraction:
         """Pr[report the set of codes | code x], exactly as drawn."""

@@ -7,6 +7,7 @@ keeps: the mean, its variance and the whole distribution are read from the same 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -124,6 +125,7 @@ class NumericChannel(FiniteChannel):
         AuditCase({"interval": AUDITED, "epsilon": 1}, 0, 8),
     )
 
+    readers: ClassVar[dict[str, Callable[[Any], Any]]] = {"interval": Interval.from_dict}
     apart: ClassVar[tuple[int, int] | None] = None
     """Points of a class that rounding must not join to others."""
 
@@ -144,17 +146,6 @@ class NumericChannel(FiniteChannel):
     def outputs(self) -> int:
         """Positions of the report."""
         return self.law.outputs
-
-    def settings(self) -> dict[str, Any]:
-        """Interval and epsilon."""
-        return {"interval": self.interval.to_dict(), "epsilon": str(self.epsilon)}
-
-    @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Channel:
-        """The channel that `settings` describes."""
-        arguments = dict(settings)
-        arguments["interval"] = Interval.from_dict(arguments["interval"])
-        return cls(**arguments)
 
     @property
     @abstractmethod

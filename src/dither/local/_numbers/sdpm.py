@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import Channel, Codes
+from dither.local._channel import Codes
 from dither.local._coins import exp_bounds, pick
 from dither.local._domain import bind
 from dither.local._guarantee import ClassPair, Guarantee
@@ -231,22 +231,6 @@ class SDPM(NumericChannel):
         """PM's window on the interval's own spacing; low points as they are, or not low."""
         first, last = ((end - self.interval.low) / self.interval.step for end in self.low_range)
         return GradedLaw(_window(self.interval.steps, self.epsilon), int(first), int(last))
-
-    def settings(self) -> dict[str, Any]:
-        """Interval, epsilon, and the first and last low point."""
-        return {
-            "interval": self.interval.to_dict(),
-            "epsilon": str(self.epsilon),
-            "low_range": [str(end) for end in self.low_range],
-        }
-
-    @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Channel:
-        """The channel that `settings` describes."""
-        arguments = dict(settings)
-        arguments["interval"] = Interval.from_dict(arguments["interval"])
-        arguments["low_range"] = tuple(arguments["low_range"])
-        return cls(**arguments)
 
     @property
     def apart(self) -> tuple[int, int]:  # type: ignore[override]
