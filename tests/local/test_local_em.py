@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dither import local
 from dither.errors import ArgumentError
 from dither.examples.paper import formulas
-from dither.local._numbers.bins import Dense
 from dither.local._numbers.em import em
+from dither.local._numbers.numeric import Dense
 from dither.local._numbers.solvers import Part, solve
 
 INTERVAL = local.Interval(-1, 1, steps=128)

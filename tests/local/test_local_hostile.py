@@ -16,7 +16,8 @@ import pytest
 from dither import local
 from dither.errors import ArgumentError
 from dither.local import wire
-from dither.local._channel import Channel, channel_from_dict, sums_to
+from dither.local._channel import Channel, channel_from_dict
+from dither.local._limits import sums_to
 from dither.local.wire import _HEAD, _MAGIC, _UNKNOWN
 
 UNIT = local.Interval(0, 1, steps=8)

@@ -27,8 +27,7 @@ from dither.local._frequency.unary import OUE, SUE
 from dither.local._guarantee import ClassPair as ClassPair
 from dither.local._guarantee import Guarantee as Guarantee
 from dither.local._memory import Memory
-from dither.local._numbers.duchi import Duchi
-from dither.local._numbers.hybrid import Hybrid
+from dither.local._numbers.duchi import Duchi, Hybrid
 from dither.local._numbers.interval import Interval
 from dither.local._numbers.laplace import LatticeLaplace
 from dither.local._numbers.results import Distribution as Distribution

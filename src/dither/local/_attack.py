@@ -26,10 +26,10 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._channel import Channel, checked_channel, checked_shares
+from dither.local._channel import Channel, checked_channel
 from dither.local._domain import Value
-from dither.local._numbers.bins import point_bins
-from dither.local._numbers.numeric import NumericChannel
+from dither.local._limits import checked_shares
+from dither.local._numbers.numeric import NumericChannel, point_bins
 from dither.local._oracles import FiniteChannel, best_guesses
 
 Array = npt.NDArray[np.float64]

@@ -25,8 +25,9 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError, nearest
 from dither.local._audited import AuditCase, Audited
-from dither.local._domain import Domain, Value, column
+from dither.local._domain import Domain, Value
 from dither.local._guarantee import Guarantee
+from dither.local._limits import MOST, checked_shares
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
@@ -47,13 +48,6 @@ Tally = tuple[Counts, int, int]
 _KINDS: dict[str, type[Channel]] = {}
 PART_BYTES = 2
 """On the wire, of the number of a part or choice before its report."""
-
-_MAX_EPSILON = 40
-_MIN_EPSILON = Fraction(1, 1 << 32)
-_MAX_CELLS = 1 << 26
-
-MOST = 1 << 62
-"""The most people or reports that can be counted."""
 
 
 class Channel(Audited, ABC):
@@ -438,84 +432,6 @@ def checked_channel(channel: Any) -> Channel:
     if isinstance(channel, Channel):
         return channel
     raise ArgumentError("channel must be a Channel, such as local.GRR(5, epsilon=1)")
-
-
-def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
-    """Read an epsilon exactly: from 2**-32 to 40."""
-    found = _checks.positive(name, epsilon)
-    if found < _MIN_EPSILON:
-        raise ArgumentError(
-            f"{name} must be at least 2**-32: below it the coins of the largest domains cannot be "
-            "told from fair ones, and nothing can be estimated from any number of people"
-        )
-    if found > _MAX_EPSILON:
-        raise ArgumentError(
-            f"{name} must be at most {_MAX_EPSILON}: beyond it nothing is protected"
-        )
-    return found
-
-
-def checked_shares(frequencies: Any, k: int | tuple[int, int], name: str = "frequencies") -> Shares:
-    """Read a distribution over k values: finite, non-negative, summing to 1 within 1e-6."""
-    shape = k if isinstance(k, tuple) else (k,)
-    told = " × ".join(map(str, shape))
-    try:
-        f = np.asarray(frequencies, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be numbers, one for each of the {told} values") from None
-    if f.shape != shape:
-        raise ArgumentError(f"{name} must have one share for each of the {told} values")
-    if not np.all(np.isfinite(f)) or f.min() < 0 or abs(f.sum() - 1) > 1e-6:
-        raise ArgumentError(f"{name} must be at least 0 and sum to 1")
-    return f
-
-
-def sums_to(counts: Counts, total: int) -> bool:
-    """Whether counts that are at least 0 add up to a number, however large they are."""
-    if int(counts.max(initial=0)) > total:
-        return False
-    # Sixty-four bits hold the sum of so many numbers of at most 2**62 / their number.
-    if total < (1 << 62) // max(1, counts.size):
-        return int(counts.sum()) == total
-    return sum(counts.ravel().tolist()) == total
-
-
-def checked_cells(k: int, m: int) -> None:
-    """Refuse a matrix of k values and m reports that would fill the memory."""
-    if k * m > _MAX_CELLS:
-        raise ArgumentError(f"the matrix would have {k:,} × {m:,} cells; use a smaller domain")
-
-
-def checked_pairs(k: int) -> None:
-    """Refuse a covariance of so many values that its matrix would fill the memory."""
-    if k * k > _MAX_CELLS:
-        raise ArgumentError("the covariance of so many values is too large; use the variance")
-
-
-def codes_within(reports: Any, m: int) -> tuple[Codes, int]:
-    """The reports that are whole numbers from 0 to m - 1, and how many are not.
-
-    Parameters
-    ----------
-    reports : a column of anything
-    """
-    given = column(reports)
-    if given.dtype.kind == "b":
-        return np.zeros(0, dtype=np.int64), given.size
-    if given.dtype.kind not in "iuf":
-        given = np.fromiter((_whole(v, m) for v in given.tolist()), np.int64, given.size)
-    good = (given >= 0) & (given < m)
-    if given.dtype.kind == "f":
-        good &= given == np.floor(given)
-    bad = int(given.size - np.count_nonzero(good))
-    kept = given if bad == 0 else given[good]
-    return kept.astype(np.int64, copy=False), bad
-
-
-def _whole(value: Any, m: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        return -1
-    return int(value) if 0 <= value < m else -1
 
 
 def _scalar(values: Any) -> bool:

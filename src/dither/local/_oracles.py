@@ -16,20 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._channel import (
-    Channel,
-    Codes,
-    Counts,
-    Shares,
-    Tally,
-    checked_cells,
-    checked_pairs,
-    codes_within,
-    sums_to,
-)
+from dither.local._channel import Channel, Codes, Counts, Shares, Tally
 from dither.local._coins import exp_bounds
 from dither.local._domain import column
 from dither.local._guarantee import ClassPair
+from dither.local._limits import checked_cells, checked_pairs, sums_to
+from dither.local._reports import codes_within
 from dither.numeric import _directed as directed
 
 Array = npt.NDArray[np.float64]

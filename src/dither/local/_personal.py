@@ -16,17 +16,12 @@ from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
 from dither.local._attack import Attack
 from dither.local._audited import Coins, one_report
-from dither.local._channel import (
-    PART_BYTES,
-    Channel,
-    DomainLike,
-    channel_from_dict,
-    checked_shares,
-)
+from dither.local._channel import PART_BYTES, Channel, DomainLike, channel_from_dict
 from dither.local._combining import EM, INDEPENDENT, METHODS, combined_mean, combined_shares
 from dither.local._domain import Domain, bind, column
 from dither.local._frequency.graded import SDGRR
 from dither.local._guarantee import ClassPair, Guarantee
+from dither.local._limits import checked_shares
 from dither.local._numbers.em import em
 from dither.local._numbers.numeric import NumericChannel
 from dither.local._oracles import FiniteChannel

@@ -17,7 +17,7 @@ import numpy as np
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
-from dither.local._channel import MOST, Channel, DomainLike, checked_channel, checked_epsilon
+from dither.local._channel import Channel, DomainLike, checked_channel
 from dither.local._domain import Domain
 from dither.local._frequency.grr import GRR
 from dither.local._frequency.hadamard import Hadamard
@@ -25,6 +25,7 @@ from dither.local._frequency.local_hash import FLH, OLH
 from dither.local._frequency.subset import SubsetSelection
 from dither.local._frequency.unary import OUE, SUE
 from dither.local._guarantee import Guarantee
+from dither.local._limits import MOST, checked_epsilon
 from dither.local._personal import Personal
 from dither.local._structures.parts import PartCounts
 

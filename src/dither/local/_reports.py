@@ -1,4 +1,4 @@
-"""Reports of several whole numbers: read into rows, with what is impossible dropped and counted."""
+"""Reports that are whole numbers: read, with what is impossible dropped and counted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,34 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from dither.local._domain import column
+
+
+def codes_within(reports: Any, m: int) -> tuple[npt.NDArray[np.int64], int]:
+    """The reports that are whole numbers from 0 to m - 1, and how many are not.
+
+    Parameters
+    ----------
+    reports : a column of anything
+    """
+    given = column(reports)
+    if given.dtype.kind == "b":
+        return np.zeros(0, dtype=np.int64), given.size
+    if given.dtype.kind not in "iuf":
+        given = np.fromiter((_code(v, m) for v in given.tolist()), np.int64, given.size)
+    good = (given >= 0) & (given < m)
+    if given.dtype.kind == "f":
+        good &= given == np.floor(given)
+    bad = int(given.size - np.count_nonzero(good))
+    kept = given if bad == 0 else given[good]
+    return kept.astype(np.int64, copy=False), bad
+
+
+def _code(value: Any, m: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return -1
+    return int(value) if 0 <= value < m else -1
 
 
 def rows_within(reports: Any, limits: tuple[int, ...]) -> tuple[npt.NDArray[np.int64], int]:
@@ -21,10 +49,10 @@ def rows_within(reports: Any, limits: tuple[int, ...]) -> tuple[npt.NDArray[np.i
             return np.zeros((0, c), dtype=np.int64), len(np.atleast_1d(reports))
         reports = _listed(reports.tolist(), c)
     good = np.ones(reports.shape[0], dtype=np.bool_)
-    for column, limit in zip(reports.T, limits, strict=True):
-        good &= (column >= 0) & (column < limit)
+    for numbers, limit in zip(reports.T, limits, strict=True):
+        good &= (numbers >= 0) & (numbers < limit)
         if reports.dtype.kind == "f":
-            good &= column == np.floor(column)
+            good &= numbers == np.floor(numbers)
     bad = int(good.size - np.count_nonzero(good))
     kept = reports if bad == 0 else reports[good]
     return kept.astype(np.int64, copy=False), bad

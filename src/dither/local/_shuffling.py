@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from dither import _checks, accounting, privacy
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.local._channel import MOST, Channel
+from dither.local._channel import Channel
+from dither.local._limits import MOST
 from dither.privacy import Bound, Loss, Neighbours
 
 

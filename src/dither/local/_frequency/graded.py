@@ -14,18 +14,11 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import (
-    Codes,
-    Counts,
-    DomainLike,
-    Shares,
-    checked_cells,
-    checked_epsilon,
-    checked_pairs,
-)
+from dither.local._channel import Codes, Counts, DomainLike, Shares
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, Value, bind
 from dither.local._guarantee import Guarantee
+from dither.local._limits import checked_cells, checked_epsilon, checked_pairs
 from dither.local._oracles import FiniteChannel, guessed_from, worst_pair
 from dither.numeric import Words
 

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._channel import Codes, DomainLike, Shares, checked_epsilon
+from dither.local._channel import Codes, DomainLike, Shares
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, bind
+from dither.local._limits import checked_epsilon
 from dither.local._oracles import FiniteChannel, PureChannel, guessed_from
 from dither.numeric import Words
 

@@ -12,17 +12,10 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._channel import (
-    Codes,
-    Counts,
-    DomainLike,
-    Shares,
-    checked_cells,
-    checked_epsilon,
-    checked_pairs,
-)
+from dither.local._channel import Codes, Counts, DomainLike, Shares
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, bind
+from dither.local._limits import checked_cells, checked_epsilon, checked_pairs
 from dither.local._oracles import FiniteChannel
 from dither.numeric import Words
 

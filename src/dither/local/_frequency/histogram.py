@@ -12,20 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
-from dither.local._channel import (
-    Channel,
-    Codes,
-    Counts,
-    DomainLike,
-    Shares,
-    Tally,
-    checked_epsilon,
-    checked_pairs,
-)
+from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, threshold
 from dither.local._domain import Domain, bind
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import Guarantee
+from dither.local._limits import checked_epsilon, checked_pairs
 from dither.noise import discrete_laplace
 from dither.numeric import Words
 from dither.numeric import _directed as directed

@@ -13,20 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
-from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import (
-    Codes,
-    Counts,
-    DomainLike,
-    Shares,
-    Tally,
-    checked_epsilon,
-)
+from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, bind
 from dither.local._guessing import bit_guesses, bit_worlds
 from dither.local._hashing import bucket, bucket_edges, cells, words_of
+from dither.local._limits import checked_cells, checked_epsilon
 from dither.local._oracles import FiniteChannel, PureChannel
 from dither.local._reports import rows_within
 from dither.numeric import Words
@@ -37,7 +30,6 @@ _SEEDS = 1 << 32
 _USERS = 1 << 14
 _TILE = 64
 _TABLE = 1 << 22
-_MAX_CELLS = 1 << 26
 
 
 def best_buckets(epsilon: Fraction) -> int:
@@ -348,10 +340,7 @@ class FLH(_Hashed, FiniteChannel):
     def matrix(self) -> Shares:
         """The law in floating point, shape (k, seeds × g)."""
         k, g = len(self.domain), self.buckets
-        if k * self.outputs > _MAX_CELLS:
-            raise ArgumentError(
-                "the matrix would be too large; use a smaller domain or fewer seeds"
-            )
+        checked_cells(k, self.outputs, "a smaller domain or fewer seeds")
         p, q0 = (float(c) / self.seeds for c in self._chances)
         right = bucket_table(np.arange(self.seeds), k, g)
         found = np.where(right[:, :, None] == np.arange(g), p, q0)

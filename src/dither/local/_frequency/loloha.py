@@ -14,13 +14,14 @@ import numpy.typing as npt
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase, Coins
-from dither.local._channel import Codes, DomainLike, checked_epsilon
+from dither.local._channel import Codes, DomainLike
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import bind
 from dither.local._frequency.local_hash import OLH
 from dither.local._frequency.rappor import LASTING
 from dither.local._guarantee import Guarantee
 from dither.local._hashing import bucket, words_of
+from dither.local._limits import checked_epsilon
 from dither.local._memory import Memory, checked_memory, checked_question
 from dither.numeric import Words, secure_words
 

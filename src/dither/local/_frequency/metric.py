@@ -15,10 +15,11 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import Codes, DomainLike, Shares, checked_epsilon
+from dither.local._channel import Codes, DomainLike, Shares
 from dither.local._coins import exp_bounds
 from dither.local._domain import Domain, bind, column
 from dither.local._guarantee import ClassPair, Guarantee
+from dither.local._limits import checked_epsilon
 from dither.local._oracles import FiniteChannel
 from dither.noise._cells import Cells
 from dither.numeric import Words

@@ -13,11 +13,12 @@ from dither import _checks
 from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import Channel, DomainLike, checked_epsilon
+from dither.local._channel import Channel, DomainLike
 from dither.local._coins import ONE, exp_bounds, threshold
 from dither.local._domain import Domain, bind
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import ClassPair, Guarantee
+from dither.local._limits import checked_epsilon
 from dither.numeric import _directed as directed
 
 MODELS = ("best", "opt1", "opt2")

@@ -15,21 +15,12 @@ from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._bits import packed_rows
-from dither.local._channel import (
-    Channel,
-    Codes,
-    Counts,
-    DomainLike,
-    Shares,
-    Tally,
-    checked_epsilon,
-    checked_pairs,
-    sums_to,
-)
+from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, bind, column
 from dither.local._frequency.hadamard import hadamard, parity
 from dither.local._hashing import again, bucket, hash64_many, text_bytes
+from dither.local._limits import checked_cells, checked_epsilon, checked_pairs, sums_to
 from dither.local._oracles import FiniteChannel
 from dither.local._results import Result, checked_options, estimated, reported
 from dither.numeric import Words, secure_words
@@ -41,7 +32,6 @@ if TYPE_CHECKING:
 Digests = npt.NDArray[np.uint64]
 
 _CELLS = 1 << 24
-_MAX_CELLS = 1 << 26
 
 
 @dataclass(frozen=True, init=False)
@@ -380,8 +370,7 @@ class HCMS(_Sketch, FiniteChannel):
     def matrix(self) -> Shares:
         """The law in floating point, shape (k, outputs)."""
         k, h, m = len(self.domain), self.hashes, self.buckets
-        if k * self.outputs > _MAX_CELLS:
-            raise ArgumentError("the matrix would be too large; use a smaller domain or sketch")
+        checked_cells(k, self.outputs, "a smaller domain or sketch")
         digests = _digests([text_bytes(v) for v in self.domain.values])
         b = bucket(again(digests[:, None], np.arange(h)[None, :]), m)
         minus = parity(b[:, :, None] & np.arange(m))

@@ -20,17 +20,11 @@ from dither.local._bits import (
     row_bytes,
     set_column,
 )
-from dither.local._channel import (
-    Codes,
-    Counts,
-    DomainLike,
-    Shares,
-    Tally,
-    checked_epsilon,
-)
+from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, threshold
 from dither.local._domain import Domain, bind
 from dither.local._guessing import bit_guesses, bit_worlds
+from dither.local._limits import checked_epsilon
 from dither.local._oracles import PureChannel
 from dither.numeric import Words
 

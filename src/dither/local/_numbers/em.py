@@ -22,8 +22,7 @@ import numpy as np
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._numbers.bins import Binned, Dense, point_bins
-from dither.local._numbers.numeric import NumericChannel
+from dither.local._numbers.numeric import Binned, Dense, NumericChannel, point_bins
 from dither.local._numbers.results import Distribution
 from dither.local._numbers.solvers import LARGEST, Part, Solved, maximum, solve
 from dither.local._oracles import FiniteChannel

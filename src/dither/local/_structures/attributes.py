@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import Channel, DomainLike, checked_epsilon
+from dither.local._channel import Channel, DomainLike
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind
 from dither.local._frequency.grr import GRR
+from dither.local._limits import checked_epsilon
 from dither.local._results import Estimates, checked_options, sampled, shares_of
 from dither.local._structures.parts import (
     Maker,

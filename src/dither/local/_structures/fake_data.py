@@ -14,11 +14,12 @@ from dither._stats import bisect
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
 from dither.local._audited import AuditCase
-from dither.local._channel import Channel, DomainLike, checked_epsilon
+from dither.local._channel import Channel, DomainLike
 from dither.local._coins import exp_bounds, pick
 from dither.local._domain import bind
 from dither.local._frequency.grr import GRR
 from dither.local._guarantee import Guarantee
+from dither.local._limits import checked_epsilon
 from dither.local._postprocess import project
 from dither.local._results import Estimate, Estimates, checked_options, estimated, reported
 from dither.local._structures.attributes import domains_of

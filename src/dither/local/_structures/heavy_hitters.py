@@ -15,11 +15,12 @@ from dither import _checks
 from dither._stats import normal_quantile
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import Channel, checked_epsilon
+from dither.local._channel import Channel
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind
 from dither.local._frequency.hadamard import Hadamard
 from dither.local._hashing import hash64_many
+from dither.local._limits import checked_epsilon
 from dither.local._postprocess import no_rule
 from dither.local._results import Estimate, checked_options, estimated, sampled, shares_of
 from dither.local._structures.parts import (

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
-from dither.local._channel import Channel, DomainLike, checked_epsilon
+from dither.local._channel import Channel, DomainLike
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind
 from dither.local._frequency.grr import GRR
+from dither.local._limits import checked_epsilon
 from dither.local._results import Estimates, Marginal, checked_options, sampled, shares_of
 from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import (
