@@ -42,6 +42,10 @@ BAD: list[Any] = [
     object(),
     np.array(["x"]),
     np.zeros((2, 2)),
+    np.array(1),
+    np.array([1, 2]),
+    np.array([]),
+    [10**400],
     3 + 4j,
     len,
 ]
@@ -143,7 +147,23 @@ CLASSES = local.Personal({"a": SMALL, "b": local.GRR(3, 2)})
 TEXTS = local.CMS(3, 1, hashes=4, buckets=8).aggregate([[0, 0, 1], [1, 0, 255]])
 FILTERS = local.BloomRAPPOR(3, 1, bits=8, cohorts=2).aggregate([[0, 0, 1], [1, 0, 255]])
 RNG = np.random.default_rng(1)
+
+
+def written(reports: list[int]) -> bytes:
+    """A file of reports."""
+    file = io.BytesIO()
+    local.write_reports(file, SMALL, reports)
+    return file.getvalue()
+
+
 HELD = local.RAPPOR(3, 2, once=1, question="q")
+
+FILE = written([0, 1])
+TABLE = local.reports_table(SMALL, [0, 1])
+MARGINALS = local.Marginals({"a": 2, "b": 2, "c": 2}, of=[("a", "b")], epsilon=1).aggregate(
+    {"a × b": [0, 1, 2, 3]}
+)
+JOINT = MARGINALS.estimate()["a × b"]
 
 DOORS: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
     ("privatize", SMALL.privatize, {"values": [0, 1]}),
@@ -175,6 +195,24 @@ DOORS: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
         )
     ),
     ("estimate", COUNTED.estimate, {"postprocess": "none", "confidence": 0.9}),
+    ("likelihood", COUNTED.estimate, {"method": "likelihood", "smooth": False}),
+    ("bins of reports", NUMBERS.estimate, {"method": "likelihood", "outputs": 4, "bins": 4}),
+    ("top", COUNTED.estimate().top, {"k": 2}),
+    ("loss", local.SDGRR(3, {0}, 1).loss, {"accept_delta": True}),
+    (
+        "an aggregate",
+        local.Aggregate,
+        {"channel": SMALL, "counts": [1, 0, 0], "n": 1, "rejected": 0},
+    ),
+    ("read_reports", local.read_reports, {"source": FILE, "channel": SMALL}),
+    ("aggregate_file", local.aggregate_file, {"source": FILE, "channel": SMALL}),
+    (
+        "aggregate_table",
+        local.aggregate_table,
+        {"channel": SMALL, "source": TABLE, "memory": "1GB"},
+    ),
+    ("of", lambda name: JOINT.of(name, "a"), {"name": "b"}),
+    ("marginals", MARGINALS.estimate, {"postprocess": "none", "consistent": False}),
     ("estimate a row", SURVEYED.estimate, {"postprocess": "none", "confidence": 0.9}),
     ("estimate sets", SETS.aggregate({"item": [0, 1]}).estimate, {"postprocess": "none"}),
     ("estimate pairs", PAIRS.aggregate({"pair": [0, 1]}).estimate, {"postprocess": "none"}),
@@ -260,3 +298,46 @@ def test_tiny_epsilon(make: Callable[..., Any], arguments: dict[str, Any], expon
     if "epsilon" in arguments:
         found = tried(make, {**arguments, "epsilon": f"1e-{exponent}"})
         assert found == "refused"
+
+
+DESCRIBED: list[tuple[Callable[[Any], Any], dict[str, Any]]] = [
+    (local.channel_from_dict, NUMBERS.channel.to_dict()),
+    (local.channel_from_dict, local.SDPM(UNIT, (0, "1/2"), 1).to_dict()),
+    (local.channel_from_dict, HELD.to_dict()),
+    (local.Aggregate.from_dict, COUNTED.to_dict()),
+    (local.structure_from_dict, WORDS.to_dict()),
+    (local.structure_from_dict, CLASSES.to_dict()),
+    (local.PartCounts.from_dict, SURVEYED.to_dict()),
+]
+
+
+@pytest.mark.parametrize(("read", "described"), DESCRIBED)
+def test_descriptions(read: Callable[[Any], Any], described: dict[str, Any]) -> None:
+    """Whatever stands where a description has something else, it is refused by name."""
+    assert read(described)
+    places = [(described, name) for name in described]
+    if isinstance(inner := described.get("settings"), dict):
+        places += [(inner, name) for name in inner]
+    for held, name in places:
+        kept = held[name]
+        for bad in BAD:
+            held[name] = bad
+            assert tried(lambda: read(described), {}) in ("refused", "taken"), (name, bad)
+        held[name] = kept
+
+
+def test_numbers_too_large_for_doubles_are_refused() -> None:
+    """Counts of reports and bounds of numbers are such as an estimate can be computed of."""
+    with pytest.raises(ArgumentError, match="at most 2"):
+        local.Aggregate(SMALL, COUNTED.counts, 10**400)
+    with pytest.raises(ArgumentError, match="10\\*\\*300"):
+        local.Interval(0, 10**400)
+    with pytest.raises(ArgumentError, match="apart"):
+        local.Interval(0, "1e-320")
+
+
+def test_the_part_without_reports_is_named() -> None:
+    """A survey of which one attribute was never reported says which."""
+    survey = local.Attributes({"smokes": 2, "region": 3}, epsilon=1)
+    with pytest.raises(ArgumentError, match="no reports of 'region'"):
+        survey.aggregate({"smokes": [0, 1]}).estimate()

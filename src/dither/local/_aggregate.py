@@ -14,6 +14,7 @@ from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, channel_from_dict
 from dither.local._domain import bind
+from dither.local._limits import MOST
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +66,8 @@ class Aggregate:
             )
         if (counts.size and int(counts.min()) < 0) or self.n < 0 or self.rejected < 0:
             raise ArgumentError("counts, n and rejected must be at least 0")
+        if self.n > MOST or self.rejected > MOST:
+            raise ArgumentError("n and rejected must be at most 2**62")
         if not self.channel.possible(counts, int(self.n)):
             raise ArgumentError("counts must be such as n reports of the channel can have")
         counts.setflags(write=False)
@@ -201,13 +204,13 @@ class Aggregate:
             channel = channel_from_dict(found["channel"])
             hashed, counts = found["hash"], np.array(found["counts"])
             n, rejected = found["n"], found["rejected"]
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
             if isinstance(error, ArgumentError):
                 raise
             raise ArgumentError(
                 "the aggregate is truncated or was not written by to_dict"
             ) from None
-        if hashed != channel.hash:
+        if not isinstance(hashed, str) or hashed != channel.hash:
             raise ArgumentError("the aggregate's hash is not that of its channel")
         return cls(channel, counts, n, rejected)
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError, nearest
 from dither.local._audited import AuditCase, Audited
-from dither.local._domain import Domain, Value
+from dither.local._domain import Domain, Value, collection
 from dither.local._guarantee import Guarantee
 from dither.local._limits import MOST, checked_shares
 from dither.numeric import Words, secure_words
@@ -180,7 +180,7 @@ class Channel(Audited, ABC):
         """
         from dither.local._aggregate import Aggregate
 
-        if isinstance(reports, str | bytes) or not hasattr(reports, "__iter__"):
+        if not collection(reports) and not hasattr(reports, "to_numpy"):
             raise ArgumentError("reports must be a column; give one report as a list of one")
         _checks.flag("strict", strict)
         counts, good, bad = self.tally(reports)
@@ -415,13 +415,20 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(f"unknown channel {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
     made = _KINDS[kind]
-    if version != made.version:
+    if type(version) is not int or version != made.version:
         raise ArgumentError(
             f"channel {kind!r} must be of version {made.version}, which this dither knows"
         )
     try:
         return made.from_settings(settings)
-    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as e:
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+    ) as e:
         if isinstance(e, ArgumentError):
             raise
         raise ArgumentError(f"the settings of channel {kind!r} are incomplete or unknown") from None

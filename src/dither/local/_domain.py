@@ -110,7 +110,7 @@ class Domain:
         ArgumentError
             It is not a collection, or a chosen value is not in the domain.
         """
-        if isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable):
+        if not collection(chosen):
             raise ArgumentError(f"{name} must be a collection of values of the domain")
         mask = np.zeros(len(self), dtype=np.bool_)
         for value in chosen:
@@ -201,6 +201,12 @@ class Domain:
         return codes
 
 
+def collection(values: Any) -> bool:
+    """Whether it can be gone through: a list, a set, a column, but not a text, nor one number."""
+    one = isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0
+    return isinstance(values, Iterable) and not one
+
+
 def column(values: Any) -> npt.NDArray[Any]:
     """A one-dimensional array of whatever column-like thing was given; a single text is refused."""
     if isinstance(values, str | bytes) or not (
@@ -251,7 +257,7 @@ def _listed(
     if isinstance(values, int | np.integer):
         _check_size(int(values))
         return int(values), None, None
-    if not isinstance(values, Iterable):
+    if not collection(values):
         raise ArgumentError("domain must be a size, which is a whole number, or a list of values")
     listed = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
     if any(not isinstance(value, Value) for value in listed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dither import privacy
+from dither import _checks, privacy
 from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.numeric import _directed as directed
@@ -101,7 +101,7 @@ class Guarantee:
         if not self.graded:
             loss = privacy.pure(epsilon, neighbours=Neighbours.REPLACE)
             return loss.with_charge(Charge.pure(self.epsilon))
-        if not accept_delta:
+        if not _checks.flag("accept_delta", accept_delta):
             raise ArgumentError(
                 "this channel's guarantee is a matrix of classes, not one (epsilon, delta): "
                 f"its worst pair of values has delta = {loss_text(self.delta, 3)} at epsilon = "

@@ -18,7 +18,7 @@ from dither.local._attack import Attack
 from dither.local._audited import Coins, one_report
 from dither.local._channel import PART_BYTES, Channel, DomainLike, channel_from_dict
 from dither.local._combining import EM, INDEPENDENT, METHODS, combined_mean, combined_shares
-from dither.local._domain import Domain, bind, column
+from dither.local._domain import Domain, bind, collection, column
 from dither.local._frequency.graded import SDGRR
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._limits import checked_shares
@@ -96,7 +96,7 @@ class Personal(Structure):
 
     def __init__(self, channels: Mapping[str, Channel] | Iterable[Channel]) -> None:
         named = isinstance(channels, Mapping)
-        listed = isinstance(channels, Iterable) and not isinstance(channels, str | bytes)
+        listed = collection(channels)
         found = tuple(
             channels.values() if isinstance(channels, Mapping) else channels if listed else ()
         )
@@ -130,7 +130,7 @@ class Personal(Structure):
         """
         if not callable(make):
             raise ArgumentError("make must be a channel's class, such as GRR or OUE")
-        if not isinstance(epsilons, Iterable) or isinstance(epsilons, str | bytes):
+        if not collection(epsilons):
             raise ArgumentError("epsilons must be a list of numbers")
         try:
             return cls([make(domain, epsilon=e, **options) for e in epsilons])
@@ -187,15 +187,16 @@ class Personal(Structure):
         ArgumentError
             It is not an offer, is incomplete, or of a newer version.
         """
-        kinds = (found.get("offer"), found.get("channel"))
-        if kinds not in (("personal", None), (None, "personalised")) or found.get("version") != 1:
+        marks = tuple(found.get(name) for name in ("offer", "channel", "version"))
+        plain = all(v is None or type(v) in (str, int) for v in marks)
+        if not plain or marks not in (("personal", None, 1), (None, "personalised", 1)):
             raise ArgumentError("an offer must be of version 1, which this dither knows")
         try:
             if "classes" in found:
                 return cls({name: channel_from_dict(made) for name, made in found["classes"]})
             channels, names = [channel_from_dict(c) for c in found["channels"]], found.get("names")
             return cls(channels if names is None else dict(zip(names, channels, strict=True)))
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             if isinstance(error, ArgumentError):
                 raise
             raise ArgumentError("the channels of the offer are incomplete or unknown") from None

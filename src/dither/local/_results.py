@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dither import _checks
 from dither._format import level as level_text
 from dither._stats import two_sided
 from dither.errors import ArgumentError
@@ -192,7 +193,8 @@ class Estimate(Result):
 
     def top(self, k: int) -> list[tuple[Any, float]]:
         """The k most frequent values with their shares."""
-        order = np.argsort(-self.shares, kind="stable")[:k]
+        most = _checks.whole("k", k, 0)
+        order = np.argsort(-self.shares, kind="stable")[:most]
         return [(self.values[i], float(self.shares[i])) for i in order.tolist()]
 
     @property
@@ -341,7 +343,8 @@ class Marginal(Estimate):
 
     def of(self, *names: str) -> Array:
         """The shares of fewer attributes, summed over the others, axes in the given order."""
-        if not names or not set(names) <= set(self.attributes) or len(set(names)) < len(names):
+        known = all(isinstance(name, str) and name in self.attributes for name in names)
+        if not names or not known or len(set(names)) < len(names):
             raise ArgumentError(f"names must be different ones of {', '.join(self.attributes)}")
         gone = tuple(i for i, a in enumerate(self.attributes) if a not in names)
         kept = [a for a in self.attributes if a in names]
@@ -480,10 +483,10 @@ def place_of(value: Any, values: Sequence[Any]) -> int:
     return values.index(value)
 
 
-def reported(n: int) -> int:
+def reported(n: int, of: str = "") -> int:
     """How many reports, or classes that reported: at least one."""
     if n == 0:
-        raise ArgumentError("there are no reports to estimate from")
+        raise ArgumentError(f"there are no reports{of and f' of {of!r}'} to estimate from")
     return n
 
 

@@ -94,7 +94,7 @@ def aggregate_table(
     memory : str
         What DuckDB may use, such as "1GB".
     threads : int
-        How many threads DuckDB may use, at least 1.
+        How many threads DuckDB may use, from 1 to 1,024.
 
     Returns
     -------
@@ -115,12 +115,13 @@ def aggregate_table(
     """
     import duckdb
 
-    _checks.whole("threads", threads, 1)
+    checked_channel(channel)
+    _checks.whole("threads", threads, 1, 1 << 10)
     wanted = ["seed", "bucket"] if isinstance(channel, OLH) else ["report"]
     _check_hash(channel, source)
     try:
         engine = duckdb.connect(":memory:", config={"memory_limit": memory, "threads": threads})
-    except duckdb.Error:
+    except (duckdb.Error, RuntimeError):  # what is not Unicode is refused by a bare RuntimeError
         raise ArgumentError('memory must be a size such as "1GB"') from None
     with engine:
         try:

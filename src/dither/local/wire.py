@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dither.errors import ArgumentError
-from dither.local._channel import canonical
+from dither.local._channel import Channel, canonical
 from dither.local._records import (
     Carrier,
     carrier_from_dict,
@@ -230,14 +230,24 @@ def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
     if isinstance(source, bytes):
         return io.BytesIO(source)
     if isinstance(source, str | Path):
-        return Path(source).open("rb")
+        try:
+            return Path(source).open("rb")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "not a path"
+            raise ArgumentError(f"source must be a file that can be read: {reason}") from None
+    if not hasattr(source, "read"):
+        raise ArgumentError("source must be a path, bytes, or a binary file open for reading")
     # A file of the caller's stays open.
     return nullcontext(source)
 
 
 def _header(file: BinaryIO, expected: Carrier | None) -> tuple[Carrier, int]:
     """The channel of a file, which may say anything, and how many records it announces."""
+    if expected is not None and not isinstance(expected, Channel | Structure):
+        raise ArgumentError("channel must be a Channel or a Structure, such as local.GRR(5, 1)")
     head = file.read(_HEAD.size)
+    if not isinstance(head, bytes):
+        raise ArgumentError("source must be open for reading bytes: open it as 'rb'")
     if not head.startswith(_MAGIC):
         raise ArgumentError("the source is not a file of reports")
     if len(head) < _HEAD.size:

@@ -15,7 +15,7 @@ from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike
 from dither.local._coins import ONE, exp_bounds, threshold
-from dither.local._domain import Domain, bind
+from dither.local._domain import Domain, bind, collection
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import ClassPair, Guarantee
 from dither.local._limits import checked_epsilon
@@ -169,7 +169,7 @@ def _budgets(domain: Domain, epsilons: Any) -> tuple[Fraction, ...]:
         if missing:
             raise ArgumentError(f"epsilons must name every value; {missing} have none")
         epsilons = [epsilons[value] for value in domain.values]
-    if isinstance(epsilons, str) or not hasattr(epsilons, "__len__"):
+    if not collection(epsilons) or not hasattr(epsilons, "__len__"):
         raise ArgumentError("epsilons must be a mapping from values, or one number for each")
     if len(epsilons) != len(domain):
         raise ArgumentError("epsilons must have one number for each value of the domain")

@@ -69,7 +69,9 @@ def em(
         raise ArgumentError("pooled channels must have the same domain")
     if not numeric and not (bins is None and outputs is None):
         raise ArgumentError("bins and outputs are for channels for numbers; leave them out")
-    smooth = all(c.kind == "sw" for c in channels) if smooth is None else bool(smooth)
+    smooth = (
+        all(c.kind == "sw" for c in channels) if smooth is None else _checks.flag("smooth", smooth)
+    )
     n = sum(aggregate.n for aggregate in full)
     epsilon = max(float(c.epsilon) for c in channels)
     to_the_top = not numeric and not smooth and tolerance is None and max_iterations is None

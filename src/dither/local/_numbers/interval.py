@@ -26,6 +26,7 @@ Thresholds = npt.NDArray[np.uint64]
 
 _MAX_STEPS = 1 << 16
 _SMALL = 1024
+_LARGEST = Fraction(10**300)
 _NEAR = 2.0**-32
 
 
@@ -64,6 +65,11 @@ class Interval:
         bind(self, low=_checks.exact("low", low), high=_checks.exact("high", high))
         if self.low >= self.high:
             raise ArgumentError("low must be below high: they are the public bounds of the values")
+        if max(abs(self.low), abs(self.high)) > _LARGEST or self.high - self.low < 1 / _LARGEST:
+            raise ArgumentError(
+                "low and high must be at most 10**300 in size and at least 10**-300 apart: use "
+                "another unit"
+            )
         bind(self, steps=_checks.whole("steps", steps, 2, _MAX_STEPS))
         bind(self, clamp=_checks.flag("clamp", clamp))
 

@@ -366,7 +366,7 @@ def point_bins(channel: NumericChannel, bins: int | None) -> Codes:
 def report_bins(channel: NumericChannel, outputs: int | str, starts: Codes) -> Codes:
     """Where the bins of reports begin: so many even ones, or aligned with those of the points."""
     m = channel.outputs
-    if outputs == "aligned":
+    if isinstance(outputs, str) and outputs == "aligned":
         offset = getattr(channel.law, "offset", None)
         if offset is None:
             raise ArgumentError(

@@ -15,7 +15,7 @@ from dither.local._coins import pick
 from dither.local._domain import Domain, bind
 from dither.local._frequency.grr import GRR
 from dither.local._limits import checked_epsilon
-from dither.local._results import Estimates, checked_options, sampled, shares_of
+from dither.local._results import Estimates, checked_options, reported, sampled, shares_of
 from dither.local._structures.parts import (
     Maker,
     PartCounts,
@@ -140,6 +140,8 @@ class Attributes(Structure):
     ) -> Estimates:
         """The shares of each attribute's values."""
         checked_options(options, (), "attributes")
+        for name, part in counts.parts.items():
+            reported(part.n, name)
         found = {name: shares_of(part, rule, confidence) for name, part in counts.parts.items()}
         if self.method == "sample":
             found = {name: sampled(one) for name, one in found.items()}

@@ -159,7 +159,7 @@ class FakeData(Structure):
         )
 
     def _read(self, name: str, part: Aggregate, rule: str, confidence: float) -> Estimate:
-        n, channel, d = reported(part.n), self.channels[name], len(self.channels)
+        n, channel, d = reported(part.n, name), self.channels[name], len(self.channels)
         assert isinstance(channel, GRR)
         k, (p, q) = len(channel.domain), channel.support
         s = part.counts / n

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -17,7 +16,7 @@ from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._channel import Channel
 from dither.local._coins import pick
-from dither.local._domain import Domain, bind
+from dither.local._domain import Domain, bind, collection
 from dither.local._frequency.hadamard import Hadamard
 from dither.local._hashing import hash64_many
 from dither.local._limits import checked_epsilon
@@ -169,7 +168,7 @@ class HeavyHitters(Structure):
 
     def draw(self, records: Any, words: Words) -> Reports:
         """Reports by level, of a sequence of texts."""
-        listed = not isinstance(records, str | bytes) and isinstance(records, Iterable)
+        listed = collection(records)
         texts: list[str] = list(records) if listed else []
         if not listed or not all(isinstance(text, str) for text in texts):
             raise ArgumentError("records must be a sequence of texts, one a person")

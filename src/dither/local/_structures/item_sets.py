@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from dither.local._aggregate import Aggregate
 from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike
 from dither.local._coins import pick
-from dither.local._domain import Domain, bind
+from dither.local._domain import Domain, bind, collection
 from dither.local._frequency.grr import GRR
 from dither.local._frequency.local_hash import FLH
 from dither.local._limits import checked_epsilon
@@ -166,11 +166,11 @@ def scaled(
 
 def flattened(records: Any) -> tuple[npt.NDArray[np.int64], list[Any]]:
     """The lengths of the sets, and all their items in order."""
-    if isinstance(records, str | bytes) or not isinstance(records, Iterable):
+    if not collection(records):
         raise ArgumentError("records must be a sequence of sets of items")
     lengths, flat = [], []
     for record in records:
-        if isinstance(record, str | bytes) or not isinstance(record, Iterable):
+        if not collection(record):
             raise ArgumentError("records must be a sequence of sets of items, one a person")
         items = list(record)
         lengths.append(len(items))
@@ -277,7 +277,7 @@ class KeyValue(Structure):
         domain, made = Domain(keys), checked_epsilon(epsilon)
         try:
             low, high = (float(b) for b in bounds)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ArgumentError("bounds must be two numbers, the least and the greatest") from None
         if not (np.isfinite([low, high, high - low]).all() and low < high):
             raise ArgumentError("bounds must be finite and the first below the second")
@@ -308,7 +308,7 @@ class KeyValue(Structure):
 
     def draw(self, records: Any, words: Words) -> Reports:
         """One report a person, of a sequence of mappings from key to value."""
-        if isinstance(records, Mapping) or not isinstance(records, Iterable):
+        if isinstance(records, Mapping) or not collection(records):
             raise ArgumentError("records must be a sequence of mappings from key to value")
         people = list(records)
         if not all(isinstance(pairs, Mapping) for pairs in people):

@@ -16,10 +16,11 @@ from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike
 from dither.local._coins import pick
-from dither.local._domain import Domain, bind
+from dither.local._domain import Domain, bind, collection
 from dither.local._frequency.grr import GRR
 from dither.local._limits import checked_epsilon
-from dither.local._results import Estimates, Marginal, checked_options, sampled, shares_of
+from dither.local._postprocess import RULES
+from dither.local._results import Estimates, Marginal, checked_options, reported, sampled, shares_of
 from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import (
     Maker,
@@ -152,10 +153,11 @@ class Marginals(Structure):
         """Joint shares of each group, by the name of its part."""
         checked_options(options, ("consistent",), "marginals")
         consistent = _checks.flag("consistent", options.get("consistent", True))
-        if consistent and rule != "none":
+        if consistent and _checks.choice("postprocess", rule, RULES) != "none":
             raise ArgumentError("postprocess needs consistent=False: either changes the shares")
         found = {}
         for group, (name, part) in zip(self.groups, counts.parts.items(), strict=True):
+            reported(part.n, name)
             one = sampled(shares_of(part, rule, confidence))
             given = {f.name: getattr(one, f.name) for f in fields(one)}
             given["title"] = name
@@ -170,15 +172,10 @@ def _groups(of: Any, names: list[str]) -> tuple[tuple[str, ...], ...]:
         if not 1 <= of <= len(names):
             raise ArgumentError("of must be between 1 and the number of attributes")
         return tuple(combinations(names, of))
-    if isinstance(of, str | bool) or not isinstance(of, Iterable):
+    if isinstance(of, bool) or not collection(of):
         raise ArgumentError("of must be an integer or a collection of tuples of names")
     of = list(of)
-    if not all(
-        isinstance(group, Iterable)
-        and not isinstance(group, str | bytes)
-        and all(isinstance(name, str) for name in group)
-        for group in of
-    ):
+    if not all(collection(group) and all(isinstance(name, str) for name in group) for group in of):
         raise ArgumentError("of must be an integer or a collection of tuples of names")
     groups = tuple(tuple(group) for group in of)
     if not groups or not all(groups):

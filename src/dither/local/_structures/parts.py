@@ -20,7 +20,7 @@ from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
 from dither.local._audited import Audited
 from dither.local._channel import PART_BYTES, Channel, Codes, canonical, channel_from_dict
-from dither.local._domain import Domain, bind
+from dither.local._domain import Domain, bind, collection
 from dither.local._guarantee import Guarantee
 from dither.local._results import Result
 from dither.numeric import Words, secure_words
@@ -291,7 +291,14 @@ class PartCounts:
             if found["hash"] != structure.hash:
                 raise ArgumentError("the counts' hash is not that of their structure")
             return structure.counts_from_dict(found)
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration, OverflowError) as e:
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            StopIteration,
+            OverflowError,
+        ) as e:
             if isinstance(e, ArgumentError):
                 raise
             raise ArgumentError("the counts are truncated or were not written by to_dict") from None
@@ -328,15 +335,16 @@ def structure_from_dict(found: dict[str, Any]) -> Structure:
     """
     if not isinstance(found, Mapping):
         raise ArgumentError("a structure must be described by a dictionary, as to_dict writes it")
-    if "offer" in found or found.get("channel") == "personalised":
+    kind, channel = found.get("structure"), found.get("channel")
+    if "offer" in found or (isinstance(channel, str) and channel == "personalised"):
         from dither.local._personal import Personal
 
         return Personal.from_dict(found)
-    kind = found.get("structure")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(f"unknown structure {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
     made = _KINDS[kind]
-    if found.get("version") != made.version:
+    version = found.get("version")
+    if type(version) is not int or version != made.version:
         raise ArgumentError(
             f"structure {kind!r} must be of version {made.version}, which this dither knows"
         )
@@ -344,7 +352,14 @@ def structure_from_dict(found: dict[str, Any]) -> Structure:
         settings = dict(found["settings"])
         parts = {name: channel_from_dict(part) for name, part in found["parts"]}
         structure = made.from_settings(settings, parts)
-    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as e:
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+    ) as e:
         if isinstance(e, ArgumentError):
             raise
         raise ArgumentError(
@@ -427,7 +442,7 @@ def encoded(records: Any, domains: Mapping[str, Domain]) -> tuple[dict[str, Code
         raise ArgumentError(
             "records must hold a column for each of: " + ", ".join(map(repr, names))
         ) from None
-    if not all(hasattr(c, "__len__") and not isinstance(c, str) for c in columns.values()):
+    if not all(hasattr(c, "__len__") and collection(c) for c in columns.values()):
         raise ArgumentError("records must hold columns; give one person's values as lists of one")
     if len({len(column) for column in columns.values()}) > 1:
         raise ArgumentError("records must have columns of one length")
