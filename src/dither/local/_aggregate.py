@@ -134,7 +134,7 @@ class Aggregate:
             Of the intervals, strictly between 0 and 1.
         **options
             Of sketches and `BloomRAPPOR`: `candidates`, values to look up in place of the domain's.
-            Of a selection: `alpha`, the chance at most that any candidate is found that nobody
+            Of a selection: `alpha`, at most the chance that any candidate is found that nobody
             holds. Of a likelihood:
 
             - bins: of numbers; 1,024, or as many as there are points.

@@ -1,6 +1,6 @@
 """How channels and structures are audited: by what a server can read of one person's reports.
 
-A report is shown bit by bit, and a hashed one by how much it speaks for each of the two values. A
+A report is shown bit by bit, and a hashed one by how well it fits each of the two values. A
 plain channel claims its epsilon, a graded one (epsilon, delta) of a pair of classes; one that
 remembers also claims its lasting epsilon of many reports of one person.
 """
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 class AuditCase(NamedTuple):
-    """A small instance of a class, and two values of one person that it tells apart best.
+    """A small instance of a class, and two values of one person that it distinguishes best.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Audited:
     """A class that declares what an audit calls: see `Subject`."""
 
     audit_cases: ClassVar[tuple[AuditCase, ...]] = ()
-    """Small instances, and two values or records that each tells apart best: what is audited."""
+    """Small instances, and two values or records that each distinguishes best: what is audited."""
 
     @classmethod
     def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:

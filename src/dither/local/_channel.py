@@ -131,7 +131,7 @@ class Channel(Audited, ABC):
 
         Returns
         -------
-        The report of one value, or the reports of a column: an integer or row a person.
+        The report of one value, or the reports of a column: one integer or row per person.
 
         Raises
         ------

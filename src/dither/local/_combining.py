@@ -44,7 +44,7 @@ EM = ("bins", "outputs", "tolerance", "max_iterations", "smooth")
 
 INDEPENDENT = (
     "classes are combined as if what people chose did not depend on their values; if it does, "
-    "the choice itself tells of the value, and the estimate is biased"
+    "the choice itself reveals something about the value, and the estimate is biased"
 )
 UNRELATED = "if what they chose does not depend on them"
 _ALARM = 1e-3

@@ -202,7 +202,7 @@ class Domain:
 
 
 def collection(values: Any) -> bool:
-    """Whether it can be gone through: a list, a set, a column, but not a text, nor one number."""
+    """Whether it can be iterated over: a list, a set, a column, but not a text or one number."""
     one = isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0
     return isinstance(values, Iterable) and not one
 

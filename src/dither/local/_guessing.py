@@ -72,8 +72,8 @@ def bit_guesses(own: Array, ones: Array, prior: Array | None) -> Array:
 def bit_worlds(own: Array, one: float, h: int, k: int) -> tuple[Array, Array]:
     """Laws of (1-bits among h high values, among the k - h low) under a high and a low value.
 
-    Where bits are alike and the values of a class equally frequent, these two numbers tell all
-    that the report tells of the class. `own` is of one value, shape (2,), as for `bit_guesses`.
+    Where bits are alike and the values of a class equally frequent, these two numbers carry all
+    that the report says about the class. `own` is of one value, shape (2,), as for `bit_guesses`.
     """
     base = np.outer(_binomial(h, one), _binomial(k - h, one))
     chance = np.array([1 - one, one])

@@ -25,7 +25,7 @@ def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:
     if found < _MIN_EPSILON:
         raise ArgumentError(
             f"{name} must be at least 2**-32: below it the coins of the largest domains cannot be "
-            "told from fair ones, and nothing can be estimated from any number of people"
+            "distinguished from fair ones, and nothing can be estimated from any number of people"
         )
     if found > _MAX_EPSILON:
         raise ArgumentError(

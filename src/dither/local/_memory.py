@@ -1,7 +1,7 @@
 """A device's memory of its own coins: a person, question and value always get the same words.
 
-Permanent coins need no store. With K the device's secret key, and AES of the key
-HMAC(K, "expand")::
+Permanent coins need no store. With K the device's secret key, and AES of the key HMAC(K,
+"expand")::
 
     start = first 16 bytes of HMAC-SHA256(K, label ‖ 0 ‖ user ‖ 0 ‖ code)
     words = AES(start), AES(start + 1), ...   (as one 128-bit big-endian number, two words a block)
@@ -9,10 +9,10 @@ HMAC(K, "expand")::
 where label names what is asked (`Memory.label`); user is the length of the bytes of the user's
 name, in decimals, ":" and those bytes; and code is decimal, or "v", a length, ":" and so many bytes
 of the value itself, or empty for what belongs to the user and not to a value. HMAC-SHA256 is a
-pseudo-random function and counter mode a stream that nobody without the key can tell from coins:
-the promises of permanent randomness rest on that, and on the key staying on the device. Words that
-belong to a place, such as the bit of one value among many, are AES(start + place), with 16 bytes of
-SHA-256 as the place: they do not move when a list grows.
+pseudo-random function and counter mode a stream that nobody without the key can distinguish from
+coins: the promises of permanent randomness rest on that, and on the key staying on the device.
+Words that belong to a place, such as the bit of one value among many, are AES(start + place), with
+16 bytes of SHA-256 as the place: they do not move when a list grows.
 
 Coins are kept by *question* and not by channel. Were they tossed anew for each version of a survey,
 an average over versions would show the value, whatever each of them promises. So the label of a
@@ -106,7 +106,7 @@ class Memory:
         question : str
             What is asked, whatever the version of the survey.
         form : mapping
-            All that the permanent answers hang on, as JSON holds it.
+            All that the permanent answers depend on, as JSON holds it.
 
         Raises
         ------
@@ -140,9 +140,9 @@ class Memory:
         label : str
             What the words are for.
         users : sequence of str or int
-            One name a report; any will do on a device of one user.
+            One name per report; any will do on a device of one user.
         codes : sequence of int, bytes or None
-            One code or value a report; None for words that are the user's whatever the value.
+            One code or value per report; None for words that are the user's whatever the value.
         n : int
             Words for each.
 

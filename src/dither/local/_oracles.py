@@ -114,7 +114,7 @@ class FiniteChannel(Channel):
         return np.asarray((matrix * (best / np.maximum(best.sum(axis=0), 1))).sum(axis=1))
 
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
-        """One multinomial draw a value that somebody holds, or single reports where fewer."""
+        """One multinomial draw per value that is held, or single reports where these are fewer."""
         held, cells = int(np.count_nonzero(histogram)), len(self.domain) * self.outputs
         if cells > _DENSE or int(histogram.sum()) < held * self.outputs:
             return Channel.simulate(self, histogram, rng)
@@ -127,7 +127,7 @@ class FiniteChannel(Channel):
 
 
 def best_guesses(weights: Array) -> npt.NDArray[np.bool_]:
-    """Which values are best guesses for each report, shape (k, reports); rounding makes no tie."""
+    """Which values are best guesses for each report, shape (k, reports); rounding makes no ties."""
     top = weights.max(axis=0)
     return np.asarray((weights >= top * (1 - _TIE)) & (top > 0))
 

@@ -386,7 +386,7 @@ class Personal(Structure):
 
     @classmethod
     def audit_subjects(cls, words: Words | None = None) -> Iterator[Subject]:
-        """Two high values of somebody who chose the second channel."""
+        """Two high values of a person who chose the second channel."""
         offer = cls([SDGRR(4, {0}, 3), SDGRR(4, {0, 1}, 1)])
         yield one_report("local personal", offer.parts[1], 0, 1, 1, Coins(words))
 

@@ -295,7 +295,7 @@ def simulate(channel: Channel | Personal, histogram: Any, rng: np.random.Generat
         raise ArgumentError("histogram must be a row of whole numbers") from None
     shape = (len(known), len(channel.domain)) if offer else (len(channel.domain),)
     if counts.shape != shape:
-        rows = ", a row a channel" if offer else ""
+        rows = ", one row per channel" if offer else ""
         raise ArgumentError(
             f"histogram must have one count for each value of the channel's domain{rows}"
         )

@@ -113,7 +113,7 @@ def _packed_bins(channel: SHE, given: npt.NDArray[Any]) -> bytes:
 
 
 def records_of(carrier: Carrier, reports: Any) -> bytes:
-    """Records of whatever reports are of; those of parts one after another."""
+    """Records of the reports of a channel, or of parts one after another."""
     if not isinstance(carrier, Structure):
         return pack(carrier, reports)
     if not isinstance(reports, Mapping) or not set(reports) <= set(carrier.parts):
@@ -165,6 +165,7 @@ def _number(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def reports_of(carrier: Carrier, records: bytes) -> Any:
+    """Reports of a channel, or of parts by name, from whole records."""
     return (
         _by_part(carrier, records)[0]
         if isinstance(carrier, Structure)

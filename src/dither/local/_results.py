@@ -1,7 +1,7 @@
 """What estimates are: one family, each with a frame, a summary for people and a picture.
 
 A share's normal interval is given only where it may be trusted: where so many reports decide the
-share that the most which any one of them can add is small beside its error.
+share that the most any one of them can add is small beside its error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 MANY = 3.0
-"""How many times the most that one report adds an error must be, for a normal interval."""
+"""For a normal interval: how many times the most that one report can add the error must be."""
 
 _SHOWN = 12
 _UNBIASED = ("none", "consistent")
@@ -155,7 +155,7 @@ class Estimate(Result):
 
     @property
     def trusted(self) -> npt.NDArray[np.bool_]:
-        """Of which values the interval may be trusted, shape (k,).
+        """For which values the interval may be trusted, shape (k,).
 
         A share is the mean of what single reports add to it. Where its standard error is below
         three times the most that one report can add, as if fewer than some ten reports decided, the
@@ -165,7 +165,7 @@ class Estimate(Result):
 
     @property
     def _decided(self) -> npt.NDArray[np.bool_]:
-        """Of which values the error is small beside what any one report adds."""
+        """For which values the error is small beside what any one report adds."""
         return np.asarray(self.standard_errors >= MANY * self.steps)
 
     @property
@@ -338,7 +338,7 @@ class Marginal(Estimate):
 
     @property
     def table(self) -> Array:
-        """The shares, one axis an attribute, in the order of its domain."""
+        """The shares, one axis per attribute, in the order of its domain."""
         return np.asarray(self.shares.reshape(self.shape))
 
     def of(self, *names: str) -> Array:

@@ -45,7 +45,7 @@ class BloomRAPPOR(Remembered):
     ----------
     domain : Domain, int or list
         The candidates whose shares are estimated. Devices do not need them: any text, integer or
-        boolean is reported, and reports say the same whatever the candidates are.
+        boolean is reported, and reports do not depend on the candidates.
     epsilon : number
         Of any number of reports of one value.
     once : number, optional
@@ -150,7 +150,9 @@ class BloomRAPPOR(Remembered):
         # In floating point, in which shares are estimated.
         high_star, low_star = (float(chance) for chance in self.layers.star)
         if high_star <= low_star:
-            raise ArgumentError("epsilon must be larger: its coins cannot be told from fair ones")
+            raise ArgumentError(
+                "epsilon must be larger: its coins cannot be distinguished from fair ones"
+            )
 
     @property
     def device(self) -> str:
@@ -268,7 +270,7 @@ class BloomRAPPOR(Remembered):
         return self._regression(np.ones(self.cohorts, dtype=np.bool_)).covariance(frequencies)
 
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
-        """Cohorts of the holders of each candidate, then two binomial draws a bit and cohort."""
+        """Cohorts of the holders of each candidate, then two binomial draws per bit and cohort."""
         high, low = (float(c) for c in self.layers.star)
         even = np.full(self.cohorts, 1 / self.cohorts)
         people = rng.multinomial(histogram, even).T

@@ -70,7 +70,7 @@ class Regression:
 
     @property
     def determined(self) -> bool:
-        """Whether the bits tell all the candidates apart."""
+        """Whether the bits distinguish all the candidates."""
         rows, k = self.design.shape
         if k > rows or k == 0:
             return False
@@ -115,6 +115,6 @@ class Regression:
     def _check(self) -> None:
         if not self.determined:
             raise ArgumentError(
-                "the bits cannot tell so many candidates apart: use method='selection', fewer "
+                "the bits cannot distinguish so many candidates: use method='selection', fewer "
                 "candidates, or a channel with more bits or cohorts"
             )

@@ -133,7 +133,7 @@ class GradedResponse(FiniteChannel):
 
     @abstractmethod
     def _elsewhere(self, codes: Codes, words: Words) -> Codes:
-        """Another report for each high code; whatever for low ones."""
+        """Another report for each high code; anything for low ones."""
 
 
 @dataclass(frozen=True, init=False)

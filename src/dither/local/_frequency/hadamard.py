@@ -92,7 +92,7 @@ class Hadamard(FiniteChannel):
     @cached_property
     def width(self) -> int:
         """b, the indices of a block."""
-        # Column 0 is all +1 and tells nothing, so the columns begin at 1.
+        # Column 0 is all +1 and carries no information, so the columns begin at 1.
         return 1 << (-(-len(self.domain) // self.blocks)).bit_length()
 
     @cached_property

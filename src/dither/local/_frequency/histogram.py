@@ -97,7 +97,7 @@ class SHE(Channel):
         return values, chances
 
     def draw(self, codes: Codes, words: Words) -> npt.NDArray[np.int32]:
-        """A noisy histogram a person, shape (n, k)."""
+        """One noisy histogram per person, shape (n, k)."""
         k = len(self.domain)
         out = np.empty((codes.size, k), dtype=np.int32)
         step = max(1, _CHUNK // k)

@@ -67,8 +67,8 @@ class LOLOHA(OLH):
     between two values that do not change (`epsilon_inf`), `forever` (g·epsilon_inf) between two
     histories whose buckets agree at the same pairs of rounds, as there are at most g permanent
     answers and the rest is post-processing of them. That a value changed, and when it came back, is
-    not hidden: a history that alternates between two buckets is told apart from one that stays by
-    enough rounds, at any epsilon_inf (the source's theorem promises g·epsilon_inf for any two
+    not hidden: a history that alternates between two buckets is distinguished from one that stays
+    by enough rounds, at any epsilon_inf (the source's theorem promises g·epsilon_inf for any two
     histories, which is not so). The seed says nothing of the value. A permanent lie is
     floor(w·(g-1)/2**64) of one word, so each has chance m = floor(2**64/(g-1))/2**64 or more; p1
     and p2 are rounded down against that least chance. `RAPPOR`, by contrast, calls the epsilon of
@@ -163,7 +163,7 @@ class LOLOHA(OLH):
         ----------
         values : column of values of the domain, shape (n,)
         users : sequence of str or int, shape (n,)
-            One name a person; the same at every round.
+            One name per person; the same at every round.
         memory : Memory
             The device's secret; the same at every round.
         words : Words, optional
@@ -177,7 +177,7 @@ class LOLOHA(OLH):
         Raises
         ------
         ArgumentError
-            A value is outside the domain, there is not one user a value, or the channel has no
+            A value is outside the domain, there is not one user per value, or the channel has no
             question, or one that the device has answered by another channel.
         """
         codes = self.domain.encode(values)

@@ -207,7 +207,7 @@ def _solved(
     logs, first = _opt1(epsilons, sizes)
     rare, second = _opt2(epsilons, sizes)
     if not math.isfinite(min(first, second)):
-        raise ArgumentError("epsilons must be larger: coins cannot be told from fair ones")
+        raise ArgumentError("epsilons must be larger: coins cannot be distinguished from fair ones")
     # In the worst case everybody holds one value: that adds nothing to opt1, and 1 to opt2.
     if model == "opt1" or (model == "best" and first <= second + 1):
         held = []

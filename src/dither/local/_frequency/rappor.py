@@ -29,7 +29,7 @@ from dither.numeric import _directed as directed
 LASTING = (
     "the value does not change (a new name for it is a change), no other question is about it, the "
     "device keeps its memory, its key stays secret, and words from HMAC-SHA256 and AES cannot be "
-    "told from coins"
+    "distinguished from coins"
 )
 _CELLS = 1 << 22
 
@@ -171,7 +171,7 @@ class RAPPOR(Remembered, UnaryChannel):
 
     @property
     def form(self) -> dict[str, Any]:
-        """What the permanent bits hang on besides the question and the value.
+        """What the permanent bits depend on besides the question and the value.
 
         A list that grows is the same form, but not where one value stands for the rest.
         """

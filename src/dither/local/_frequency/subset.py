@@ -1,4 +1,4 @@
-"""Subset selection: a report is a set of values, of fixed size, that likes to hold the true one."""
+"""Subset selection: a report is a set of values, of fixed size, that favours the true one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _rare(k: int, w: int, e: float) -> float:
 
 @dataclass(frozen=True, init=False)
 class SubsetSelection(PureChannel):
-    """Subset selection; a report is a row of ceil(k/8) bytes, one bit a value (`numpy.packbits`).
+    """Subset selection; a report is a row of ceil(k/8) bytes, one bit per value (`numpy.packbits`).
 
     Parameters
     ----------

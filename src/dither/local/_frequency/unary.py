@@ -33,8 +33,8 @@ class UnaryChannel(PureChannel):
     """A channel of independent bits, one for each value.
 
     A subclass states `ones`, how often each bit is 1 for holders of its value and for others; or
-    `law`, `chances` and `draw`, where it takes more than a coin a bit. A report is a row of packed
-    bits; the counts are those of the ones in each column.
+    `law`, `chances` and `draw`, where it takes more than one coin per bit. A report is a row of
+    packed bits; the counts are those of the ones in each column.
 
     With p the chance of a held bit and q that of another, f̂ = (share of ones - q)/(p - q) is
     unbiased; given the users' values its variance is (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²), and two
@@ -140,13 +140,14 @@ def check_telling(channel: UnaryChannel) -> None:
     """Refuse an epsilon so small that rounding to 2**-64 leaves no difference between p and q."""
     p, q = channel.chances
     if not np.all(p > q):
-        raise ArgumentError("epsilon must be larger: its coins cannot be told from fair ones")
+        raise ArgumentError(
+            "epsilon must be larger: its coins cannot be distinguished from fair ones"
+        )
 
 
 @dataclass(frozen=True, init=False)
 class SUE(UnaryChannel):
-    """Symmetric unary encoding, which is one-time basic RAPPOR: every bit is flipped with one
-    probability.
+    """Symmetric unary encoding (one-time basic RAPPOR): each bit is flipped by one probability.
 
     Parameters
     ----------

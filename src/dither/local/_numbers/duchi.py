@@ -1,4 +1,4 @@
-"""Duchi's mechanism, one bit a person; and the hybrid: by a public chance PM, else Duchi."""
+"""Duchi's mechanism, one bit per person; and the hybrid: by a public chance PM, else Duchi."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EndsLaw(NumericLaw):
         return np.arange(2)
 
     def compiled(self, edges: Codes) -> EndsLaw:
-        """Itself: two reports are as few bins as can be."""
+        """Itself: two reports are already the fewest bins."""
         return self
 
     def forward(self, f: Array) -> Array:
@@ -75,7 +75,7 @@ class EndsLaw(NumericLaw):
 
 @dataclass(frozen=True, init=False)
 class Duchi(NumericChannel):
-    """One bit a person; the best unbiased mean for epsilon up to about 0.61.
+    """One bit per person; the best unbiased mean for epsilon up to about 0.61.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ class Interval:
         words : Words
         apart : (int, int), optional
             The first and last point of a class. A value outside the class never becomes one of
-            its points; within a step of the class it goes to the next point outside, for sure.
+            its points; within a step of the class it always goes to the next point outside.
 
         Returns
         -------

@@ -44,7 +44,7 @@ class LaplaceLaw(NumericLaw):
 
     @property
     def ratio(self) -> Fraction:
-        """r, to 2**-180: the rational that `exact` speaks of."""
+        """r, to 2**-180: the rational that `exact` uses."""
         return 1 / exp_bounds(1 / self.scale)[0]
 
     @property
@@ -53,7 +53,7 @@ class LaplaceLaw(NumericLaw):
         return self.steps + 2 * self.reach + 1
 
     def breaks(self) -> Codes:
-        """One bin a point; beyond either end all rows fall alike, and are one bin with the end."""
+        """One bin per point; beyond either end all rows fall alike: one bin with the end."""
         return np.append(0, self.reach + np.arange(1, self.steps + 1))
 
     def compiled(self, edges: Codes) -> LaplaceProducts:
@@ -93,7 +93,7 @@ class LaplaceLaw(NumericLaw):
         return found
 
     def forward(self, f: Array) -> Array:
-        """Shares of the reports: running sums within the interval, one power a step outside."""
+        """Shares of the reports: running sums within the interval, one power per step outside."""
         inside, outside = LaplaceProducts(self), self._outside()
         return np.concatenate(
             (
@@ -122,9 +122,9 @@ class LaplaceLaw(NumericLaw):
 class LaplaceProducts:
     """f @ matrix and matrix @ w with all reports at or beyond either end in one bin each.
 
-    From an end outwards every row falls by the same r a step, so how far out a report lies tells
-    nothing. Within, sums of f·r^|i-j| are two running sums, of f/r^i and f·r^i; as r^-N = e^epsilon
-    neither overflows, and as all terms are positive nothing cancels.
+    From an end outwards every row falls by the same r a step, so how far out a report lies carries
+    no information. Within, sums of f·r^|i-j| are two running sums, of f/r^i and f·r^i; as r^-N =
+    e^epsilon neither overflows, and as all terms are positive nothing cancels.
     """
 
     def __init__(self, law: LaplaceLaw) -> None:
@@ -140,7 +140,7 @@ class LaplaceProducts:
         return np.asarray(below + above - f)
 
     def forward(self, f: Array) -> Array:
-        """Shares of the bins of reports, one a point."""
+        """Shares of the bins of reports, one per point."""
         found = self.middle * self.sums(f)
         found[0] = self.end * (f @ self.powers)
         found[-1] = self.end * (f @ self.powers[::-1])

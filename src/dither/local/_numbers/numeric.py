@@ -105,7 +105,7 @@ class NumericChannel(FiniteChannel):
     """A channel whose values are numbers of an `Interval`.
 
     Its domain holds the codes of the interval's points, so histograms for `simulate` have one
-    count a point. `positions` gives each report a value; where the channel is `unbiased`, the
+    count per point. `positions` gives each report a value; where the channel is `unbiased`, the
     expectation of that value is the point itself, exactly.
     """
 
@@ -163,7 +163,7 @@ class NumericChannel(FiniteChannel):
 
         Returns
         -------
-        The report of one number, or the reports of a column: an integer a person.
+        The report of one number, or the reports of a column: one integer per person.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class NumericChannel(FiniteChannel):
         return binned(self, bins, outputs)
 
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
-        """By one multinomial draw a point, or by single reports where those are fewer."""
+        """By one multinomial draw per point, or by single reports where those are fewer."""
         held = np.flatnonzero(histogram)
         if int(histogram.sum()) < 4 * held.size * self.outputs:
             return Channel.simulate(self, histogram, rng)

@@ -216,7 +216,7 @@ class PM(WindowChannel):
 
 
 def window_law(steps: int, width: int, epsilon: Fraction) -> WindowLaw:
-    """The window law of this width that is epsilon-local DP and as telling as that allows."""
+    """The window law of this width that is epsilon-local DP and as informative as that allows."""
     width = min(max(width, 1), steps)
     low, _ = exp_bounds(epsilon)
     chance = threshold(low * width / (low * width + steps))

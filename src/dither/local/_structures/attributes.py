@@ -109,7 +109,7 @@ class Attributes(Structure):
 
     @property
     def parts(self) -> dict[str, Channel]:
-        """One channel an attribute."""
+        """One channel per attribute."""
         return self.channels
 
     def settings(self) -> dict[str, Any]:

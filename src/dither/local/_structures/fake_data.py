@@ -109,7 +109,7 @@ class FakeData(Structure):
 
     @property
     def parts(self) -> dict[str, Channel]:
-        """One channel an attribute."""
+        """One channel per attribute."""
         return self.channels
 
     @property
@@ -117,7 +117,7 @@ class FakeData(Structure):
         """epsilon for any two rows, or for each attribute in which they differ.
 
         Anyone who accounts for a whole person is charged epsilon', that of rows that differ
-        everywhere: `Guarantee.loss` tells it.
+        everywhere: `Guarantee.loss` gives it.
         """
         if self.protects == "row":
             return Guarantee.uniform(self.epsilon)
@@ -139,7 +139,7 @@ class FakeData(Structure):
         return cls(domains, **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
-        """Every attribute of every person: one in truth, the others made up, nobody says which."""
+        """Every attribute of every person: one in truth, the others made up at random."""
         codes, n = encoded(records, {k: c.domain for k, c in self.channels.items()})
         chosen = pick(len(codes), n, words)
         found: Reports = {}

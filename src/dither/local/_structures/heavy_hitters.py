@@ -145,7 +145,7 @@ class HeavyHitters(Structure):
 
     @property
     def parts(self) -> dict[str, Channel]:
-        """One channel a level, over its buckets."""
+        """One channel per level, over its buckets."""
         return self.channels
 
     def settings(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class HeavyHitters(Structure):
         listed = collection(records)
         texts: list[str] = list(records) if listed else []
         if not listed or not all(isinstance(text, str) for text in texts):
-            raise ArgumentError("records must be a sequence of texts, one a person")
+            raise ArgumentError("records must be a sequence of texts, one per person")
         chosen = pick(len(self.levels), len(texts), words)
         found: Reports = {}
         for j, (size, channel) in enumerate(zip(self.levels, self.channels.values(), strict=True)):

@@ -124,7 +124,7 @@ class ItemSets(Structure):
         return cls(channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
-        """One report a set, of a sequence of sets of items."""
+        """One report per set, of a sequence of sets of items."""
         lengths, flat = flattened(records)
         codes = self.items.encode(flat) if len(flat) else np.zeros(0, dtype=np.int64)
         codes, lengths = without_repeats(codes, lengths, len(self.items))
@@ -171,7 +171,7 @@ def flattened(records: Any) -> tuple[npt.NDArray[np.int64], list[Any]]:
     lengths, flat = [], []
     for record in records:
         if not collection(record):
-            raise ArgumentError("records must be a sequence of sets of items, one a person")
+            raise ArgumentError("records must be a sequence of sets of items, one per person")
         items = list(record)
         lengths.append(len(items))
         flat += items
@@ -307,12 +307,12 @@ class KeyValue(Structure):
         return cls(channel=given(parts), **settings)
 
     def draw(self, records: Any, words: Words) -> Reports:
-        """One report a person, of a sequence of mappings from key to value."""
+        """One report per person, of a sequence of mappings from key to value."""
         if isinstance(records, Mapping) or not collection(records):
             raise ArgumentError("records must be a sequence of mappings from key to value")
         people = list(records)
         if not all(isinstance(pairs, Mapping) for pairs in people):
-            raise ArgumentError("records must be mappings from key to value, one a person")
+            raise ArgumentError("records must be mappings from key to value, one per person")
         lengths = np.array([len(pairs) for pairs in people], dtype=np.int64)
         codes = self.keys.encode([key for pairs in people for key in pairs])
         signs = self._signs([v for pairs in people for v in pairs.values()], words)
@@ -328,7 +328,7 @@ class KeyValue(Structure):
         except (TypeError, ValueError, OverflowError):
             raise ArgumentError("values must be numbers") from None
         if v.ndim != 1:
-            raise ArgumentError("values must be numbers, one a key")
+            raise ArgumentError("values must be numbers, one per key")
         if np.isnan(v).any():
             raise ArgumentError("values must not be missing")
         low, high = self.bounds

@@ -117,7 +117,7 @@ class Marginals(Structure):
 
     @property
     def parts(self) -> dict[str, Channel]:
-        """One channel a marginal, over its cells."""
+        """One channel per marginal, over its cells."""
         return self.channels
 
     def settings(self) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class Structure(Audited, ABC):
 
 @dataclass(frozen=True, slots=True)
 class PartCounts:
-    """The counts of a structure: one aggregate a part.
+    """The counts of a structure: one aggregate per part.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class PartCounts:
             0 is kept at a level, by Bonferroni over the candidates.
         **options
             Of `Marginals`: `consistent`, whether marginals that share attributes are made to agree
-            on them; True. Of `HeavyHitters`: `k`, how many texts at the most; 10. Of `Personal`:
+            on them; True. Of `HeavyHitters`: `k`, at most how many texts; 10. Of `Personal`:
             `method`, one of weights, population and likelihood, and what a likelihood takes.
 
         Returns
@@ -387,7 +387,7 @@ def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
 
     A structure states one epsilon for all that a person sends, and it rests on its parts. What
     `make` gives may be anything: a channel that protects some pairs of values less than others, one
-    whose epsilon is for a unit of distance, or one that somebody wrote. Refused is whatever is not
+    whose epsilon is for a unit of distance, or one that a user wrote. Whatever is not
     a channel of this domain that promises plain local DP at this epsilon or less for every two
     values.
     """
