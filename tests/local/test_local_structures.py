@@ -249,7 +249,7 @@ def test_counts_merge(made: Structure, records: Any) -> None:
         (lambda: Marginals({"a": 5000, "b": 5000}, 2, 1), "at most 1,048,576 cells"),
         (lambda: ItemSets(3, 1, padding=0), "padding must be"),
         (lambda: ItemSets(["a", "b"], 1, padding=1).privatize("ab"), "sequence of sets"),
-        (lambda: ItemSets(["a", "b"], 1, padding=1).privatize(["ab"]), "one a person"),
+        (lambda: ItemSets(["a", "b"], 1, padding=1).privatize(["ab"]), "one per person"),
         (lambda: KeyValue(3, (1, 0), 1, padding=1), "first below the second"),
         (lambda: KeyValue(3, (0, 1), 1, padding=1).privatize([{0: "x"}]), "must be numbers"),
         (lambda: KeyValue(3, (0, 1), 1, padding=1).privatize([{0: math.nan}]), "missing"),
