@@ -15,6 +15,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,9 +26,9 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError, nearest
 from dither.local._audited import AuditCase, Audited
-from dither.local._domain import Domain, Value, collection
+from dither.local._domain import Domain, Value, bind, collection
 from dither.local._guarantee import Guarantee
-from dither.local._limits import MOST, checked_shares
+from dither.local._limits import MOST, checked_epsilon, checked_shares
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ PART_BYTES = 2
 """On the wire, of the number of a part or choice before its report."""
 
 
+@dataclass(frozen=True, init=False)
 class Channel(Audited, ABC):
     """A local randomiser with its estimator, bound to one exact law.
 
@@ -71,6 +73,9 @@ class Channel(Audited, ABC):
 
     domain: Domain
     epsilon: Fraction
+
+    def __init__(self, domain: DomainLike, epsilon: Any) -> None:
+        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

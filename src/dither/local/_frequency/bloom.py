@@ -112,8 +112,6 @@ class BloomRAPPOR(Remembered):
     )
     audit_view: ClassVar[str] = "odds"
 
-    domain: Domain
-    epsilon: Fraction
     once: Fraction | None
     bits: int
     hashes: int

@@ -16,9 +16,9 @@ from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._channel import Codes, Counts, DomainLike, Shares
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain, Value, bind
+from dither.local._domain import Value, bind
 from dither.local._guarantee import Guarantee
-from dither.local._limits import checked_cells, checked_epsilon, checked_pairs
+from dither.local._limits import checked_cells, checked_pairs
 from dither.local._oracles import FiniteChannel, guessed_from, worst_pair
 from dither.numeric import Words
 
@@ -27,12 +27,10 @@ from dither.numeric import Words
 class GradedResponse(FiniteChannel):
     """Randomised response with high and low values; a report is the code of a value."""
 
-    domain: Domain
-    epsilon: Fraction
     high: tuple[bool, ...]
 
     def __init__(self, domain: DomainLike, high: Iterable[Value], epsilon: Any) -> None:
-        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
+        super().__init__(domain, epsilon)
         mask = self.domain.subset(high, "high")
         if not mask.any() or mask.all():
             raise ArgumentError(

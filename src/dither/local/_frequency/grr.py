@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._channel import Codes, DomainLike, Shares
+from dither.local._channel import Codes, Shares
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain, bind
-from dither.local._limits import checked_epsilon
 from dither.local._oracles import FiniteChannel, PureChannel, guessed_from
 from dither.numeric import Words
 
@@ -64,12 +62,6 @@ class GRR(PureChannel, FiniteChannel):
     """
 
     kind: ClassVar[str] = "grr"
-
-    domain: Domain
-    epsilon: Fraction
-
-    def __init__(self, domain: DomainLike, epsilon: Any) -> None:
-        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
 
     @cached_property
     def truth(self) -> int:

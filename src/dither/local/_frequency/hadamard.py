@@ -78,8 +78,6 @@ class Hadamard(FiniteChannel):
 
     kind: ClassVar[str] = "hadamard"
 
-    domain: Domain
-    epsilon: Fraction
     blocks: int
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, blocks: int | None = None) -> None:

@@ -77,8 +77,6 @@ class SHE(Channel):
 
     kind: ClassVar[str] = "she"
 
-    domain: Domain
-    epsilon: Fraction
     clamp: int
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, clamp: int | None = None) -> None:
@@ -222,8 +220,6 @@ class THE(UnaryChannel):
 
     kind: ClassVar[str] = "the"
 
-    domain: Domain
-    epsilon: Fraction
     threshold: Fraction
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, threshold: Any = None) -> None:

@@ -48,8 +48,6 @@ class _Hashed(PureChannel):
 
     audit_view: ClassVar[str] = "odds"
 
-    domain: Domain
-    epsilon: Fraction
     buckets: int
 
     def _settle(self, domain: DomainLike, epsilon: Any, buckets: int | None) -> None:

@@ -110,7 +110,6 @@ class TruncatedGeometric(_Metric):
         AuditCase({"domain": 4, "epsilon_per_step": 1}),
     )
 
-    domain: Domain
     epsilon: Fraction
     """Between the first value and the last."""
     epsilon_per_step: Fraction
@@ -213,7 +212,6 @@ class GridPrivacy(_Metric):
         AuditCase({"rows": 2, "columns": 2, "cell": 1, "epsilon_per_unit": 1}),
     )
 
-    domain: Domain
     epsilon: Fraction
     """Between two corners that face each other, rounded up."""
     rows: int

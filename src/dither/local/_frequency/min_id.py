@@ -84,7 +84,6 @@ class MinIDLDP(UnaryChannel):
         AuditCase({"domain": 4, "epsilons": [1, 1, 3, 3]}, epsilon=1),
     )
 
-    domain: Domain
     epsilon: Fraction
     """The largest budget that two values share: the weakest protection of any pair."""
     epsilons: tuple[Fraction, ...]

@@ -135,8 +135,6 @@ class RAPPOR(Remembered, UnaryChannel):
         AuditCase({"domain": 4, "epsilon": 2, "once": 1}),
     )
 
-    domain: Domain
-    epsilon: Fraction
     once: Fraction | None
     noise: tuple[Fraction, Fraction, Fraction] | None
     question: str | None

@@ -17,10 +17,10 @@ from dither.local._audited import AuditCase
 from dither.local._bits import packed_rows
 from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._domain import Domain, bind, column
+from dither.local._domain import bind, column
 from dither.local._frequency.hadamard import hadamard, parity
 from dither.local._hashing import again, bucket, hash64_many, text_bytes
-from dither.local._limits import checked_cells, checked_epsilon, checked_pairs, sums_to
+from dither.local._limits import checked_cells, checked_pairs, sums_to
 from dither.local._oracles import FiniteChannel
 from dither.local._results import Result, checked_options, estimated, reported
 from dither.numeric import Words, secure_words
@@ -44,8 +44,6 @@ class _Sketch(Channel):
 
     unbiased: ClassVar[bool] = False
 
-    domain: Domain
-    epsilon: Fraction
     hashes: int
     buckets: int
 
@@ -62,7 +60,7 @@ class _Sketch(Channel):
             raise ArgumentError(f"buckets must be a power of two, at least {self.fewest}")
         if hashes * buckets > _CELLS:
             raise ArgumentError("hashes × buckets must be at most 2**24")
-        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
+        super().__init__(domain, epsilon)
         bind(self, hashes=int(hashes), buckets=int(buckets))
 
     @cached_property

@@ -86,8 +86,6 @@ class SubsetSelection(PureChannel):
 
     kind: ClassVar[str] = "subset"
 
-    domain: Domain
-    epsilon: Fraction
     size: int
 
     def __init__(self, domain: DomainLike, epsilon: Any, *, size: int | None = None) -> None:

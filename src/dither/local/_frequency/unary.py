@@ -22,9 +22,7 @@ from dither.local._bits import (
 )
 from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, threshold
-from dither.local._domain import Domain, bind
 from dither.local._guessing import bit_guesses, bit_worlds
-from dither.local._limits import checked_epsilon
 from dither.local._oracles import PureChannel
 from dither.numeric import Words
 
@@ -188,11 +186,8 @@ class SUE(UnaryChannel):
 
     kind: ClassVar[str] = "sue"
 
-    domain: Domain
-    epsilon: Fraction
-
     def __init__(self, domain: DomainLike, epsilon: Any) -> None:
-        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
+        super().__init__(domain, epsilon)
         check_telling(self)
 
     @cached_property
@@ -249,11 +244,8 @@ class OUE(UnaryChannel):
 
     kind: ClassVar[str] = "oue"
 
-    domain: Domain
-    epsilon: Fraction
-
     def __init__(self, domain: DomainLike, epsilon: Any) -> None:
-        bind(self, domain=Domain(domain), epsilon=checked_epsilon(epsilon))
+        super().__init__(domain, epsilon)
         check_telling(self)
 
     @cached_property
