@@ -6,7 +6,7 @@ import mpmath
 import pytest
 
 from dither import privacy
-from dither.privacy import _views
+from dither.privacy import _side
 from dither.privacy._side import side
 
 mpf = mpmath.mpf
@@ -85,7 +85,7 @@ def test_the_worse_direction_is_quoted(count):
     """With a bound for one direction the answer is what both directions' own intervals say."""
     loss = count * privacy.gaussian(1.0).poisson(0.02)
     found = loss.epsilon(1e-7)
-    ends = [_views._one_epsilon(loss, s, 1e-7) for s in _views.sides(loss)]
+    ends = [_side.one_epsilon(loss, s, 1e-7) for s in _side.sides(loss)]
     assert found.lower <= max(e[1] for e in ends)
     assert max(e[0] for e in ends) <= found.upper
     assert found.width <= 1e-6 * found

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
-from dither.privacy._views import one_delta, side
+from dither.privacy._side import one_delta, side
 from dither.privacy.engines.grid import Grid, _Hits, _levelled
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import EPS, normal_mass

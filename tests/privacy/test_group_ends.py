@@ -12,7 +12,7 @@ import pytest
 from dither import privacy
 from dither.errors import ArgumentError
 from dither.privacy import Loss, theorems
-from dither.privacy._loss import _excess
+from dither.privacy._one_sample import excess
 
 
 def asymmetric() -> list[tuple[Loss, float]]:
@@ -88,7 +88,7 @@ def test_no_group_of_a_sample_that_may_lose_everything(turned: bool) -> None:
 )
 def test_truncated_mass_against_many_digits(population: int, rate: float, most: int) -> None:
     """At least the true tail, above 0, and not far above: first terms are summed at 120 digits."""
-    found = _excess(population, rate, most)
+    found = excess(population, rate, most)
     with mpmath.workdps(120):
         n, g = mpmath.mpf(population), mpmath.mpf(rate)
         if population > 10**17 and most > 10**6:
@@ -113,9 +113,9 @@ def test_truncated_mass_against_many_digits(population: int, rate: float, most: 
 
 def test_truncated_mass_at_the_ends() -> None:
     """Nothing is cut where all fit, everything may be where the mean does not."""
-    assert _excess(10, 0.5, 10) == 0.0
-    assert _excess(10, 0.5, 3) == 1.0
-    assert _excess(10, 1.0, 9) == 1.0
+    assert excess(10, 0.5, 10) == 0.0
+    assert excess(10, 0.5, 3) == 1.0
+    assert excess(10, 1.0, 9) == 1.0
 
 
 @pytest.mark.parametrize("text", ["0.1", "0.3", "0.7", "1.1"])

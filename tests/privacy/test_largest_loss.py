@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dither import privacy
 from dither.errors import ArgumentError
-from dither.privacy import _views
+from dither.privacy import _side
 from dither.privacy.laws.part import gdp_of_pure, rho_of_pure
 from dither.privacy.laws.rationals import mixed, mixed_away, printed, told_down, told_up
 
@@ -92,7 +92,7 @@ def test_added_units_with_an_infinite_loss():
     with pytest.raises(ArgumentError, match="at least"):
         loss.epsilon(0)
     for base in (privacy.gaussian(1), privacy.approximate(1, 1e-3)):
-        sides = _views.sides(base.poisson(0.25))
+        sides = _side.sides(base.poisson(0.25))
         assert printed(sides[1].top) >= told_down(F(287682, 10**6))
         assert sides[1].top == pytest.approx(-math.log(0.75), rel=1e-15)
 

@@ -136,7 +136,7 @@ def test_laplace_and_gaussian(scale, sigma, epsilon):
 @given(RATES, SIGMAS, st.floats(0.0, 1.0))
 def test_sampled_gaussian_twice(removal, rate, sigma, epsilon):
     """Two steps of noisy gradient descent, each direction by itself."""
-    from dither.privacy._views import one_delta, side
+    from dither.privacy._side import one_delta, side
 
     step = privacy.gaussian(sigma).poisson(rate)
     with mpmath.workdps(20):

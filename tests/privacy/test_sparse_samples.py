@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dither import privacy
-from dither.privacy._views import one_delta, side
+from dither.privacy._side import one_delta, side
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.privacy import Bound, Loss
-from dither.privacy import _views as views
-from dither.privacy._views import one_delta, sides
+from dither.privacy._side import one_delta, sides
 
 __all__ = ["calibrate"]
 
@@ -117,7 +116,7 @@ def _promise(
         level = check.number("fpr", fpr, least=0, below=1)
         most = check.number("tpr", tpr, above=level, below=1, rounding="down")
         starts: dict[bool, float] = {}
-        return _Asked(make, lambda loss: views.tpr(loss, level, starts), most, rises=True)
+        return _Asked(make, lambda loss: loss._tpr(level, starts), most, rises=True)
     pi = check.number("prior", prior, above=0, below=1)
     least = check.number("bayes_risk", bayes_risk, above=0, below=min(pi, 1 - pi))
     return _Asked(make, lambda loss: loss.bayes_risk(pi), least, rises=False)

@@ -15,8 +15,7 @@ from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up
 from dither.privacy import Bound, Loss, approximate, gdp
 from dither.privacy._conversion import epsilon_of_rho
-from dither.privacy._side import merged
-from dither.privacy._views import sides
+from dither.privacy._side import merged, sides
 from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.search import invert
 from dither.privacy.theorems import advanced, advanced_of_groups, corollary_share, share

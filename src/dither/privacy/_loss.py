@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dither import _checks as check
 from dither.errors import ArgumentError
-from dither.numeric import float_down, float_up, sqrt_lower
-from dither.numeric._balls import precision, up
-from dither.privacy._bound import Bound
+from dither.numeric import float_up
+from dither.privacy._answers import Answers
 from dither.privacy._charge import Charge
+from dither.privacy._one_sample import described, excess, shared
 from dither.privacy._promise import Neighbours, Promise, as_neighbours
-from dither.privacy.laws.gaussian import GaussianNoise
-from dither.privacy.laws.laplace import LaplaceNoise
-from dither.privacy.laws.part import AtMost, Part
-from dither.privacy.laws.rationals import printed
+from dither.privacy.laws.part import Part
 from dither.privacy.laws.sampled import FixedSize, Poisson
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    import numpy.typing as npt
 
 __all__ = ["Loss", "as_charge", "compose"]
 
@@ -35,7 +25,7 @@ _LARGEST_GROUP = 100
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Loss:
+class Loss(Answers):
     """What a sequence of mechanisms, fixed in advance, reveals about one unit.
 
     Make one with `dither.privacy.gaussian` and its kin; combine with ``+`` and ``k *``. Numbers are
@@ -217,11 +207,6 @@ class Loss:
         self._added("to_group")
         return replace(self.group(size), unit=Promise(unit).unit)
 
-    @property
-    def one_sided(self) -> bool:
-        """Whether only an upper end of the loss is known to be near the truth."""
-        return any(part.one_sided for part, _ in self.parts)
-
     def __add__(self, other: Loss) -> Loss:
         """Both run on the same table."""
         if not isinstance(other, Loss):
@@ -299,7 +284,7 @@ class Loss:
                 "or use without_replacement(sample, population)"
             )
         relation = as_neighbours(neighbours)
-        part = self._single("poisson")
+        part = shared(self.parts, "poisson")
         replaced = relation is Neighbours.REPLACE
         share = check.exact("rate", rate)
         charge = (self.charge.grouped(2) if replaced else self.charge).sampled(share)
@@ -308,12 +293,12 @@ class Loss:
             raise ArgumentError("truncate and population belong together: give both or neither")
         if truncate is not None and population is not None:
             most = check.count("truncate", truncate)
-            cut = _excess(check.count("population", population), g, most)
+            cut = excess(check.count("population", population), g, most)
             slack = float_up(Fraction(slack) + Fraction(cut))
             charge = charge.moved(Fraction(cut))
         sampled: Part
         if replaced:
-            double = Loss(((part, 1),)).group(2)._single("poisson")
+            double = shared((part.group(2),), "poisson")
             sampled = double if g == 1 else FixedSize(double, g, 1, poisson=True)
         else:
             sampled = part if g == 1 else Poisson(part, g)
@@ -350,63 +335,15 @@ class Loss:
         m = check.count("sample", sample)
         if m > n:
             raise ArgumentError("sample must be at most population")
-        part = self._single("without_replacement")
+        part = shared(self.parts, "without_replacement")
         if self.neighbours is Neighbours.ADD_REMOVE:
-            double = Loss(((part, 1),)).group(2)._single("without_replacement")
+            double = shared((part.group(2),), "without_replacement")
             charge = self.charge.grouped(2).sampled(Fraction(m, n + 1))
             taken: Part = Poisson(double, float_up(Fraction(m, n + 1)))
         else:
             charge = self.charge.sampled(Fraction(m, n))
             taken = part if m == n else FixedSize(part, m, n)
         return replace(self, parts=((taken, 1),), charges=((charge, 1),))
-
-    def _single(self, what: str) -> Part:
-        parts = self.parts
-        if any(isinstance(part, Poisson | FixedSize) for part, _ in parts):
-            raise ArgumentError(f"{what} of what is already a sample: sample once, with one rate")
-        if parts and all(isinstance(part, GaussianNoise) for part, _ in parts):
-            if len(parts) == 1 and parts[0][1] == 1:
-                return parts[0][0]
-            square = sum((count * part.tail() for part, count in parts), Fraction(0))
-            return GaussianNoise.of(sqrt_lower(1 / square))
-        if len(parts) != 1 or parts[0][1] != 1:
-            return self._together(what)
-        part = parts[0][0].for_sampling()
-        if part is None:
-            raise ArgumentError(
-                f"{what} needs a mechanism whose pair is known, not only {parts[0][0].describe()}"
-            )
-        return part
-
-    def _together(self, what: str) -> Part:
-        from dither.privacy._one_sample import Together
-        from dither.privacy._side import merged
-        from dither.privacy.laws.atoms import AtomTerm
-
-        starts = tuple((part.for_sampling(), count) for part, count in merged(self.parts))
-        stronger = tuple((part and part.dominating(), count) for part, count in starts)
-        known = tuple((part, count) for part, count in stronger if part is not None)
-        smooth = tuple(pair for pair in known if isinstance(pair[0], GaussianNoise | LaplaceNoise))
-        rest = tuple(pair for pair in known if pair not in smooth)
-        finite = all(isinstance(part.term(True, 1), AtomTerm) for part, _ in rest)
-        if not known or len(known) < len(stronger) or not finite:
-            raise ArgumentError(
-                f"{what} takes one mechanism, or several that are Gaussian, Laplace or have "
-                "finitely many outcomes (randomized_response, discrete_laplace, pure, approximate, "
-                "pair): only then is the pair of all that share the sample known. Where each "
-                "mechanism draws a sample of its own, sample each by itself and add"
-            )
-        if smooth:
-            from dither.privacy._one_sample import blended
-
-            words = f"({self.describe()})"
-            law: Part = blended(smooth, words)
-            if rest:
-                law = Together(((law, 1), *rest))
-                law.term(True, 1)
-            return AtMost(law, words)
-        Together(known).term(True, 1)
-        return Together(merged(self.parts))
 
     def group(self, size: int) -> Loss:
         """The loss against groups of ``size`` units that change together.
@@ -439,153 +376,6 @@ class Loss:
             charges=tuple((charge.grouped(m), count) for charge, count in self._charges()),
         )
 
-    def epsilon(self, delta: float) -> Bound:
-        """The least epsilon such that the whole is (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        delta : float
-            In [0, 1); 0 where every part is pure.
-
-        Returns
-        -------
-        Bound
-            The upper end as a float.
-
-        Raises
-        ------
-        ArgumentError
-            delta is out of range, or no finite epsilon exists at it.
-        """
-        from dither.privacy import _views as views
-
-        return views.epsilon(self, check.number("delta", delta, least=0, below=1))
-
-    def delta(self, epsilon: float) -> Bound:
-        """The least delta such that the whole is (epsilon, delta)-DP, epsilon >= 0."""
-        from dither.privacy import _views as views
-
-        return views.delta(self, check.number("epsilon", epsilon, least=0))
-
-    def profile(self, epsilons: Sequence[float]) -> tuple[Bound, ...]:
-        """The least delta at each of many epsilons, at less cost than one by one.
-
-        Parameters
-        ----------
-        epsilons : sequence of float
-            Of at least 0, in any order.
-
-        Returns
-        -------
-        tuple of Bound
-            One for each, in their order, and as sound as `delta` gives it. Where the pairs of laws
-            are known, as tight too, to six digits.
-
-        Examples
-        --------
-        >>> from dither import privacy
-        >>> [round(d, 6) for d in privacy.gaussian(1.0).profile([0.0, 1.0, 2.0])]
-        [0.382925, 0.126937, 0.020924]
-        """
-        from dither.privacy import _views as views
-
-        given = [check.number("epsilons", e, least=0) for e in epsilons]
-        return views.profile(self, given)
-
-    def tradeoff(self, fpr: float) -> Bound:
-        """The least rate of misses of any attacker whose rate of false alarms is ``fpr``.
-
-        The value is the lower end: what the attacker cannot go below.
-
-        Examples
-        --------
-        >>> from dither import privacy
-        >>> round(privacy.gdp(1.0).tradeoff(0.05), 4)
-        0.7405
-        """
-        caught = self.tpr(fpr)
-        return Bound(
-            float_down(1 - Fraction(caught.upper)),
-            float_up(1 - Fraction(caught.lower)),
-            caught.method,
-            safe="lower",
-            one_sided=caught.one_sided,
-        )
-
-    def tpr(self, fpr: float) -> Bound:
-        """The largest rate of true alarms of any attacker with false alarms at most ``fpr``."""
-        from dither.privacy import _views as views
-
-        return views.tpr(self, check.number("fpr", fpr, least=0, most=1))
-
-    def advantage(self) -> Bound:
-        """max(true alarms - false alarms), the total variation: delta at epsilon = 0."""
-        from dither.privacy import _views as views
-
-        return views.advantage(self)
-
-    def bayes_risk(self, prior: float) -> Bound:
-        """The least chance to err of an attacker with this prior that the unit is in.
-
-        The lower end as a float; at most min(prior, 1 - prior). For either direction,
-        prior·(1 - delta(log((1 - prior)/prior))).
-        """
-        from dither.privacy import _views as views
-
-        pi = check.number("prior", prior, above=0, below=1)
-        at = math.log1p(-pi) - math.log(pi)
-        ends = [views.one_delta(self, s, at) for s in views.sides(self)]
-        high = max(e[1] for e in ends)
-        low = max(e[0] for e in ends)
-        most, least = (Fraction(pi) * (1 - Fraction(x)) for x in (low, high))
-        return Bound(
-            float_down(least),
-            float_up(most),
-            ends[0][2],
-            safe="lower",
-            one_sided=self.one_sided,
-        )
-
-    def reconstruction(self, prior: float) -> Bound:
-        """The largest chance to reconstruct, for an attacker whose best blind guess has ``prior``.
-
-        Hayes, Mahloujifar and Balle, "Bounding training data reconstruction in DP-SGD", 2023: the
-        blow-up function, the true-alarm rate at a false-alarm rate of ``prior``.
-        """
-        return self.tpr(check.number("prior", prior, least=0, most=1))
-
-    def renyi(self, order: float) -> Bound:
-        """The Rényi divergence of an order above 1, in the worse direction."""
-        from dither.privacy import _views as views
-
-        return views.renyi(self, check.number("order", order, above=1, below=1e6))
-
-    def zcdp(self) -> Bound:
-        """A rho such that the whole is rho-zCDP."""
-        from dither.privacy import _views as views
-
-        return views.zcdp(self)
-
-    def gdp(self) -> Bound:
-        """A mu such that the whole is mu-GDP."""
-        from dither.privacy import _views as views
-
-        return views.gdp(self)
-
-    def mean(self) -> float:
-        """E[L], the KL divergence, in the worse direction; a plain float, not an interval."""
-        from dither.privacy import _views as views
-
-        return views.mean(self)
-
-    def loss_distribution(
-        self, *, removal: bool = True
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Points and masses of a discretised loss under P, for pictures and not for guarantees."""
-        from dither.privacy._views import distribution
-
-        return distribution(self, removal=removal)
-
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the privacy profile, the trade-off curve and the law of the loss.
 
@@ -617,13 +407,7 @@ class Loss:
 
     def describe(self) -> str:
         """The sum as it would be written."""
-        from dither.privacy._side import merged
-
-        words = [
-            part.describe() if count == 1 else f"{count} * {part.describe()}"
-            for part, count in merged(self.parts)
-        ]
-        return " + ".join(words) or "nothing"
+        return described(self.parts)
 
 
 def compose(*losses: Loss) -> Loss:
@@ -700,28 +484,3 @@ def _total(charges: tuple[tuple[Charge, int], ...]) -> Charge:
         pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
         found = [sum(pair[1:], pair[0]) for pair in pairs]
     return found[0] if found else Charge()
-
-
-def _excess(population: int, rate: float, most: int) -> float:
-    """An upper bound of Pr[Bin(population, rate) > most]: its first term, and a geometric series.
-
-    In balls: the logarithms of a large population's factorials agree in more digits than a double
-    has.
-    """
-    if most >= population:
-        return 0.0
-    first, g = most + 1, max(printed(rate), Fraction(rate))
-    if g >= 1:
-        return 1.0
-    # Later terms fall at least as fast as this ratio.
-    ratio = (population - first) * g / ((first + 1) * (1 - g))
-    if ratio >= 1:
-        return 1.0
-    with precision(128 + 2 * population.bit_length()) as flint:
-        n, k, x, y = (
-            flint.arb(flint.fmpq(part.numerator, part.denominator))
-            for part in (Fraction(population), Fraction(first), g, 1 / (1 - ratio))
-        )
-        log_one = (n + 1).lgamma() - (k + 1).lgamma() - (n - k + 1).lgamma()
-        log_one += k * x.log() + (n - k) * (1 - x).log()
-        return min(1.0, up(log_one.exp() * y))

@@ -15,23 +15,83 @@ from fractions import Fraction
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.numeric import float_up
-from dither.privacy._side import Counted
+from dither.numeric import float_up, sqrt_lower
+from dither.numeric._balls import precision, up
+from dither.privacy._side import Counted, merged
 from dither.privacy.engines.grid import pessimistic_law
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import AtomTerm, ListedLaw
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
 from dither.privacy.laws.part import AtMost, Part
-from dither.privacy.laws.rationals import Amount, Ends, root, told_up, total
-from dither.privacy.laws.sampled import pure
+from dither.privacy.laws.rationals import Amount, Ends, printed, root, told_up, total
+from dither.privacy.laws.sampled import FixedSize, Poisson, pure
 from dither.privacy.laws.term import EPS, Term
 
-__all__ = ["Together", "blended"]
+__all__ = ["Together", "blended", "described", "excess", "shared"]
 
 
 _MOST = 20_000
 _REPEATS = 5_000
+
+
+def described(parts: Counted) -> str:
+    """The sum of parts as it would be written."""
+    words = [
+        part.describe() if count == 1 else f"{count} * {part.describe()}"
+        for part, count in merged(parts)
+    ]
+    return " + ".join(words) or "nothing"
+
+
+def shared(parts: Counted, what: str) -> Part:
+    """What a sample of all these parts starts from: one part.
+
+    Raises
+    ------
+    ArgumentError
+        They are samples already, or no pair of the whole is known.
+    """
+    if any(isinstance(part, Poisson | FixedSize) for part, _ in parts):
+        raise ArgumentError(f"{what} of what is already a sample: sample once, with one rate")
+    if parts and all(isinstance(part, GaussianNoise) for part, _ in parts):
+        if len(parts) == 1 and parts[0][1] == 1:
+            return parts[0][0]
+        square = sum((count * part.tail() for part, count in parts), Fraction(0))
+        return GaussianNoise.of(sqrt_lower(1 / square))
+    if len(parts) != 1 or parts[0][1] != 1:
+        return _together(parts, what)
+    part = parts[0][0].for_sampling()
+    if part is None:
+        raise ArgumentError(
+            f"{what} needs a mechanism whose pair is known, not only {parts[0][0].describe()}"
+        )
+    return part
+
+
+def _together(parts: Counted, what: str) -> Part:
+    starts = tuple((part.for_sampling(), count) for part, count in merged(parts))
+    stronger = tuple((part and part.dominating(), count) for part, count in starts)
+    known = tuple((part, count) for part, count in stronger if part is not None)
+    smooth = tuple(pair for pair in known if isinstance(pair[0], GaussianNoise | LaplaceNoise))
+    rest = tuple(pair for pair in known if pair not in smooth)
+    finite = all(isinstance(part.term(True, 1), AtomTerm) for part, _ in rest)
+    if not known or len(known) < len(stronger) or not finite:
+        raise ArgumentError(
+            f"{what} takes one mechanism, or several that are Gaussian, Laplace or have "
+            "finitely many outcomes (randomized_response, discrete_laplace, pure, approximate, "
+            "pair): only then is the pair of all that share the sample known. Where each "
+            "mechanism draws a sample of its own, sample each by itself and add"
+        )
+    if smooth:
+        words = f"({described(parts)})"
+        law: Part = blended(smooth, words)
+        if rest:
+            law = Together(((law, 1), *rest))
+            law.term(True, 1)
+        return AtMost(law, words)
+    Together(known).term(True, 1)
+    return Together(merged(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +262,28 @@ def blended(parts: Counted, words: str) -> ListedLaw:
     infinite += float(masses[tiny].sum())
     masses[tiny] = 0.0
     return ListedLaw(words, first * h, h, tuple(masses.tolist()), infinite, relative)
+
+
+def excess(population: int, rate: float, most: int) -> float:
+    """An upper bound of Pr[Bin(population, rate) > most]: its first term, and a geometric series.
+
+    In balls: the logarithms of a large population's factorials agree in more digits than a double
+    has.
+    """
+    if most >= population:
+        return 0.0
+    first, g = most + 1, max(printed(rate), Fraction(rate))
+    if g >= 1:
+        return 1.0
+    # Later terms fall at least as fast as this ratio.
+    ratio = (population - first) * g / ((first + 1) * (1 - g))
+    if ratio >= 1:
+        return 1.0
+    with precision(128 + 2 * population.bit_length()) as flint:
+        n, k, x, y = (
+            flint.arb(flint.fmpq(part.numerator, part.denominator))
+            for part in (Fraction(population), Fraction(first), g, 1 / (1 - ratio))
+        )
+        log_one = (n + 1).lgamma() - (k + 1).lgamma() - (n - k + 1).lgamma()
+        log_one += k * x.log() + (n - k) * (1 - x).log()
+        return min(1.0, up(log_one.exp() * y))

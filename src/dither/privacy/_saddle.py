@@ -19,8 +19,7 @@ import numpy as np
 
 from dither.privacy import Loss
 from dither.privacy._descent import Array
-from dither.privacy._side import Side
-from dither.privacy._views import sides
+from dither.privacy._side import Side, sides
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Term
 

@@ -1,7 +1,8 @@
-"""One direction of a loss: its terms, and certified bounds of delta at any epsilon.
+"""One direction of a loss: its terms, and certified bounds of delta at any epsilon, and back.
 
 Removal compares a table with its neighbour that lacks one unit; addition compares the other way
-round. They are kept apart here, and only views take the worse.
+round. They are kept apart here, and only `Answers` takes the worse. For negative epsilon the
+identity delta_PQ(-e) = 1 - e^{-e} + e^{-e}·delta_QP(e) leads to the swapped pair.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
+from dither.errors import ArgumentError
 from dither.privacy.engines.choice import Chernoff, Engine, engine, settles
 from dither.privacy.engines.grid import Grid
+from dither.privacy.engines.search import invert
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
 from dither.privacy.laws.gaussian import GaussianTerm
@@ -25,7 +29,16 @@ from dither.privacy.laws.rationals import Amount, told_down, told_up, total
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import EPS, Term
 
-__all__ = ["PARAMETERS", "Counted", "Side", "side"]
+__all__ = [
+    "PARAMETERS",
+    "Composed",
+    "Counted",
+    "Side",
+    "one_delta",
+    "one_epsilon",
+    "side",
+    "sides",
+]
 
 
 Counted = tuple[tuple[Part, int], ...]
@@ -69,6 +82,20 @@ def terms_of(parts: Counted, removal: bool) -> list[Term]:
     if epsilons:
         terms.append(LaplaceTerm(np.concatenate(epsilons), np.concatenate(counts)))
     return terms
+
+
+class Composed(Protocol):
+    """What is asked of a loss: its parts, and how far their pairs may be from the true ones."""
+
+    @property
+    def parts(self) -> Counted:
+        """Parts, and how often each runs."""
+        ...
+
+    @property
+    def slack(self) -> float:
+        """A distance in total variation."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,3 +259,112 @@ def _instances(parts: Counted) -> Counted:
 def side(parts: Counted, removal: bool) -> Side:
     """The direction's laws, kept for the next question."""
     return Side(parts, removal)
+
+
+def sides(loss: Composed) -> list[Side]:
+    """Removal and addition, or one of them where both are the same."""
+    both = (True,) if all(part.symmetric for part, _ in loss.parts) else (True, False)
+    return [side(loss.parts, removal) for removal in both]
+
+
+def other(loss: Composed, this: Side) -> Side:
+    """The swapped direction."""
+    if all(part.symmetric for part, _ in loss.parts):
+        return this
+    return side(loss.parts, not this.removal)
+
+
+def _slacked(loss: Composed, epsilon: float) -> float:
+    if loss.slack == 0:
+        return 0.0
+    return loss.slack * (1 + math.exp(epsilon)) if epsilon < 709 else math.inf
+
+
+def one_delta(
+    loss: Composed, this: Side, at: float, *, near: float | None = None
+) -> tuple[float, float, str]:
+    """Bounds of one direction's delta at any real epsilon.
+
+    They may come from an engine made for an epsilon near by: as sound, and less tight.
+    """
+    if at < 0:
+        swapped = None if near is None else -near
+        low, high, method = one_delta(loss, other(loss, this), -at, near=swapped)
+        rest, scale = -math.expm1(at), math.exp(at)
+        low, high = rest + scale * low, rest + scale * high
+        return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
+    found = this.answer(None, at if near is None else max(near, 0.0))
+    low, high = min(found.lower(at), 0.0), min(found.upper(at), 0.0)
+    extra = _slacked(loss, at)
+    lower = math.exp(low) * (1 - EPS * (4 + abs(low))) - extra if low > -745 else -extra
+    if at >= this.top:
+        # Only what is infinite is left; it is as stated, not a logarithm's exponential.
+        upper, lower = this.infinite, max(lower, this.infinite_lower - extra)
+    elif high > -745:
+        upper = math.exp(high) * (1 + EPS * (4 + abs(high)))
+    else:
+        upper = 5e-324 if high > -math.inf else 0.0
+    if extra > 0:
+        upper = (upper + extra) * (1 + 2 * EPS)
+    return min(max(0.0, lower), upper, 1.0), min(upper, 1.0), found.method
+
+
+def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float, str]:
+    ceiling = this.top
+    if target == 0 and math.isfinite(ceiling) and not this.infinite and not loss.slack:
+        return max(0.0, this.top_lower), max(0.0, ceiling), "largest loss"
+    if target == 0 or target < this.infinite + 2 * loss.slack:
+        raise ArgumentError(_too_small(loss, this))
+    log_target = math.log(target)
+    found = this.answer(log_target, None)
+
+    def upper(e: float) -> float:
+        value = found.upper(e)
+        extra = _slacked(loss, e)
+        return float(np.logaddexp(value, math.log(extra))) if extra > 0 else value
+
+    def lower(e: float) -> float:
+        value, extra = found.lower(e), _slacked(loss, e)
+        rest = math.exp(value) - extra if extra > 0 else 1.0
+        if extra > 0:
+            return math.log(rest) if rest > 0 else -math.inf
+        return value
+
+    # At the largest finite loss, delta is what is infinite.
+    reached = math.isfinite(ceiling) and this.infinite + _slacked(loss, ceiling) <= target
+    start = min(found.start, ceiling)
+    high = invert(upper, log_target, start, above=True, tiny=2e-14)
+    if reached:
+        high = min(high, ceiling)
+    if not math.isfinite(high):
+        raise ArgumentError(
+            "delta is too small for any finite epsilon that could be certified; ask for a larger "
+            "delta" + (" or truncate less" if loss.slack > 0 else "")
+        )
+    low = invert(lower, log_target, high, above=False, tiny=2e-14)
+    return min(low * (1 - 4e-16), high), high, found.method
+
+
+def _too_small(loss: Composed, this: Side) -> str:
+    """Which delta would do, and why no smaller one."""
+    least = this.infinite + 2 * loss.slack
+    said = "delta is too small for any finite epsilon: "
+    if loss.slack > 0:
+        said += f"a sample is cut with a chance of up to {loss.slack:.3g}, and "
+        if least >= 1:
+            return said + "no delta below 1 covers that: truncate less"
+        return said + f"that takes a delta above {_above(least)}: truncate less, or allow more"
+    if this.infinite >= 1:
+        return said + "the loss is infinite whatever comes out"
+    if this.infinite > 0:
+        return said + f"it must be at least {_above(least)}, the chance of an infinite loss"
+    return said + "it must be above 0"
+
+
+def _above(value: float) -> str:
+    """The shortest decimal that is at least the value and close to it."""
+    for digits in range(6, 17):
+        text = f"{value:.{digits}g}"
+        if value <= float(text) <= value * (1 + 1e-9):
+            return text
+    return repr(value)

@@ -1,4 +1,8 @@
-"""The least value of a convex function that is known by bounds at points: the dual of a profile."""
+"""The trade-off of an attacker's errors: the dual of a profile.
+
+The largest rate of true alarms is the least value of a convex function, which is known by bounds at
+points.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,60 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["dual", "section", "smallest"]
+from dither.privacy._side import Composed, Side, one_delta
+
+__all__ = ["one_tpr"]
+
+
+_FAR = 700.0
+"""Thresholds beyond which e^epsilon leaves the doubles."""
+
+
+def one_tpr(
+    loss: Composed, this: Side, fpr: float, starts: dict[bool, float]
+) -> tuple[float, float, str]:
+    """Bounds of the largest Pr[reject | P] of a test with Pr[reject | Q] <= fpr, in one direction.
+
+    The least over y = e^e > 0 of f(y) = delta(e) + y·fpr, which is convex in y. ``starts`` keeps, a
+    direction, where the best test's threshold was, for the next loss like it.
+    """
+    if fpr == 0:
+        # No false alarm at all: only what the other law never gives is evidence.
+        return max(0.0, this.infinite_lower), min(1.0, this.infinite), "the chance of infinite loss"
+    seen: list[tuple[float, float, float]] = [(0.0, 1.0, 1.0)]
+
+    def value(e: float, near: float) -> float:
+        low, high, _ = one_delta(loss, this, e, near=near)
+        more = math.exp(e) * fpr
+        seen.append((math.exp(e), low + more * (1 - 1e-15), high + more * (1 + 1e-15)))
+        return seen[-1][2]
+
+    def bounds() -> tuple[float, float]:
+        low, high = dual(seen, fpr)
+        high = min(1.0, high)
+        return max(0.0, min(low, high), this.infinite_lower), high
+
+    top = min(this.top + 1.0, 1.0 - math.log(fpr), _FAR)
+    near, best = smallest(value, top, starts.get(this.removal, 0.0))
+    starts[this.removal] = best
+    for width in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
+        value(best - width, near)
+        value(best + width, near)
+    # Beyond the last of these f, which is at least y·fpr, exceeds what was found.
+    far = math.log(min(row[2] for row in seen)) - math.log(fpr) + 1e-9
+    for e in np.linspace(best, min(far, _FAR), 9)[1:].tolist():
+        value(e, near)
+    low, high = bounds()
+    # The gap that the engine's own width leaves is closed by no further point.
+    own = min(row[2] - row[1] for row in sorted(seen, key=lambda row: row[2])[:3])
+    if high - low > max(1e-10 * high, 3 * own):
+        # An atom makes a kink there; sections close in on it, with what was made for nearby.
+        section(lambda e: value(e, near), best - 0.01, best + 0.01, 70)
+        low, high = bounds()
+    if high - low > max(1e-9 * high, 3 * own) and near != best:
+        section(lambda e: value(e, best), best - 0.01, best + 0.01, 70)
+        low, high = bounds()
+    return low, high, "dual of the profile"
 
 
 def dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, float]:
@@ -17,7 +74,7 @@ def dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, flo
     Right of a point f is above the line through it and any point on its left, and left of a point
     above the line through it and any point on its right. So between two neighbours it is above the
     larger of two lines, whose least value is where they cross or at an end. Any points serve, so
-    those that are told badly are left out as well, and the better answer holds.
+    those that are known badly are left out as well, and the better answer holds.
     """
     widths = np.array([high - low for _, low, high in seen])
     limit = max(1e-6 * float(min(high for _, _, high in seen)), 10 * float(np.median(widths)))
