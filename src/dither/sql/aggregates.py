@@ -150,7 +150,7 @@ def _quantile(node: exp.Expr, place: Place) -> ag.Aggregate:
 def _within(node: exp.WithinGroup, place: Place) -> ag.Aggregate:
     inner, order = take(node, place.where, "this", "expression")
     if type(inner) is not exp.PercentileCont:
-        refuse(inner if type(inner).__name__ == "PercentileDisc" else node, place.where)
+        refuse(inner if isinstance(inner, exp.PercentileDisc) else node, place.where)
     where = f"{place.where}, in WITHIN GROUP"
     (share,) = take(inner, where, "this")
     (listed,) = take(order, where, "expressions")

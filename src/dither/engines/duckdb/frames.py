@@ -6,6 +6,8 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.text import unwritable
 
@@ -140,7 +142,7 @@ def _word(value: Any, only_text: bool) -> str | None:
     if only_text:
         return None
     kind = type(value)
-    if kind.__module__ == "numpy" and kind.__name__.startswith(("bool", "int", "uint", "float")):
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         value = value.item()
         kind = type(value)
     if kind is bool:

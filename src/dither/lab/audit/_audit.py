@@ -157,7 +157,7 @@ def audit(
         confidence=confidence,
         seconds=time.perf_counter() - start,
         reuse=reused,
-        notes=(*idle, *_notes(outcomes, draws, samples, independent)),
+        notes=(*idle, *_notes(outcomes, outputs, draws, samples, independent)),
     )
 
 
@@ -242,7 +242,9 @@ def _differ(d0: Any, d1: Any) -> bool:
         return False
 
 
-def _notes(outcomes: Outcomes, draws: Draws, asked: int, independent: bool) -> tuple[str, ...]:
+def _notes(
+    outcomes: Outcomes, outputs: Any, draws: Draws, asked: int, independent: bool
+) -> tuple[str, ...]:
     notes = []
     if draws.stopped:
         notes.append(f"sampling was stopped before {asked:,}")
@@ -258,7 +260,8 @@ def _notes(outcomes: Outcomes, draws: Draws, asked: int, independent: bool) -> t
         notes.append(
             f"it warns of {kinds[0]} on d0 and of {kinds[1]} on d1, which tells them apart"
         )
-    labels = [label for a in outcomes.atoms for label in a.labels if label.startswith("raises ")]
-    if labels:
-        notes.append(f"the mechanism sometimes {', '.join(labels[:3])}; that is an outcome too")
+    if not isinstance(outputs, np.ndarray):
+        failed = sorted({f"raises {one.kind}" for one in outputs if isinstance(one, Raised)})
+        if failed:
+            notes.append(f"the mechanism sometimes {', '.join(failed[:3])}; that is an outcome too")
     return tuple(notes)

@@ -290,9 +290,8 @@ def _describe(event: ChosenEvent, part: Mask) -> str:
         return _describe_atoms(event, part)
     if score.kind == "binary":
         return f"{score.name} is {side} 2^{event.cut:.0f}"
-    if score.name.startswith("whether "):
-        held = (event.cut > 0.5) == event.above
-        return f"32 bits {'hold' if held else 'do not hold'} {score.name.partition('hold ')[2]}"
+    if score.statements is not None:
+        return score.statements[(event.cut > 0.5) == event.above]
     known = _known(score.values[part])
     if known.size and event.above and event.cut >= known.max():
         return f"{score.name} takes its largest value"

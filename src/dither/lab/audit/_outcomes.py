@@ -51,12 +51,14 @@ difference may then have; and pairs of coordinates that are told."""
 class Feature:
     """A number of each outcome, NaN where it has none.
 
-    ``binary`` says that a value is an exponent of two, which is told as such.
+    ``binary`` says that a value is an exponent of two, which is shown as such. ``statements`` are
+    what a truth value says where it is 0 and where it is 1.
     """
 
     name: str
     values: Floats
     binary: bool = False
+    statements: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def _scattered(found: Outcomes, alike: npt.NDArray[np.bool_]) -> Outcomes:
         return out
 
     return Outcomes(
-        tuple(Feature(c.name, numbers(c.values), c.binary) for c in found.columns),
+        tuple(replace(c, values=numbers(c.values)) for c in found.columns),
         tuple(Atoms(a.name, codes(a.codes), a.labels) for a in found.atoms),
         numbers(found.raw),
     )
@@ -348,7 +350,11 @@ def _bits(name: str, values: Floats, seen: npt.NDArray[np.bool_]) -> list[Featur
     if np.any((safe != np.round(safe))[seen]):
         columns += [
             Feature(f"the last three bits of {name}", np.where(none, np.nan, whole & 7)),
-            Feature(f"whether 32 bits hold {name}", np.where(finite, narrow, np.nan)),
+            Feature(
+                f"whether 32 bits hold {name}",
+                np.where(finite, narrow, np.nan),
+                statements=(f"32 bits do not hold {name}", f"32 bits hold {name}"),
+            ),
         ]
     if np.any((finite & (values == 0) & np.signbit(values))[seen]):
         signed = np.where(values == 0, np.signbit(values), np.nan)

@@ -32,13 +32,14 @@ _BLOCK = 200_000
 class EventScore:
     """A number of each outcome, NaN where it has none, and what it is of.
 
-    ``kind`` is "column", "binary", "atoms" or "classifier".
+    ``kind`` is "column", "binary", "atoms" or "classifier". ``statements`` are a `Feature`'s.
     """
 
     name: str
     kind: str
     values: Floats
     atoms: Atoms | None = None
+    statements: tuple[str, str] | None = None
 
 
 def every_score(outcomes: Outcomes, second: Mask, fit: Mask) -> Iterator[EventScore]:
@@ -54,7 +55,8 @@ def every_score(outcomes: Outcomes, second: Mask, fit: Mask) -> Iterator[EventSc
         The part that scores are fitted to.
     """
     for column in outcomes.columns:
-        yield EventScore(column.name, "binary" if column.binary else "column", column.values)
+        kind = "binary" if column.binary else "column"
+        yield EventScore(column.name, kind, column.values, statements=column.statements)
     for atoms in outcomes.atoms:
         yield EventScore(atoms.name, "atoms", _ratio(atoms, second, fit), atoms)
     columns = outcomes.columns[:_COLUMNS]
