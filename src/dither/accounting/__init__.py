@@ -6,6 +6,7 @@ question depends on the last answer.
 """
 
 from dither.privacy import theorems
+from dither.privacy._account import Filter as Filter
 from dither.privacy._budget import BudgetFilter
 from dither.privacy._budget import Remaining as Remaining
 from dither.privacy._calibration import calibrate
@@ -25,7 +26,6 @@ from dither.privacy._every_theorem import by_every_theorem, shares_by_every_theo
 from dither.privacy._expressions import loss_from_expression
 from dither.privacy._expressions import loss_from_toml as loss_from_toml
 from dither.privacy._expressions import mix_from_expression as mix_from_expression
-from dither.privacy._filters import Filter as Filter
 from dither.privacy._filters import (
     GdpFilter,
     Odometer,
