@@ -310,6 +310,7 @@ def one_delta(
 
 
 def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float, str]:
+    """Bounds of one direction's least epsilon at a delta."""
     ceiling = this.top
     if target == 0 and math.isfinite(ceiling) and not this.infinite and not loss.slack:
         return max(0.0, this.top_lower), max(0.0, ceiling), "largest loss"
