@@ -34,6 +34,7 @@ __all__ = [
     "hoeffding_tail",
     "least_decimal",
     "least_integer",
+    "log_of",
     "lower_bound",
     "normal_quantile",
     "student_reach",
@@ -47,6 +48,17 @@ Real = TypeVar("Real", float, Fraction)
 
 _SLACK = 1e-6
 _NORMAL = NormalDist()
+
+
+def log_of(value: Fraction) -> float:
+    """The natural logarithm of a positive rational of any size, in floating point.
+
+    Examples
+    --------
+    >>> round(log_of(Fraction(10**400)) / log_of(Fraction(10)), 9)
+    400.0
+    """
+    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def normal_quantile(p: float) -> float:
@@ -455,8 +467,7 @@ def _decimal(index: int) -> Fraction:
 
 def _place(value: Fraction, *, up: bool) -> int:
     """The grid point next to a value: the least not below it, or the greatest not above it."""
-    logarithm = math.log(value.numerator) - math.log(value.denominator)
-    exponent = math.floor(logarithm / math.log(10)) - 2
+    exponent = math.floor(log_of(value) / math.log(10)) - 2
     while value < 100 * Fraction(10) ** exponent:  # the logarithm above is rounded
         exponent -= 1
     while value >= 1000 * Fraction(10) ** exponent:

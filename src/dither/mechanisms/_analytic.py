@@ -34,10 +34,10 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dither._stats import least_integer
+from dither._stats import least_integer, log_of
 from dither.accounting import delta_of_rho, rho_of_epsilon
-from dither.mechanisms._base import log_of
 from dither.numeric import _directed as directed
+from dither.numeric import binary_size, shortened
 
 __all__ = [
     "discrete_delta",
@@ -179,7 +179,7 @@ def discrete_delta(
     if moved == 1 and sigma2 <= _SUMMED and shift <= _SUMMED:
         return _summed_delta(epsilon, sigma2, shift)
     bounds = [delta_of_rho(l2_squared / (2 * sigma2), epsilon)]
-    size = _size(sigma2)
+    size = binary_size(sigma2)
     # The size below as well: sigma2 may have been found from there.
     for soft in {_softening(epsilon, moved, size), _softening(epsilon, moved, size - 1)}:
         lost, factor = _rounding(soft, moved)
@@ -193,7 +193,7 @@ def softened(
     epsilon: Fraction, sigma2: Fraction, l2_squared: int, moved: int
 ) -> tuple[Fraction | None, Fraction, Fraction]:
     """(t², 4dθ, e^(dθ)) of the softening that is tightest at an epsilon; None where none fits."""
-    size, found = _size(sigma2), []
+    size, found = binary_size(sigma2), []
     for soft in {_softening(epsilon, moved, size), _softening(epsilon, moved, size - 1)}:
         lost, factor = _rounding(soft, moved)
         if soft < sigma2:
@@ -212,12 +212,12 @@ def discrete_sigma2(
     """The least sigma2 found, of 40 bits, whose `discrete_delta` at epsilon is at most delta."""
     moved = min(coordinates, l2_squared)
     # Where zCDP alone is enough; `discrete_delta` includes it.
-    best = _up40(l2_squared / (2 * rho_of_epsilon(epsilon, delta)))
+    best = _short(l2_squared / (2 * rho_of_epsilon(epsilon, delta)), 40)
     rough = l2_squared / gaussian_mu(epsilon, delta) ** 2
-    soft = _softening(epsilon, moved, _size(rough))
+    soft = _softening(epsilon, moved, binary_size(rough))
     lost, factor = _rounding(soft, moved)
     if lost < epsilon and factor < 2:
-        found = _up40(l2_squared / gaussian_mu(epsilon - lost, delta / factor) ** 2 + soft)
+        found = _short(l2_squared / gaussian_mu(epsilon - lost, delta / factor) ** 2 + soft, 40)
         if found < best and discrete_delta(epsilon, found, l2_squared, coordinates) <= delta:
             best = found
     if moved > 1 or best > _SUMMED or math.isqrt(l2_squared) > _SUMMED:
@@ -225,7 +225,7 @@ def discrete_sigma2(
     low, high = rough / 4, best
     while high - low > high / (1 << 36):
         # The middle is rounded up to 40 bits, so that what is found is short.
-        middle = _up40((low + high) / 2)
+        middle = _short((low + high) / 2, 40)
         kept = discrete_delta(epsilon, middle, l2_squared, 1) <= delta
         low, high = (low, middle) if kept else (middle, high)
     return high
@@ -270,10 +270,6 @@ def _ends(exponent: Fraction) -> tuple[int, int]:
     return math.floor(low * _FIXED), math.ceil(high * _FIXED)
 
 
-def _size(sigma2: Fraction) -> int:
-    return sigma2.numerator.bit_length() - sigma2.denominator.bit_length()
-
-
 def _softening(epsilon: Fraction, moved: int, size: int) -> Fraction:
     """A t², in eighths: what is lost of epsilon, about 2^-k of it, against t² of sigma2 = 2^size.
 
@@ -296,19 +292,6 @@ def _rounding(soft: Fraction, moved: int) -> tuple[Fraction, Fraction]:
     return 4 * moved * theta, directed.exp_upper(min(Fraction(1 << 16), moved * theta))
 
 
-def _short(value: Fraction) -> Fraction:
-    """Rounded up to 128 significant bits, so that rationals stay short."""
-    return _up(value, 128)
-
-
-def _up40(value: Fraction) -> Fraction:
-    """Rounded up to 40 significant bits: short sampler's parameters draw faster."""
-    return _up(value, 40)
-
-
-def _up(value: Fraction, bits: int) -> Fraction:
-    if value == 0:
-        return value
-    exponent = value.numerator.bit_length() - value.denominator.bit_length() - bits
-    unit = Fraction(2) ** exponent
-    return math.ceil(value / unit) * unit
+def _short(value: Fraction, bits: int = 128) -> Fraction:
+    """Rounded up: short rationals are quicker to reckon with, and to draw by."""
+    return shortened(value, bits, up=True)

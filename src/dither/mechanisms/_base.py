@@ -210,8 +210,3 @@ def _reached(name: str, found: Fraction | None) -> Fraction:
     if found is None:
         raise ArgumentError(f"{name} cannot be reached: allow more, or a lower confidence")
     return found
-
-
-def log_of(value: Fraction) -> float:
-    """The natural logarithm of a positive Fraction of any size, in floating point."""
-    return math.log(value.numerator) - math.log(value.denominator)

@@ -36,7 +36,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers, Mechanism
-from dither.numeric import Lattice
+from dither.numeric import Lattice, binary_size
 from dither.numeric import _directed as directed
 
 __all__ = ["Answer", "RealNoise", "check_step", "steps_l1", "steps_l2_squared"]
@@ -102,7 +102,7 @@ def check_step(step: Number | None, sensitivity: Fraction, dimension: int) -> Fr
     if step is not None:
         return check.positive("step", step)
     fine = sensitivity / math.isqrt(4 * dimension - 3) / (1 << _FINE)
-    exponent = fine.numerator.bit_length() - fine.denominator.bit_length()
+    exponent = binary_size(fine)
     return Fraction(2) ** (exponent if Fraction(2) ** exponent <= fine else exponent - 1)
 
 

@@ -20,6 +20,7 @@ from dither.mechanisms import _coins as coins
 from dither.mechanisms._base import Integers, Mechanism, least_epsilon
 from dither.mechanisms._composable import approximate_class
 from dither.numeric import _directed as directed
+from dither.numeric import shortened
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["SmoothMedian"]
@@ -252,9 +253,4 @@ def _delta(epsilon: Fraction, alpha: Fraction, q: Fraction) -> Fraction:
     """The guarantee's delta, rounded up."""
     beta = directed.log_lower(1 / q)
     delta = (1 - q) * directed.exp_upper(-(epsilon - alpha + beta) * q / (1 - q))
-    unit = Fraction(1, 2**64) * Fraction(1, 2 ** max(0, -_exponent(delta)))
-    return math.ceil(delta / unit) * unit
-
-
-def _exponent(value: Fraction) -> int:
-    return value.numerator.bit_length() - value.denominator.bit_length()
+    return shortened(delta, 64, up=True)

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
-from dither._stats import least_integer
+from dither._stats import least_integer, log_of
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms import _coins as coins
-from dither.mechanisms._base import AdditiveNoise, Integers, cheapest, log_of
+from dither.mechanisms._base import AdditiveNoise, Integers, cheapest
 from dither.mechanisms._composable import pure_class
 from dither.numeric import _directed as directed
 from dither.privacy import Loss, Neighbours

@@ -4,12 +4,14 @@ The ground that everything else stands on. No number that carries privacy is a f
 is read once, as it prints (`dither._checks`), and doubles leave only through a stated rounding.
 """
 
+from dither.numeric._directed import binary_size as binary_size
 from dither.numeric._directed import exp_lower as exp_lower
 from dither.numeric._directed import exp_upper as exp_upper
 from dither.numeric._directed import float_down as float_down
 from dither.numeric._directed import float_up as float_up
 from dither.numeric._directed import log_lower as log_lower
 from dither.numeric._directed import log_upper as log_upper
+from dither.numeric._directed import shortened as shortened
 from dither.numeric._directed import sqrt_lower as sqrt_lower
 from dither.numeric._directed import sqrt_upper as sqrt_upper
 from dither.numeric._keystream import SecureWords as SecureWords

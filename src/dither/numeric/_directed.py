@@ -14,12 +14,14 @@ from typing import Any
 from dither.errors import ArgumentError
 
 __all__ = [
+    "binary_size",
     "exp_lower",
     "exp_upper",
     "float_down",
     "float_up",
     "log_lower",
     "log_upper",
+    "shortened",
     "sqrt_lower",
     "sqrt_upper",
 ]
@@ -258,6 +260,45 @@ def float_down(x: Fraction) -> float:
     0.5
     """
     return 0.0 - float_up(-x)
+
+
+def binary_size(x: Fraction) -> int:
+    """Return how many bits the numerator has more than the denominator: log2(x), within 1.
+
+    Examples
+    --------
+    >>> binary_size(Fraction(1000)), binary_size(Fraction(1, 1000))
+    (9, -9)
+    """
+    return abs(x.numerator).bit_length() - x.denominator.bit_length()
+
+
+def shortened(x: Fraction, bits: int, *, up: bool) -> Fraction:
+    """Return x rounded up, or down, to so many significant bits.
+
+    Parameters
+    ----------
+    x : Fraction
+        Any rational.
+    bits : int
+        How many to keep, or one more.
+    up : bool
+        In which direction.
+
+    Returns
+    -------
+    Fraction
+        A short one: rationals that become parameters of samplers, or are stored, should be.
+
+    Examples
+    --------
+    >>> shortened(Fraction(1, 3), 4, up=True), shortened(Fraction(1, 3), 4, up=False)
+    (Fraction(11, 32), Fraction(5, 16))
+    """
+    if x == 0:
+        return x
+    unit = Fraction(2) ** (binary_size(x) - bits)
+    return (-((-x) // unit) if up else x // unit) * unit
 
 
 def _check_exponent(x: Fraction) -> None:

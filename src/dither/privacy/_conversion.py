@@ -31,9 +31,10 @@ from functools import lru_cache
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._stats import bisect
+from dither._stats import bisect, log_of
 from dither.errors import ArgumentError
 from dither.numeric import _directed as directed
+from dither.numeric import shortened
 
 __all__ = ["delta_of_rho", "epsilon_of_rho", "rho_of_epsilon"]
 
@@ -78,7 +79,7 @@ def epsilon_of_rho(rho: Number, delta: Number) -> Fraction:
     rho, delta = check.exact("rho", rho, least=0), _delta(delta)
     if rho == 0:
         return Fraction(0)
-    log_inverse_delta = -_log(delta)
+    log_inverse_delta = -log_of(delta)
     r = float(rho) or 5e-324
 
     def rising(t: float) -> float:
@@ -88,7 +89,7 @@ def epsilon_of_rho(rho: Number, delta: Number) -> Fraction:
     alpha, x = _order(rising, log_inverse_delta)
     log_m = directed.log_upper(1 / (alpha * delta))
     epsilon = alpha * rho + log_m / x - directed.log_lower(alpha / x)
-    return max(Fraction(0), _round(epsilon, up=True))
+    return max(Fraction(0), shortened(epsilon, _BITS, up=True))
 
 
 @lru_cache(maxsize=4096)
@@ -119,7 +120,7 @@ def rho_of_epsilon(epsilon: Number, delta: Number) -> Fraction:
     (0.024355..., 0.99999999...)
     """
     epsilon, delta = check.positive("epsilon", epsilon), _delta(delta)
-    log_inverse_delta = -_log(delta)
+    log_inverse_delta = -log_of(delta)
     e = float(epsilon) or 5e-324
 
     def rising(t: float) -> float:
@@ -134,7 +135,7 @@ def rho_of_epsilon(epsilon: Number, delta: Number) -> Fraction:
     if rho <= 0:
         # Total variation is at most sqrt(rho/2) (Pinsker, since KL <= rho), so this always holds.
         rho = 2 * delta * delta
-    return _round(rho, up=False, bits=_RHO_BITS)
+    return shortened(rho, _RHO_BITS, up=False)
 
 
 @lru_cache(maxsize=4096)
@@ -174,28 +175,15 @@ def delta_of_rho(rho: Number, epsilon: Number) -> Fraction:
 
     alpha, x = _order(rising, e / r + 1 / r)
     power = directed.exp_upper(x * (alpha * rho - epsilon - directed.log_lower(alpha / x)))
-    return min(Fraction(1), _round(power / alpha, up=True))
+    return min(Fraction(1), shortened(power / alpha, _BITS, up=True))
 
 
 def _order(rising: Callable[[float], float], top: float) -> tuple[Fraction, Fraction]:
     """Bisect for the order where ``rising`` (a function of log(alpha - 1)) turns positive."""
     top = max(1.0, min(700.0, top + 5.0))
     low, high = bisect(lambda t: rising(t) > 0, -50.0, top, steps=60)
-    x = _round(Fraction(math.exp((low + high) / 2)), up=True, bits=32)
+    x = shortened(Fraction(math.exp((low + high) / 2)), 32, up=True)
     return 1 + x, x
-
-
-def _round(value: Fraction, *, up: bool, bits: int = _BITS) -> Fraction:
-    """Round to ``bits`` significant bits, so that amounts stay short in ledgers and samplers."""
-    if value == 0:
-        return value
-    exponent = abs(value.numerator).bit_length() - value.denominator.bit_length() - bits
-    unit = Fraction(2) ** exponent
-    return (-((-value) // unit) if up else value // unit) * unit
-
-
-def _log(value: Fraction) -> float:
-    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def _delta(delta: Number) -> Fraction:
