@@ -92,7 +92,7 @@ def test_what_is_only_bounded_says_so(loss: privacy.Loss) -> None:
         assert found.lower == 0.0
         assert str(found).startswith("at most ")
         assert f"{found}".startswith("at most ")
-        assert "at least" not in found.told()
+        assert "at least" not in found.describe()
     assert loss.tradeoff(0.1).one_sided
     assert str(loss.bayes_risk(0.5)).startswith("at least ")
     assert loss.bayes_risk(0.5).upper == 0.5

@@ -84,7 +84,7 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
     if epsilon is not None:
         bound = loss.delta(epsilon)
         click.echo(f"delta of {loss.describe()} at epsilon {epsilon:g}")
-        click.echo(f"  {bound.upper:.15g}  ({bound.told()})")
+        click.echo(f"  {bound.upper:.15g}  ({bound.describe()})")
     if epsilon is None or delta is not None:
         table = by_every_theorem(loss, 1e-6 if delta is None else delta)
         click.echo(str(table))

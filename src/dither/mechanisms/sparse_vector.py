@@ -231,13 +231,13 @@ class SparseVector(Mechanism):
         ]
 
         def answers(values: tuple[int, ...], sparse: SparseVector) -> tuple[Any, ...]:
-            run, told = sparse.start(0), []
+            run, given = sparse.start(0), []
             for value in values:
                 answer = run.ask(value)
-                told.append((answer.above, answer.value))
+                given.append((answer.above, answer.value))
                 if run.left == 0:
                     break
-            return tuple(told)
+            return tuple(given)
 
         for name, d0, d1, options in cases:
             sparse = cls.for_loss(1, sensitivity=1, **options)

@@ -1,9 +1,9 @@
 """What a guarantee is: who is a neighbour of whom, and what a release loses.
 
 One object, `Loss`, holds what a sequence of mechanisms reveals and says it in every dialect:
-epsilon and delta, the trade-off of an attacker's errors, Rényi divergence, zCDP, Gaussian DP. How
-losses are bounded by named theorems, calibrated, shuffled and spent adaptively is told in
-:mod:`dither.accounting`.
+epsilon and delta, the trade-off of an attacker's errors, Rényi divergence, zCDP, Gaussian DP.
+:mod:`dither.accounting` holds the named theorems that bound losses, and how they are calibrated,
+shuffled and spent adaptively.
 """
 
 from dither.privacy._bound import Bound as Bound

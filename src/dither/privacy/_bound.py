@@ -78,12 +78,12 @@ class Bound(float):
 
     __str__ = __repr__
 
-    def told(self, digits: int = 15) -> str:
+    def describe(self, digits: int = 15) -> str:
         """How it was found, and the other end where that is worth quoting, for people.
 
         Examples
         --------
-        >>> Bound(0.99, 1.0, "by hand").told()
+        >>> Bound(0.99, 1.0, "by hand").describe()
         'by hand; at least 0.99'
         """
         if self.one_sided:

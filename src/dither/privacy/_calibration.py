@@ -153,7 +153,7 @@ class _Promise:
         gap = target - math.sqrt(max(-math.log(max(top, 1e-300)), 0.0))
         return _signed(gap, top <= self.delta)
 
-    def told(self, x: float) -> str:
+    def text(self, x: float) -> str:
         """What a parameter reaches."""
         if self.delta == 0:
             return "no finite epsilon" if self.excess(x) == math.inf else "a larger epsilon"
@@ -186,7 +186,7 @@ class _Asked(_Promise):
             return _signed(gap, value <= self._target)
         return _signed(-gap, value >= self._target)
 
-    def told(self, x: float) -> str:
+    def text(self, x: float) -> str:
         """What a parameter reaches."""
         return f"{float(self._ask(self.make(x))):.6g}"
 
@@ -233,7 +233,7 @@ def _bracket(promise: _Promise, x: float) -> tuple[float, float]:
     best = min(seen, key=lambda at: seen[at])
     raise ArgumentError(
         f"no parameter tried, {span}, keeps the promise; the nearest is {best:.6g}, which reaches "
-        f"{promise.told(best)}" + (f"; beyond, {refusal}" if refusal is not None else "")
+        f"{promise.text(best)}" + (f"; beyond, {refusal}" if refusal is not None else "")
     )
 
 

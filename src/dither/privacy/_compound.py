@@ -1,4 +1,4 @@
-"""Doors for compound mechanisms: noisy running sums, the best of many runs, teachers' votes."""
+"""Makers of compound losses: noisy running sums, the best of many runs, teachers' votes."""
 
 from __future__ import annotations
 

@@ -161,11 +161,11 @@ class EveryDivision:
                 f" {1e3 * row.seconds:>7.1f} ms{slack}"
             )
             for name, share in zip(names, row.shares, strict=True):
-                told = ""
+                part_text = ""
                 if share.epsilon is not None:
-                    told = f"   epsilon {remaining(share.epsilon, 6)}"
-                    told += f", delta {remaining(share.delta, 3)}" if share.delta else ""
-                line = f"  {'':<{width}}    {name:<{wide}}  scale {share.scale:<10.6g}{told}"
+                    part_text = f"   epsilon {remaining(share.epsilon, 6)}"
+                    part_text += f", delta {remaining(share.delta, 3)}" if share.delta else ""
+                line = f"  {'':<{width}}    {name:<{wide}}  scale {share.scale:<10.6g}{part_text}"
                 lines.append(line.rstrip())
         return "\n".join(lines)
 

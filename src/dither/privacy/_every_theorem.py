@@ -144,7 +144,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
 
     def numeric() -> tuple[float, str]:
         bound = loss.epsilon(d)
-        return bound.upper, bound.told()
+        return bound.upper, bound.describe()
 
     def renyi() -> tuple[float, str]:
         if loss.slack:
@@ -280,9 +280,9 @@ def shares_by_every_theorem(
         rho = rho_of_epsilon(e, d)
         return math.sqrt(2 * float(rho) / k) * (1 - 1e-15), f"rho {float(rho):.6g} in all"
 
-    told = f", each with delta {each:g}" if each else ""
+    beside = f", each with delta {each:g}" if each else ""
     return EveryTheorem(
-        f"share of each of {k:,} mechanisms in epsilon {e:g}, delta {d:g}{told}",
+        f"share of each of {k:,} mechanisms in epsilon {e:g}, delta {d:g}{beside}",
         (
             _row("optimal", optimal),
             _row("zCDP", zcdp),

@@ -213,7 +213,7 @@ class GdpFilter(_Sum):
 
     def _currency(self, loss: Loss | Charge) -> tuple[Fraction | None, Fraction]:
         if not isinstance(loss, Loss):
-            raise ArgumentError("a charge says no mu: charge the loss itself")
+            raise ArgumentError("a charge has no mu: charge the loss itself")
         return check.exact("mu", loss.gdp().upper), ZERO
 
 
@@ -315,7 +315,7 @@ class Odometer(Account):
     rung·2^j, with slack delta/2^(j+1). By Ville's inequality, which holds at all times at once, the
     loss exceeds that filter's epsilon at some time before it stops with probability at most its
     slack. The slacks add up to at most delta. At any time the first rung that has not stopped gives
-    the reading; Σ epsilon_i bounds the loss surely.
+    the reading; Σ epsilon_i bounds the loss with certainty.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Doors: the mechanisms and guarantees that a loss can be made of."""
+"""Makers of losses: the mechanisms and guarantees that a loss can be made of."""
 
 from __future__ import annotations
 

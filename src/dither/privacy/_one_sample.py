@@ -3,8 +3,11 @@
 Mechanisms with finite pairs are read as one with the product pair (`Together`). Gaussians and
 Laplaces become one pessimistic law (`blended`): each loss's law is discretised as a grid does it,
 both P's and Q's mass kept, so that the discrete pair dominates; sums of independent losses are then
-exact on the common lattice. A sample of a pair that dominates dominates the sample. Nothing is told
-of how near that is, so only an upper end is."""
+exact on the common lattice. A sample of a pair that dominates dominates the sample. How near that
+is is not known, so only an upper end is quoted.
+
+A sample that is cut to a size moves both laws by at most the chance of a cut (`excess`).
+"""
 
 from __future__ import annotations
 

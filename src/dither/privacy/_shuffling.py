@@ -8,9 +8,9 @@ post-processing of how many look like either [1]_ ::
     P: (A + 1, C - A) with chance p/(p+1), else (A, C - A + 1);   Q: the same with chances exchanged
 
 *Randomised response among k answers*, D = k + p - 1. Everybody's report is, with chance 1/D for
-each answer, that answer whatever they hold; tell the attacker who else told the truth, and what is
-left of the others are M ~ Bin(n-1, k/D) uniform answers (the privacy blanket [2]_). With N = M + 1
-uniform answers, of which a are the victim's first input and b the second, the histogram has under
+each answer, that answer whatever they hold; let the attacker know who else told the truth, and what
+is left of the others are M ~ Bin(n-1, k/D) uniform answers (the privacy blanket [2]_). With N = M +
+1 uniform answers, of which a are the victim's first input and b the second, the histogram has under
 the two inputs densities w(a) and w(b) against N uniform answers::
 
     w(a) = (k/N)·(N/D + a·(p - 1)/D),   delta(epsilon) = E (w(a) - e^epsilon w(b))+
@@ -22,8 +22,9 @@ classes, each at its least N above and at its greatest below. The smaller of thi
 any randomiser is given.
 
 *Graded response*: where only h of the k answers are everybody's, and the two inputs are among them
-(two high values of SDGRR), tell the attacker also whether the victim's answer is one of the h. The
-same formula holds with k replaced by h and D as it was, and without the bound of any randomiser.
+(two high values of SDGRR), let the attacker also know whether the victim's answer is one of the h.
+The same formula holds with k replaced by h and D as it was, and without the bound of any
+randomiser.
 
 *Two answers*, few reports. The count of ones is all that the shuffled reports are, and delta is
 convex in the law of each other report, so the worst are others of fixed inputs, j of them holding
@@ -33,7 +34,7 @@ another. The worst j is not 0 or n-1 in general: it moves with epsilon.
 
 The variation-ratio reduction of [3]_, theorem 4.7, is not used for randomised response: counted
 over all histograms, three answers and three reports exceed it (epsilon_0 = 1, epsilon = 0.9, others
-all holding the first input: 0.0182 against 0.0025), as a report that is not a clone tells so.
+all holding the first input: 0.0182 against 0.0025), since a report that is not a clone shows it.
 
 Neighbours replace one unit's input. The local randomisers are the same for all units.
 
