@@ -85,8 +85,12 @@ class Selection(Mechanism):
         monotone: bool = False,
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """What one selection costs: pure epsilon, as any mechanism of it."""
-        return pure_class(self.epsilon(sensitivity=sensitivity, monotone=monotone), neighbours)
+        """What one selection costs: pure epsilon, and rho as the guarantee says."""
+        return self._loss(self.epsilon(sensitivity=sensitivity, monotone=monotone), neighbours)
+
+    def _loss(self, epsilon: Fraction, neighbours: Neighbours | str) -> Loss:
+        """That of any mechanism of an epsilon, unless more is known."""
+        return pure_class(epsilon, neighbours)
 
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate.

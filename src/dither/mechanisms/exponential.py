@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from dither import _checks as check
@@ -75,15 +76,8 @@ class Exponential(Selection):
         """Pick the index of one candidate; arguments and errors as of `Selection.draw`."""
         return exp_choice([-u for u in check.integers("utilities", utilities)], self.rate)
 
-    def loss(
-        self,
-        *,
-        sensitivity: int,
-        monotone: bool = False,
-        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
-    ) -> Loss:
-        """What one selection costs: pure epsilon, and rho = epsilon²/8, of bounded range."""
-        epsilon = self.epsilon(sensitivity=sensitivity, monotone=monotone)
+    def _loss(self, epsilon: Fraction, neighbours: Neighbours | str) -> Loss:
+        """Of bounded range, so that rho is epsilon²/8."""
         return bounded_class(epsilon, neighbours)
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -14,6 +15,7 @@ from dither import noise
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.mechanisms._composable import bounded_class, pure_class
 from dither.mechanisms._selection import Selection
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.permute_and_flip import PermuteAndFlip
@@ -101,15 +103,9 @@ class NoisyMax(Selection):
         found = Exponential.for_loss(epsilon, sensitivity=sensitivity, monotone=monotone)
         return cls(found.rate, kind)
 
-    def loss(
-        self,
-        *,
-        sensitivity: int,
-        monotone: bool = False,
-        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
-    ) -> Loss:
-        """What one selection costs: pure epsilon; with Gumbel noise rho = epsilon²/8."""
-        return self._same().loss(sensitivity=sensitivity, monotone=monotone, neighbours=neighbours)
+    def _loss(self, epsilon: Fraction, neighbours: Neighbours | str) -> Loss:
+        """With Gumbel noise of bounded range, so that rho is epsilon²/8."""
+        return (bounded_class if self.kind == "gumbel" else pure_class)(epsilon, neighbours)
 
     def draw(self, utilities: Sequence[int]) -> int:
         """Pick the index of one candidate; arguments and errors as of `Selection.draw`."""
@@ -125,10 +121,6 @@ class NoisyMax(Selection):
         top = max(noisy)
         tied = np.array([i for i, value in enumerate(noisy) if value == top])
         return int(tied[noise.below(len(tied), 1)[0]])
-
-    def _same(self) -> Selection:
-        """A mechanism of the same guarantee."""
-        return (Exponential if self.kind == "gumbel" else PermuteAndFlip)(self.rate)
 
     def miss_probability(self, gap: int, candidates: int) -> float:
         """A bound of Pr[the pick is ``gap`` or more below the best], by the union over candidates.
