@@ -1,8 +1,7 @@
 """Mechanisms: one file each, with sampler, loss, error and inverse bound to one exact parameter.
 
-``allocate`` chooses among them for one release, ``choose`` for one vector. Guarantees are of what
-is said, not of how long it took to say: each file that draws in a time that depends on the data
-says so.
+``allocate`` chooses among them for one release, ``choose`` for one vector. Guarantees cover what is
+released, not how long it took: each mechanism whose time depends on the data states so.
 """
 
 from dither.mechanisms._base import AdditiveNoise as AdditiveNoise

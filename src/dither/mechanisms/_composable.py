@@ -74,7 +74,7 @@ def approximate_class(epsilon: Fraction, delta: Fraction, neighbours: Neighbours
     """Any (epsilon, delta)-DP mechanism.
 
     A double delta stands for the decimal that it is written as, here and wherever one is asked for:
-    10**-6 is what 1e-6 says, although that double lies a little below it. Else the loss would
+    10**-6 is what 1e-6 means, although that double lies a little below it. Else the loss would
     refuse its own delta.
     """
     if epsilon <= _LARGEST:

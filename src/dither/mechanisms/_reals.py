@@ -59,7 +59,7 @@ class RealNoise(Mechanism, ABC):
         """The integer noise, in steps."""
 
     def release(self, answer: Answer) -> Any:
-        """Say the answer with noise.
+        """Release the answer with noise.
 
         Parameters
         ----------

@@ -85,7 +85,7 @@ class Selection(Mechanism):
         monotone: bool = False,
         neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     ) -> Loss:
-        """What one selection costs: pure epsilon, and rho as the guarantee says."""
+        """What one selection costs: pure epsilon, and the rho of the guarantee."""
         return self._loss(self.epsilon(sensitivity=sensitivity, monotone=monotone), neighbours)
 
     def _loss(self, epsilon: Fraction, neighbours: Neighbours | str) -> Loss:
@@ -113,7 +113,7 @@ class Selection(Mechanism):
         return min(1.0, others * math.exp(-float(self.rate) * gap)) if others else 0.0
 
     def shortfall(self, candidates: int, confidence: float) -> int:
-        """The least w for which the bound says Pr[pick is more than w below the best] <= 1 - c.
+        """The least w for which Pr[pick is more than w below the best] <= 1 - c is proved.
 
         Parameters
         ----------

@@ -114,7 +114,7 @@ class ProposeTestRelease(Mechanism):
         )
 
     def loss(self, *, bound: int, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Loss:
-        """What a release costs, whatever it says; ``bound`` is the b of the distance."""
+        """What a release costs, whatever the answer; ``bound`` is the b of the distance."""
         epsilon = 1 / self.test_scale + check.whole("bound", bound) / self.value_scale
         return approximate_class(epsilon, self.delta, neighbours)
 
@@ -149,7 +149,7 @@ class ProposeTestRelease(Mechanism):
         return cheapest("half_width", half_width, made, error)
 
     def release(self, value: int, *, distance: int) -> int | None:
-        """Say the value with noise, or None.
+        """Release the value with noise, or None.
 
         Parameters
         ----------

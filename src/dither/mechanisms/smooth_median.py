@@ -194,7 +194,7 @@ class SmoothMedian(Mechanism):
         return self._median_and_smooth(values)[1]
 
     def release(self, values: Sequence[int] | Integers) -> int:
-        """Say the median with noise.
+        """Release the median with noise.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ class SparseVector(Mechanism):
     threshold_scale, query_scale : Fraction
         Scales of the noises, above 0.
     cutoff : int
-        How often "above" may be said, at least 1.
+        How many answers may be "above", at least 1.
     value_scale : Fraction, optional
         The scale of the noise of values; without it none are given.
 
@@ -268,7 +268,7 @@ class AboveThreshold(Run):
         self._bar = bar + noise.discrete_laplace_one(mechanism.threshold_scale)
 
     def ask(self, value: int) -> SparseAnswer:
-        """Say whether a query is above the threshold.
+        """Answer whether a query is above the threshold.
 
         Parameters
         ----------

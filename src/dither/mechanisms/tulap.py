@@ -40,7 +40,7 @@ class Tulap(AdditiveNoise):
 
     It is discrete Laplace noise cut off as soon as delta allows, and also Tulap noise, rounded: the
     most powerful tests of a count under (epsilon, delta) add Tulap noise [1]_, [2]_, which is this
-    law plus a uniform fraction that says nothing about the data.
+    law plus a uniform fraction that reveals nothing of the data.
 
     Parameters
     ----------

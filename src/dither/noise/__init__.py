@@ -2,7 +2,7 @@
 
 Each draws from its law as written, to within 2**-142 in total variation or exactly, from the
 keystream of a cipher. Doubles filter; they never decide what they could decide wrongly. The room
-knows no privacy: what a draw is worth is said in `dither.mechanisms`.
+knows no privacy: what a draw is worth stands in `dither.mechanisms`.
 """
 
 from dither.noise._bernoulli import bernoulli as bernoulli

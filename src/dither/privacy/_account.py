@@ -93,7 +93,7 @@ class Account:
         ------
         ArgumentError
             They are others than the account's; or the account was charged before without any, so
-            that nobody can say what its sum is about.
+            that it is unknown what its sum is about.
         """
         if asked.neighbours is not None and not isinstance(asked.neighbours, Neighbours):
             raise ArgumentError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE")
@@ -129,7 +129,7 @@ class Filter(Account):
 
     @property
     def _left(self) -> str:
-        """What a refusal says of the room that is left."""
+        """What is left, for the message of a refusal."""
         raise NotImplementedError
 
     def admits(
@@ -140,7 +140,7 @@ class Filter(Account):
         Parameters
         ----------
         amount : number, Loss or Charge
-            At least 0, in the filter's currency; or a loss, which says its own delta and
+            At least 0, in the filter's currency; or a loss, which has its own delta and
             neighbours.
         delta : number
             Of an amount: at least 0.

@@ -24,7 +24,7 @@ _GRAIN = 2**64
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The loss of a release, said twice: both statements are true of it.
+    """The loss of a release, stated twice: both statements are true of it.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Charge:
         claimed.
     promise : Promise, optional
         The unit and the neighbours that both statements are about. A mechanism knows only the
-        sensitivities that it is given, so its loss names no unit until its caller says
+        sensitivities that it is given, so its loss names no unit until its caller writes
         ``loss.promising(...)``. No ledger takes a charge without one.
 
     Raises
@@ -113,7 +113,7 @@ class Charge:
 
     @classmethod
     def unknown(cls) -> Charge:
-        """The charge of what nothing finite is claimed of: no budget bears it."""
+        """The charge where nothing finite is claimed: no budget covers it."""
         return cls(epsilon=None, rho=None)
 
     def __add__(self, other: Charge) -> Charge:
@@ -215,7 +215,7 @@ class Charge:
         Group privacy along a chain of k neighbours. Pure zCDP costs k²·rho ([1]_, proposition 27
         with xi = 0). Approximate zCDP (``rho_delta`` above 0) has no such chain: the events that
         one step leaves out need not be those of the next. Then the group's (epsilon, delta) is
-        said again as delta-approximate (epsilon²/2)-zCDP, or no rho is claimed.
+        restated as delta-approximate (epsilon²/2)-zCDP, or no rho is claimed.
 
         References
         ----------
@@ -271,7 +271,7 @@ class Charge:
         -----
         Balle, Barthe and Gaboardi (2018), theorems 8 and 9. A sample's pair is a mixture of pairs
         whose Rényi divergences are 0 and those of the whole, and divergences are quasi-convex in
-        the pair; approximate zCDP has no such rule, and is said again by its (epsilon, delta).
+        the pair; approximate zCDP has no such rule, and is restated by its (epsilon, delta).
 
         Examples
         --------
@@ -312,7 +312,7 @@ class Charge:
 def group_factor(epsilon: Fraction, size: int) -> Fraction | None:
     """By how much a delta grows for a group: Σ_{i<size} e^(i·epsilon), rounded up.
 
-    ``None`` where it is beyond all measure (above e^65536).
+    ``None`` where it is above e^65536.
 
     Examples
     --------
@@ -331,7 +331,7 @@ def group_factor(epsilon: Fraction, size: int) -> Fraction | None:
 
 
 def _common(a: Charge, b: Charge) -> Promise | None:
-    """What both charges promise; one that is free says nothing."""
+    """What both charges promise; one that is free promises nothing of its own."""
     if a.promise == b.promise or b.free:
         return a.promise if a.promise is not None or not a.free else b.promise
     if a.free:

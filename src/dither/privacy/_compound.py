@@ -185,7 +185,7 @@ def noisy_votes(
 
     **With votes the loss depends on the data and is itself private**: it must not be published as
     it is, nor may a stopping rule read it; release a smooth-sensitivity estimate of it, or use the
-    loss without votes. It compares these votes with any neighbour's, and says nothing of a
+    loss without votes. It compares these votes with any neighbour's, and does not cover a
     neighbour's own loss. It is a Rényi bound: with q the chance that another label wins and
     (b, e_b), (b', e_b') two points of the data-independent bound a/sigma², theorem 6 of [1]_.
 

@@ -1,4 +1,4 @@
-"""The same total by every theorem, side by side: what each says, and how long it took."""
+"""The same total by every theorem, side by side: what each gives, and how long it took."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Row:
     theorem : str
         Its name.
     value : float or None
-        An epsilon (or a share), rounded to caution; None where the theorem says nothing.
+        An epsilon (or a share), rounded to caution; None where the theorem gives nothing.
     note : str
         The method behind a number, or why there is none.
     seconds : float
@@ -118,7 +118,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
     Returns
     -------
     EveryTheorem
-        A row for each theorem; one that says nothing has no value, and its note says why.
+        A row for each theorem; one that does not apply has no value, and its note gives the reason.
 
     Raises
     ------

@@ -5,11 +5,12 @@ whatever it admits, chosen however, keeps it. An *odometer* fixes nothing and sa
 what has been spent. Amounts are exact, and every rounding is towards refusal. The proofs stand in
 the classes; this is what they share.
 
-*Setting.* Amounts mean what the class says, and all of them are about the same neighbours: an
-amount may name them (``neighbours=``), a loss always does, the first that does fixes the account's,
-and one that names others is refused; likewise the unit of a loss. P and Q are the laws of the whole
-view on two neighbouring tables. Given the view so far, the next mechanism and its amount are fixed,
-so its loss L_i has the guarantee that was charged; amounts are part of the view. L is the sum.
+*Setting.* Amounts are in the currency of the class, and all of them are about the same neighbours:
+an amount may name them (``neighbours=``), a loss always does, the first that does fixes the
+account's, and one that names others is refused; likewise the unit of a loss. P and Q are the laws
+of the whole view on two neighbouring tables. Given the view so far, the next mechanism and its
+amount are fixed, so its loss L_i has the guarantee that was charged; amounts are part of the view.
+L is the sum.
 
 *Supermartingale.* Let E[e^{c·L_i} | view] <= e^{c·d_i}, where d_i is the charge at order 1 + c (c
 + 1 times rho_i for zCDP). Then exp(c·L - c·Σ d_i), taken step by step under P, has conditional

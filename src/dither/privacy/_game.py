@@ -35,7 +35,7 @@ class Move:
     p, q : sequence of Fraction
         Masses of the answers 0, 1, ...; each sums to 1.
     amount, delta : Fraction
-        The charge. Covering (p, q) is up to anyone who makes the move.
+        The charge. That it covers (p, q) is for whoever makes the move to see to.
 
     Raises
     ------

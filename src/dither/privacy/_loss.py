@@ -43,10 +43,11 @@ class Loss(Answers):
         as slack·(1 + e^epsilon); above 0 only for truncated samples.
     unit : str, optional
         Who is protected. A mechanism knows only the sensitivities that it is given, so its loss
-        names nobody until its caller says ``loss.promising(...)``. No ledger takes a loss without.
+        names no unit until its caller writes ``loss.promising(...)``. No ledger takes a loss
+        without one.
     charges : tuple of (Charge, int), optional
         Exact amounts, with how often each is charged, that are true of all the parts together;
-        without them each part says its own. Their sum is `charge`.
+        without them each part gives its own. Their sum is `charge`.
 
     Notes
     -----
@@ -454,7 +455,7 @@ def as_charge(given: Loss | Charge) -> Charge:
 
 
 def _common(a: Loss, b: Loss) -> Loss:
-    """The one whose promise is that of the sum; one that is free says nothing."""
+    """The one whose promise is that of the sum; one that is free promises nothing of its own."""
     if b.free:
         return b if a.free and a.unit is None else a
     if a.free:

@@ -51,7 +51,7 @@ def _loss(part: Part, neighbours: Relation, charge: Charge | None = None) -> Los
 
 
 def _stated(make: Callable[..., Charge], *values: Any) -> Charge | None:
-    """The exact charge of arguments that no double prints; else the part says its own."""
+    """The exact charge of arguments that no double prints; otherwise the part gives its own."""
     exact = [check.exact("value", value) for value in values]
     if all(printed(float(x)) == x for x in exact):
         return None
