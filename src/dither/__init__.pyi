@@ -2,6 +2,7 @@
 # ruff: noqa: A004 - dt.open, dt.sum, dt.min and dt.max are meant
 from dither import accounting as accounting
 from dither import errors as errors
+from dither import inference as inference
 from dither import ledger as ledger
 from dither import local as local
 from dither import mechanisms as mechanisms

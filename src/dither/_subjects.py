@@ -43,9 +43,13 @@ class Subject:
 
 
 def declaring(room: ModuleType) -> Iterator[type[Any]]:
-    """The classes of a room that declare what to audit of them, by name."""
+    """The classes of a room that declare what to audit of them, by name.
+
+    They are in its list, or in ``AUDITED`` where people call functions that use them.
+    """
     # A dictionary, as a class may have two names.
     found = dict.fromkeys(getattr(room, name) for name in sorted(room.__all__))
+    found |= dict.fromkeys(getattr(room, "AUDITED", ()))
     for made in found:
         if hasattr(made, "audit_subjects") and not inspect.isabstract(made):
             yield made

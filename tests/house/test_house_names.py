@@ -12,7 +12,17 @@ import pytest
 
 import dither
 
-ROOMS = ["accounting", "anonymize", "attack", "errors", "ledger", "local", "mechanisms", "privacy"]
+ROOMS = [
+    "accounting",
+    "anonymize",
+    "attack",
+    "errors",
+    "inference",
+    "ledger",
+    "local",
+    "mechanisms",
+    "privacy",
+]
 
 
 def _faces(package: str) -> dict[str, list[str]]:
@@ -48,8 +58,8 @@ def test_root_finds_by_itself() -> None:
 
 
 def test_faces_are_small() -> None:
-    """All rooms together list at most 150 names; the rest of a room is for those who know it."""
-    assert sum(len(face) for face in FACES.values()) <= 150
+    """All rooms together list at most 190 names; the rest of a room is for those who know it."""
+    assert sum(len(face) for face in FACES.values()) <= 190
 
 
 OPEN = {

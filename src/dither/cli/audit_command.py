@@ -135,10 +135,10 @@ def _subjects(planted: bool) -> Iterator[Subject]:
 
         yield from planted_bugs()
         return
-    from dither import local, mechanisms
+    from dither import inference, local, mechanisms
     from dither._subjects import declared
 
-    yield from declared(mechanisms, local)
+    yield from declared(mechanisms, local, inference)
 
 
 def _table(

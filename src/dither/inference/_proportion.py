@@ -1,0 +1,373 @@
+"""A proportion: the exact, uniformly most powerful private test, and the intervals that it gives.
+
+Release. Under REPLACE n is public and X = #{yes} leaves as Z = X + N with canonical (Tulap) noise
+N: integer noise of `Tulap`, or of `DiscreteLaplace` where delta is 0, plus a uniform fraction in
+(-1/2, 1/2) that says nothing of the data and makes the test exact. Under ADD_REMOVE a row changes
+one of the two numbers of yes and of no by 1, so that both leave with that noise at the price of
+one.
+
+Test (n public). Against a larger truth the p-value of p0 is Pr[X0 + N0 >= Z] for X0 ~ Binomial(n,
+p0) and fresh N0, computed as Σ_x Pr[X0 = x]·Pr[N0 >= Z - x]. It is uniform under p0, and no other
+(epsilon, delta)-private test of its level is more powerful against any larger truth. Two-sided
+p-values double the smaller one; intervals hold what two one-sided tests do not reject: coverage is
+exact.
+
+Test (n measured). The statistic (1 - p0)·Z_yes - p0·Z_no has mean 0 at p0 whatever n is; its law
+is simulated with n as measured.
+
+Source. Awan and Slavković, "Differentially private uniformly most powerful tests for binomial
+data", NeurIPS 2018, theorems 4.5 and 5.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import _checks as check
+from dither._checks import Number
+from dither._format import number_text
+from dither._subjects import Subject
+from dither.inference._errors import Alternative, Errors, inverted, monte_carlo
+from dither.inference._inputs import Floats, Target, column, target
+from dither.inference._result import PrivateEstimate
+from dither.mechanisms import DiscreteLaplace, Tulap
+from dither.noise import below
+from dither.privacy import Loss, Neighbours
+
+__all__ = ["CanonicalNoise", "binomial", "proportion"]
+
+_FRACTION = 1 << 40
+_REACH = 1 << 20
+
+
+@dataclass(frozen=True)
+class CanonicalNoise:
+    """Noise of a count that a row changes by at most 1, with its uniform fraction.
+
+    Parameters
+    ----------
+    asked : Target
+    """
+
+    asked: Target
+    law: Tulap | DiscreteLaplace = field(init=False)
+    loss: Loss = field(init=False)
+
+    def __post_init__(self) -> None:
+        epsilon, delta = self.asked.epsilon, self.asked.delta
+        found: tuple[Tulap | DiscreteLaplace, Loss]
+        if delta > 0:
+            cut = Tulap.for_loss(epsilon, delta)
+            found = cut, cut.loss(neighbours=self.asked.neighbours)
+        else:
+            whole = DiscreteLaplace.for_loss(epsilon, l1=1)
+            found = whole, whole.loss(l1=1, neighbours=self.asked.neighbours)
+        for name, value in zip(("law", "loss"), found, strict=True):
+            object.__setattr__(self, name, value)
+
+    def release(self, counts: tuple[int, ...]) -> Floats:
+        """Counts of which a row changes one, with noise: the one step that touches data."""
+        noise = np.asarray(self.law.draw(len(counts)))
+        fractions = below(_FRACTION, len(counts)).astype(np.float64)
+        return np.array(counts) + noise + ((fractions + 0.5) / _FRACTION - 0.5)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise with its fraction."""
+        return self.law.variance + 1.0 / 12.0
+
+    @cached_property
+    def _table(self) -> Floats:
+        """Pr[Z >= k] of the integer noise, for k from 0 to where it vanishes."""
+        most = min(_REACH, self.law.half_width(1 - 1e-13) + 2)
+        return np.array([self.law.survival(k) for k in range(most + 1)])
+
+    def survival(self, at: Floats) -> Floats:
+        """Pr[N >= t] of the noise with its fraction, for an array of t."""
+        near = np.floor(at + 0.5)
+        # Pr[Z >= k + 1] and that share of Pr[Z = k] whose fraction lies above.
+        above, here = self._integer(near + 1), self._integer(near)
+        return np.asarray(above + (here - above) * (near + 0.5 - at))
+
+    def _integer(self, k: Floats) -> Floats:
+        table = self._table
+        place = np.where(k > 0, k, 1 - k)
+        tail = np.where(
+            place < table.size, table[np.minimum(place, table.size - 1).astype(np.intp)], 0.0
+        )
+        return np.where(k > 0, tail, 1.0 - tail)
+
+    def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
+        """Simulated noise."""
+        scale = 1.0 - math.exp(-float(self.asked.epsilon))
+        found: Floats = np.zeros(0)
+        size = int(np.prod(shape))
+        while found.size < size:
+            drawn = rng.geometric(scale, 2 * size) - rng.geometric(scale, 2 * size)
+            if isinstance(self.law, Tulap):
+                chance = np.where(np.abs(drawn) < self.law.reach, 1.0, 0.0)
+                chance[np.abs(drawn) == self.law.reach] = self.law._constants()[1]
+                drawn = drawn[rng.random(drawn.size) < chance]
+            found = np.concatenate([found, drawn])
+        return np.asarray(found[:size].reshape(shape) + rng.uniform(-0.5, 0.5, shape))
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        delta = Fraction(1, 100)
+        known = cls(Target(Fraction(1), delta, Neighbours.REPLACE))
+
+        def of_one(count: int, size: int) -> npt.NDArray[np.float64]:
+            return count + known.release((0,) * size)
+
+        yield Subject("proportion of n rows", of_one, 0, 1, delta=delta)
+        pure = cls(Target(Fraction(1), Fraction(0), Neighbours.ADD_REMOVE))
+
+        def of_two(counts: tuple[int, int], size: int) -> npt.NDArray[np.float64]:
+            return np.array(counts) + pure.release((0,) * (2 * size)).reshape(size, 2)
+
+        yield Subject("proportion of unknown n", of_two, (3, 2), (4, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows(Errors):
+    """Exact errors where n is public.
+
+    Parameters
+    ----------
+    noise : CanonicalNoise
+    yes : float
+        The noisy count.
+    n : int
+    """
+
+    exact: ClassVar[bool] = True
+
+    noise: CanonicalNoise
+    yes: float
+    n: int
+
+    @property
+    def share(self) -> float:
+        """The estimate, within [0, 1]."""
+        return min(1.0, max(0.0, self.yes / max(1, self.n)))
+
+    @property
+    def se(self) -> Floats:
+        """Of sampling and noise."""
+        return np.sqrt(self.se_sampling**2 + self.noise.variance / max(1, self.n) ** 2)
+
+    @property
+    def se_sampling(self) -> Floats:
+        """At a share with one yes and one no more than were seen, so that it is never 0."""
+        n = max(1, self.n)
+        share = (self.share * n + 1.0) / (n + 2.0)
+        return np.array([math.sqrt(share * (1.0 - share) / n)])
+
+    def interval(self, confidence: float) -> Floats:
+        """What two exact one-sided tests do not reject."""
+        ends = inverted(
+            lambda p: self._one_sided(p, above=True),
+            lambda p: self._one_sided(p, above=False),
+            confidence=confidence,
+            inside=self.share,
+            limits=(0.0, 1.0),
+        )
+        return np.array([ends])
+
+    def pvalue(self, null: Floats, alternative: Alternative) -> Floats:
+        """Exact p-values."""
+        p = min(1.0, max(0.0, float(null[0])))
+        above, under = self._one_sided(p, above=True), self._one_sided(p, above=False)
+        if alternative == "two-sided":
+            return np.array([min(1.0, 2.0 * min(above, under))])
+        return np.array([above if alternative == "greater" else under])
+
+    def _one_sided(self, p: float, *, above: bool) -> float:
+        x, law = binomial(self.n, p)
+        tail = self.noise.survival(self.yes - x)
+        return float(np.sum(law * (tail if above else 1.0 - tail)))
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRows(Errors):
+    """Simulated errors where n is measured.
+
+    Parameters
+    ----------
+    noise : CanonicalNoise
+    yes, no : float
+        The noisy counts.
+    draws : array of float, shape (B, 2)
+        Simulated noise of the two.
+    chances : array of float, shape (B,)
+        Uniform numbers that become numbers of yes.
+    """
+
+    noise: CanonicalNoise
+    yes: float
+    no: float
+    draws: Floats
+    chances: Floats
+
+    @property
+    def n(self) -> int:
+        """Rows as measured, at least 1."""
+        return max(1, round(self.yes + self.no))
+
+    @property
+    def share(self) -> float:
+        """The estimate, within [0, 1]."""
+        return min(1.0, max(0.0, self.yes / self.n))
+
+    @property
+    def se(self) -> Floats:
+        """By the delta method."""
+        share = self.share
+        noise = self.noise.variance * ((1.0 - share) ** 2 + share**2) / self.n**2
+        return np.sqrt(self.se_sampling**2 + noise)
+
+    @property
+    def se_sampling(self) -> Floats:
+        """As where n is public."""
+        return KnownRows(self.noise, self.yes, self.n).se_sampling
+
+    def interval(self, confidence: float) -> Floats:
+        """What two simulated one-sided tests do not reject."""
+        ends = inverted(
+            lambda p: self._one_sided(p, "greater"),
+            lambda p: self._one_sided(p, "less"),
+            confidence=confidence,
+            inside=self.share,
+            limits=(0.0, 1.0),
+            steps=24,
+        )
+        return np.array([ends])
+
+    def pvalue(self, null: Floats, alternative: Alternative) -> Floats:
+        """Monte Carlo p-values."""
+        return np.array([self._one_sided(min(1.0, max(0.0, float(null[0]))), alternative)])
+
+    def _one_sided(self, p: float, alternative: Alternative) -> float:
+        x, law = binomial(self.n, p)
+        place = np.minimum(np.searchsorted(np.cumsum(law), self.chances), x.size - 1)
+        simulated = x[place] - self.n * p + (1.0 - p) * self.draws[:, 0] - p * self.draws[:, 1]
+        return monte_carlo((1.0 - p) * self.yes - p * self.no, simulated, alternative)
+
+
+def binomial(n: int, p: float) -> tuple[Floats, Floats]:
+    """The numbers that Binomial(n, p) takes, but for a mass below 1e-30, and their probabilities.
+
+    Examples
+    --------
+    >>> x, law = binomial(2, 0.5)
+    >>> x.tolist(), law.round(6).tolist()
+    ([0.0, 1.0, 2.0], [0.25, 0.5, 0.25])
+    """
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    reach = 12.0 * math.sqrt(n * p * (1.0 - p)) + 40.0
+    x = np.arange(
+        max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach)) + 1, dtype=np.float64
+    )
+    law = gammaln(n + 1) - gammaln(x + 1) - gammaln(n - x + 1) + xlogy(x, p) + xlog1py(n - x, -p)
+    return x, np.asarray(np.exp(law))
+
+
+def proportion(
+    x: Any,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+    null: float = 0.5,
+) -> PrivateEstimate:
+    """The share of rows that are true, with exact intervals and the most powerful private test.
+
+    Parameters
+    ----------
+    x : sequence of bool or number
+        One answer a row: anything but 0 is a yes. A row is who is protected.
+    epsilon, delta : number
+        What the release may cost; all of it is spent.
+    neighbours : {"replace", "add-remove"}
+        Whether the number of rows is public, or protected and measured with noise.
+    null : float
+        In [0, 1]: the share that ``pvalue`` tests.
+
+    Returns
+    -------
+    PrivateEstimate
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range. No value of the data raises anything.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit. A missing answer
+    counts as a no where rows are replaced, and is left out where they are added or removed.
+
+    References
+    ----------
+    Awan and Slavković, NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from dither import inference
+    >>> found = inference.proportion([True] * 300 + [False] * 700, epsilon=1)
+    >>> lower, upper = found.interval(0.999999)
+    >>> lower < 0.3 < upper, found.test(0.5) < 1e-6, found.loss.charge.epsilon
+    (True, True, Fraction(1, 1))
+    """
+    asked = target(epsilon, delta, neighbours)
+    against = check.number("null", null, least=0, most=1)
+    values = column("x", x)
+    noise = CanonicalNoise(asked)
+    known = values[~np.isnan(values)]
+    yes, n = int(np.count_nonzero(known)), len(values)
+    if asked.replace:
+        released = noise.release((yes,))
+        exact = KnownRows(noise, float(released[0]), n)
+        rows, share = n, exact.share
+
+        def simulate(rng: np.random.Generator, size: int) -> Errors:
+            return exact
+
+    else:
+        released = noise.release((yes, len(known) - yes))
+        found = (float(released[0]), float(released[1]))
+        start = MeasuredRows(noise, *found, np.zeros((0, 2)), np.zeros(0))
+        rows, share = start.n, start.share
+
+        def simulate(rng: np.random.Generator, size: int) -> Errors:
+            return MeasuredRows(noise, *found, noise.draw(rng, (size, 2)), rng.random(size))
+
+    notes = []
+    needed = math.sqrt(noise.variance) / 0.05
+    if rows < needed:
+        notes.append(
+            "n is too small for this epsilon: the noise is more than a twentieth of all rows. "
+            f"About {number_text(needed, 2)} rows would do."
+        )
+    missing = "no answer is missing (one that is counts as a no)"
+    return PrivateEstimate(
+        "proportion",
+        noise.loss,
+        ("rows are an independent sample", missing if asked.replace else "n is as measured"),
+        tuple(notes),
+        None,
+        np.array([share]),
+        rows,
+        simulate,
+        against,
+    )

@@ -1,0 +1,316 @@
+"""What people get: one family of results, each with its errors, its cost and what it assumes.
+
+A result holds released numbers and nothing of the data. Errors are simulated when they are first
+asked for, once, and then serve every interval and p-value.
+"""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither import _checks as check
+from dither._format import cost_text, level, number_text, percent
+from dither._format import interval as interval_text
+from dither.inference._errors import DRAWS, Errors, as_alternative
+from dither.inference._inputs import Floats
+from dither.inference._simulation import Seed, SimulatedDraws
+from dither.privacy import Loss
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PrivateEstimate", "PrivateResult", "PrivateTest", "p_text"]
+
+_WIDTH = 96
+_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateResult(ABC):
+    """What every result has.
+
+    Parameters
+    ----------
+    title : str
+        What it is, for people.
+    loss : Loss
+        What it cost: ``result.loss.promising("patient")`` can be charged to a ledger account.
+    assumptions : tuple of str
+        What its numbers rest on.
+    notes : tuple of str
+        What was seen that speaks against them, or limits them.
+    """
+
+    title: str
+    loss: Loss
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @abstractmethod
+    def _lines(self) -> list[str]:
+        """The summary without cost, assumptions and notes."""
+
+    @abstractmethod
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw it; saved where a path (.png, .svg or .pdf) is given."""
+
+    @property
+    def cost(self) -> str:
+        """What it cost, in a few words, with the neighbours."""
+        charge = self.loss.charge
+        if charge.epsilon is None and charge.rho is not None:
+            paid = f"ρ = {number_text(charge.rho)}"
+        else:
+            paid = cost_text(charge.epsilon, charge.delta)
+        return f"{paid}, neighbours {self.loss.neighbours.value!r}"
+
+    def summary(self) -> str:
+        """A few lines for people: the numbers, what share of their error is noise, the cost."""
+        lines = [*self._lines(), f"Cost: {self.cost}."]
+        if self.assumptions:
+            lines.append(f"Assumes: {'; '.join(self.assumptions)}.")
+        lines += [f"Note: {note}" for note in self.notes]
+        return "\n".join(fill(line, _WIDTH, subsequent_indent="  ") for line in lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        style = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.45"
+        return f'<pre style="{style}">{html.escape(self.summary())}</pre>'
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateEstimate(PrivateResult):
+    """An estimate of one number, or of several, that counts sampling and noise.
+
+    Parameters
+    ----------
+    names : tuple of str or None
+        Of the numbers; None where there is one, and then everything below is a float.
+    values : array of float, shape (k,)
+        The estimates.
+    rows : int
+        How many rows it is of: public under 'replace', else as measured with noise.
+    null : float
+        What `pvalue` tests.
+    simulate : callable
+        Of a generator and a number of draws, the errors; `dither.inference._errors`.
+    draws : int
+    seed : int, generator or None
+        Of the simulation.
+    """
+
+    names: tuple[str, ...] | None
+    values: Floats
+    rows: int
+    simulate: Callable[[np.random.Generator, int], Errors] = field(repr=False)
+    null: float = 0.0
+    draws: int = DRAWS
+    seed: Seed = None
+
+    @cached_property
+    def errors(self) -> Errors:
+        """The simulated errors, drawn once."""
+        return self.simulate(SimulatedDraws.of(self.seed), self.draws)
+
+    def simulated(self, *, draws: int = DRAWS, seed: Seed = None) -> PrivateEstimate:
+        """The same released numbers with another simulation; costs nothing.
+
+        Parameters
+        ----------
+        draws : int
+            Simulated releases, at least 100.
+        seed : int, numpy.random.Generator or None
+        """
+        return replace(self, draws=check.whole("draws", draws, 100), seed=seed)
+
+    @property
+    def estimate(self) -> Any:
+        """The estimate: a float, or an array of shape (k,)."""
+        return self._shaped(self.values)
+
+    @property
+    def se(self) -> Any:
+        """Standard error, of sampling and noise together."""
+        return self._shaped(self.errors.se)
+
+    @property
+    def se_sampling(self) -> Any:
+        """Standard error that the same sample would have without privacy."""
+        return self._shaped(self.errors.se_sampling)
+
+    @property
+    def se_privacy(self) -> Any:
+        """What privacy adds: se² = se_sampling² + se_privacy²."""
+        return self._shaped(self.errors.se_privacy)
+
+    @property
+    def pvalue(self) -> Any:
+        """Two-sided p-value of the null value that was named when it was asked, by default 0."""
+        return self.test(self.null)
+
+    def interval(self, confidence: float = 0.95) -> Any:
+        """The interval that holds the truth with this probability, over samples and noise.
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        (float, float), or array of shape (k, 2)
+            Lower and upper ends.
+        """
+        ends = self.errors.interval(check.confidence(confidence))
+        if self.names is None:
+            return float(ends[0, 0]), float(ends[0, 1])
+        return ends
+
+    def test(self, null: float = 0.0, alternative: str = "two-sided") -> Any:
+        """The p-value of a value: how often chance alone would put the estimate so far from it.
+
+        Parameters
+        ----------
+        null : float
+            The value that is tested.
+        alternative : {"two-sided", "less", "greater"}
+            On which side of it the truth might be.
+        """
+        value = check.number("null", null)
+        found = self.errors.pvalue(np.full(self.values.shape, value), as_alternative(alternative))
+        return self._shaped(found)
+
+    def _shaped(self, values: Floats) -> Any:
+        return float(values[0]) if self.names is None else values
+
+    @property
+    def _share(self) -> float:
+        """The share of the variance of the error that the noise makes, in all coordinates."""
+        total = float(np.sum(self.errors.se**2))
+        return float(np.sum(self.errors.se_privacy**2)) / total if total > 0 else 0.0
+
+    def _lines(self) -> list[str]:
+        ends = self.errors.interval(0.95)
+        rows = f"{self.rows:,} rows" + ("" if _public(self.loss) else " (measured with noise)")
+        draws = None if self.errors.exact else self.draws
+        if self.names is None:
+            shown = _interval_text(self.values[0], *ends[0])
+            lines = [f"{self.title}, {rows}: {shown} at {level(0.95)}"]
+            lines.append(
+                f"Standard error {number_text(self.se)}: sampling "
+                f"{number_text(self.se_sampling)}, noise {number_text(self.se_privacy)}. "
+                f"p {p_text(self.pvalue, draws)} against {number_text(self.null)}."
+            )
+        else:
+            lines = [f"{self.title}, {rows}; intervals at {level(0.95)}"]
+            wide = max(len(name) for name in self.names[:_SHOWN])
+            for j, name in enumerate(self.names[:_SHOWN]):
+                told = f"{name:<{wide}}  {_interval_text(self.values[j], *ends[j])}"
+                lines.append(
+                    f"{told}, standard error {number_text(self.errors.se[j])} "
+                    f"(sampling {number_text(self.errors.se_sampling[j])})"
+                )
+            if len(self.names) > _SHOWN:
+                lines.append(f"... and {len(self.names) - _SHOWN:,} more")
+        lines.append(f"The noise makes {percent(self._share, 0)} of the variance of the error.")
+        return lines
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the estimate with two intervals: that of sampling alone, and the honest one.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from dither.plots._inference import draw_estimate
+
+        return draw_estimate(self, path)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateTest(PrivateResult):
+    """A test of a hypothesis that counts sampling and noise.
+
+    Parameters
+    ----------
+    null : str
+        The hypothesis, for people.
+    statistic : float
+        As it was released, or computed from what was.
+    pvalue : float
+    simulated : array of float, optional
+        The statistic under the null, where it was simulated: what `plot` shows.
+    """
+
+    null: str
+    statistic: float
+    pvalue: float
+    simulated: Floats | None = field(default=None, repr=False)
+
+    def rejects(self, level: float = 0.05) -> bool:
+        """Whether the null is rejected at a level: the chance of rejecting a true one."""
+        return self.pvalue <= check.number("level", level, above=0, below=1)
+
+    def _lines(self) -> list[str]:
+        draws = None if self.simulated is None else self.simulated.size
+        return [
+            f"{self.title}: p {p_text(self.pvalue, draws)}, "
+            f"statistic {number_text(self.statistic)}",
+            f"Null: {self.null}.",
+        ]
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the statistic among those that the null would give.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from dither.plots._inference import draw_test
+
+        return draw_test(self, path)
+
+
+def p_text(pvalue: float, draws: int | None = None) -> str:
+    """A p-value as text; below what so many draws can tell, as a bound.
+
+    Examples
+    --------
+    >>> p_text(0.03217), p_text(1 / 4001, 4000), p_text(1e-9)
+    ('= 0.0322', '≤ 0.00025', '< 0.0001')
+    """
+    if draws is not None and pvalue <= 2.0 / (draws + 1):
+        return f"≤ {number_text(pvalue, 2)}"
+    return "< 0.0001" if pvalue < 1e-4 else f"= {number_text(pvalue, 3)}"
+
+
+def _public(loss: Loss) -> bool:
+    return loss.neighbours.value == "replace"
+
+
+def _interval_text(value: float, lower: float, upper: float) -> str:
+    return interval_text(float(value), float(lower), float(upper))

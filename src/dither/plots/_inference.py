@@ -1,0 +1,74 @@
+"""Pictures of inference: estimates with both errors, statistics among those of the null."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dither.errors import ArgumentError
+from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dither.inference._result import PrivateEstimate, PrivateTest
+
+__all__ = ["draw_estimate", "draw_test"]
+
+_MOST = 40
+
+
+def draw_estimate(result: PrivateEstimate, path: str | Path | None) -> Figure:
+    """The estimates with their 95 % intervals: of sampling alone, and with the noise."""
+    names = result.names or ("",)
+    shown = min(len(names), _MOST)
+    figure = new_figure(WIDTH, 1.9 + 0.3 * shown)
+    axes = figure.add_subplot()
+    tidy(axes, values="x")
+    ends = result.errors.interval(0.95)[:shown]
+    reach = 1.959964 * result.errors.se_sampling[:shown]
+    values, places = result.values[:shown], np.arange(shown)
+    for j, (low, high) in enumerate(ends):
+        axes.plot(
+            [low, high],
+            [j, j],
+            color=COLOURS[0],
+            linewidth=2.2,
+            label="with noise" if not j else None,
+        )
+    for j, (at, half) in enumerate(zip(values, reach, strict=True)):
+        axes.plot(
+            [at - half, at + half],
+            [j, j],
+            color=COLOURS[1],
+            linewidth=6,
+            alpha=0.55,
+            solid_capstyle="butt",
+            label="sampling alone" if not j else None,
+        )
+    axes.plot(values, places, "o", color=INK, markersize=5)
+    if result.names is None:
+        axes.axvline(result.null, color=MUTED, linewidth=0.8, linestyle="--")
+    axes.set_yticks(places, [names[j] for j in range(shown)])
+    axes.set_ylim(shown - 0.4, -0.6)
+    axes.legend(frameon=False, fontsize=9, loc="upper right")
+    foot = f"{result.cost}; bars are 95 % intervals"
+    return finish(figure, title=result.title, foot=foot, path=path)
+
+
+def draw_test(result: PrivateTest, path: str | Path | None) -> Figure:
+    """A histogram of the simulated null, with the statistic as a line."""
+    if result.simulated is None:
+        raise ArgumentError("plot needs a simulated null; this p-value was computed, not simulated")
+    figure = new_figure(WIDTH, 3.0)
+    axes = figure.add_subplot()
+    tidy(axes, values="y")
+    axes.hist(result.simulated, bins=60, color=COLOURS[4], label="under the null, with noise")
+    axes.axvline(result.statistic, color=COLOURS[5], linewidth=2, label="released")
+    axes.set_yticks([])
+    axes.set_xlabel("statistic")
+    axes.legend(frameon=False, fontsize=9)
+    foot = f"{result.cost}; null: {result.null}"
+    return finish(figure, title=result.title, foot=foot, path=path)
