@@ -422,17 +422,17 @@ def _result(model: MeanModel, loss: Loss, null: float) -> PrivateEstimate:
             f"far fewer values lie beyond {natural} than a normal law would have there: "
             "nothing is taken to be cut off on that side."
         )
-    if model.influence is None:
-        notes.append(
-            "nearly all values lie beyond a bound, or the noise drowns them: what was released "
-            "does not say where the mean is. Choose wider bounds, or more rows."
-        )
-    elif model.noise_of_mean > 0.25:
+    if model.noise_of_mean > 0.25:
         needed = model.n * model.noise_of_mean / 0.05
         notes.append(
-            f"n is too small for this epsilon: the noise spans much of the bounds. About "
+            "n is too small for this epsilon: the noise spans much of the bounds. About "
             f"{number_text(needed, 2)} rows, or {number_text(needed / model.n, 2)} times the "
             "epsilon, would do."
+        )
+    elif model.influence is None:
+        notes.append(
+            "nearly all values lie beyond a bound: what was released does not say where the mean "
+            "is. Choose wider bounds."
         )
     return PrivateEstimate(
         "mean",
