@@ -272,9 +272,9 @@ class SQLEngine(Engine):
         for measurement in job.measurements:
             check_overflow(self.dialect, measurement, job.max_rows)
         source = RowSource(self.dialect, job, schema, tables, seeds)
-        query, leaves = SumsQuery(job, source, seeds), HistogramQuery(job, source, seeds)
+        query = SumsQuery(job, source, seeds)
         histograms = {
-            place: self.dialect.sql(leaves.query(m))
+            place: self.dialect.sql(HistogramQuery(job, source, seeds).query(m))
             for place, m in enumerate(job.measurements)
             if isinstance(m, Leaves) and place not in _summed(job)
         }

@@ -82,7 +82,7 @@ class SQLiteDialect(Dialect):
         # SQLite itself has NULL for NaN.
         return exp.true()
 
-    def rounded(self, value: exp.Expression) -> exp.Expression:
+    def nearest(self, value: exp.Expression, name: str) -> exp.Expression:
         return call("round_half_even", value)
 
     def floor(self, value: exp.Expression) -> exp.Expression:
@@ -251,7 +251,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "midnight": _total(lambda day: f"{day} 00:00:00.000000"),
     "integer_or_null": lambda value: value if isinstance(value, int) else None,
     "exact_double": float.fromhex,
-    "round_half_even": _total(round),
+    "round_half_even": _whole(round),
     "floor_integer": _whole(math.floor),
     "ceil_integer": _whole(math.ceil),
     "absolute": _total(lambda v: None if v == -(2**63) and isinstance(v, int) else abs(v)),

@@ -69,7 +69,7 @@ def test_an_engine_stands_on_the_engines_room_and_on_plans_alone():
 def test_what_is_abstract_is_what_an_engine_must_supply():
     """The two lists that a new engine starts from, and the toy has no more than these to fill."""
     assert set(Dialect.__abstractmethods__) == {
-        *("narrowed", "is_number", "rounded", "date_part", "date_truncate", "keyed_hash"),
+        *("narrowed", "is_number", "nearest", "date_part", "date_truncate", "keyed_hash"),
         *("kind_of_type", "one_to_one", "stored_alike", "typed", "largest"),
     }
     assert set(SQLEngine.__abstractmethods__) == {

@@ -41,9 +41,13 @@ class DuckDBDialect(DuckDBTypes):
         NaN out."""
         return binary("OR", call("ISFINITE", value.copy()), call("ISINF", value.copy()))
 
-    def rounded(self, value: exp.Expression) -> exp.Expression:
+    def whole_type(self, largest: int) -> str:
+        # Half as wide is a quarter faster; sums of either have 128 bits.
+        return "INTEGER" if largest < 2**31 else "BIGINT"
+
+    def nearest(self, value: exp.Expression, name: str) -> exp.Expression:
         # DuckDB's cast rounds halves to even.
-        return self.cast_to(value, "BIGINT")
+        return self.tried(value, name)
 
     def date_part(self, part: str, value: exp.Expression) -> exp.Expression:
         name = {"dayofweek": "dow"}.get(part, part)

@@ -191,9 +191,17 @@ class Dialect(ABC):
         """The value of a double, NULL where it is NaN: tested before anything else is asked."""
         return case((self.is_number(value.copy()), value))
 
+    def whole_type(self, largest: int) -> str:
+        """The type to hold integers of at most this size in, which 64 bits hold.
+
+        Whatever it is, ``summed`` adds such numbers in the wide type.
+        """
+        return self.types[Kind.INTEGER]
+
     @abstractmethod
-    def rounded(self, value: exp.Expression) -> exp.Expression:
-        """The nearest integer to a double, halves to the even one; it fits 64 bits."""
+    def nearest(self, value: exp.Expression, name: str) -> exp.Expression:
+        """The nearest integer to a double, halves to the even one, in a type that ``whole_type``
+        gives; NULL where it does not fit, and of NaN, by itself and without a test."""
 
     def floor(self, value: exp.Expression) -> exp.Expression:
         """The largest integer that is not larger than a double; NULL where 64 bits lack it."""

@@ -147,7 +147,8 @@ class Emitter:
         upper: int,
         shared: Shared | None = None,
     ) -> exp.Expression:
-        """``clamp(round(node / step), lower, upper)`` as an integer; NULL where the node is.
+        """``clamp(round(node / step), lower, upper)`` as an integer; NULL where the node is, or is
+        NaN.
 
         Halves are rounded to the even integer. ``shared``: the column that holds ``scaled(node,
         step)``, so that it is computed once; its name occurs here many times. What enters a sum
@@ -162,11 +163,33 @@ class Emitter:
         scaled = self.scaled(node, step) if shared is None else identifier(shared.name)
         if whole:
             return self._clamped(scaled, low, high, Kind.INTEGER)
-        nan = self._number_may_be_nan(node)
-        rounded = self._dialect.rounded(self._clamped(scaled, low, high, Kind.REAL, nan=nan))
-        if max(abs(lower), abs(upper)) > EXACT:
-            rounded = self._clamped(rounded, low, high, Kind.INTEGER)
-        return rounded
+        return self._nearest(scaled, lower, upper, nan=self._number_may_be_nan(node))
+
+    def _nearest(
+        self, value: exp.Expression, lower: int, upper: int, *, nan: bool
+    ) -> exp.Expression:
+        """A double rounded and moved into the bounds, as an integer of the smallest type that
+        serves.
+
+        What is NaN, or too large for the type, fits no integer. So the first branch, which takes
+        almost every row, needs no test of its own; each of the others has one, and none rests on
+        what an optimizer makes of the comparison beside it. A double beyond a bound is on that side
+        of the double nearest to it, or is that one.
+        """
+        dialect = self._dialect
+        kind = dialect.whole_type(max(abs(lower), abs(upper)))
+        least, most = (dialect.cast_to(dialect.integer(end), kind) for end in (lower, upper))
+        nearest = dialect.nearest(self._again(value), kind)
+
+        def beyond(op: str, end: int) -> exp.Expression:
+            condition = binary(op, self._again(value), dialect.real(Fraction(end)))
+            return all_of("AND", [condition, self._is_number(value)]) if nan else condition
+
+        return case(
+            (exp.Between(this=self._again(nearest), low=least, high=most), nearest),
+            (beyond("<=", lower), least.copy()),
+            (beyond(">=", upper), most.copy()),
+        )
 
     # --- guards -----------------------------------------------------------------------------
 
@@ -187,26 +210,14 @@ class Emitter:
         lower: Fraction,
         upper: Fraction,
         kind: Kind,
-        *,
-        nan: bool = False,
     ) -> exp.Expression:
-        """Moved into the bounds; NULL stays NULL, which LEAST and GREATEST would skip.
-
-        ``nan``: the value may be NaN, which becomes NULL. Each branch tests it by itself. The
-        first, which takes almost every row, does so on those rows alone, where a test that stood
-        before would make a copy of the column; and no branch rests on what an optimizer makes of
-        the comparison beside the test.
-        """
+        """Moved into the bounds; NULL stays NULL, which LEAST and GREATEST would skip."""
         low, high = (self._bound(bound, kind) for bound in (lower, upper))
-
-        def tested(condition: exp.Expression) -> exp.Expression:
-            return all_of("AND", [condition, self._is_number(value)]) if nan else condition
-
         within = exp.Between(this=self._again(value), low=low, high=high)
         return case(
-            (tested(within), self._again(value)),
-            (tested(binary("<", self._again(value), low.copy())), low.copy()),
-            (tested(binary(">", value, high.copy())), high.copy()),
+            (within, self._again(value)),
+            (binary("<", self._again(value), low.copy()), low.copy()),
+            (binary(">", value, high.copy()), high.copy()),
         )
 
     def _is_number(self, value: exp.Expression) -> exp.Expression:

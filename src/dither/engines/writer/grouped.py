@@ -55,7 +55,7 @@ class GroupedQuery:
         """The public values that the engine can hold, each once, with their positions."""
         if key.values is None:
             return None
-        found: dict[str, tuple[int, exp.Expression]] = {}
+        found: dict[object, tuple[int, exp.Expression]] = {}
         for position, value in enumerate(key.values):
             if key.kind is Kind.INTEGER and (
                 not -LARGEST - 1 <= value <= LARGEST  # type: ignore[operator]
@@ -63,7 +63,9 @@ class GroupedQuery:
             ):
                 continue
             constant = self._dialect.constant(value, key.kind)
-            found.setdefault(self._dialect.sql(constant), (position, constant))
+            # Of reals two can be one double; other values, all of one kind, are told apart.
+            same = self._dialect.sql(constant) if key.kind is Kind.REAL else value
+            found.setdefault(same, (position, constant))
         return list(found.values())
 
     def _key_value(self, key: GroupKey) -> exp.Expression:
