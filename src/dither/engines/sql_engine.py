@@ -274,11 +274,11 @@ class SQLEngine(Engine):
         source = RowSource(self.dialect, job, schema, tables, seeds)
         query = SumsQuery(job, source, seeds)
         histograms = {
-            place: self.dialect.sql(HistogramQuery(job, source, seeds).query(m))
+            place: self.dialect.sql(HistogramQuery(job, source, seeds).query(m), copy=False)
             for place, m in enumerate(job.measurements)
             if isinstance(m, Leaves) and place not in _summed(job)
         }
-        return query, self.dialect.sql(query.query()), histograms
+        return query, self.dialect.sql(query.query(), copy=False), histograms
 
     def _dtype(self, job: Job, measurement: Measurement) -> type[np.int64] | type[np.object_]:
         """int64 where the public facts prove that every sum fits, else Python integers."""

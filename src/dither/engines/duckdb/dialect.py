@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dither.engines.duckdb.types import DuckDBTypes
 from dither.engines.writer.dialect import Seeds
-from dither.engines.writer.forms import binary, call, named
+from dither.engines.writer.forms import binary, call, named, selected
 from dither.plan.kinds import Kind
 
 __all__ = ["DUCKDB", "DuckDBDialect"]
@@ -74,7 +74,7 @@ class DuckDBDialect(DuckDBTypes):
         most: int,
         name: str,
     ) -> exp.Select:
-        found = exp.select(*columns).from_(source)
+        found = selected(columns, source)
         limit = exp.LTE(this=rank, expression=self.integer(most))
         found.set("qualify", exp.Qualify(this=limit))
         return found

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from dither.engines.writer.forms import binary, call, case, identifier, named, subquery
+from dither.engines.writer.forms import binary, call, case, identifier, named, selected, subquery
 from dither.plan.kinds import Kind, Value, kind_of_value
 from dither.plan.schema import ColumnFacts
 
@@ -82,9 +82,9 @@ class Dialect(ABC):
     repeats_number: ClassVar[int] = 2
     """How many times ``is_number`` writes its operand."""
 
-    def sql(self, node: exp.Expression) -> str:
-        """A tree as text."""
-        return node.sql(dialect=self.name)
+    def sql(self, node: exp.Expression, *, copy: bool = True) -> str:
+        """A tree as text; without ``copy`` the tree is of no use afterwards."""
+        return node.sql(dialect=self.name, copy=copy)
 
     # --- types ----------------------------------------------------------------------------------
 
@@ -274,9 +274,9 @@ class Dialect(ABC):
 
         ``name`` is free for a column of its own.
         """
-        numbered = exp.select(exp.Star(), named(rank, name)).from_(source)
+        numbered = selected([exp.Star(), named(rank, name)], source)
         limit = exp.LTE(this=identifier(name), expression=self.integer(most))
-        return exp.select(*columns).from_(subquery(numbered, "numbered")).where(limit)
+        return selected(columns, subquery(numbered, "numbered")).where(limit, copy=False)
 
     def listed(self, values: Sequence[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
         """Public values as a table: ``value``, and ``position`` as it is given."""
@@ -285,7 +285,7 @@ class Dialect(ABC):
             this=exp.to_identifier("listed", quoted=True),
             columns=[exp.to_identifier(n, quoted=True) for n in ("value", "position")],
         )
-        return exp.select(exp.Star()).from_(exp.Values(expressions=rows, alias=alias))
+        return selected([exp.Star()], exp.Values(expressions=rows, alias=alias))
 
     def value_of(self, found: Any, kind: Kind) -> Any:
         """What the engine's driver hands over for a key, as Python's own type of the kind."""

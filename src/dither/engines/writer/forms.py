@@ -18,6 +18,7 @@ __all__ = [
     "is_not_null",
     "named",
     "named_table",
+    "selected",
     "subquery",
 ]
 
@@ -84,6 +85,12 @@ def named(node: exp.Expression, name: str) -> exp.Expression:
 def named_table(name: str) -> exp.Table:
     """A quoted table or view, to select from."""
     return exp.Table(this=_quoted(name))
+
+
+def selected(columns: Sequence[exp.Expression], source: exp.Expression) -> exp.Select:
+    """``SELECT columns FROM source``; neither may stand anywhere else."""
+    # Left to itself sqlglot copies all that is below, at every level.
+    return exp.select(*columns, copy=False).from_(source, copy=False)
 
 
 def subquery(rows: exp.Select, name: str) -> exp.Subquery:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from dither.engines.writer.dialect import LARGEST, Seeds
-from dither.engines.writer.forms import identifier, is_not_null, named, subquery
+from dither.engines.writer.forms import identifier, is_not_null, named, selected, subquery
 from dither.engines.writer.rows import RowSource, without_negative_zero
 from dither.plan import expressions as ex
 from dither.plan.job import GroupKey, Job
@@ -97,7 +97,7 @@ class GroupedQuery:
         """Unit, keys and the given values of every row, of public groups alone where ``listed``."""
         source, job = self._source, self._job
         columns: list[exp.Expression] = []
-        found = exp.select().from_(subquery(source.select(job.relation), "t"))
+        found = selected([], subquery(source.select(job.relation), "t"))
         for name, key, public in zip(self._keys, job.keys, self._lists, strict=True):
             value = self._key_value(key)
             if listed and public is not None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dither.engines.writer.forms import binary, call, case, identifier, is_not_null, named, subquery
+from dither.engines.writer.forms import (
+    binary,
+    call,
+    case,
+    identifier,
+    is_not_null,
+    named,
+    selected,
+    subquery,
+)
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.plan.job import Leaves
 
@@ -22,7 +31,7 @@ class HistogramQuery(GroupedQuery):
         columns = [*self._key_columns(), leaf]
         if self._job.unit is None:
             count = self._times(exp.Count(this=exp.Star()), measurement.parts)
-            found = exp.select(*columns, count).from_(subquery(rows, "rows"))
+            found = selected([*columns, count], subquery(rows, "rows"))
             return found.where(present, copy=False).group_by(
                 *(c.copy() for c in columns), copy=False
             )
@@ -37,22 +46,20 @@ class HistogramQuery(GroupedQuery):
         offset = self._dialect.arithmetic("-", value, self._dialect.integer(measurement.lower))
         leaf = self._dialect.arithmetic("//", offset, self._dialect.integer(measurement.width))
         unit = [identifier(UNIT)] if self._job.unit is not None else []
-        return exp.select(*self._key_columns(), *unit, named(leaf, "leaf")).from_(
-            subquery(self._base([shared.made]), "values")
-        )
+        columns = [*self._key_columns(), *unit, named(leaf, "leaf")]
+        return selected(columns, subquery(self._base([shared.made]), "values"))
 
     def _unit_leaves(self, measurement: Leaves, rows: exp.Select) -> exp.Select:
         unit, leaf, count = identifier(UNIT), identifier("leaf"), identifier("c")
         keys = self._key_columns()
         by = [unit, *keys, leaf]
-        counted = (
-            exp.select(*by, named(exp.Count(this=exp.Star()), "c"))
-            .from_(subquery(rows, "rows"))
-            .group_by(*(c.copy() for c in by), copy=False)
-        )
+        counted = selected(
+            [*by, named(exp.Count(this=exp.Star()), "c")], subquery(rows, "rows")
+        ).group_by(*(c.copy() for c in by), copy=False)
         if self._chooses_groups:
             counted = self._ranked(counted, "counted", call("DENSE_RANK"))
-        valued = exp.select("*").from_(subquery(counted, "chosen")).where(is_not_null(leaf.copy()))
+        valued = selected([exp.Star()], subquery(counted, "chosen"))
+        valued = valued.where(is_not_null(leaf.copy()), copy=False)
         within = [unit.copy(), *(k.copy() for k in keys)]
         total = exp.Window(this=self._dialect.summed(count.copy()), partition_by=within)
         # A leaf occurs once, so the frame that ends at the current row ends at its leaf.
@@ -61,15 +68,14 @@ class HistogramQuery(GroupedQuery):
             partition_by=[w.copy() for w in within],
             order=exp.Order(expressions=[leaf.copy()]),
         )
-        weighed = exp.select("*", named(total, "total"), named(upto, "upto")).from_(
-            subquery(valued, "valued")
+        weighed = selected(
+            [exp.Star(), named(total, "total"), named(upto, "upto")], subquery(valued, "valued")
         )
         columns = [*(k.copy() for k in keys), leaf.copy()]
-        return (
-            exp.select(*columns, self._dialect.summed(self._weighed(measurement)))
-            .from_(subquery(weighed, "weighed"))
-            .group_by(*(c.copy() for c in columns), copy=False)
-        )
+        return selected(
+            [*columns, self._dialect.summed(self._weighed(measurement))],
+            subquery(weighed, "weighed"),
+        ).group_by(*(c.copy() for c in columns), copy=False)
 
     def _weighed(self, leaves: Leaves) -> exp.Expression:
         """What a unit contributes to a leaf: its rows there, together no more than ``max_rows``."""

@@ -19,6 +19,7 @@ from dither.engines.writer.forms import (
     is_not_null,
     named,
     named_table,
+    selected,
     subquery,
 )
 from dither.errors import PolicyError
@@ -135,7 +136,7 @@ class RowSource:
             case Scan():
                 return self._scan(relation)
             case Filter(source=source, predicate=predicate):
-                found = exp.select("*").from_(subquery(self.select(source), "f"))
+                found = selected([exp.Star()], subquery(self.select(source), "f"))
                 return found.where(self.emitter.value(predicate, Kind.BOOLEAN), copy=False)
             case PublicJoin():
                 return self._public_join(relation)
@@ -180,8 +181,8 @@ class RowSource:
         if not raw:
             # Counting rows needs a column all the same; its name must not meet another's.
             number = list(self._tables).index(scan.alias)
-            return exp.select(named(exp.true(), f"n{number}")).from_(table)
-        return exp.select(*read).from_(subquery(exp.select(*raw).from_(table), "s"))
+            return selected([named(exp.true(), f"n{number}")], table)
+        return selected(read, subquery(selected(raw, table), "s"))
 
     def _public_join(self, join: PublicJoin) -> exp.Select:
         keys: list[exp.Expression] = []
@@ -195,7 +196,7 @@ class RowSource:
                 exp.EQ(this=self.emitter.value(left, kind), expression=identifier(name, "p"))
             )
         own = [identifier(self._names[c]) for c in self._own(join.public.alias)]
-        public = exp.select(exp.Star(), *keys).from_(subquery(self._scan(join.public), "s"))
+        public = selected([exp.Star(), *keys], subquery(self._scan(join.public), "s"))
         # One row per key, whatever the public table holds: a join must not fan out.
         first = exp.Window(
             this=exp.RowNumber(),
@@ -205,15 +206,11 @@ class RowSource:
         once = self.dialect.ranked(
             [exp.Star()], subquery(public, "q"), first, 1, f"first_{join.public.alias}"
         )
-        return (
-            exp.select("*")
-            .from_(subquery(self.select(join.source), "f"))
-            .join(
-                subquery(once, "p"),
-                on=all_of("AND", conditions),
-                join_type="LEFT" if join.keep_all else "INNER",
-                copy=False,
-            )
+        return selected([exp.Star()], subquery(self.select(join.source), "f")).join(
+            subquery(once, "p"),
+            on=all_of("AND", conditions),
+            join_type="LEFT" if join.keep_all else "INNER",
+            copy=False,
         )
 
     def _unit_join(self, join: UnitJoin) -> exp.Select:
@@ -227,10 +224,8 @@ class RowSource:
             this=self.emitter.value(join.left_unit, kind),
             expression=self.emitter.value(join.right_unit, kind),
         )
-        return (
-            exp.select("*")
-            .from_(subquery(left, "l"))
-            .join(subquery(right, "g"), on=same, copy=False)
+        return selected([exp.Star()], subquery(left, "l")).join(
+            subquery(right, "g"), on=same, copy=False
         )
 
     def _check_alike(self, join: UnitJoin) -> None:
@@ -260,13 +255,8 @@ class RowSource:
         columns = [c for scan in scans(relation) for c in self._own(scan.alias)]
         read = [identifier(self._names[c]) for c in columns]
         kept = [*read, *(self.unchecked(c) for c in columns if self._is_unchecked(c))]
-        numbered = exp.select(
-            exp.Star(),
-            named(
-                exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in read]),
-                "occurrence",
-            ),
-        ).from_(subquery(rows, "w"))
+        place = exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in read])
+        numbered = selected([exp.Star(), named(place, "occurrence")], subquery(rows, "w"))
         numbered = numbered.where(is_not_null(self.emitter.value(unit)), copy=False)
         content = [*read, identifier("occurrence")]
         hashed = self.dialect.keyed_hash(self._seeds, content)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect
-from dither.engines.writer.forms import binary, call, case, identifier, named, subquery
+from dither.engines.writer.forms import binary, call, case, identifier, named, selected, subquery
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
@@ -49,8 +49,9 @@ class SumsQuery(GroupedQuery):
         wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)] or [Units()]
         if self._job.unit is None:
             return self._sums_of_rows(wanted)
-        found = exp.select(*self._key_columns(), *self._unit_sums(wanted)).from_(
-            subquery(self._kept(self._parts(wanted)), "kept")
+        found = selected(
+            [*self._key_columns(), *self._unit_sums(wanted)],
+            subquery(self._kept(self._parts(wanted)), "kept"),
         )
         return self._grouped(found)
 
@@ -62,10 +63,10 @@ class SumsQuery(GroupedQuery):
         """
         made = [named(node, f"s{i}") for i, node in enumerate(self._row_sums(wanted))]
         rows = subquery(self._rows(wanted, listed=False), "rows")
-        found = self._grouped(exp.select(*self._key_columns(), *made).from_(rows))
+        found = self._grouped(selected([*self._key_columns(), *made], rows))
         if all(listed is None for listed in self._lists):
             return found
-        outer = exp.select().from_(subquery(found, "sums"))
+        outer = selected([], subquery(found, "sums"))
         keys = []
         for name, key, listed in zip(self._keys, self._job.keys, self._lists, strict=True):
             value = identifier(name, "sums")
@@ -102,9 +103,8 @@ class SumsQuery(GroupedQuery):
             for lattice, name in lattices.items()
         ]
         counted = [identifier(name) for name in plain.values()]
-        return exp.select(*self._key_columns(), *unit, *clamped, *counted).from_(
-            subquery(found, "values")
-        )
+        columns = [*self._key_columns(), *unit, *clamped, *counted]
+        return selected(columns, subquery(found, "values"))
 
     def _lattice(self, total: Total) -> _Lattice:
         kind = self._source.emitter.facts(total.operand).kind
@@ -163,10 +163,8 @@ class SumsQuery(GroupedQuery):
                 columns[_sum_name(measurement, name)] = _sum_of(self._dialect, measurement, name)
         by = [identifier(UNIT), *self._key_columns()]
         made = [named(node, name) for name, node in columns.items()]
-        return (
-            exp.select(*by, *made)
-            .from_(subquery(self._rows(wanted), "rows"))
-            .group_by(*(c.copy() for c in by), copy=False)
+        return selected([*by, *made], subquery(self._rows(wanted), "rows")).group_by(
+            *(c.copy() for c in by), copy=False
         )
 
     def _kept(self, parts: exp.Select) -> exp.Select:
