@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dither.engines.base import FAILED
+from dither.engines import FAILED
 from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.errors import ArgumentError, EngineError, PolicyError
 from dither.plan.expressions import Column

@@ -252,7 +252,7 @@ def test_sources_are_named_in_refusals(tmp_path, frames):
             {"format": "parket"},
             "tables.visits.format has no option 'parket'.*'parquet'",
         ),
-        ("v.parquet", {"table": "x"}, "tables.visits.table is for DuckDB"),
+        ("v.parquet", {"table": "x"}, "tables.visits.table is for sources of several"),
     ):
         visits(5).write_parquet(tmp_path / "v.parquet")
         bad = policy(tmp_path, visits={"source": str(tmp_path / source), **more})

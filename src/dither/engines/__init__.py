@@ -1,13 +1,221 @@
 """Engines run the exact part of a plan and hand over integers; only ``dither.query`` calls them.
 
-- ``base``: what every engine offers.
+- here: what every engine offers, and which engines a policy can name.
 - ``sql_engine``: what engines that are asked in SQL do alike.
 - ``writer``: a job as SQL, in the dialect of any of them.
 - ``duckdb``: the embedded engine, what it reads, and how it is locked in.
 
-A new engine supplies a ``writer.Dialect`` and a ``sql_engine.SQLEngine``, and no more.
+A new engine supplies a ``writer.Dialect``, a ``sql_engine.SQLEngine``, and the ``Backend`` by which
+policies name it.
 """
 
-from dither.engines.base import Engine
+from __future__ import annotations
 
-__all__ = ["Engine"]
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+from dither.errors import PolicyError, nearest
+from dither.plan.job import ExactAnswer, Job
+from dither.plan.kinds import Kind, Value
+from dither.plan.schema import ColumnFacts, Schema
+
+__all__ = ["Backend", "Engine", "Format", "TableSource", "backend", "register"]
+
+FAILED = (
+    "the engine could not compute the answer; what was charged stays charged. "
+    "Ask the data owner to check the source and the engine's memory limit"
+)
+"""What an engine says of any failure, whatever it was."""
+
+
+class Engine(ABC):
+    """Runs the exact part of a plan. Only ``dither.query`` may call ``run``."""
+
+    @abstractmethod
+    def describe(self, table: str) -> Mapping[str, Kind | None]:
+        """The columns of a table and their kinds, from its schema and never from its values.
+
+        ``None``: a type that dither does not read.
+        """
+
+    @abstractmethod
+    def complete(self, table: str) -> bool:
+        """Whether every row of the table is read, whatever it holds.
+
+        Where it is not, the number of rows read is not the number of rows there are.
+        """
+
+    @abstractmethod
+    def unread(self, table: str) -> Mapping[str, str]:
+        """Why columns of a table cannot be read, where there is more to say than their type."""
+
+    @abstractmethod
+    def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
+        """Every value of a column of a *public* table, one for each row, in no order.
+
+        Read as declared, just as a query reads it.
+        """
+
+    @abstractmethod
+    def check(self, schema: Schema) -> None:
+        """Hold the sources against the schema, reading no value of a private table.
+
+        Raises
+        ------
+        PolicyError
+            Where a column cannot be read as declared, or what is declared unique is not.
+        """
+
+    @abstractmethod
+    def prepare(self, job: Job, schema: Schema) -> None:
+        """Refuse a job that could not run, from public facts alone: before anything is charged.
+
+        Raises
+        ------
+        DitherError
+            As ``run`` would before it touches data.
+        """
+
+    @abstractmethod
+    def run(self, job: Job, schema: Schema, key: bytes) -> ExactAnswer:
+        """The exact answer to a job, with contributions bounded by a hash keyed with ``key``.
+
+        Raises
+        ------
+        EngineError
+            Always with the same message, whatever went wrong.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back memory and files."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+# --- which engines there are ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One of the forms that an engine's tables can have.
+
+    Parameters
+    ----------
+    endings : tuple of str
+        Names of sources that end so have this form, unless the policy declares another.
+    is_file : bool
+        A source is the path of a file, which must be there.
+    holds_tables : bool
+        A source holds several tables, and the policy's ``table`` says which; else the table's own
+        name does.
+    delimited : bool
+        The policy may name the character between fields.
+    """
+
+    endings: tuple[str, ...] = ()
+    is_file: bool = True
+    holds_tables: bool = False
+    delimited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """Where the rows of one table are.
+
+    Parameters
+    ----------
+    source : Path, str or object
+        As the format has it; whatever the caller handed over where ``format`` is ``None``.
+    format : str, optional
+    table : str, optional
+        Which table of the source, where it holds several.
+    delimiter : str, optional
+    unit : str, optional
+        The column that says who is protected.
+    """
+
+    source: Any
+    format: str | None = None
+    table: str | None = None
+    delimiter: str | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """An engine that policies can name, as ``[engine] name``.
+
+    Parameters
+    ----------
+    name : str
+    formats : mapping of str to Format
+    open : callable
+        From the tables and the other fields of ``[engine]`` (``memory``, ``threads``, ``temp``;
+        ``None`` where left out) to an engine. Raises ``PolicyError`` where it cannot be.
+    """
+
+    name: str
+    open: Callable[[Mapping[str, TableSource], Mapping[str, Any]], Engine]
+    formats: Mapping[str, Format] = field(default_factory=dict)
+
+    def format_of(self, source: str | Path, declared: str | None, where: str) -> str:
+        """The format of a source: as declared, else by its ending.
+
+        Raises
+        ------
+        PolicyError
+            Where there is none of that name or ending; ``where`` is what messages call the table.
+        """
+        if declared is not None:
+            if declared not in self.formats:
+                options = sorted(self.formats)
+                raise PolicyError(
+                    f"{where}.format has no option {declared!r}" + nearest(declared, options)
+                )
+            return declared
+        for name, known in self.formats.items():
+            if str(source).lower().endswith(known.endings or ("\x00",)):
+                return name
+        offered = " or ".join(sorted(self.formats))
+        raise PolicyError(f"{where}.source: unknown ending; declare format = {offered}")
+
+
+_HOMES = {"duckdb": "dither.engines.duckdb"}
+"""By name, the package whose ``BACKEND`` is registered when it is first asked for."""
+
+_REGISTERED: dict[str, Backend] = {}
+
+
+def register(found: Backend) -> None:
+    """Let policies name an engine; one of the same name is replaced."""
+    _REGISTERED[found.name] = found
+
+
+def backend(name: str) -> Backend:
+    """The engine that a policy names.
+
+    Raises
+    ------
+    PolicyError
+        Where there is none of that name; the nearest is offered.
+
+    Examples
+    --------
+    >>> sorted(backend("duckdb").formats)
+    ['csv', 'duckdb', 'parquet']
+    """
+    if name not in _REGISTERED and name in _HOMES:
+        register(import_module(_HOMES[name]).BACKEND)
+    if name not in _REGISTERED:
+        known = sorted({*_HOMES, *_REGISTERED})
+        raise PolicyError(f"engine.name has no option {name!r}" + nearest(name, known))
+    return _REGISTERED[name]

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from sqlglot import exp
 
-from dither.engines.base import FAILED, Engine
+from dither.engines import FAILED, Engine
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import identifier, named, named_table, subquery
 from dither.engines.writer.histograms import HistogramQuery

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from dither.engines import TableSource, backend
 from dither.errors import PolicyError, nearest
 from dither.plan.kinds import Kind
-from dither.query._sources import source_format
 
 __all__ = ["draft_policy"]
 
@@ -53,21 +53,17 @@ def draft_policy(source: str | Path, *, table: str | None = None, unit: str | No
     PolicyError
         Where the file is missing or cannot be read, or has no such unit.
     """
-    from dither.engines.duckdb import DuckDBEngine, FileSource
-
     path = Path(source)
     if not path.is_file():
         raise PolicyError(f"no file {str(source)!r}")
-    form = source_format(path, None, "SOURCE")
+    engine = backend("duckdb")
+    form = engine.format_of(path, None, "SOURCE")
     name = table or _table_name(path)
 
     def described(delimiter: str) -> dict[str, Kind | None]:
-        inner = name if form == "duckdb" else None
-        engine = DuckDBEngine({name: FileSource(path, form, inner, delimiter)})
-        try:
-            return dict(engine.describe(name))
-        finally:
-            engine.close()
+        inner = name if engine.formats[form].holds_tables else None
+        with engine.open({name: TableSource(path, form, inner, delimiter)}, {}) as opened:
+            return dict(opened.describe(name))
 
     delimiter = ","
     columns = described(delimiter)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dither.engines import Backend, backend
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.kinds import Kind
 from dither.plan.schema import ColumnFacts, Schema, Table
@@ -68,7 +69,7 @@ class Policy:
     units : mapping of str to TableUnit
         By private table: whom it holds.
     engine : mapping
-        ``memory``, ``threads`` and ``temp`` of the engine.
+        Its ``name``, ``memory``, ``threads`` and ``temp``.
     folder : Path
         What relative paths start from.
     digest : str
@@ -129,7 +130,17 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     spending.finish()
     check_units(units, tables, replace_one=neighbours == "replace_one")
     held = {name: unit_of(name, t.unit, units) for name, t in tables.items() if t.private}
-    check_sources(tables, held, folder)
+    engine = Reader(top.section("engine"), "engine")
+    options = {
+        "name": engine.text("name") or "duckdb",
+        "memory": engine.text("memory"),
+        "threads": engine.whole("threads", MOST_THREADS),
+        "temp": engine.text("temp"),
+    }
+    if options["temp"] is not None:
+        options["temp"] = str(folder / str(options["temp"]))
+    engine.finish()
+    check_sources(tables, held, folder, backend(str(options["name"])))
     analysts = {}
     for name, body in top.section("analysts").items():
         part = Reader(body, f"analysts.{name}")
@@ -142,15 +153,6 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
                 f"analysts.{name}: the cap is above the whole budget; lower it, or raise [budget]"
             )
         analysts[name] = cap
-    engine = Reader(top.section("engine"), "engine")
-    options = {
-        "memory": engine.text("memory"),
-        "threads": engine.whole("threads", MOST_THREADS),
-        "temp": engine.text("temp"),
-    }
-    if options["temp"] is not None:
-        options["temp"] = str(folder / str(options["temp"]))
-    engine.finish()
     top.finish()
     return Policy(
         budget=budget,
@@ -349,6 +351,7 @@ def check_sources(
     tables: Mapping[str, DeclaredTable],
     units: Mapping[str, TableUnit],
     folder: Path,
+    engine: Backend,
     given: Mapping[str, Any] | None = None,
 ) -> None:
     """Rows under two names are the same rows: what protects them is said once.
@@ -362,7 +365,8 @@ def check_sources(
     place: tuple[Any, str | None]
     for name, table in tables.items():
         source = (given or {}).get(name)
-        inner = table.source_table or name if _is_database(table, source) else None
+        path = source if isinstance(source, str | Path) else table.source
+        inner = table.source_table or (name if _holds_tables(table, path, engine) else None)
         if isinstance(source, str | Path):
             place = (Path(source).resolve(), inner)
         elif source is not None:
@@ -382,10 +386,11 @@ def check_sources(
             )
 
 
-def _is_database(table: DeclaredTable, given: Any) -> bool:
-    name = str(given) if isinstance(given, str | Path) else table.source or ""
-    declared = table.format == "duckdb" or table.source_table is not None
-    return declared or name.lower().endswith((".duckdb", ".db"))
+def _holds_tables(table: DeclaredTable, path: str | Path | None, engine: Backend) -> bool:
+    if table.format is not None and table.format in engine.formats:
+        return engine.formats[table.format].holds_tables
+    name = str(path or "").lower()
+    return any(f.holds_tables and name.endswith(f.endings) for f in engine.formats.values())
 
 
 def _delimiter(body: Reader) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dither import _checks as check
 from dither._format import loss_text
+from dither.engines import backend
 from dither.errors import ArgumentError, LedgerError, PolicyError, nearest
 from dither.ledger import Balance, Ledger
 from dither.plan import aggregates as ag
@@ -27,7 +28,7 @@ from dither.query._sources import PublicKeys, connect
 from dither.sql.joins import start
 
 if TYPE_CHECKING:
-    from dither.engines.base import Engine
+    from dither.engines import Engine
 
 __all__ = ["DATASET", "Session", "open"]
 
@@ -80,7 +81,7 @@ def open(  # noqa: A001 - as users write it: dt.open
         if analyst not in read.analysts:
             raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
         caps[f"analyst:{analyst}"] = read.analysts[analyst]
-    check_sources(read.tables, read.units, read.folder, sources)
+    check_sources(read.tables, read.units, read.folder, backend(read.engine["name"]), sources)
     engine = connect(read, dict(sources or {}))
     try:
         found = {name: engine.describe(name) for name in read.tables}

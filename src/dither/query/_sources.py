@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dither.engines import Backend, Engine, TableSource, backend
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.aggregates import Query
 from dither.plan.expressions import Column, columns
@@ -21,9 +22,6 @@ from dither.plan.relations import scans
 from dither.plan.schema import ColumnFacts, Schema
 from dither.query._policy import DeclaredTable, Policy
 
-if TYPE_CHECKING:
-    from dither.engines.base import Engine
-
 __all__ = [
     "PublicKeys",
     "connect",
@@ -31,7 +29,7 @@ __all__ = [
 
 
 def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
-    """An engine over the sources of a policy.
+    """The policy's engine over its sources.
 
     Raises
     ------
@@ -40,68 +38,38 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
     PolicyError
         Where a table has no source, or a file is missing or of no known format.
     """
-    from dither.engines.duckdb import DuckDBEngine, FileSource, FrameSource
-
     for name in given:
         if name not in policy.tables:
             raise ArgumentError(f"sources: no table {name!r}" + nearest(name, policy.tables))
-    sources: dict[str, FileSource | FrameSource] = {}
-    for name, table in policy.tables.items():
-        source = given.get(name, table.source)
-        if source is None:
-            raise PolicyError(f"tables.{name}.source is missing, and no frame was given for it")
-        if isinstance(source, str | Path):
-            # What the policy names starts from the policy; what the caller names, from here.
-            path = Path(source) if name in given else policy.folder / source
-            form = source_format(path, table.format, f"tables.{name}")
-            if not path.is_file():
-                raise PolicyError(f"tables.{name}.source: no file {str(source)!r}")
-            if table.delimiter is not None and form != "csv":
-                raise PolicyError(f"tables.{name}.delimiter is for CSV files")
-            table_in, delimiter = _table_in(table, form), table.delimiter or ","
-            sources[name] = FileSource(path, form, table_in, delimiter, table.unit)
-        else:
-            sources[name] = FrameSource(source, table.unit)
-    options = policy.engine
-    try:
-        return DuckDBEngine(
-            sources,
-            memory_limit=options["memory"],
-            threads=options["threads"],
-            temp_directory=options["temp"],
-        )
-    except ArgumentError as error:
-        if not str(error).startswith("memory_limit"):
-            raise
-        raise PolicyError(
-            "engine.memory must be a size such as '2GB', and engine.temp a folder that can be "
-            "written to"
-        ) from None
+    engine = backend(policy.engine["name"])
+    tables = {
+        name: _table_source(table, given.get(name), policy.folder, engine)
+        for name, table in policy.tables.items()
+    }
+    return engine.open(tables, policy.engine)
 
 
-def source_format(path: Path, declared: str | None, where: str) -> str:
-    """The format of a file: as declared, else by its ending."""
-    from dither.engines.duckdb.sources import ENDINGS
-
-    if declared is not None:
-        options = sorted(set(ENDINGS.values()))
-        if declared not in options:
-            raise PolicyError(
-                f"{where}.format has no option {declared!r}" + nearest(declared, options)
-            )
-        return declared
-    for ending, form in ENDINGS.items():
-        if path.name.lower().endswith(ending):
-            return form
-    raise PolicyError(f"{where}.source: unknown ending; declare format = parquet, csv or duckdb")
-
-
-def _table_in(table: DeclaredTable, form: str) -> str | None:
-    if form == "duckdb":
-        return table.source_table or table.name
-    if table.source_table is not None:
-        raise PolicyError(f"tables.{table.name}.table is for DuckDB databases")
-    return None
+def _table_source(table: DeclaredTable, given: Any, folder: Path, engine: Backend) -> TableSource:
+    where = f"tables.{table.name}"
+    source = table.source if given is None else given
+    if source is None:
+        raise PolicyError(f"{where}.source is missing, and no frame was given for it")
+    if not isinstance(source, str | Path):
+        return TableSource(source, unit=table.unit)
+    name = engine.format_of(source, table.format, where)
+    form = engine.formats[name]
+    if form.is_file:
+        # What the policy names starts from the policy; what the caller names, from here.
+        path = folder / source if given is None else Path(source)
+        if not path.is_file():
+            raise PolicyError(f"{where}.source: no file {str(source)!r}")
+        source = path
+    if table.delimiter is not None and not form.delimited:
+        raise PolicyError(f"{where}.delimiter is for CSV files")
+    if table.source_table is not None and not form.holds_tables:
+        raise PolicyError(f"{where}.table is for sources of several tables, not for {name}")
+    inner = (table.source_table or table.name) if form.holds_tables else None
+    return TableSource(source, name, inner, table.delimiter, table.unit)
 
 
 LISTED = (Kind.TEXT, Kind.INTEGER, Kind.DATE)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from dither.engines.base import FAILED
+from dither.engines import FAILED
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer import Dialect, Seeds, Stored
 from dither.engines.writer.forms import call

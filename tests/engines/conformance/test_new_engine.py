@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither.engines.base import Engine
+from dither import engines
+from dither.engines import Engine
 from dither.engines.sql_engine import SQLEngine
 from dither.engines.writer import Dialect
-from dither.errors import DitherError
+from dither.errors import DitherError, PolicyError
 from dither.plan.kinds import Kind
 from dither.plan.schema import ColumnFacts, Schema, Table
 from engines.conformance import sqlite
@@ -28,13 +29,27 @@ COLUMNS = {
 
 @pytest.mark.skipif(not sqlite.AVAILABLE, reason="SQLite before 3.39 lacks HAVING alone")
 def test_a_session_runs_on_a_new_engine(tmp_path, monkeypatch):
-    """From SQL to a release: nothing above the engine knows which one it is."""
-    engine = SQLiteEngine({"visits": ROWS}, Schema({"visits": Table("visits", COLUMNS)}))
-    monkeypatch.setattr("dither.query._session.connect", lambda policy, given: engine)
+    """From SQL to a release: a policy names it, and nothing above the engine knows more."""
+    opened = []
+
+    def connect(tables, options):
+        ((name, table),) = tables.items()
+        assert (name, table.format, table.unit) == ("visits", "rows", "u")
+        assert (table.source, table.table) == ("nowhere at all", "visits")
+        assert options["threads"] == 3
+        opened.append(SQLiteEngine({name: ROWS}, Schema({name: Table(name, COLUMNS)})))
+        return opened[0]
+
+    monkeypatch.setattr(engines, "_REGISTERED", {})
+    rows = engines.Format((".rows",), is_file=False, holds_tables=True)
+    engines.register(engines.Backend("sqlite", connect, {"rows": rows}))
     policy = {
         "budget": {"epsilon": 2000, "delta": "1e-6", "ledger": str(tmp_path / "visits.ledger")},
+        "engine": {"name": "sqlite", "threads": 3},
         "tables": {
             "visits": {
+                "source": "nowhere at all",
+                "format": "rows",
                 "unit": "u",
                 "max_groups": 2,
                 "max_rows": 2,
@@ -55,7 +70,10 @@ def test_a_session_runs_on_a_new_engine(tmp_path, monkeypatch):
         ages = [row["age"] for row in ROWS if row["region"] == region]
         assert mean == pytest.approx(sum(ages) / len(ages), abs=1)
     with pytest.raises(DitherError, match="closed"):
-        engine.describe("visits")
+        opened[0].describe("visits")
+    policy["engine"]["name"] = "sqlit"
+    with pytest.raises(PolicyError, match=r"engine.name .*'sqlit'; did you mean 'sqlite'"):
+        dt.open(policy)
 
 
 def test_an_engine_stands_on_the_engines_room_and_on_plans_alone():

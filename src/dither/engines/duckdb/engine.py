@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dither.engines.base import FAILED
+from dither.engines import FAILED
 from dither.engines.duckdb.connection import lock, open_unlocked
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.frames import NO_COLUMN

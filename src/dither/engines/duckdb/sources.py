@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither.engines import Format
 from dither.engines.duckdb import parquet
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.frames import NO_COLUMN, to_arrow
@@ -48,12 +49,10 @@ __all__ = [
     "quoted",
 ]
 
-ENDINGS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".duckdb": "duckdb",
-    ".db": "duckdb",
+FORMATS = {
+    "parquet": Format((".parquet",)),
+    "csv": Format((".csv", ".csv.gz"), delimited=True),
+    "duckdb": Format((".duckdb", ".db"), holds_tables=True),
 }
 
 
@@ -81,9 +80,9 @@ class FileSource:
     unit: str | None = None
 
     def __post_init__(self) -> None:
-        known = sorted(set(ENDINGS.values()))
-        if self.format not in known:
-            raise ArgumentError(f"format {self.format!r} is not read" + nearest(self.format, known))
+        if self.format not in FORMATS:
+            hint = nearest(self.format, sorted(FORMATS))
+            raise ArgumentError(f"format {self.format!r} is not read{hint}")
         if self.format == "duckdb" and not self.table:
             raise ArgumentError("table: say which table of the DuckDB database is meant")
         if any(c in str(self.path) for c in "*?["):
@@ -124,10 +123,11 @@ def as_source(given: Any) -> Source:
         return given
     if not isinstance(given, str | Path):
         return FrameSource(given)
-    for ending, form in ENDINGS.items():
-        if str(given).lower().endswith(ending):
-            return FileSource(given, form)
-    raise ArgumentError(f"path: unknown ending; known: {', '.join(ENDINGS)}")
+    for name, form in FORMATS.items():
+        if str(given).lower().endswith(form.endings):
+            return FileSource(given, name)
+    known = ", ".join(ending for form in FORMATS.values() for ending in form.endings)
+    raise ArgumentError(f"path: unknown ending; known: {known}")
 
 
 def quoted(name: str) -> str:
