@@ -7,7 +7,7 @@ computes in (a whole number beyond 64 bits, infinity minus infinity) is NULL the
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
@@ -27,6 +27,7 @@ __all__ = [
     "common_step",
     "extreme",
     "listed_values",
+    "reshaped",
     "whole",
     "within_limits",
 ]
@@ -258,6 +259,15 @@ def _least(ends: Sequence[Fraction | None], sign: int) -> Fraction | None:
     if len(known) < len(ends):
         return None
     return min(known) if sign > 0 else max(known)
+
+
+def reshaped(facts: Facts, turn: Callable[[str], str]) -> Facts:
+    """Text whose letters are turned: a short list of values stays one."""
+    domain: tuple[Value, ...] | None = None
+    # Only ASCII is sure to change case alike here and in every engine.
+    if facts.domain is not None and all(str(v).isascii() for v in facts.domain):
+        domain = tuple(dict.fromkeys(turn(str(v)) for v in facts.domain))
+    return Facts(Kind.TEXT, domain=domain, nullable=facts.nullable)
 
 
 def clamped(facts: Facts, lower: Fraction, upper: Fraction) -> Facts:

@@ -2,7 +2,7 @@
 
 Every node is defined for every input, NULL included, and an engine must emit it in a form that
 cannot raise. A node knows only its shape, and refuses at birth what no shape of its kind is; what
-its values can be is worked out in ``dither.plan.facts``.
+its values can be is worked out in ``dither.plan.facts``, and for a ``Function`` by itself.
 
 NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise. So does
 arithmetic whose result no 64-bit integer holds, or is not a number (infinity minus infinity).
@@ -19,9 +19,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeGuard
+from typing import ClassVar, TypeGuard
 
 from dither.errors import QueryError, UnsupportedError, nearest
+from dither.plan._ranges import Facts, absolute, reshaped, whole
 from dither.plan.kinds import Value, with_kind
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "DateTruncate",
     "Expression",
     "Floor",
+    "Function",
     "Greatest",
     "InList",
     "IsNull",
@@ -76,6 +78,27 @@ TRUNCATIONS = ("year", "quarter", "month", "week", "day")
 class Expression:
     """The root of all expressions."""
 
+    form: ClassVar[str]
+    """What the node is called in the form that is hashed: a name once given never changes. Its
+    fields stand there by their own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Expression):
+    """The root of functions of one operand that say themselves what follows of its values."""
+
+    word: ClassVar[str]
+    """Its name in SQL."""
+
+    takes: ClassVar[str]
+    """The kind of its operand: ``"number"`` or ``"text"``."""
+
+    operand: Expression
+
+    def facts(self, operand: Facts) -> Facts:
+        """The public facts of the result, from those of the operand."""
+        raise NotImplementedError(type(self).__name__)
+
 
 def _check_operator(op: str, offered: Collection[str]) -> None:
     if op not in offered:
@@ -91,6 +114,8 @@ def _check_arguments(node: Expression, given: Collection[object]) -> None:
 class Column(Expression):
     """A column of a table, as it is; NULL where values are declared and it has another."""
 
+    form = "column"
+
     table: str
     name: str
 
@@ -98,6 +123,8 @@ class Column(Expression):
 @dataclass(frozen=True, slots=True)
 class Literal(Expression):
     """A public constant; ``None`` is NULL."""
+
+    form = "literal"
 
     value: Value | None
 
@@ -118,6 +145,8 @@ class Arithmetic(Expression):
     A zero divisor gives NULL.
     """
 
+    form = "arithmetic"
+
     op: str
     left: Expression
     right: Expression
@@ -129,6 +158,8 @@ class Arithmetic(Expression):
 @dataclass(frozen=True, slots=True)
 class Compare(Expression):
     """``left op right`` with op one of ``= <> < <= > >=``."""
+
+    form = "compare"
 
     op: str
     left: Expression
@@ -142,6 +173,8 @@ class Compare(Expression):
 class Between(Expression):
     """``low <= operand <= high``."""
 
+    form = "between"
+
     operand: Expression
     low: Expression
     high: Expression
@@ -150,6 +183,8 @@ class Between(Expression):
 @dataclass(frozen=True, slots=True)
 class InList(Expression):
     """Whether the operand is one of the listed public values."""
+
+    form = "in"
 
     operand: Expression
     values: tuple[Value, ...]
@@ -174,12 +209,16 @@ class InList(Expression):
 class IsNull(Expression):
     """Whether the operand is NULL; never NULL itself."""
 
+    form = "is null"
+
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class And(Expression):
     """Conjunction in three-valued logic."""
+
+    form = "and"
 
     operands: tuple[Expression, ...]
 
@@ -188,6 +227,8 @@ class And(Expression):
 class Or(Expression):
     """Disjunction in three-valued logic."""
 
+    form = "or"
+
     operands: tuple[Expression, ...]
 
 
@@ -195,12 +236,16 @@ class Or(Expression):
 class Not(Expression):
     """Negation in three-valued logic."""
 
+    form = "not"
+
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Case(Expression):
     """The value of the first branch whose condition is true, else ``otherwise``."""
+
+    form = "case"
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
@@ -214,6 +259,8 @@ class Case(Expression):
 class Coalesce(Expression):
     """The first operand that is not NULL."""
 
+    form = "coalesce"
+
     operands: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
@@ -221,29 +268,49 @@ class Coalesce(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Absolute(Expression):
+class Absolute(Function):
     """The absolute value."""
 
-    operand: Expression
+    form = "absolute"
+    word = "ABS"
+    takes = "number"
+
+    def facts(self, operand: Facts) -> Facts:
+        """Between 0 and the larger of the ends."""
+        return absolute(operand)
 
 
 @dataclass(frozen=True, slots=True)
-class Floor(Expression):
+class Floor(Function):
     """The largest integer that is not larger."""
 
-    operand: Expression
+    form = "floor"
+    word = "FLOOR"
+    takes = "number"
+
+    def facts(self, operand: Facts) -> Facts:
+        """An integer between the ends, rounded down."""
+        return whole(operand, up=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Ceil(Expression):
+class Ceil(Function):
     """The smallest integer that is not smaller."""
 
-    operand: Expression
+    form = "ceil"
+    word = "CEIL"
+    takes = "number"
+
+    def facts(self, operand: Facts) -> Facts:
+        """An integer between the ends, rounded up."""
+        return whole(operand, up=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Least(Expression):
     """The smallest of the operands that are not NULL; NULL where all are."""
+
+    form = "least"
 
     operands: tuple[Expression, ...]
 
@@ -255,6 +322,8 @@ class Least(Expression):
 class Greatest(Expression):
     """The largest of the operands that are not NULL; NULL where all are."""
 
+    form = "greatest"
+
     operands: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
@@ -264,6 +333,8 @@ class Greatest(Expression):
 @dataclass(frozen=True, slots=True)
 class Clamp(Expression):
     """The operand moved to the nearest of ``lower`` and ``upper`` where it lies outside."""
+
+    form = "clamp"
 
     operand: Expression
     lower: Fraction
@@ -281,6 +352,8 @@ class Bin(Expression):
     NULL where the operand lies in none.
     """
 
+    form = "bin"
+
     operand: Expression
     edges: tuple[Fraction, ...]
 
@@ -292,6 +365,8 @@ class Bin(Expression):
 @dataclass(frozen=True, slots=True)
 class DatePart(Expression):
     """A part of a date or timestamp (in UTC) as an integer; ``part`` is a key of ``PARTS``."""
+
+    form = "date part"
 
     part: str
     operand: Expression
@@ -305,6 +380,8 @@ class DatePart(Expression):
 class DateTruncate(Expression):
     """The first day of the operand's ``part`` (year, quarter, month, week or day), a date."""
 
+    form = "date truncate"
+
     part: str
     operand: Expression
 
@@ -314,22 +391,36 @@ class DateTruncate(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Lower(Expression):
+class Lower(Function):
     """Lower case."""
 
-    operand: Expression
+    form = "lower case"
+    word = "LOWER"
+    takes = "text"
+
+    def facts(self, operand: Facts) -> Facts:
+        """A short list of values stays one."""
+        return reshaped(operand, str.lower)
 
 
 @dataclass(frozen=True, slots=True)
-class Upper(Expression):
+class Upper(Function):
     """Upper case."""
 
-    operand: Expression
+    form = "upper case"
+    word = "UPPER"
+    takes = "text"
+
+    def facts(self, operand: Facts) -> Facts:
+        """A short list of values stays one."""
+        return reshaped(operand, str.upper)
 
 
 @dataclass(frozen=True, slots=True)
 class Substring(Expression):
     """``length`` characters from position ``start`` (1 is the first)."""
+
+    form = "substring"
 
     operand: Expression
     start: int

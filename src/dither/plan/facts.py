@@ -27,13 +27,12 @@ from dither.plan._ranges import (
     LONGEST_LIST,
     SMALLEST_WORD,
     Facts,
-    absolute,
     arithmetic,
     clamped,
     common_step,
     extreme,
     listed_values,
-    whole,
+    reshaped,
     within_limits,
 )
 from dither.plan.expressions import Column
@@ -167,8 +166,11 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
             return _date_part(node, _temporal(x, node, scope), scope)
         case ex.DateTruncate(part=part, operand=x):
             return _date_truncate(part, _temporal(x, node, scope))
-        case ex.Lower(operand=x) | ex.Upper(operand=x) | ex.Substring(operand=x):
-            return _letters(node, infer(x, scope), scope)
+        case ex.Substring(operand=x, start=start, length=length):
+            first = start - 1
+            return reshaped(_text(x, node, scope), lambda text: text[first : first + length])
+        case ex.Function(operand=x):
+            return node.facts((_text if node.takes == "text" else _number)(x, node, scope))
     return _numeric(node, scope)
 
 
@@ -179,10 +181,6 @@ def _numeric(node: ex.Expression, scope: Scope) -> Facts:
             if op in ("//", "%") and any(s.kind is not Kind.INTEGER for s in sides):
                 raise QueryError(f"{scope.show(node)}: {op} is of two integers; use FLOOR(x / y)")
             return arithmetic(op, *sides, same=left == right)
-        case ex.Absolute(operand=x):
-            return absolute(_number(x, node, scope))
-        case ex.Floor(operand=x) | ex.Ceil(operand=x):
-            return whole(_number(x, node, scope), up=isinstance(node, ex.Ceil))
         case ex.Least(operands=xs) | ex.Greatest(operands=xs):
             parts = [_number(x, node, scope) for x in xs]
             kind = _one_kind(parts, node, scope)
@@ -288,6 +286,13 @@ def _temporal(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Fact
     return facts
 
 
+def _text(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Facts:
+    facts = infer(operand, scope)
+    if facts.kind not in (Kind.TEXT, None):
+        raise QueryError(f"{scope.show(node)}: {scope.show(operand)} is not text")
+    return facts
+
+
 def _condition(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Facts:
     facts = infer(operand, scope)
     if facts.kind not in (Kind.BOOLEAN, None):
@@ -373,7 +378,7 @@ def _as(value: Value, kind: Kind) -> Value:
     return value
 
 
-# --- dates and text -----------------------------------------------------------------------------
+# --- dates --------------------------------------------------------------------------------------
 
 
 def _date_part(node: ex.DatePart, facts: Facts, scope: Scope) -> Facts:
@@ -416,26 +421,3 @@ def _truncated(value: dt.date, part: str) -> dt.date:
         case "week":
             return day - dt.timedelta(days=day.weekday())
     return day
-
-
-_Letters = ex.Lower | ex.Upper | ex.Substring
-
-
-def _letters(node: _Letters, facts: Facts, scope: Scope) -> Facts:
-    """A short list of values stays one under any change of its letters."""
-    if facts.kind not in (Kind.TEXT, None):
-        raise QueryError(f"{scope.show(node)}: {scope.show(node.operand)} is not text")
-    domain: tuple[Value, ...] | None = None
-    # Only ASCII is sure to change case alike here and in every engine.
-    if facts.domain is not None and all(str(v).isascii() for v in facts.domain):
-        domain = tuple(dict.fromkeys(_reshaped(node, str(v)) for v in facts.domain))
-    return Facts(Kind.TEXT, domain=domain, nullable=facts.nullable)
-
-
-def _reshaped(node: ex.Expression, text: str) -> str:
-    match node:
-        case ex.Lower():
-            return text.lower()
-        case ex.Substring(start=start, length=length):
-            return text[start - 1 : start - 1 + length]
-    return text.upper()

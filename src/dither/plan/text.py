@@ -222,12 +222,8 @@ class ExpressionWriter:
                 return f"DATE_TRUNC('{part}', {text(x)})"
             case ex.Coalesce(operands=xs) | ex.Least(operands=xs) | ex.Greatest(operands=xs):
                 return f"{type(node).__name__.upper()}({', '.join(map(text, xs))})"
-            case ex.Absolute(operand=x):
-                return f"ABS({text(x)})"
-            case (
-                ex.Floor(operand=x) | ex.Ceil(operand=x) | ex.Lower(operand=x) | ex.Upper(operand=x)
-            ):
-                return f"{type(node).__name__.upper()}({text(x)})"
+            case ex.Function(word=word, operand=x):
+                return f"{word}({text(x)})"
         raise TypeError(type(node).__name__)
 
 

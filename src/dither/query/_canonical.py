@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Mapping
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -29,30 +30,6 @@ FORM = 1
 """The version of the form. A change of what any question is written as takes a new one."""
 
 NODES: dict[type, tuple[str, tuple[str, ...]]] = {
-    ex.Column: ("column", ("table", "name")),
-    ex.Literal: ("literal", ("value",)),
-    ex.Arithmetic: ("arithmetic", ("op", "left", "right")),
-    ex.Compare: ("compare", ("op", "left", "right")),
-    ex.Between: ("between", ("operand", "low", "high")),
-    ex.InList: ("in", ("operand", "values")),
-    ex.IsNull: ("is null", ("operand",)),
-    ex.And: ("and", ("operands",)),
-    ex.Or: ("or", ("operands",)),
-    ex.Not: ("not", ("operand",)),
-    ex.Case: ("case", ("branches", "otherwise")),
-    ex.Coalesce: ("coalesce", ("operands",)),
-    ex.Absolute: ("absolute", ("operand",)),
-    ex.Floor: ("floor", ("operand",)),
-    ex.Ceil: ("ceil", ("operand",)),
-    ex.Least: ("least", ("operands",)),
-    ex.Greatest: ("greatest", ("operands",)),
-    ex.Clamp: ("clamp", ("operand", "lower", "upper")),
-    ex.Bin: ("bin", ("operand", "edges")),
-    ex.DatePart: ("date part", ("part", "operand")),
-    ex.DateTruncate: ("date truncate", ("part", "operand")),
-    ex.Lower: ("lower case", ("operand",)),
-    ex.Upper: ("upper case", ("operand",)),
-    ex.Substring: ("substring", ("operand", "start", "length")),
     rel.Scan: ("scan", ("table", "alias")),
     rel.Filter: ("filter", ("source", "predicate")),
     rel.PublicJoin: ("public join", ("source", "public", "on", "keep_all")),
@@ -90,7 +67,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
         ("operand", "step", "lower", "upper", "width", "bins", "parts", "within"),
     ),
 }
-"""By class: the node's name in the form, and its fields, all of them."""
+"""By class: the node's name in the form, and its fields, all of them. Expressions say their own."""
 
 CONSTANTS = {("literal", "value"), ("in", "values"), ("key", "values")}
 """Fields that hold public constants, which are written with their type."""
@@ -105,13 +82,15 @@ def form(node: Any) -> Any:
     {'node': 'literal', 'value': {'number': '1/2'}}
     """
     kind = NODES.get(type(node))
+    if isinstance(node, ex.Expression):
+        kind = node.form, tuple(field.name for field in fields(node))
     if kind is not None:
-        name, fields = kind
+        name, parts = kind
         return {"node": name} | {
-            field: _constants(getattr(node, field))
-            if (name, field) in CONSTANTS
-            else form(getattr(node, field))
-            for field in fields
+            part: _constants(getattr(node, part))
+            if (name, part) in CONSTANTS
+            else form(getattr(node, part))
+            for part in parts
         }
     if isinstance(node, tuple):
         return [form(part) for part in node]

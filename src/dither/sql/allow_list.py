@@ -42,11 +42,9 @@ WRITTEN = "dither.written"
 """Where a node of sqlglot's tree keeps the name of a function as it was written."""
 
 
-FUNCTION_NAMES = (
-    *("ABS", "BIN", "CEIL", "CLAMP", "COALESCE", "DATE_PART", "DATE_TRUNC", "DAY", "DAYOFWEEK"),
-    *("EXTRACT", "FLOOR", "GREATEST", "HOUR", "IF", "LEAST", "LEFT", "LOWER", "MINUTE", "MONTH"),
-    *("NULLIF", "QUARTER", "SUBSTRING", "UPPER", "YEAR"),
-)
+FUNCTION_NAMES: set[str] = set()
+"""What unknown names are compared with: filled where the rules are."""
+
 AGGREGATE_NAMES = (
     *("COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE_CONT", "PERCENTILE_CONT", "MIN", "MAX"),
     *("STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP", "MEAN"),
@@ -212,7 +210,7 @@ def refuse(node: exp.Expr, where: str, hint: str = "") -> NoReturn:
     if isinstance(node, exp.Anonymous):
         name = _function(node)
         if name.upper() not in AGGREGATE_NAMES:
-            hint = nearest(name.upper(), (*FUNCTION_NAMES, *AGGREGATE_NAMES))
+            hint = nearest(name.upper(), (*sorted(FUNCTION_NAMES), *AGGREGATE_NAMES))
             raise UnknownNameError(f"{where}: unknown function {name!r}{hint}")
     if isinstance(node, exp.WithinGroup):
         node = node.this
@@ -225,7 +223,7 @@ def refuse(node: exp.Expr, where: str, hint: str = "") -> NoReturn:
             "expected; aggregates stand in SELECT, by themselves"
         )
     if isinstance(node, exp.Func) and not hint:
-        hint = nearest(_function(node).upper(), FUNCTION_NAMES).removeprefix("; ")
+        hint = nearest(_function(node).upper(), sorted(FUNCTION_NAMES)).removeprefix("; ")
     raise UnsupportedError(f"{where}: {title(node)} is not offered" + (f"; {hint}" if hint else ""))
 
 

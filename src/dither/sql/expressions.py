@@ -13,6 +13,7 @@ from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.kinds import Value
 from dither.sql.allow_list import (
+    FUNCTION_NAMES,
     Place,
     Rule,
     Rules,
@@ -199,6 +200,12 @@ FUNCTIONS: Rules = {
     exp.Anonymous: _named,
 }
 """The allow-list of functions."""
+
+FUNCTION_NAMES.update(
+    ("ABS", "BIN", "CEIL", "CLAMP", "COALESCE", "DATE_PART", "DATE_TRUNC", "DAY", "DAYOFWEEK"),
+    ("EXTRACT", "FLOOR", "GREATEST", "HOUR", "IF", "LEAST", "LEFT", "LOWER", "MINUTE", "MONTH"),
+    ("NULLIF", "QUARTER", "SUBSTRING", "UPPER", "YEAR"),
+)
 
 
 LONGEST_NUMBER = 40
