@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from dither.errors import ArgumentError, nearest
 
@@ -41,6 +41,8 @@ Number = int | float | str | Fraction | Decimal
 
 Limit = int | float | Fraction
 Rounding = Literal["nearest", "down", "up"]
+Real = TypeVar("Real", float, Fraction)
+Given = TypeVar("Given", float, Decimal)
 
 # "1e999999999" would be a gigabyte of digits; nothing that carries privacy is near this.
 _MAX_EXPONENT = 4096
@@ -93,10 +95,8 @@ def exact(
     ...
     dither.errors.ArgumentError: epsilon must be a finite number above 0: int, Fraction, ...
     """
-    found = _read(name, value, (above, least, below, most))
-    if not _within(found, above, least, below, most):
-        raise ArgumentError(f"{name} must be {_range(above, least, below, most)}")
-    return found
+    limits = (above, least, below, most)
+    return _ranged(name, _read(name, value, limits), limits)
 
 
 def positive(name: str, value: Any) -> Fraction:
@@ -147,15 +147,9 @@ def number(
     >>> number("epsilon", Fraction(1, 3), rounding="down") < Fraction(1, 3)
     True
     """
-    if type(value) is float and math.isfinite(value):
-        found = value
-    else:
-        found = _double(name, value, (above, least, below, most), rounding)
-    if not math.isfinite(found):
-        raise ArgumentError(f"{name} must be finite{_and((above, least, below, most))}")
-    if not _within(found, above, least, below, most):
-        raise ArgumentError(f"{name} must be {_range(above, least, below, most)}")
-    return found
+    limits = (above, least, below, most)
+    found = value if type(value) is float else _double(name, value, limits, rounding)
+    return _ranged(name, _finite(name, found, limits), limits)
 
 
 def whole(
@@ -318,6 +312,7 @@ def integers(name: str, values: Any) -> list[int]:
 
 
 _Range = tuple[Limit | None, Limit | None, Limit | None, Limit | None]
+"""What a number must be above, at least, below and at most."""
 
 
 def _read(name: str, value: Any, limits: _Range) -> Fraction:
@@ -325,12 +320,9 @@ def _read(name: str, value: Any, limits: _Range) -> Fraction:
     if type(value) is Fraction:
         return value
     if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ArgumentError(f"{name} must be finite{_and(limits)}")
-        return Fraction(float.__repr__(value))
+        return Fraction(float.__repr__(_finite(name, value, limits)))
     if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise ArgumentError(f"{name} must be finite{_and(limits)}")
+        _finite(name, value, limits)
         if abs(value.adjusted()) > _MAX_EXPONENT or abs(_exponent(value)) > _MAX_EXPONENT:
             raise ArgumentError(f"{name} must have an exponent within ±{_MAX_EXPONENT}")
         return Fraction(value)
@@ -342,9 +334,7 @@ def _read(name: str, value: Any, limits: _Range) -> Fraction:
         return Fraction(int(value.numerator), int(value.denominator))
     if _kind(value) == "f":
         # A shorter float, such as float32(0.1), prints the number that was meant.
-        if not math.isfinite(value):
-            raise ArgumentError(f"{name} must be finite{_and(limits)}")
-        return Fraction(str(value))
+        return Fraction(str(_finite(name, value, limits)))
     found = _index(value)
     if found is None:
         raise _refused(name, limits, value)
@@ -358,7 +348,7 @@ def _double(name: str, value: Any, limits: _Range, rounding: Rounding) -> float:
     try:
         near = float(found)
     except OverflowError:
-        raise ArgumentError(f"{name} must be {_range(*limits)}, and within doubles") from None
+        raise ArgumentError(f"{name} must be {_range(limits)}, and within doubles") from None
     if rounding == "down" and near > found:
         return math.nextafter(near, -math.inf)
     if rounding == "up" and near < found:
@@ -410,35 +400,38 @@ def _kind(value: Any) -> str:
     return str(getattr(getattr(value, "dtype", None), "kind", ""))
 
 
-def _within(
-    value: Limit,
-    above: Limit | None,
-    least: Limit | None,
-    below: Limit | None,
-    most: Limit | None,
-) -> bool:
+def _finite(name: str, value: Given, limits: _Range) -> Given:
+    # A Decimal may be beyond doubles, or a NaN that cannot become one.
+    if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
+        raise ArgumentError(f"{name} must be finite{_and(limits)}")
+    return value
+
+
+def _ranged(name: str, value: Real, limits: _Range) -> Real:
+    above, least, below, most = limits
+    if (
+        (above is not None and not value > above)
+        or (least is not None and not value >= least)
+        or (below is not None and not value < below)
+        or (most is not None and not value <= most)
+    ):
+        raise ArgumentError(f"{name} must be {_range(limits)}")
+    return value
+
+
+def _range(limits: _Range) -> str:
+    words = zip(("above", "at least", "below", "at most"), limits, strict=True)
     return (
-        (above is None or value > above)
-        and (least is None or value >= least)
-        and (below is None or value < below)
-        and (most is None or value <= most)
+        " and ".join(f"{word} {_shown(end)}" for word, end in words if end is not None) or "finite"
     )
 
 
-def _range(
-    above: Limit | None, least: Limit | None, below: Limit | None, most: Limit | None
-) -> str:
-    ends = {"above": above, "at least": least, "below": below, "at most": most}
-    told = [f"{word} {_shown(end)}" for word, end in ends.items() if end is not None]
-    return " and ".join(told) or "finite"
-
-
 def _and(limits: _Range) -> str:
-    return "" if limits == (None,) * 4 else f" and {_range(*limits)}"
+    return "" if limits == (None,) * 4 else f" and {_range(limits)}"
 
 
 def _refused(name: str, limits: _Range, *value: object) -> ArgumentError:
-    wanted = "" if limits == (None,) * 4 else f" {_range(*limits)}"
+    wanted = "" if limits == (None,) * 4 else f" {_range(limits)}"
     got = f"; got {type(value[0]).__name__}" if value else ""
     return ArgumentError(f"{name} must be a finite number{wanted}: {_KINDS}{got}")
 
