@@ -31,6 +31,7 @@ __all__ = [
     "flag",
     "generator",
     "integers",
+    "listed",
     "number",
     "positive",
     "whole",
@@ -308,6 +309,25 @@ def integers(name: str, values: Any) -> list[int]:
             raise ArgumentError(wanted)
     if not found:
         raise ArgumentError(f"{name} must not be empty")
+    return found
+
+
+def listed(name: str, values: Any, of: str) -> list[Any]:
+    """A sequence as a list of at least one item, of whatever kind.
+
+    Examples
+    --------
+    >>> listed("errors", 3, "functions")
+    Traceback (most recent call last):
+    ...
+    dither.errors.ArgumentError: errors must be a sequence of functions
+    """
+    try:
+        found = list(values)
+    except TypeError:
+        raise ArgumentError(f"{name} must be a sequence of {of}") from None
+    if not found:
+        raise ArgumentError(f"{name} must hold at least one: a sequence of {of}")
     return found
 
 

@@ -157,7 +157,7 @@ def test_no_delta_means_plain_sums():
         ({"errors": []}, "errors must hold"),
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"delta": 1.0}, "delta must be"),
-        ({"errors": 3}, "errors must be functions"),
+        ({"errors": 3}, "errors must be a sequence of functions"),
         ({"errors": ["1"]}, "errors must be functions"),
         ({"theorem": "advancd"}, "advanced"),
         ({"errors": [lambda e, d: 0.0]}, "finite numbers above 0"),

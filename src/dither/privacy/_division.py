@@ -120,12 +120,7 @@ def divide(errors: Errors, *, epsilon: float, delta: float, theorem: str | None 
     >>> parts.theorem, parts.deltas[0], parts.epsilons[1] > parts.epsilons[0]
     ('basic', 0.0, True)
     """
-    try:
-        functions = list(errors)
-    except TypeError as error:
-        raise ArgumentError("errors must be functions of (epsilon, delta)") from error
-    if not functions:
-        raise ArgumentError("errors must hold at least one function of (epsilon, delta)")
+    functions = check.listed("errors", errors, "functions of (epsilon, delta)")
     if not all(callable(f) for f in functions):
         raise ArgumentError("errors must be functions of (epsilon, delta)")
     distinct = list({id(f): f for f in functions}.values())

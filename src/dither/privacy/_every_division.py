@@ -202,11 +202,8 @@ def divide_by_every_theorem(
     >>> [row.theorem for row in table.rows], table.best().theorem
     (['numeric', 'zCDP', 'optimal', 'advanced', 'basic'], 'numeric')
     """
-    try:
-        given = tuple(parts)
-    except TypeError as error:
-        raise ArgumentError("parts must be a sequence of Part") from error
-    if not given or not all(isinstance(part, Part) for part in given):
+    given = tuple(check.listed("parts", parts, "Part"))
+    if not all(isinstance(part, Part) for part in given):
         raise ArgumentError("parts must hold at least one Part, and nothing else")
     e = check.number("epsilon", epsilon, above=0, below=500, rounding="down")
     d = check.number("delta", delta, least=0, below=1, rounding="down")

@@ -250,17 +250,12 @@ def pair(
     """
     rows: list[tuple[float, ...]] = []
     for name, masses in (("p", p), ("q", q)):
-        row = tuple(check.number(name, x, least=0, most=1) for x in _listed(name, masses))
-        if not row or abs(math.fsum(row) - 1) > 1e-9:
+        row = tuple(
+            check.number(name, x, least=0, most=1) for x in check.listed(name, masses, "masses")
+        )
+        if abs(math.fsum(row) - 1) > 1e-9:
             raise ArgumentError(f"{name} must sum to 1")
         rows.append(row)
     if len(rows[0]) != len(rows[1]):
         raise ArgumentError("p and q must have the same length, one mass a point of the support")
     return _loss(PmfPair(rows[0], rows[1]), neighbours)
-
-
-def _listed(name: str, masses: Any) -> list[Any]:
-    try:
-        return list(masses)
-    except TypeError as error:
-        raise ArgumentError(f"{name} must be a sequence of masses") from error

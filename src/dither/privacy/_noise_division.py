@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -99,10 +98,11 @@ def split(
     >>> round(best.scales[0] / best.scales[1], 3), best.loss.delta(1.0) <= 1e-6
     (2.0, True)
     """
-    functions = _listed("makes", makes)
+    of = "functions of a noise scale"
+    functions = check.listed("makes", makes, of)
     k = len(functions)
-    given = [1.0] * k if weights is None else _listed("weights", weights)
-    wanted = [_square] * k if errors is None else _listed("errors", errors)
+    given = [1.0] * k if weights is None else check.listed("weights", weights, "numbers")
+    wanted = [_square] * k if errors is None else check.listed("errors", errors, of)
     if len(given) != k or len(wanted) != k:
         raise ArgumentError("weights and errors must have one entry for each mechanism")
     if not all(callable(f) for f in (*functions, *wanted)):
@@ -181,13 +181,3 @@ def _square(scale: float) -> float:
 
 def _weighted(error: Callable[[float], float], weight: float, scale: float) -> float:
     return weight * float(error(scale))
-
-
-def _listed(name: str, values: Any) -> list[Any]:
-    try:
-        found = list(values)
-    except TypeError as error:
-        raise ArgumentError(f"{name} must be a sequence, one entry for each mechanism") from error
-    if not found:
-        raise ArgumentError(f"{name} must hold at least one mechanism")
-    return found
