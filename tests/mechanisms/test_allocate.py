@@ -50,13 +50,13 @@ def test_charge_is_exact_and_within_what_was_asked(wanted, epsilon, delta, group
         assert share.need is need
         if isinstance(share.mechanism, DiscreteLaplace):
             cost = need.l1 / share.mechanism.scale
-            assert share.loss().charge == Charge.pure(cost)
+            assert share.loss().charge.amounts == Charge.pure(cost)
             assert cost == share.epsilon
             pure += cost
             rho += cost**2 / 2
         else:
             cost = need.l2_squared / (2 * share.mechanism.sigma2)
-            assert share.loss().charge == Charge(epsilon=None, rho=cost)
+            assert share.loss().charge.amounts == Charge(epsilon=None, rho=cost)
             rho_gaussian += cost
     assert plan.charge.rho == rho + rho_gaussian
     if rho_gaussian:

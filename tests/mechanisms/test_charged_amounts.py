@@ -142,7 +142,7 @@ AMOUNTS = [
 @pytest.mark.parametrize(("loss", "amounts"), AMOUNTS)
 def test_amounts(loss, amounts):
     """To the last digit, and without a promise until the caller makes one."""
-    assert loss.charge == amounts
+    assert loss.charge.amounts == amounts
     assert loss.promise is None
     stated = loss.promising("patient")
     assert stated.charge == amounts.promising(Promise("patient", loss.neighbours))
@@ -163,11 +163,11 @@ def test_a_choice_says_what_it_costs():
     for asked in ({"l1": 10, "linf": 1}, {"linf": 1, "dimension": 200, "delta": DELTA}):
         choice = choose(epsilon=F(1), **asked)
         for neighbours in Neighbours:
-            assert choice.loss(neighbours=neighbours).charge == choice.charge
+            assert choice.loss(neighbours=neighbours).charge.amounts == choice.charge
             assert choice.loss(neighbours=neighbours.value).neighbours is neighbours
 
 
 def test_shares_say_what_they_cost():
     """Each share's amounts are those of its own mechanism."""
     for share in allocate(WIDE, F(1), DELTA, keys=KeyDiscovery("n", 3)).shares:
-        assert share.loss().charge == share.charge
+        assert share.loss().charge.amounts == share.charge

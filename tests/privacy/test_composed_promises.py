@@ -9,7 +9,7 @@ import pytest
 from dither import privacy
 from dither.accounting import GdpFilter, PureFilter, shuffle
 from dither.errors import ArgumentError
-from dither.privacy import Charge, Loss
+from dither.privacy import Charge, Loss, Neighbours, Promise
 
 
 def test_repeated_runs_keep_their_unit() -> None:
@@ -54,6 +54,34 @@ def test_filters_refuse_a_loss_of_nobody_in_an_account_of_somebody() -> None:
         patients.charge(privacy.pure(1))
     assert patients.charge(1).spent == 2
     assert patients.charge(privacy.pure(0)).spent == 1
+
+
+def test_a_charge_keeps_the_neighbours_of_its_loss() -> None:
+    """Amounts taken from losses of two relations are no more added than the losses are."""
+    replaced = privacy.pure("0.1", neighbours="replace").charge
+    added = privacy.pure("0.1").charge
+    doubled = (2 * replaced).rounded_up(Fraction(1, 8))
+    assert doubled.neighbours is Neighbours.REPLACE
+    for other in (added, Charge.pure(Fraction(1))):
+        with pytest.raises(ArgumentError, match="cannot be added"):
+            _ = other + replaced
+    with pytest.raises(ArgumentError, match="stated for 'replace' neighbours"):
+        replaced.promising(Promise("patient"))
+    stated = replaced.promising(Promise("patient", Neighbours.REPLACE))
+    assert (stated + privacy.pure(0).charge).neighbours is Neighbours.REPLACE
+    with pytest.raises(ArgumentError, match="neighbours"):
+        Charge(promise=Promise("patient"), neighbours=Neighbours.REPLACE)
+    with pytest.raises(ArgumentError, match="neighbours of the loss"):
+        privacy.pure(1).with_charge(replaced)
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_filters_read_the_neighbours_of_a_charge(bound: bool) -> None:
+    """As of the loss that it came from, whether the account or an earlier charge names others."""
+    account = PureFilter(1, neighbours=Neighbours.ADD_REMOVE) if bound else PureFilter(1)
+    account = account.charge(privacy.pure("0.1").charge)
+    with pytest.raises(ArgumentError, match="'replace' neighbours"):
+        account.charge(privacy.pure("0.1", neighbours="replace").charge)
 
 
 @pytest.mark.parametrize("epsilon", [33.3, "193/12", "50/3", 99.9, 0.1])

@@ -74,9 +74,9 @@ class Account:
             raise ArgumentError("delta and neighbours are the loss's own: charge it by itself")
         else:
             asked = Asked(*self._currency(amount), None)
-            promise = amount if isinstance(amount, Loss) else amount.promise
-            if promise is not None and not amount.free:
-                asked = replace(asked, neighbours=promise.neighbours, unit=promise.unit)
+            if not amount.free:
+                unit = None if amount.promise is None else amount.promise.unit
+                asked = replace(asked, neighbours=amount.neighbours, unit=unit)
         self._stated(asked)
         named = not isinstance(amount, Loss | Charge) or amount.free or asked.unit is not None
         if self.unit is not None and not named:

@@ -38,18 +38,22 @@ class Charge:
         The unit and the neighbours that both statements are about. A mechanism knows only the
         sensitivities that it is given, so its loss names no unit until its caller writes
         ``loss.promising(...)``. No ledger takes a charge without one.
+    neighbours : Neighbours, optional
+        The promise's; of a charge without one, those of the loss that it came from. A charge made
+        of amounts alone states none.
 
     Raises
     ------
     ArgumentError
-        An amount is not a Fraction or below 0; or charges of different promises are added.
+        An amount is not a Fraction or below 0; the neighbours are not the promise's; or charges of
+        different promises or neighbours are added.
 
     Notes
     -----
     Charges of an adaptive sequence add up field by field: for (epsilon, delta) by basic
     composition, for approximate zCDP by its own composition. Both need one neighbour relation
-    throughout, so charges of different promises cannot be added; `to_replace` and `to_group`
-    convert them, at their price.
+    throughout, so charges of different promises or neighbours cannot be added; `to_replace` and
+    `to_group` convert them, at their price.
 
     References
     ----------
@@ -67,6 +71,7 @@ class Charge:
     rho: Amount = Fraction(0)
     rho_delta: Fraction = Fraction(0)
     promise: Promise | None = None
+    neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "rho", "rho_delta"):
@@ -77,6 +82,12 @@ class Charge:
                 raise ArgumentError(f"{name} must be a Fraction of at least 0")
         if self.promise is not None and not isinstance(self.promise, Promise):
             raise ArgumentError("promise must be a Promise, such as Promise('patient')")
+        if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
+            raise ArgumentError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE")
+        if self.promise is not None:
+            if self.neighbours not in (None, self.promise.neighbours):
+                raise ArgumentError("neighbours must be those of the promise, or left out")
+            object.__setattr__(self, "neighbours", self.promise.neighbours)
 
     @classmethod
     def pure(cls, epsilon: Fraction, promise: Promise | None = None) -> Charge:
@@ -124,7 +135,7 @@ class Charge:
             self.delta + other.delta,
             _add(self.rho, other.rho),
             self.rho_delta + other.rho_delta,
-            _common(self, other),
+            *_common(self, other),
         )
 
     def __mul__(self, times: int) -> Charge:
@@ -137,6 +148,7 @@ class Charge:
             None if self.rho is None and times else times * (self.rho or Fraction(0)),
             times * self.rho_delta,
             self.promise,
+            self.neighbours,
         )
 
     __rmul__ = __mul__
@@ -152,20 +164,21 @@ class Charge:
         Raises
         ------
         ArgumentError
-            They were stated for another one: that takes `to_replace` or `to_group`.
+            They were stated for another one, or for other neighbours: that takes `to_replace` or
+            `to_group`.
 
         Examples
         --------
         >>> Charge.pure(Fraction(1)).promising(Promise("patient")).promise.describe()
         'one patient, added or removed'
         """
-        if self.promise not in (None, promise) and not self.free:
-            assert self.promise is not None
+        other = self.promise not in (None, promise)
+        if not self.free and (other or self.neighbours not in (None, promise.neighbours)):
             raise ArgumentError(
-                f"this charge is stated for {self.promise.describe()}; it says nothing of "
+                f"this charge is stated for {self._said()}; it says nothing of "
                 f"{promise.describe()} unless it is converted (to_replace, to_group)"
             )
-        return replace(self, promise=promise)
+        return replace(self, promise=promise, neighbours=None)
 
     def to_replace(self) -> Charge:
         """What it costs where one unit is replaced: the price of two units, one out and one in.
@@ -186,7 +199,7 @@ class Charge:
         Fraction(2, 1)
         """
         unit = self._added("to_replace").unit
-        return replace(self.grouped(2), promise=Promise(unit, Neighbours.REPLACE))
+        return self.grouped(2).promising(Promise(unit, Neighbours.REPLACE))
 
     def to_group(self, unit: str, size: int) -> Charge:
         """What it costs for a larger unit that is made of at most ``size`` of these.
@@ -230,7 +243,7 @@ class Charge:
         self._added("to_group")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ArgumentError("size must be a whole number of at least 1")
-        return replace(self.grouped(size), promise=Promise(unit))
+        return self.grouped(size).promising(Promise(unit))
 
     def rounded_up(self, unit: Fraction) -> Charge:
         """Every amount rounded up to a whole multiple of ``unit``."""
@@ -240,12 +253,18 @@ class Charge:
             _up(self.rho, unit),
             _up(self.rho_delta, unit) or Fraction(0),
             self.promise,
+            self.neighbours,
         )
+
+    @property
+    def amounts(self) -> Charge:
+        """The amounts alone, which state neither a promise nor neighbours."""
+        return replace(self, promise=None, neighbours=None)
 
     def grouped(self, size: int) -> Charge:
         """The amounts of a group of ``size`` units, without a promise; see `to_group`."""
         if size == 1:
-            return replace(self, promise=None)
+            return self.amounts
         epsilon = None if self.epsilon is None else size * self.epsilon
         delta = self.delta
         if delta:
@@ -279,7 +298,7 @@ class Charge:
         0.158565
         """
         if rate == 1:
-            return replace(self, promise=None)
+            return self.amounts
         rho = None if self.rho_delta else self.rho
         if self.epsilon is None:
             return Charge(None, self.delta, rho)
@@ -296,9 +315,16 @@ class Charge:
         """The amounts where both laws lie within a total variation of ``distance`` of these."""
         if not distance or self.epsilon is None:
             # Without an epsilon nothing is left to say: a rho does not survive the move.
-            return replace(self, promise=None) if not distance else Charge.unknown()
+            return self.amounts if not distance else Charge.unknown()
         grown = distance * (1 + directed.exp_upper(min(self.epsilon, _REACH)))
         return Charge.approximate(self.epsilon, min(Fraction(1), self.delta + grown))
+
+    def _said(self) -> str:
+        if self.promise is not None:
+            return self.promise.describe()
+        if self.neighbours is not None:
+            return f"{self.neighbours.value!r} neighbours"
+        return "nobody in particular"
 
     def _added(self, what: str) -> Promise:
         if self.promise is None or self.promise.neighbours is not Neighbours.ADD_REMOVE:
@@ -330,17 +356,18 @@ def group_factor(epsilon: Fraction, size: int) -> Fraction | None:
     return min(steps, (directed.exp_upper(size * epsilon) - 1) / below) if below > 0 else steps
 
 
-def _common(a: Charge, b: Charge) -> Promise | None:
-    """What both charges promise; one that is free promises nothing of its own."""
-    if a.promise == b.promise or b.free:
-        return a.promise if a.promise is not None or not a.free else b.promise
-    if a.free:
-        return b.promise
-    said = [c.promise.describe() if c.promise else "nobody in particular" for c in (a, b)]
-    raise ArgumentError(
-        f"a charge stated for {said[0]} and one stated for {said[1]} cannot be added: state both "
-        "for one promise (promising), or convert one (to_replace, to_group)"
-    )
+def _common(a: Charge, b: Charge) -> tuple[Promise | None, Neighbours | None]:
+    """What both charges are stated for; one that is free says nothing."""
+    if (a.promise, a.neighbours) == (b.promise, b.neighbours) or b.free:
+        stated = b if a.free and a.neighbours is None else a
+    elif a.free:
+        stated = b
+    else:
+        raise ArgumentError(
+            f"a charge stated for {a._said()} and one stated for {b._said()} cannot be added: "
+            "state both for one promise (promising), or convert one (to_replace, to_group)"
+        )
+    return stated.promise, stated.neighbours
 
 
 def _add(a: Amount, b: Amount) -> Amount:

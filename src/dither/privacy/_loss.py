@@ -107,7 +107,7 @@ class Loss(Answers):
         >>> (3 * privacy.gaussian(10.0)).charge.rho, privacy.gaussian(10.0).charge.epsilon is None
         (Fraction(3, 200), True)
         """
-        return replace(_total(self._charges()), promise=self.promise)
+        return replace(_total(self._charges()), promise=self.promise, neighbours=self.neighbours)
 
     @property
     def free(self) -> bool:
@@ -120,11 +120,18 @@ class Loss(Answers):
         Parameters
         ----------
         charge : Charge
-            True of this loss, for its neighbours; its own promise, if it has one, is left out.
+            True of this loss, for its neighbours. Its unit, if it names one, is left out.
+
+        Raises
+        ------
+        ArgumentError
+            It is stated for other neighbours.
         """
         if not isinstance(charge, Charge):
             raise ArgumentError("charge must be a Charge, such as Charge.pure(epsilon)")
-        return replace(self, charges=((replace(charge, promise=None), 1),))
+        if charge.neighbours not in (None, self.neighbours):
+            raise ArgumentError("charge must be stated for the neighbours of the loss")
+        return replace(self, charges=((charge.amounts, 1),))
 
     def promising(self, promise: Promise | str) -> Loss:
         """The same loss, stated for a unit.
