@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dither import _checks as check
 from dither.errors import ArgumentError, QueryError
@@ -20,12 +20,10 @@ from dither.plan.expressions import Bin, Expression
 from dither.plan.relations import Filter, Relation, scans
 from dither.plan.schema import Schema
 from dither.plan.text import Words
+from dither.query._question import Question
 from dither.sql import Names, parse_written
 from dither.sql.joins import join
 from dither.sql.names import default_key_name, key_expression
-
-if TYPE_CHECKING:
-    from dither.query._question import Question
 
 __all__ = [
     "AggregateRequest",
@@ -151,7 +149,7 @@ def _asked(make: Callable[[Read], ag.Aggregate], weight: Any) -> AggregateReques
     return AggregateRequest(make, check.positive("weight", weight))
 
 
-Ask = Callable[[ag.Query], "Question"]
+Ask = Callable[[ag.Query], Question]
 
 
 @dataclass(frozen=True, slots=True)

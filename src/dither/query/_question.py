@@ -1,4 +1,4 @@
-"""A question: explained, previewed and noise_plan for nothing; released for its price."""
+"""A question: explained and previewed for nothing; released for its price."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dither import _checks as check
 from dither._format import remaining
@@ -32,12 +32,10 @@ from dither.query._certificate import Request, certificate_data, certified
 from dither.query._explain import Explanation, explain
 from dither.query._fields import LARGEST_EPSILON
 from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
+from dither.query._opened import OpenedPolicy
 from dither.query._preview import Preview, budget_for, check_sizes, preview
 from dither.query._release import Release, release_data
 from dither.sql import to_sql
-
-if TYPE_CHECKING:
-    from dither.query._session import Session
 
 __all__ = ["Question"]
 
@@ -56,9 +54,9 @@ class Question:
     charges the ledger, then reads the data.
     """
 
-    def __init__(self, plan: Plan, session: Session) -> None:
+    def __init__(self, plan: Plan, opened: OpenedPolicy) -> None:
         self._plan = plan
-        self._session = session
+        self._opened = opened
 
     @cached_property
     def sql(self) -> str:
@@ -207,18 +205,18 @@ class Question:
         names. The charge is on the disk before the engine starts, because from then on the time it
         takes, or a crash, may tell something.
         """
-        session = self._session
-        session._check_open()
+        opened = self._opened
+        opened.check_open()
         confidence = check.confidence(confidence)
         noise_plan = self._noise_plan(epsilon, delta)
-        request = Request.of(noise_plan, confidence, session.policy.digest)
+        request = Request.of(noise_plan, confidence, opened.policy.digest)
         if token is not None:
             # The sources may have changed or gone: what was answered was answered.
-            accounts = list(session._accounts(noise_plan.promise.unit))
-            earlier = session.ledger.replay(accounts, token=token, request=request.digest)
+            accounts = list(opened.accounts(noise_plan.promise.unit))
+            earlier = opened.ledger.replay(accounts, token=token, request=request.digest)
             if earlier is not None:
                 return self._replayed(earlier)
-        session._engine.prepare(self._plan.job, self._plan.schema)
+        opened.engine.prepare(self._plan.job, self._plan.schema)
         certificate = self._rehearsed(noise_plan, confidence, request)
         charged = self._charged(noise_plan, request, token)
         if charged.replayed:
@@ -232,7 +230,7 @@ class Question:
             # The engine's own words: what failed, and where, may depend on the data.
             raise EngineError(FAILED) from None
         try:
-            session.ledger.store_answer(charged.entry, json.dumps(data))
+            opened.ledger.store_answer(charged.entry, json.dumps(data))
         except LedgerError:
             # It is paid for and protected, so it is handed over all the same.
             data["notes"].append(UNSTORED)
@@ -241,7 +239,7 @@ class Question:
 
     def _replayed(self, charged: Charged) -> Release:
         assert charged.answer is not None
-        when = self._session.ledger.entry(charged.entry).time
+        when = self._opened.ledger.entry(charged.entry).time
         return Release(json.loads(charged.answer), replayed=when)
 
     def _rehearsed(
@@ -258,7 +256,7 @@ class Question:
                 request,
                 sql=self.sql,
                 tables=self._tables,
-                accounts=self._session._accounts(noise_plan.promise.unit),
+                accounts=self._opened.accounts(noise_plan.promise.unit),
             )
             written = certified(certificate, Charged(0, "0" * 64, False, None, "0" * 32))
             nobody = without_groups(noise_plan, confidence)
@@ -277,14 +275,14 @@ class Question:
 
     def _charged(self, noise_plan: NoisePlan, request: Request, token: str | None) -> Charged:
         """Charge the ledger; on the disk when this returns."""
-        session = self._session
+        opened = self._opened
         try:
-            return session.ledger.charge(
-                session._accounts(noise_plan.promise.unit),
+            return opened.ledger.charge(
+                opened.accounts(noise_plan.promise.unit),
                 noise_plan.loss,
                 token=secrets.token_hex(16) if token is None else token,
                 request=request.digest,
-                note={"query": self.sql, "policy": session.policy.digest},
+                note={"query": self.sql, "policy": opened.policy.digest},
                 tables=self._tables,
             )
         except BudgetError as error:
@@ -297,13 +295,13 @@ class Question:
         # even a machine that repeats its randomness gives two questions the same noise.
         words.renew(bytes.fromhex(charged.hash))
         secret = words.words(4).tobytes()
-        answer = self._session._engine.run(self._plan.job, self._plan.schema, secret)
+        answer = self._opened.engine.run(self._plan.job, self._plan.schema, secret)
         return add_noise(noise_plan, answer, confidence)
 
     @cached_property
     def _tables(self) -> dict[str, str]:
         """The private tables that the plan reads, each with how its units are told."""
-        units = self._session.policy.units
+        units = self._opened.policy.units
         read = (scan.table for scan in scans(self._plan.query.relation))
         return {name: units[name].by for name in read if name in units}
 
@@ -314,8 +312,8 @@ class Question:
             raise ArgumentError(
                 f"epsilon must be at most {LARGEST_EPSILON:,}: far below it, a release tells all"
             )
-        whole = self._session.policy.budget.delta
-        share = self._session.policy.release_delta if delta is None else check.exact("delta", delta)
+        whole = self._opened.policy.budget.delta
+        share = self._opened.policy.release_delta if delta is None else check.exact("delta", delta)
         if not 0 <= share < 1:
             raise ArgumentError("delta must lie in [0, 1)")
         if share > 0 and whole == 0:
@@ -329,7 +327,7 @@ class Question:
 
     def _what_fits(self, noise_plan: NoisePlan) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""
-        balances = [(b.caps, b.spent) for b in self._session._balances([noise_plan.promise])]
+        balances = [(b.caps, b.spent) for b in self._opened.balances([noise_plan.promise])]
 
         def fits(epsilon: Fraction, delta: Fraction) -> bool:
             try:
@@ -341,7 +339,7 @@ class Question:
 
         # Where no epsilon fits, it may be the delta that is too much.
         deltas = [noise_plan.delta]
-        deltas += [d for d in (self._session.policy.release_delta,) if d < noise_plan.delta]
+        deltas += [d for d in (self._opened.policy.release_delta,) if d < noise_plan.delta]
         deltas += [Fraction(0)] if noise_plan.delta and not self._plan.discovered else []
         for delta in dict.fromkeys(deltas):
             best = greatest_decimal(

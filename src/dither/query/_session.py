@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,9 +18,9 @@ from dither.ledger import Balance, Ledger
 from dither.plan import aggregates as ag
 from dither.plan.lower import lower
 from dither.plan.schema import Schema, Table
-from dither.privacy import Charge, Promise
 from dither.privacy._budget import BudgetFilter
 from dither.query._builder import TableQuery
+from dither.query._opened import OpenedPolicy
 from dither.query._policy import Policy, check_sources, read_policy, schema_of
 from dither.query._question import Question
 from dither.query._sources import PublicKeys, connect
@@ -92,7 +91,7 @@ def open(  # noqa: A001 - as users write it: dt.open
         ledger = Ledger.open(read.ledger)
         try:
             session = Session(read, schema, engine, ledger, caps, analyst)
-            session._check_accounts()
+            session._opened.check_accounts()
         except BaseException:
             ledger.close()
             raise
@@ -121,14 +120,10 @@ class Session:
         self.schema = schema
         self.analyst = analyst
         self.ledger = ledger
-        units = dict.fromkeys(unit.name for unit in policy.units.values())
-        self.promises = tuple(policy.promise(unit) for unit in units)
         self._engine = engine
-        self._caps = dict(caps)
+        self._opened = OpenedPolicy(policy, engine, ledger, caps)
+        self.promises = self._opened.promises
         self._keys = PublicKeys(engine)
-        self._closed = False
-        # The engine's threads do not live on in a fork.
-        self._process = os.getpid()
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -183,16 +178,12 @@ class Session:
         ArgumentError
             Where the session is closed.
         """
-        self._check_open()
-        return self._balances(self.promises)
+        self._opened.check_open()
+        return self._opened.balances(self.promises)
 
     def close(self) -> None:
         """Give back the engine and the ledger. Questions can still be explained and previewed."""
-        if self._closed:
-            return
-        self._closed = True
-        self._engine.close()
-        self.ledger.close()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self
@@ -220,9 +211,9 @@ class Session:
         for name, table in self.tables.items():
             who = "public" if not table.private else f"protects {table.unit or 'each row'}"
             tables.append(f"table {name} ({who}): {', '.join(table.columns)}")
-        if self._closed:
+        if self._opened.closed:
             return "closed session", tables, []
-        cap = self._caps[DATASET]
+        cap = self._opened.caps[DATASET]
         title = f"session under epsilon {loss_text(cap.epsilon)}, delta {loss_text(cap.delta)}"
         try:
             accounts = [f"account {balance}" for balance in self.balance()]
@@ -231,60 +222,4 @@ class Session:
         return title, tables, accounts
 
     def _question(self, query: ag.Query) -> Question:
-        return Question(lower(query, self._keys.listed(query, self.schema)), self)
-
-    # --- accounts ---------------------------------------------------------------------------
-
-    def _accounts(self, unit: str) -> dict[str, BudgetFilter]:
-        """The accounts that a release about this unit is charged to, with their caps.
-
-        The first charge that they bear opens them: until then the owner may change the policy.
-        """
-        return {f"{whose}:{unit}": budget for whose, budget in self._caps.items()}
-
-    def _check_accounts(self) -> None:
-        """Hold what the ledger has against the policy: caps, units and neighbours.
-
-        Raises
-        ------
-        LedgerError
-            Where an account that is written down has other caps, or another promise.
-        """
-        known = set(self.ledger.accounts())
-        for promise in self.promises:
-            for name, budget in self._accounts(promise.unit).items():
-                if name in known:
-                    self.ledger.ensure_account(name, budget, promise)
-            units = self.policy.units.items()
-            held = {table: unit.by for table, unit in units if unit.name == promise.unit}
-            self.ledger.check_tables(held, promise)
-
-    def _balances(self, promises: Iterable[Promise]) -> list[Balance]:
-        """The accounts of every promise; one that was never charged has all of its caps left."""
-        known = set(self.ledger.accounts())
-        found = []
-        for promise in promises:
-            for name, budget in self._accounts(promise.unit).items():
-                nothing = Charge(promise=promise)
-                found.append(
-                    self.ledger.balance(name)
-                    if name in known
-                    else Balance(name, promise, budget, nothing, budget.remaining(nothing))
-                )
-        return found
-
-    def _check_open(self) -> None:
-        """Refuse to charge where the engine could not answer.
-
-        Raises
-        ------
-        ArgumentError
-            Where the session is closed, or was opened in another process.
-        """
-        if self._closed:
-            raise ArgumentError("this session is closed; open another with dither.open")
-        if self._process != os.getpid():
-            raise ArgumentError(
-                "this session was opened in another process, and its engine is not there after a "
-                "fork; open a session in each process with dither.open"
-            )
+        return Question(lower(query, self._keys.listed(query, self.schema)), self._opened)
