@@ -144,4 +144,6 @@ def choose(
     name, mechanism, charge = found[0]
     texts = [f"{math.sqrt(c[1].variance):.4g}" for c in found]
     rest = "".join(f"; {c[0]}, {text}" for c, text in zip(found[1:], texts[1:], strict=True))
-    return ChosenNoise(mechanism, charge.amounts, f"{name}: standard deviation {texts[0]}{rest}", known)
+    return ChosenNoise(
+        mechanism, charge.amounts, f"{name}: standard deviation {texts[0]}{rest}", known
+    )
