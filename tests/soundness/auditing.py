@@ -85,9 +85,9 @@ def statistics(
 def refuted(here: Samples, there: Samples, epsilon: float, delta: float) -> bool:
     """Whether samples of statistics on two neighbours refute (epsilon, delta)."""
     cuts = [np.quantile(both, np.linspace(0.01, 0.99, 25)) for both in _columns(here, there)]
-    # The cuts come from the first half of the samples and are judged on the second.
+    # The cuts come from the first samples and are judged on the others.
     level = LEVEL / (8 * sum(len(c) for c in cuts))
-    one, two = (s[len(s) // 2 :] for s in (here, there))
+    one, two = (s[_choosing(s) :] for s in (here, there))
     for column, edges in enumerate(cuts):
         for edge in edges:
             a, b = one[:, column] >= edge, two[:, column] >= edge
@@ -98,8 +98,13 @@ def refuted(here: Samples, there: Samples, epsilon: float, delta: float) -> bool
 
 
 def _columns(here: Samples, there: Samples) -> list[Samples]:
-    half = len(here) // 2
-    return [np.concatenate([here[:half, c], there[:half, c]]) for c in range(here.shape[1])]
+    first = here[: _choosing(here)], there[: _choosing(there)]
+    return [np.concatenate([part[:, c] for part in first]) for c in range(here.shape[1])]
+
+
+def _choosing(samples: Samples) -> int:
+    """How many of the samples choose the cuts."""
+    return len(samples) // 6
 
 
 def _lower(event: npt.NDArray[np.bool_], level: float) -> float:
@@ -113,7 +118,7 @@ def _upper(event: npt.NDArray[np.bool_], level: float) -> float:
 
 
 def audit(
-    claimed: NoisePlan, drawn: NoisePlan, pair: tuple[ExactAnswer, ExactAnswer], draws: int = 8_000
+    claimed: NoisePlan, drawn: NoisePlan, pair: tuple[ExactAnswer, ExactAnswer], draws: int = 4_000
 ) -> bool:
     """Whether what ``drawn`` releases on two neighbours refutes what ``claimed`` costs."""
     here, there = (statistics(claimed, drawn, a, pair, draws) for a in pair)

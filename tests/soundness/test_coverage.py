@@ -23,7 +23,7 @@ from dither.query._noise import NoisePlan, _on_grid, add_noise, plan_noise
 from soundness.sessions import opened
 from soundness.tables import MEASURED, Bench, Row, frame, planned, schema_of
 
-DRAWS = 400
+DRAWS = 250
 CONFIDENCE = 0.9
 FEWEST = int(binom.ppf(1e-7, DRAWS, CONFIDENCE))
 

@@ -89,9 +89,9 @@ def test_gaussian_groups_keep_their_word(bench):
     pair = tuple(bench.run(plan.job, schema, {"visits": r}) for r in ([*own, *others], others))
     priced = plan_noise(plan, F(1), F(1, 1000))
     assert all(isinstance(n, DiscreteGaussian) for n in priced.noises.values())
-    assert not audit(priced, priced, pair, 4_000)
+    assert not audit(priced, priced, pair, 2_500)
     mutant = with_noise(priced, lambda noise: narrower(noise, F(1, 4)))
-    assert audit(priced, mutant, pair, 4_000)
+    assert audit(priced, mutant, pair, 2_500)
 
 
 def test_a_replaced_unit_is_hidden_as_charged(bench):
