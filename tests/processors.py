@@ -148,17 +148,25 @@ def main(arguments: list[str]) -> int:
     if not chosen:
         print(f"nothing can be switched off on {platform.machine()}")
     status = 0
-    for name, settings in chosen:
+    # Side by side, so that what each imports is imported by few processes.
+    workers = (os.cpu_count() or 1) // max(1, len(chosen))
+    many = ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else []
+    command = [sys.executable, "-m", "pytest", "-q", *many, *TESTS, *arguments]
+    running = [
+        subprocess.Popen(
+            command, env={**os.environ, **s}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        for _, s in chosen
+    ]
+    for (name, settings), process in zip(chosen, running, strict=True):
         there = told(settings)
         print(f"\nas in {name}", json.dumps(there))
         print("          ", " ".join(f"{key}='{value}'" for key, value in settings.items()))
         for wrong in failures(name, settings, here, there):
             print(f"           FAILED: {wrong}")
             status = 1
-        sys.stdout.flush()
-        many = ["-n", "auto", "--dist", "worksteal"]
-        command = [sys.executable, "-m", "pytest", "-q", *many, *TESTS, *arguments]
-        status |= subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
+        print(process.communicate()[0].decode(), end="", flush=True)
+        status |= process.returncode
     return min(status, 1)
 
 
