@@ -34,17 +34,8 @@ class Classes(NamedTuple):
 def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tuple[Ints, int]:
     """One key for the tuple of codes of each row, ordered as the tuples are.
 
-    Parameters
-    ----------
-    columns : sequence of (array of int, int)
-        Codes in [0, size), and the size.
-    rows : int
-        Length of the result where there is no column.
-
-    Returns
-    -------
-    (array of int64, int)
-        Keys in [0, size), and the size.
+    Columns are codes in [0, size) with their size, and so is the key; ``rows`` is its length where
+    there is no column.
     """
     key, size = np.zeros(rows, dtype=np.int64), 1
     for codes, count in columns:

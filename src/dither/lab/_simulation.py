@@ -13,24 +13,22 @@ import numpy as np
 from dither._checks import whole
 from dither.errors import DitherError
 
-__all__ = ["SimulatedWorld", "library"]
+__all__ = ["library", "simulated"]
 
 
-class SimulatedWorld:
-    """Random numbers for games. Noise drawn from them protects nobody."""
+def simulated(seed: int | np.random.Generator) -> np.random.Generator:
+    """The generator of a seed, an integer of at least 0, or the one that is given.
 
-    @staticmethod
-    def of(seed: int | np.random.Generator) -> np.random.Generator:
-        """The generator of a seed, an integer of at least 0, or the one that is given.
+    Noise drawn from it protects nobody.
 
-        Examples
-        --------
-        >>> SimulatedWorld.of(1).random() == SimulatedWorld.of(1).random()
-        True
-        """
-        if isinstance(seed, np.random.Generator):
-            return seed
-        return np.random.Generator(np.random.PCG64DXSM(whole("seed", seed)))
+    Examples
+    --------
+    >>> simulated(1).random() == simulated(1).random()
+    True
+    """
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.Generator(np.random.PCG64DXSM(whole("seed", seed)))
 
 
 def library(module: str, what: str) -> Any:

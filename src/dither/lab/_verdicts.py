@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from enum import StrEnum
 
-__all__ = ["Outcome", "paragraph"]
+__all__ = ["Outcome", "Summarised", "paragraph"]
 
 
 class Outcome(StrEnum):
@@ -64,3 +64,16 @@ class Outcome(StrEnum):
 def paragraph(lines: Iterable[str], width: int = 88) -> str:
     """Lines for people, each wrapped."""
     return "\n".join(part for line in lines for part in textwrap.wrap(line, width))
+
+
+class Summarised:
+    """A result that is printed as its summary."""
+
+    __slots__ = ()
+
+    def summary(self) -> str:
+        """The result in words."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary()

@@ -123,15 +123,8 @@ def pair(
 ) -> Pairs:
     """Pairs from the class and the value of each row.
 
-    Parameters
-    ----------
-    classes, values : array of int, shape (rows,)
-    sizes : array of int, shape (classes,)
-        Rows of each class.
-    count : int
-        Number of values.
-    weight : array of int, shape (rows,), optional
-        Rows that each row stands for.
+    ``sizes`` are the rows of each class, ``count`` the number of values, and ``weight`` says how
+    many rows each row stands for.
     """
     key, size = combine([(classes, len(sizes)), (values, count)], len(classes))
     first, counted = tally(key, size, weight)
@@ -203,16 +196,8 @@ def _equal(pairs: Pairs) -> Floats:
 
 
 def _ordered(pairs: Pairs, rank: NDArray[np.integer]) -> Floats:
-    """The distance along an order.
+    """The distance along an order; values that the table lacks take no place in it.
 
-    Parameters
-    ----------
-    pairs : Pairs
-    rank : array of int, shape (values,)
-        The place of each value. Values that the table lacks take no place.
-
-    Notes
-    -----
     Between two values that a class has, its cumulative share ``c`` is constant and the table's
     grows, so ``sum |c - P_i|`` over the gap splits where P passes c, and both parts are read off
     running sums of P: the work is that of the pairs, not of classes times values.
@@ -252,14 +237,7 @@ def _gap(level: Floats, start: Ints, end: Ints, cumulative: Floats, running: Flo
 
 
 def _hierarchical(pairs: Pairs, maps: Sequence[NDArray[np.integer]]) -> Floats:
-    """The distance along a hierarchy.
-
-    Parameters
-    ----------
-    pairs : Pairs
-    maps : sequence of array of int, shape (values,)
-        The node of each value at each level; the last level has one node.
-    """
+    """The distance along a hierarchy: by level the node of each value; the last has one node."""
     height = len(maps) - 1
     if height < 1:
         return np.zeros(len(pairs.sizes))

@@ -376,12 +376,8 @@ _ALWAYS = "a column left out of quasi, another release on the same people, or an
 def unprotected(requirements: Sequence[Requirement], *, diverse: bool) -> str:
     """One line on what a k-anonymous release does not protect.
 
-    Parameters
-    ----------
-    requirements : sequence of Requirement
-        What holds besides k-anonymity.
-    diverse : bool
-        Whether every class was seen to have two values or more of each sensitive column.
+    ``requirements`` hold besides k-anonymity; ``diverse`` says whether every class was seen to have
+    at least two values of each sensitive column.
     """
     if requirements:
         first = "; ".join(dict.fromkeys(r.blind for r in requirements))

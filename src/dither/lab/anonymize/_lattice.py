@@ -367,14 +367,8 @@ def search(
 ) -> Optimum:
     """Find the node of least loss that fits.
 
-    Parameters
-    ----------
-    table : SearchTable
-    seconds : float, optional
-        When to stop with the best so far.
-    progress : callable, optional
-        Told a few times a second. An interrupt from it, or from the keyboard, stops the search
-        with the best so far.
+    It stops with the best so far after ``seconds``, or on an interrupt from the keyboard or from
+    ``progress``, which is called a few times a second.
     """
     loss = np.zeros(())
     for part in table.losses():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dither._checks import number
 from dither.lab._frames import read
 from dither.lab._grouping import Classes, Ints
+from dither.lab._verdicts import Summarised
 from dither.lab.anonymize import _definitions as of
 from dither.lab.anonymize._definitions import Pairs, pair
 from dither.lab.anonymize._demands import (
@@ -71,7 +72,7 @@ class Sensitive:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measures:
+class Measures(Summarised):
     """Classes of a table, and what they reveal.
 
     Attributes
@@ -129,16 +130,10 @@ class Measures:
         )
         return "\n".join([*lines, self.unprotected])
 
-    def __str__(self) -> str:
-        return self.summary()
-
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw who is in how large a class, and what each attacker finds.
 
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save it: .png, .svg or .pdf.
+        Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
         from dither.plots._anonymize import draw_measures
 

@@ -273,22 +273,11 @@ def _cut(
     seconds: float | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> _Parts:
-    """Partition weighted rows.
+    """Partition weighted rows, the whole of which meets the demand.
 
-    Parameters
-    ----------
-    rank : array of int32, shape (sides, rows)
-        The place of each row's value along each side.
-    positions : list of array of float64
-        For each side, how far along each place is; the width of a part is the difference of its
-        ends over that of the whole.
-    weight : array of int64, shape (rows,)
-    sensitive : list of array of int32
-        One for each column of the demand.
-    demand : Demand
-        Met by the whole.
-    seconds, progress
-        When to stop; told of rows settled and parts, once a depth.
+    ``rank`` is the place of each row's value along each side, shape (sides, rows); ``positions``
+    says how far along each place is, so that the width of a part is the difference of its ends over
+    that of the whole.
     """
     rows = rank.shape[1]
     part = np.zeros(rows, dtype=np.int64)

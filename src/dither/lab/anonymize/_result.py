@@ -13,6 +13,7 @@ import polars as pl
 
 from dither.lab._frames import as_given, secret_order
 from dither.lab._grouping import Classes, Ints
+from dither.lab._verdicts import Summarised
 from dither.lab.anonymize._demands import PreparedTable, SensitiveColumn, unprotected
 from dither.lab.anonymize._measures import Measures, from_classes
 
@@ -26,7 +27,7 @@ Covers = Mapping[str, Mapping[str | None, tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Anonymized:
+class Anonymized(Summarised):
     """A release, and what is known of it.
 
     Attributes
@@ -137,16 +138,10 @@ class Anonymized:
             return "strict multidimensional partitioning"
         return f"full-domain generalisation, {self.tried:,} of {self.nodes:,} nodes tried"
 
-    def __str__(self) -> str:
-        return self.summary()
-
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw how far each column was generalised, how large classes are, and what remains.
 
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save it: .png, .svg or .pdf.
+        Saved to ``path`` (.png, .svg or .pdf) where one is given.
         """
         from dither.plots._anonymize import draw_anonymized
 
@@ -170,12 +165,7 @@ def released(
 ) -> Anonymized:
     """Put generalised columns into the table, deal its rows in a secret order, and measure.
 
-    Parameters
-    ----------
-    columns : list of polars.Series
-        That take the place of the table's.
-    class_of : array of int64, shape (rows,)
-        The class of each row, -1 where it is left out; every class has a row.
+    ``class_of`` is the class of each row, -1 where it is left out; every class has a row.
     """
     kept = np.flatnonzero(class_of >= 0)
     # In the order of the data row i would be person i.

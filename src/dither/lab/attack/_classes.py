@@ -48,8 +48,8 @@ from dither._checks import whole
 from dither.errors import ArgumentError
 from dither.lab._frames import columns_of, released, sorted_codes
 from dither.lab._grouping import Ints, grouped
-from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import paragraph
+from dither.lab._simulation import simulated
+from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._roc import Floats, Mask, placed
 from dither.lab.attack._verdict import Score, Verdict, judge
 
@@ -120,7 +120,7 @@ class ClassCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Homogeneity:
+class Homogeneity(Summarised):
     """The result of `homogeneity`.
 
     Attributes
@@ -146,9 +146,6 @@ class Homogeneity:
     def share(self) -> float:
         """Of all people, those given away."""
         return self.given_away / self.classes.people
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """What was found, and the verdict."""
@@ -211,7 +208,7 @@ def homogeneity(
     """
     confidence = check_confidence(confidence)
     found = _in_classes(table, quasi, sensitive, name)
-    generator = SimulatedWorld.of(seed)
+    generator = simulated(seed)
     certain = (found.counts > 0).sum(axis=1) == 1
     sizes = found.sizes
     given_away = int(sizes[certain].sum())
@@ -222,12 +219,13 @@ def homogeneity(
         given_away,
         given_away - alone,
         int(sizes[certain].max(initial=0)),
-        _of_class(found, guesses, generator, confidence),
+        # The bare truth, every row a class of its own, gives each answer away.
+        _commonest(found, "", "the class", guesses, found.answers, generator, confidence),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Skewness:
+class Skewness(Summarised):
     """The result of `skewness`.
 
     Attributes
@@ -262,9 +260,6 @@ class Skewness:
     def sure(self, above: float) -> int:
         """People whose probability is now ``above`` or more."""
         return int((self.posterior >= above * (1.0 - 1e-12)).sum())
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """What was found, and the verdict."""
@@ -323,7 +318,7 @@ def skewness(
     which = _hidden(found.values, value, "value")
     if len(found.values) < 2:
         raise ArgumentError("value must be one that not everybody has: there is nothing to learn")
-    generator = SimulatedWorld.of(seed)
+    generator = simulated(seed)
     shares = found.counts / found.sizes[:, None]
     everybody = found.overall / found.people
     posterior = shares[found.of, which]
@@ -372,7 +367,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Background:
+class Background(Summarised):
     """The result of `background`.
 
     Attributes
@@ -394,9 +389,6 @@ class Background:
     excluded: tuple[Any, ...]
     ruled_out: int | None
     concerned: int | None
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """A line for each amount of knowledge."""
@@ -467,7 +459,7 @@ def background(
     barred = [_hidden(found.values, value, "excluded") for value in excluded]
     if len(barred) >= len(found.values):
         raise ArgumentError("excluded must leave at least one value")
-    generator = SimulatedWorld.of(seed)
+    generator = simulated(seed)
     ruled_out = concerned = None
     if barred:
         left = np.delete(found.counts, barred, axis=1)
@@ -523,17 +515,22 @@ def _hidden(values: Sequence[Any], asked: Any, argument: str) -> int:
     raise ArgumentError(f"{argument} must be a value that the sensitive column has")
 
 
-def _of_class(
-    found: ClassCounts, guesses: Ints, generator: np.random.Generator, confidence: float
+def _commonest(
+    found: ClassCounts,
+    game: str,
+    attack: str,
+    guesses: Ints,
+    bare: Ints,
+    generator: np.random.Generator,
+    confidence: float,
 ) -> Verdict:
-    # The bare truth, every row a class of its own, gives each answer away.
-    everybody = (found.people,)
+    """The verdict on guesses of answers, and on those of the bare truth."""
     return judge(
-        game=f"what {found.sensitive} is, by class",
+        game=f"what {found.sensitive} is, by class{game}",
         release=found.name,
-        attack="the commonest answer of the class",
+        attack=f"the commonest answer of {attack}",
         score=Score.of_guesses(guesses, found.answers),
-        control=Score(everybody, everybody),
+        control=Score.of_guesses(bare, found.answers),
         null=Score.of_guesses(guesses, generator.permutation(found.answers)),
         prior=found.prior,
         confidence=confidence,
@@ -575,14 +572,11 @@ def _certain(found: ClassCounts, j: int) -> float:
     return total / found.people
 
 
-def _left(found: ClassCounts, answers: Ints, j: int, generator: np.random.Generator) -> Ints:
+def _left(found: ClassCounts, j: int, generator: np.random.Generator) -> Ints:
     """Of each person: the counts of the class without j random others."""
     counts = found.counts[found.of].copy()
-    everyone = np.arange(len(answers))
     others = counts.copy()
-    others[everyone, answers] -= 1
-    # Somebody whose answer the class does not hold is a stranger to it.
-    others = np.maximum(others, 0)
+    others[np.arange(found.people), found.answers] -= 1
     rest = others.sum(axis=1)
     draw = np.minimum(j, rest)
     for value in range(counts.shape[1]):
@@ -596,17 +590,7 @@ def _left(found: ClassCounts, answers: Ints, j: int, generator: np.random.Genera
 def _of_those_left(
     found: ClassCounts, j: int, generator: np.random.Generator, confidence: float
 ) -> Verdict:
-    guesses = _left(found, found.answers, j, generator).argmax(axis=1)
-    stranger = generator.permutation(found.answers)
-    most = int(found.sizes.max())
-    bare = _left(found, found.answers, most, generator).argmax(axis=1)
-    return judge(
-        game=f"what {found.sensitive} is, by class and {j} others",
-        release=found.name,
-        attack="the commonest answer of those left",
-        score=Score.of_guesses(guesses, found.answers),
-        control=Score.of_guesses(bare, found.answers),
-        null=Score.of_guesses(guesses, stranger),
-        prior=found.prior,
-        confidence=confidence,
+    guesses, bare = (
+        _left(found, many, generator).argmax(axis=1) for many in (j, int(found.sizes.max()))
     )
+    return _commonest(found, f" and {j} others", "those left", guesses, bare, generator, confidence)

@@ -82,18 +82,7 @@ def _factor(gram: Floats) -> Callable[[Floats], Floats]:
 
 
 def least_squares(queries: npt.ArrayLike, answers: npt.ArrayLike) -> Floats:
-    """The unconstrained fit.
-
-    Parameters
-    ----------
-    queries : array, shape (m, n)
-        Zeros and ones.
-    answers : array, shape (m,)
-
-    Returns
-    -------
-    array of float, shape (n,)
-        To be rounded at 1/2.
+    """The unconstrained fit of x, to be rounded at 1/2, to ``answers`` = ``queries``·x + noise.
 
     Raises
     ------
@@ -114,14 +103,10 @@ def least_squares(queries: npt.ArrayLike, answers: npt.ArrayLike) -> Floats:
 def box(
     queries: npt.ArrayLike, answers: npt.ArrayLike, *, rounds: int = 200, tolerance: float = 2e-3
 ) -> Floats:
-    """Least squares with 0 <= x <= 1; arguments and errors as of `least_squares`.
+    """Least squares with 0 <= x <= 1.
 
-    Other Parameters
-    ----------------
-    rounds : int
-        At most so many.
-    tolerance : float
-        How far constraints may be missed and how far x may still move, of 1.
+    It ends after ``rounds``, or where x misses its constraints and moves by less than
+    ``tolerance``.
 
     Examples
     --------
@@ -148,15 +133,11 @@ def box(
 def l1(
     queries: npt.ArrayLike, answers: npt.ArrayLike, *, rounds: int = 200, tolerance: float = 0.01
 ) -> Floats:
-    """Least absolute deviations with 0 <= x <= 1; arguments and errors as of `least_squares`.
+    """Least absolute deviations with 0 <= x <= 1.
 
-    Other Parameters
-    ----------------
-    rounds : int
-        At most so many.
-    tolerance : float
-        How far residuals may be from their copies and may still move, of their median size. At the
-        default the sum of deviations is within 1 % of the least one.
+    It ends after ``rounds``, or where residuals are from their copies, and move, by less than
+    ``tolerance`` of their median size. At the default the sum of deviations is within 1 % of the
+    least one.
 
     Examples
     --------
@@ -213,22 +194,10 @@ def l1_oracle(queries: npt.ArrayLike, answers: npt.ArrayLike) -> Floats:
 def predicted_success(n: int, m: int, sigma: float) -> float:
     """How many bits least squares gets right: Φ(1/(2σ_x)), with σ_x what is left of the noise.
 
-    Parameters
-    ----------
-    n, m : int
-        People and random queries.
-    sigma : float
-        Standard deviation of an answer's noise.
-
-    Returns
-    -------
-    float
-        1/2 where m is too small for a unique fit.
-
-    Notes
-    -----
-    A query takes each person with probability 1/2, so a column has variance 1/4 around what the
-    others explain, and σ_x² = 4σ²/(m - n - 1), the mean of an inverse Wishart law's diagonal.
+    Of n people and m random queries with noise of deviation ``sigma``; 1/2 where m is too small for
+    a unique fit. A query takes each person with probability 1/2, so a column has variance 1/4
+    around what the others explain, and σ_x² = 4σ²/(m - n - 1), the mean of an inverse Wishart law's
+    diagonal.
 
     Examples
     --------

@@ -31,8 +31,8 @@ from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import paragraph
+from dither.lab._simulation import simulated
+from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._roc import Floats, Mask
 from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
 from dither.privacy import Loss, approximate, compose
@@ -46,7 +46,7 @@ Answer = Callable[[str], "float | None"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Differencing:
+class Differencing(Summarised):
     """The result of `differencing`.
 
     Attributes
@@ -72,9 +72,6 @@ class Differencing:
     spent: Fraction
     verdict: Verdict | None
 
-    def __str__(self) -> str:
-        return self.summary()
-
     def summary(self) -> str:
         """What was found, and the verdict."""
         says = int(self.guesses.sum())
@@ -87,10 +84,7 @@ class Differencing:
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the differences of those who meet the secret and of those who do not.
 
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save it: .png, .svg or .pdf.
+        Saved to ``path`` (.png, .svg or .pdf) where one is given.
 
         Raises
         ------
@@ -193,7 +187,7 @@ def differencing(
             total,
             _predicted(counts.scale, rounds, known is not None),
             name or counts.name(rounds),
-            SimulatedWorld.of(seed),
+            simulated(seed),
             level,
         )
     return Differencing(len(chosen), differences, guesses, total, counts.spent, verdict)

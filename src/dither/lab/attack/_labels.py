@@ -32,18 +32,9 @@ _ORDER = re.compile(r"^(<=|>=|<|>|≤|≥)\s*(\S+)$")
 def coverage(
     labels: Sequence[Any], values: Sequence[Any], covers: Mapping[Any, Iterable[Any]] | None = None
 ) -> Mask:
-    """Which label covers which value.
+    """Which label covers which value, as an array of shape (labels, values).
 
-    Parameters
-    ----------
-    labels, values : sequences
-        Distinct values of a release's column, and of the public one.
-    covers : mapping, optional
-        The values under a label, where its text does not say them.
-
-    Returns
-    -------
-    array of bool, shape (labels, values)
+    ``covers`` gives the values under a label whose text does not say them.
 
     Examples
     --------

@@ -27,8 +27,8 @@ from dither._checks import confidence as check_confidence
 from dither.errors import ArgumentError
 from dither.lab._frames import columns_of, names, released, sorted_codes
 from dither.lab._grouping import Ints, grouped
-from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import paragraph
+from dither.lab._simulation import simulated
+from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._labels import Mask, coverage
 from dither.lab.attack._verdict import Score, Verdict, judge
 
@@ -41,7 +41,7 @@ _CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linkage:
+class Linkage(Summarised):
     """The result of `linkage`.
 
     Attributes
@@ -74,9 +74,6 @@ class Linkage:
     def found(self) -> int:
         """People whom at least one row fits."""
         return int((self.candidates > 0).sum())
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """What was found, and the verdict."""
@@ -158,7 +155,7 @@ def linkage(
             raise ArgumentError("covers must give, by column, a list of values for each label")
     if covers is None:
         covers = getattr(release, "covers", None)
-    generator = SimulatedWorld.of(seed)
+    generator = simulated(seed)
     real = _truth(truth, release, there.height, known.height)
     candidates, guesses = _looked_up(there, known, by, covers or {}, generator)
     alone = candidates == 1

@@ -24,7 +24,8 @@ import numpy.typing as npt
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither.errors import ArgumentError
-from dither.lab._simulation import SimulatedWorld
+from dither.lab._simulation import simulated
+from dither.lab._verdicts import Summarised
 from dither.lab.attack._roc import (
     Allowed,
     Floats,
@@ -54,7 +55,7 @@ METHODS = ("lira", "loss")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Membership:
+class Membership(Summarised):
     """The result of `membership`.
 
     Attributes
@@ -93,9 +94,6 @@ class Membership:
     @property
     def _of_models(self) -> bool:
         return self.verdict.score.targets[0] > 1
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """Area, true alarms at 1 % of false alarms, what the loss allows, and the verdict."""
@@ -186,7 +184,7 @@ def membership(
     if loss is not None and not isinstance(loss, Loss):
         raise ArgumentError("loss must be a Loss, such as privacy.gaussian(1.0)")
     confidence = check_confidence(confidence)
-    generator = SimulatedWorld.of(seed)
+    generator = simulated(seed)
     if hasattr(model_or_statistic, "predict_proba"):
         return _of_model(
             model_or_statistic, undefended, _labelled(data), method, loss, models, name,

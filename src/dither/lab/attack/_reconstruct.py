@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dither._checks import number, whole
 from dither.errors import ArgumentError
 from dither.lab._simulation import library
-from dither.lab._verdicts import paragraph
+from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._documents import read_statistics
 from dither.lab.attack._solver import Progress, search
 from dither.lab.attack._statistics import Condition, Person, Statistics, meets
@@ -35,7 +35,7 @@ Table = tuple[Person, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reconstruction:
+class Reconstruction(Summarised):
     """The result of `reconstruct_table`.
 
     Attributes
@@ -120,9 +120,6 @@ class Reconstruction:
             if len(answers) > 1:
                 left[name] = max(answers.values())
         return dict(sorted(left.items(), key=lambda item: item[1]))
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """The result in a paragraph for people."""
@@ -231,16 +228,8 @@ def reconstruct_table(
 def conflict(statistics: Statistics, *, seconds: float = 60.0) -> tuple[str, ...]:
     """Rows and rules that contradict each other: a smallest set in that none can be spared.
 
-    Parameters
-    ----------
-    statistics : Statistics
-    seconds : float
-        For each of the searches, one a row. A row whose search does not end is kept.
-
-    Returns
-    -------
-    tuple of str
-        Empty where the statistics do not contradict each other.
+    Empty where the statistics do not contradict each other. There is a search for each row, of so
+    many seconds; a row whose search does not end is kept.
 
     Examples
     --------

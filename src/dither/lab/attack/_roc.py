@@ -69,12 +69,7 @@ _DELTAS = tuple(10.0**-k for k in range(2, 15, 2))
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A rate with its interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-    """
+    """A rate with its interval."""
 
     value: float
     low: float
@@ -208,17 +203,8 @@ def refuted_by_plays(
 ) -> str:
     """What refutes a loss in plays of a statistic, as a sentence; empty where nothing does.
 
-    Parameters
-    ----------
-    played : (array of float64, array of bool, array of bool), each of shape (plays,)
-        Scores, members, and who is guessed to be one.
-    cuts : array of float64
-        Thresholds that were fixed without these plays.
-    loss : Loss
-    allowed : Allowed
-        Its curve.
-    level : float
-        How likely a true loss is refuted, at most.
+    ``cuts`` are thresholds that were fixed without these plays; a true loss is refuted with
+    probability at most ``level``.
     """
     scores, member, guesses = played
     bound = most_right(loss)
@@ -247,15 +233,9 @@ def refuted_by_plays(
 def refuted_by_models(folds: Sequence[Played], loss: Loss, level: float) -> str:
     """What refutes a loss in attacks on models, as a sentence; empty where nothing does.
 
-    Parameters
-    ----------
-    folds : sequence of (array of float64, array of bool, array of bool)
-        Each of shape (models, records): scores, members and guesses, of models whose shadows are
-        of other folds.
-    loss : Loss
-        Of one model, for adding or removing one record.
-    level : float
-        How likely a true loss is refuted, at most.
+    Each fold holds arrays of shape (models, records), of models whose shadows are of other folds.
+    The loss is that of one model, for adding or removing one record; a true one is refuted with
+    probability at most ``level``.
     """
     claims = list(_claims(loss))
     bound = most_right(loss)

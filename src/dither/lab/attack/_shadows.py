@@ -69,19 +69,9 @@ def confidences(
 ) -> Floats:
     """Train a copy of the model on each half; the log-odds of the right label, for each record.
 
-    Parameters
-    ----------
-    model : estimator
-        With ``fit`` and ``predict_proba``, as in scikit-learn; it is copied and stays as it is.
-    features : array, shape (records, columns)
-    labels : array, shape (records,)
-    member : array of bool, shape (models, records)
-    generator : numpy.random.Generator
-        Seeds every copy that takes a ``random_state``.
-
-    Returns
-    -------
-    array of float64, shape (models, records)
+    ``member`` and the result have the shape (models, records). The model has ``fit`` and
+    ``predict_proba``, as in scikit-learn, and stays as it is; the generator seeds every copy that
+    takes a ``random_state``.
 
     Raises
     ------
@@ -112,19 +102,10 @@ def folds(models: int) -> list[npt.NDArray[np.int64]]:
 
 
 def attacked(confidence: Floats, member: Mask, method: str) -> tuple[Floats, Mask]:
-    """Attack the models of each fold with those of the others as shadows.
+    """Attack the models of each fold with those of the others as shadows: scores and guesses.
 
-    Parameters
-    ----------
-    confidence : array, shape (models, records)
-    member : array of bool, shape (models, records)
-        Of a model attacked, no row of its fold is read.
-    method : {"lira", "loss"}
-
-    Returns
-    -------
-    (array of float64, array of bool), both of shape (models, records)
-        Scores and guesses.
+    All are of shape (models, records). Of a model attacked, no row of ``member`` in its fold is
+    read.
     """
     scores, guesses = np.empty_like(confidence), np.empty_like(member)
     levels = [_threshold(c, m) for c, m in zip(confidence, member, strict=True)]
@@ -205,19 +186,8 @@ def play_statistic(
 ) -> Plays:
     """Score fresh releases: of the statistic, of it without noise, and of strangers' bits.
 
-    Parameters
-    ----------
-    statistic : callable
-        ``statistic(rows)``, or ``statistic(rows, size)`` for many at once.
-    undefended : callable, optional
-        The statistic without its noise, of the same form.
-    data : array, shape (rows, columns)
-    target : int
-        The row that is in or out.
-    method : {"lira", "loss"}
-    plays : int
-        Fresh releases, each with the target in or out by a fair coin; and as many shadows of each.
-    generator : numpy.random.Generator
+    Of the ``plays`` fresh releases each has the target in or out by a fair coin; there are as many
+    shadows with it and as many without. The other arguments are those of `membership`.
     """
     without = np.delete(data, target, axis=0)
     draw = _drawer(statistic)

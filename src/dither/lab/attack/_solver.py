@@ -40,21 +40,13 @@ _PULSE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found.
-
-    Attributes
-    ----------
-    found : tuple of databases, each a sorted tuple of people
-    complete : bool
-        Whether there are no others.
-    stopped : str
-        Why it stopped early: "limit", "time", "stopped" or "".
-    seconds : float
-    """
+    """What a search found, in as many seconds: databases, each a sorted tuple of people."""
 
     found: tuple[tuple[Person, ...], ...]
     complete: bool
+    """Whether there are no others."""
     stopped: str
+    """Why it stopped early: "limit", "time", "stopped" or ""."""
     seconds: float
 
 

@@ -21,15 +21,9 @@ Person = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """What is known of each person.
+    """What is known of each person: a whole number from ``low`` to ``high``.
 
-    Parameters
-    ----------
-    name : str
-    low, high : int
-        Its values are the whole numbers between, both included.
-    labels : tuple of str
-        The values of a list, numbered from 0; empty for a number.
+    ``labels`` are the values of a list, numbered from 0; there are none for a number.
     """
 
     name: str
@@ -49,14 +43,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An attribute takes one of some values.
-
-    Parameters
-    ----------
-    attribute : int
-        Its place among the attributes.
-    values : frozenset of int
-    """
+    """An attribute, by its place among the attributes, takes one of some values."""
 
     attribute: int
     values: frozenset[int]
@@ -167,16 +154,7 @@ class Statistics:
         return math.comb(self.cells + self.people - 1, self.people)
 
     def without(self, *names: str) -> Statistics:
-        """The same, some rows or rules less.
-
-        Parameters
-        ----------
-        *names : str
-
-        Raises
-        ------
-        ArgumentError
-            For an unknown name.
+        """The same without some rows or rules; an unknown name is refused.
 
         Examples
         --------

@@ -23,6 +23,7 @@ from dither._format import percent
 from dither.errors import ArgumentError
 from dither.lab._frames import columns_of, released, sorted_codes
 from dither.lab._grouping import Ints, grouped
+from dither.lab._verdicts import Summarised
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +56,7 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True)
-class Uniqueness:
+class Uniqueness(Summarised):
     """The result of `uniqueness`.
 
     Attributes
@@ -69,9 +70,6 @@ class Uniqueness:
     people: int
     quasi: tuple[str, ...]
     sizes: tuple[Alone, ...]
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """A line for each number of columns."""

@@ -25,7 +25,7 @@ import numpy as np
 from dither._format import percent
 from dither._stats import binomial_tail, clopper_pearson, hoeffding_tail, student_reach
 from dither.errors import ArgumentError
-from dither.lab._verdicts import Outcome, paragraph
+from dither.lab._verdicts import Outcome, Summarised, paragraph
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Summarised):
     """The result of an experiment.
 
     Attributes
@@ -138,9 +138,6 @@ class Verdict:
     def bounded(self) -> bool:
         """Whether the release promises anything that an attack could break."""
         return self.bound < 1.0 or self.epsilon is not None
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """The verdict in a paragraph for people."""
@@ -225,12 +222,10 @@ def judge(
     above: str | None = None,
     bare: str = BARE,
 ) -> Verdict:
-    """Weigh the scores of an experiment.
+    """Weigh the scores of an experiment; other arguments are as of `Verdict`.
 
     Parameters
     ----------
-    game, release, attack, score, control, null, prior, bound, epsilon, predicted, promised, bare
-        As of `Verdict`.
     pure : float, optional
         What the loss lets a guess reach whatever became of the others, where it bounds that.
     confidence : float

@@ -102,18 +102,10 @@ def choose_events(
 ) -> list[ChosenEvent]:
     """The few events that promise to certify most: of epsilon, of delta if claimed, and of mu.
 
-    Parameters
-    ----------
-    scores : iterable of EventScore
-    second : array of bool
-        Which outcomes are of the second dataset.
-    parts : three arrays of bool
-        Those that fitted the scores, those that may choose besides, and those that certify, of
-        which only the number is used here.
-    claim : Claim
-        What they are to refute; most events are chosen for that.
-    level : float
-        The probability that any bound may fail, when they are certified.
+    ``second`` says which outcomes are of the second dataset. ``parts`` are those outcomes that
+    fitted the scores, those that may choose besides, and those that certify, of which only the
+    number is used here. Most events are chosen to refute the claim, when they are certified at
+    ``level``, the probability that any bound fails.
     """
     fit, choose, certifying = parts
     later = min(int((certifying & (second == side)).sum()) for side in (False, True))
@@ -179,14 +171,7 @@ def certify(
 ) -> list[Event]:
     """Count chosen events on samples that had no part in choosing, and bound their probabilities.
 
-    Parameters
-    ----------
-    chosen : iterable of ChosenEvent
-    second, certifying : array of bool
-        Which outcomes are of the second dataset, and which are counted.
-    claim : Claim
-    level : float
-        The probability that any bound fails.
+    The probability that any bound fails is at most ``level``.
     """
     events = list(chosen)
     each = level / (2 * max(1, len(events)))

@@ -51,7 +51,7 @@ from dither._checks import confidence as check_confidence
 from dither._format import at_least, level
 from dither._stats import binomial_tail, bisect
 from dither.errors import ArgumentError
-from dither.lab._verdicts import Outcome
+from dither.lab._verdicts import Outcome, Summarised
 from dither.lab.audit._claims import Claim
 
 __all__ = ["OneRunAudit", "audit_one_run", "chance_of_guesses", "guess_by_score"]
@@ -62,7 +62,7 @@ _UNFAIR = 5e-10
 
 
 @dataclass(frozen=True, slots=True)
-class OneRunAudit:
+class OneRunAudit(Summarised):
     """The result of `audit_one_run`.
 
     Attributes
@@ -90,9 +90,6 @@ class OneRunAudit:
     guesses: int
     correct: int
     confidence: float
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """The result in two sentences."""

@@ -96,15 +96,10 @@ def describe_outcomes(
     seen: npt.NDArray[np.bool_],
     warned: Sequence[Hashable] = (),
 ) -> Outcomes:
-    """Columns and atoms of outcomes.
+    """Columns and atoms of outcomes: one an entry, or a row of an array of two dimensions.
 
-    Parameters
-    ----------
-    outputs : sequence or array, one outcome an entry (a row, for an array of two dimensions)
-    seen : array of bool, shape (n,)
-        Those that may say which columns there are; the others are only put into them.
-    warned : sequence, optional
-        Of each outcome, the warnings of its call.
+    Those ``seen`` may say which columns there are; the others are only put into them. ``warned``
+    are the warnings of each outcome's call.
     """
     found = _described(outputs, seen)
     if any(warned):

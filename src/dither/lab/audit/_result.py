@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dither._format import at_least, level
-from dither.lab._verdicts import Outcome, paragraph
+from dither.lab._verdicts import Outcome, Summarised, paragraph
 from dither.lab.audit._claims import Claim
 from dither.lab.audit._events import Event
 
@@ -18,7 +18,7 @@ __all__ = ["Audit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(Summarised):
     """The result of `audit`.
 
     Attributes
@@ -70,9 +70,6 @@ class Audit:
     seconds: float
     reuse: str | None = None
     notes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """The result in a paragraph for people, which says what it does not say."""

@@ -43,16 +43,9 @@ class EventScore:
 
 
 def every_score(outcomes: Outcomes, second: Mask, fit: Mask) -> Iterator[EventScore]:
-    """All scores of outcomes.
+    """All scores of the outcomes of both datasets, fitted to the part ``fit``.
 
-    Parameters
-    ----------
-    outcomes : Outcomes
-        Of both datasets.
-    second : array of bool
-        Which outcomes are of the second dataset; read where ``fit`` says only.
-    fit : array of bool
-        The part that scores are fitted to.
+    ``second`` says which outcomes are of the second dataset; it is read in that part alone.
     """
     for column in outcomes.columns:
         kind = "binary" if column.binary else "column"
