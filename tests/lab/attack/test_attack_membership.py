@@ -185,6 +185,19 @@ def test_the_curve_is_tested_where_guesses_and_area_say_nothing() -> None:
     assert "The curve is above" in found.verdict.reason
 
 
+def test_what_never_happens_without_the_target_refutes() -> None:
+    """The bare count in 3 % of releases: a threshold lies above all that was seen without her."""
+    rows = np.ones((50, 1))
+    rng = np.random.default_rng(4)
+
+    def tells(data: np.ndarray, size: int) -> np.ndarray:
+        return np.where(rng.random(size) < 0.03, 1e3 * len(data) - 49_000, 0.0)
+
+    found = membership(tells, rows, loss=privacy.pure(1.0), undefended=len, confidence=SURE)
+    assert found.verdict.outcome is Outcome.VIOLATED
+    assert "The curve is above" in found.verdict.reason
+
+
 def test_true_losses_are_not_refuted_by_curves() -> None:
     """Of 40 attacks on a loss that is met with equality everywhere, at 90 %, at most 12 refute it
     (each with probability at most 0.1, in truth far less: a false alarm once in 100 at worst)."""

@@ -203,7 +203,10 @@ def play_statistic(
         tell = _scorer(method, data[target], exact(data, 8), exact(without, 8))
         found, told = tell(_mixed(exact, data, without, member[:_MEANS]))
         control, bare = (found, member[:_MEANS], told), BARE
-    cuts = np.unique(np.quantile(score(outside)[0], 1.0 - np.array(_ALARMS)))
+    alone = score(outside)[0]
+    # The last is above all that was seen without the target: what is never seen then tells most.
+    beyond = np.nextafter(alone.max(), np.inf)
+    cuts = np.unique([*np.quantile(alone, 1.0 - np.array(_ALARMS)), beyond])
     return Plays((scores, member, guesses), control, (scores, stranger, guesses), bare, cuts)
 
 

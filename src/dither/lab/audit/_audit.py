@@ -143,14 +143,15 @@ def audit(
     lower = max((e.epsilon for e in events), default=0.0)
     least_mu = max((e.mu for e in events), default=0.0)
     over = lower > claim.epsilon if claim.mu is None else least_mu > claim.mu
-    idle = _idle(outcomes, outputs, d0, d1)
-    verdict = Outcome.INCONCLUSIVE if idle else Outcome.NOT_REFUTED
+    violated = over or reused is not None
+    idle = () if violated else _idle(outcomes, outputs, d0, d1)
+    unrefuted = Outcome.INCONCLUSIVE if idle else Outcome.NOT_REFUTED
     return Audit(
-        verdict=Outcome.VIOLATED if over or reused else verdict,
+        verdict=Outcome.VIOLATED if violated else unrefuted,
         lower=lower,
         delta=max((e.delta for e in events), default=0.0),
         mu=least_mu,
-        event=_shown(events, claim),
+        event=None if idle else _shown(events, claim),
         events=tuple(events),
         claimed=claim,
         samples=drawn,

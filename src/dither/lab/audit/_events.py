@@ -294,10 +294,8 @@ def _describe_atoms(event: ChosenEvent, part: Mask) -> str:
     if atoms.labels:
         names = ", ".join(atoms.labels[int(c)] for c in codes[:5])
         return f"{atoms.name} is {names or 'one not seen'}"
-    return (
-        f"{atoms.name} is one of {codes.size:,} value{'' if codes.size == 1 else 's'} "
-        f"likelier on {this} than on {other}"
-    )
+    which = "a value" if codes.size == 1 else f"one of {codes.size:,} values"
+    return f"{atoms.name} is {which} likelier on {this} than on {other}"
 
 
 def _rate(value: float, rounding: str) -> str:
