@@ -56,7 +56,7 @@ class UnaryChannel(PureChannel):
     def chances(self) -> tuple[Shares, Shares]:
         """p and q of each bit in floating point, two arrays of shape (k,)."""
         held, other = self.ones
-        return np.array([t / ONE for t in held]), np.array([t / ONE for t in other])
+        return np.array(held, dtype=np.float64) / ONE, np.array(other, dtype=np.float64) / ONE
 
     @property
     def support(self) -> tuple[Shares, Shares]:
