@@ -1,4 +1,4 @@
-"""Files tell what they hold: a docstring each, public names explained, none too long to read."""
+"""Files tell what they hold, none is too long to read, and none names a machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ from pathlib import Path
 import dither
 
 ROOT = Path(dither.__file__).parent
+TREE = Path(__file__).parents[2]
 MODULES = sorted(ROOT.rglob("*.py"))
 LONGEST = 350
 """Lines of code: blank lines, comments and docstrings are not counted, since they help to read."""
 REASON = re.compile(r"\b(long|one file|one place|together) because\b", re.IGNORECASE)
+
+TEXTS = [
+    TREE / "Makefile",
+    TREE / ".ci" / "run",
+    *TREE.glob("*.md"),
+    *TREE.glob("*.toml"),
+    *(p for room in ("src", "tests", "docs", "benchmarks") for p in (TREE / room).rglob("*.py")),
+    *(TREE / "docs").rglob("*.md"),
+]
+MACHINE = re.compile(r"(?<![\w.])/(?:work|root|home|Users|mnt)/\w")
+INDEX = re.compile(r"--(?:extra-)?index-url|--find-links|PIP_INDEX|\[\[tool\.\w+\.index\]\]")
 
 
 def _name(path: Path) -> str:
@@ -89,6 +101,19 @@ def test_rooms_name_their_doors() -> None:
     """A room lists what it offers in ``__all__``, unless it only holds modules to import from."""
     offering = {name: tree for name, tree in _doors().items() if _offers(tree)}
     assert [name for name, tree in offering.items() if _promised(tree) is None] == []
+
+
+def test_no_machine_is_named() -> None:
+    """Nothing depends on where it was written or where packages came from there."""
+    found = {}
+    for path in TEXTS:
+        text = path.read_text(encoding="utf-8")
+        matches = [m.group() for m in MACHINE.finditer(text)]
+        if path != Path(__file__):
+            matches += [m.group() for m in INDEX.finditer(text)]
+        if matches:
+            found[path.relative_to(TREE).as_posix()] = matches
+    assert found == {}
 
 
 def _lines_of_code(name: str) -> int:
