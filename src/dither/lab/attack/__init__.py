@@ -14,11 +14,9 @@ control that must succeed and one that must fail. Releases are black boxes.
 
 from dither.lab._verdicts import Outcome as Outcome
 from dither.lab.attack import releases
-from dither.lab.attack._classes import Background as Background
+from dither.lab.attack._background import Background as Background
+from dither.lab.attack._background import background
 from dither.lab.attack._classes import ClassCounts as ClassCounts
-from dither.lab.attack._classes import Homogeneity as Homogeneity
-from dither.lab.attack._classes import Skewness as Skewness
-from dither.lab.attack._classes import background, homogeneity, skewness
 from dither.lab.attack._counting import RemainingDatabases as RemainingDatabases
 from dither.lab.attack._counting import blurred as blurred
 from dither.lab.attack._counting import remaining
@@ -31,6 +29,8 @@ from dither.lab.attack._documents import read_statistics as read_statistics
 from dither.lab.attack._game import Adversary as Adversary
 from dither.lab.attack._game import BlackBox as BlackBox
 from dither.lab.attack._game import Experiment, Game
+from dither.lab.attack._homogeneity import Homogeneity as Homogeneity
+from dither.lab.attack._homogeneity import homogeneity
 from dither.lab.attack._linkage import Linkage as Linkage
 from dither.lab.attack._linkage import linkage
 from dither.lab.attack._membership import Membership as Membership
@@ -38,6 +38,8 @@ from dither.lab.attack._membership import membership
 from dither.lab.attack._reconstruct import Reconstruction as Reconstruction
 from dither.lab.attack._reconstruct import reconstruct_table
 from dither.lab.attack._reconstruct import without_each as without_each
+from dither.lab.attack._skewness import Skewness as Skewness
+from dither.lab.attack._skewness import skewness
 from dither.lab.attack._statistics import Statistics as Statistics
 from dither.lab.attack._subset_sums import agreeing as agreeing
 from dither.lab.attack._subset_sums import all_queries as all_queries
