@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -218,6 +219,11 @@ def _ordered(pair):
     return min(pair), max(pair)
 
 
+# Strategies are made once: making one of a depth makes those of all lesser depths, which takes far
+# longer than drawing from it.
+
+
+@cache
 def numbers(depth: int = 2):
     leaf = st.one_of(
         st.sampled_from(V[Kind.INTEGER] + V[Kind.REAL]).filter(lambda c: c.name != "u"),
@@ -255,6 +261,7 @@ def numbers(depth: int = 2):
     )
 
 
+@cache
 def days(depth: int = 1):
     leaf = st.one_of(
         st.sampled_from(V[Kind.DATE] + V[Kind.TIMESTAMP]),
@@ -267,6 +274,7 @@ def days(depth: int = 1):
     return st.one_of(leaf, st.builds(ex.DateTruncate, parts, days(depth - 1)))
 
 
+@cache
 def texts(depth: int = 1):
     leaf = st.one_of(st.sampled_from(V[Kind.TEXT]), words.map(ex.Literal))
     if depth == 0:
@@ -284,6 +292,7 @@ def _few(values):
     return st.lists(values, min_size=1, max_size=3).map(tuple)
 
 
+@cache
 def truths(depth: int = 2):
     compare = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
     leaf = st.sampled_from(V[Kind.BOOLEAN])
@@ -326,6 +335,12 @@ def column(name: str, alias: str = "v") -> ex.Column:
     return ex.Column(alias, name)
 
 
+@cache
+def _admitted(kind):
+    return kind().filter(lambda node: admitted(node, SCOPE))
+
+
+@cache
 def _lattices():
     ends = st.tuples(st.integers(-2000, 2000), st.integers(-2000, 2000)).map(_ordered)
     steps = st.sampled_from(
@@ -360,7 +375,8 @@ def measurements(draw, operands, leaves: bool = True):
     return draw(st.sampled_from(choices))
 
 
-def _keys(scope: Scope):
+@cache
+def _keys():
     plain = [
         GroupKey("g", column("g"), Kind.TEXT, GROUPS),
         GroupKey("g", column("g"), Kind.TEXT, ("b", "o'b", "elsewhere")),
@@ -387,7 +403,7 @@ def _keys(scope: Scope):
 def jobs(draw, *, units: bool | None = None, most: int | None = None):
     """A job over the hostile tables; ``most`` sets both bounds so high that nothing is chosen."""
     relation: object = SCAN
-    operands = numbers().filter(lambda n: admitted(n, SCOPE))
+    operands = _admitted(numbers)
     join = draw(st.sampled_from(["none", "none", "public", "unit"]))
     if join == "public":
         on = ((column("h"), ex.Column("p", "code")),)
@@ -397,9 +413,8 @@ def jobs(draw, *, units: bool | None = None, most: int | None = None):
         relation = UnitJoin(relation, Scan("labs", "l"), column("u"), ex.Column("l", "u"))
         operands = operands | st.just(ex.Column("l", "z"))
     if draw(st.booleans()):
-        predicate = draw(truths().filter(lambda n: admitted(n, SCOPE)))
-        relation = Filter(relation, predicate)
-    keys = draw(_keys(SCOPE))
+        relation = Filter(relation, draw(_admitted(truths)))
+    keys = draw(_keys())
     if join == "public" and draw(st.booleans()):
         keys = (GroupKey("label", ex.Column("p", "label"), Kind.TEXT, ("y", "x")),)
     has_unit = (
