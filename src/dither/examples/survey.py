@@ -95,9 +95,9 @@ def targets(rows: pl.DataFrame, many: int, seed: int = 0) -> tuple[list[str], li
     """Women whom nobody shares all traits with, half with the secret; and the truth of each."""
     import polars as pl
 
-    from dither.lab._simulation import simulated
+    from dither.lab._simulation import SimulatedWorld
 
-    rng = simulated(seed)
+    rng = SimulatedWorld.of(seed)
     alone = rows.filter(pl.struct(TRAITS).is_unique())
     chosen = []
     for has in (True, False):

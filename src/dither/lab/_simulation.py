@@ -13,22 +13,24 @@ import numpy as np
 from dither._checks import whole
 from dither.errors import DitherError
 
-__all__ = ["library", "simulated"]
+__all__ = ["SimulatedWorld", "library"]
 
 
-def simulated(seed: int | np.random.Generator) -> np.random.Generator:
-    """The generator of a seed, an integer of at least 0, or the one that is given.
+class SimulatedWorld:
+    """Random numbers for games. Noise drawn from them protects nobody."""
 
-    Noise drawn from it protects nobody.
+    @staticmethod
+    def of(seed: int | np.random.Generator) -> np.random.Generator:
+        """The generator of a seed, an integer of at least 0, or the one that is given.
 
-    Examples
-    --------
-    >>> simulated(1).random() == simulated(1).random()
-    True
-    """
-    if isinstance(seed, np.random.Generator):
-        return seed
-    return np.random.Generator(np.random.PCG64DXSM(whole("seed", seed)))
+        Examples
+        --------
+        >>> SimulatedWorld.of(1).random() == SimulatedWorld.of(1).random()
+        True
+        """
+        if isinstance(seed, np.random.Generator):
+            return seed
+        return np.random.Generator(np.random.PCG64DXSM(whole("seed", seed)))
 
 
 def library(module: str, what: str) -> Any:

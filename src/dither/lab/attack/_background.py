@@ -28,7 +28,7 @@ from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither.errors import ArgumentError
 from dither.lab._grouping import Ints
-from dither.lab._simulation import simulated
+from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._classes import ClassCounts, commonest_answer, in_classes, number_of
 from dither.lab.attack._verdict import Verdict
@@ -151,7 +151,7 @@ def background(
     barred = [number_of(found.values, value, "excluded") for value in excluded]
     if len(barred) >= len(found.values):
         raise ArgumentError("excluded must leave at least one value")
-    generator = simulated(seed)
+    generator = SimulatedWorld.of(seed)
     ruled_out = concerned = None
     if barred:
         left = np.delete(found.counts, barred, axis=1)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dither._checks import whole
 from dither._stats import clopper_pearson
 from dither.errors import ArgumentError, nearest
-from dither.lab._simulation import simulated
+from dither.lab._simulation import SimulatedWorld
 from dither.lab.attack._statistics import Condition, Person, PublishedRow, Statistics, meets
 
 __all__ = ["RemainingDatabases", "blurred", "remaining", "true_answers"]
@@ -160,7 +160,7 @@ def remaining(
     (0, True)
     """
     size = whole("draws", draws, 1)
-    rng = simulated(seed)
+    rng = SimulatedWorld.of(seed)
     places = statistics.cells + statistics.people - 1
     if places >= 2**62:
         raise ArgumentError("there are too many kinds of people; narrow the bounds of attributes")

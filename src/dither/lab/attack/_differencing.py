@@ -31,7 +31,7 @@ from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither._format import loss_text
 from dither.errors import ArgumentError
-from dither.lab._simulation import simulated
+from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._roc import Floats, Mask
 from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
@@ -187,7 +187,7 @@ def differencing(
             total,
             _predicted(counts.scale, rounds, known is not None),
             name or counts.name(rounds),
-            simulated(seed),
+            SimulatedWorld.of(seed),
             level,
         )
     return Differencing(len(chosen), differences, guesses, total, counts.spent, verdict)

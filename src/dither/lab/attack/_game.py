@@ -18,7 +18,7 @@ import numpy as np
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
-from dither.lab._simulation import simulated
+from dither.lab._simulation import SimulatedWorld
 from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
 from dither.privacy import Loss
 
@@ -152,7 +152,7 @@ class Experiment:
         """
         plays = whole("runs", runs, 1)
         confidence = check_confidence(confidence)
-        rng = simulated(seed)
+        rng = SimulatedWorld.of(seed)
         defended = [self._play(self.release, rng) for _ in range(plays)]
         control = null = None
         if controls:

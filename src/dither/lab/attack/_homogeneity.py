@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dither._checks import confidence as check_confidence
-from dither.lab._simulation import simulated
+from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._classes import ClassCounts, commonest_answer, in_classes
 from dither.lab.attack._verdict import Verdict
@@ -117,7 +117,7 @@ def homogeneity(
     """
     confidence = check_confidence(confidence)
     found = in_classes(table, quasi, sensitive, name)
-    generator = simulated(seed)
+    generator = SimulatedWorld.of(seed)
     certain = (found.counts > 0).sum(axis=1) == 1
     sizes = found.sizes
     given_away = int(sizes[certain].sum())

@@ -27,7 +27,7 @@ from dither._checks import confidence as check_confidence
 from dither.errors import ArgumentError
 from dither.lab._frames import columns_of, names, released, sorted_codes
 from dither.lab._grouping import Ints, grouped
-from dither.lab._simulation import simulated
+from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._labels import Mask, coverage
 from dither.lab.attack._verdict import Score, Verdict, judge
@@ -155,7 +155,7 @@ def linkage(
             raise ArgumentError("covers must give, by column, a list of values for each label")
     if covers is None:
         covers = getattr(release, "covers", None)
-    generator = simulated(seed)
+    generator = SimulatedWorld.of(seed)
     real = _truth(truth, release, there.height, known.height)
     candidates, guesses = _looked_up(there, known, by, covers or {}, generator)
     alone = candidates == 1

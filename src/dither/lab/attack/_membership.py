@@ -24,7 +24,7 @@ import numpy.typing as npt
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither.errors import ArgumentError
-from dither.lab._simulation import simulated
+from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import Summarised
 from dither.lab.attack._roc import (
     Allowed,
@@ -184,7 +184,7 @@ def membership(
     if loss is not None and not isinstance(loss, Loss):
         raise ArgumentError("loss must be a Loss, such as privacy.gaussian(1.0)")
     confidence = check_confidence(confidence)
-    generator = simulated(seed)
+    generator = SimulatedWorld.of(seed)
     if hasattr(model_or_statistic, "predict_proba"):
         return _of_model(
             model_or_statistic, undefended, _labelled(data), method, loss, models, name,

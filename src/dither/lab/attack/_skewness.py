@@ -22,7 +22,7 @@ import numpy as np
 
 from dither._checks import confidence as check_confidence
 from dither.errors import ArgumentError
-from dither.lab._simulation import simulated
+from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import Summarised, paragraph
 from dither.lab.attack._classes import ClassCounts, in_classes, number_of
 from dither.lab.attack._roc import Floats, Mask, placed
@@ -131,7 +131,7 @@ def skewness(
     which = number_of(found.values, value, "value")
     if len(found.values) < 2:
         raise ArgumentError("value must be one that not everybody has: there is nothing to learn")
-    generator = simulated(seed)
+    generator = SimulatedWorld.of(seed)
     shares = found.counts / found.sizes[:, None]
     everybody = found.overall / found.people
     posterior = shares[found.of, which]
