@@ -255,7 +255,19 @@ def test_always_failing_says_nothing():
     """Where every call fails nothing was audited, and that is not a success."""
     found = audit(raising, 0, 1, 1, samples=500)
     assert (found.verdict, found.lower, found.reuse) == (Outcome.INCONCLUSIVE, 0.0, None)
+    assert found.event is None
     assert "every call failed" in found.summary()
+
+
+def test_failures_that_tell_are_violations():
+    """What an error holds may refute the claim, and then it was an audit."""
+
+    def fails(data):
+        raise KeyError(data)
+
+    found = audit(fails, 0, 1, 1, samples=500)
+    assert found.verdict is Outcome.VIOLATED
+    assert "every call failed" not in found.summary()
 
 
 def test_failing_in_many_ways_is_still_failing():
