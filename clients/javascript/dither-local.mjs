@@ -187,7 +187,7 @@ export async function loadChannel(text, hash) {
   const found = Array.from(digest, (b) => b.toString(16).padStart(2, "0")).join("");
   if (found !== hash) throw new Error("the channel's hash is not the one agreed on");
   const described = JSON.parse(text);
-  const make = KINDS[described.channel];
+  const make = KINDS[described?.channel];
   if (!make) throw new Error("this client does not know the channel");
   if (described.version !== 1) throw new Error("the channel must be of version 1");
   return new Channel({ ...described, hash }, bytes, digest, make);
@@ -208,7 +208,8 @@ class Channel {
     this.text = text;
     this.digest = digest;
     this.#interval = described.interval ? new Interval(described.interval) : null;
-    const domain = described.domain ?? { size: this.#interval.steps + 1 };
+    const domain = described.domain ?? (this.#interval && { size: this.#interval.steps + 1 });
+    if (!domain) throw new TypeError("a channel must have a domain or an interval");
     const values = domain.values;
     this.size = values ? values.length : domain.size;
     if (!Number.isSafeInteger(this.size) || this.size < 2 || this.size > 1 << 24) {
@@ -722,6 +723,8 @@ function ratio(number) {
 class Interval {
   constructor({ low, high, steps, clamp = false }) {
     [this.low, this.high] = [ratio(low), ratio(high)];
+    const [[a, b], [c, d]] = [this.low, this.high];
+    if (a * d >= c * b) throw new RangeError("low must be below high");
     if (!(Number.isSafeInteger(steps) && steps >= 2 && steps <= 65536)) {
       throw new RangeError("steps must be a whole number from 2 to 65536");
     }
@@ -877,6 +880,7 @@ function sdpm(described, k) {
     const [x, y] = ratio(text);
     return [(x * d - c * y) * g * N, y * (f * d - c * g)];
   };
+  if (described.low_range?.length !== 2) throw new TypeError("low_range must be two numbers");
   const [[p, q], [r, t]] = described.low_range.map(place);
   const [first, last] = [Number((p + q - 1n) / q), Number(r / t)];
   if (!(first >= 0 && first <= last && last <= k - 1 && last - first < k - 1)) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -279,6 +280,35 @@ def test_what_the_client_refuses() -> None:
     ):
         assert part in message
         assert "secret" not in message
+
+
+HALF = SDPM(Interval(0, 1, steps=4), (0, "1/2"), 1)
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("null", "does not know"),
+        ('{"channel":"grr","epsilon":"1","version":1}', "domain"),
+        (text_of(PM(Interval(0, 1, steps=4), 1)).replace('"low":"0"', '"low":"1"'), "low"),
+        (
+            text_of(SDPM(Interval(0, 1, steps=4), (0, "1/2"), 1)).replace('["0","1/2"]', "null"),
+            "low_",
+        ),
+    ],
+)
+def test_a_description_may_say_anything(text: str, message: str) -> None:
+    """A text with the right hash that describes nothing is refused by name."""
+    found = node(
+        """
+        try { await client.loadChannel(given[0], given[1]); console.log('"taken"'); }
+        catch (error) { console.log(JSON.stringify(String(error.message))); }
+        """,
+        text,
+        hashlib.sha256(text.encode()).hexdigest(),
+    )
+    assert message in found
 
 
 @needs_node
