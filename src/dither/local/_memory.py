@@ -36,7 +36,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dither.errors import ArgumentError
-from dither.local._domain import Domain
+from dither.local._domain import Domain, column
 from dither.local._hashing import text_bytes
 
 Words64 = npt.NDArray[np.uint64]
@@ -224,6 +224,14 @@ def checked_question(question: Any) -> str | None:
     if question is not None and (not isinstance(question, str) or not question):
         raise ArgumentError("question must be a text that names what is asked")
     return question
+
+
+def checked_users(users: Any, n: int) -> list[Any]:
+    """The names of the users of n values, one each."""
+    found: list[Any] = column(users).tolist()
+    if len(found) != n:
+        raise ArgumentError("users must name one user for each value")
+    return found
 
 
 def checked_memory(memory: Any) -> Memory:

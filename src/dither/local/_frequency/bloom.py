@@ -27,7 +27,7 @@ from dither.local._frequency.filters import Regression, set_bits
 from dither.local._frequency.rappor import Layers, Remembered, promises
 from dither.local._hashing import text_bytes
 from dither.local._limits import sums_to
-from dither.local._memory import Memory, checked_memory, checked_question
+from dither.local._memory import Memory, checked_memory, checked_question, checked_users
 from dither.local._postprocess import no_rule, nonnegative, project
 from dither.local._results import Estimate, Result, checked_options, estimated, reported
 from dither.numeric import Words, secure_words
@@ -205,7 +205,7 @@ class BloomRAPPOR(Remembered):
             device has answered under other settings than these; candidates make no difference.
         """
         listed = _texts(values)
-        named = self.named(users, len(listed))
+        named = checked_users(users, len(listed))
         none = [None] * len(named)
         label = checked_memory(memory).label(self.question, {"device": self.device})
         cohorts = memory.words(label, named, none, 1)[:, 0] % np.uint64(self.cohorts)

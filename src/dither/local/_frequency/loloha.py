@@ -22,7 +22,7 @@ from dither.local._frequency.rappor import LASTING
 from dither.local._guarantee import Guarantee
 from dither.local._hashing import bucket, words_of
 from dither.local._limits import checked_epsilon
-from dither.local._memory import Memory, checked_memory, checked_question
+from dither.local._memory import Memory, checked_memory, checked_question, checked_users
 from dither.numeric import Words, secure_words
 
 _MAX_CHOICES = 32
@@ -181,9 +181,7 @@ class LOLOHA(OLH):
             question, or one that the device has answered by another channel.
         """
         codes = self.domain.encode(values)
-        names = list(users)
-        if len(names) != codes.size:
-            raise ArgumentError("users must have one name for each value")
+        names = checked_users(users, codes.size)
         label = checked_memory(memory).label(self.question, {"channel": self.hash})
         seeds = memory.words(label, names, [None] * codes.size, 1)[:, 0].astype(np.uint32)
         right = bucket(words_of(seeds, codes), self.buckets)

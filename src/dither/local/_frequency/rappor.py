@@ -17,12 +17,12 @@ from dither.local._audited import AuditCase, Coins, bits_of
 from dither.local._bits import one_hot, packed_coins
 from dither.local._channel import Channel, Codes, DomainLike, Shares
 from dither.local._coins import ONE, exp_bounds, threshold
-from dither.local._domain import Domain, bind, column
+from dither.local._domain import Domain, bind
 from dither.local._frequency.unary import UnaryChannel, check_telling
 from dither.local._guarantee import Guarantee
 from dither.local._hashing import text_bytes
 from dither.local._limits import checked_epsilon
-from dither.local._memory import Memory, checked_memory, checked_question, places_of
+from dither.local._memory import Memory, checked_memory, checked_question, checked_users, places_of
 from dither.numeric import Words, secure_words
 from dither.numeric import _directed as directed
 
@@ -50,14 +50,6 @@ class Remembered(Channel):
     def lasting(self) -> Guarantee:
         """Of any number of reports of one value, to one question, with a device's memory."""
         return Guarantee.uniform(self.epsilon, assumes=LASTING)
-
-    @staticmethod
-    def named(users: Sequence[Any], n: int) -> list[Any]:
-        """The users of n values."""
-        found: list[Any] = column(users).tolist()
-        if len(found) != n:
-            raise ArgumentError("users must name one user for each value")
-        return found
 
 
 @dataclass(frozen=True, init=False)
@@ -213,7 +205,7 @@ class RAPPOR(Remembered, UnaryChannel):
             has no question, or one that the device has answered in another form.
         """
         codes = self.domain.encode(values)
-        named, k = self.named(users, codes.size), len(self.domain)
+        named, k = checked_users(users, codes.size), len(self.domain)
         label = checked_memory(memory).label(self.question, self.form)
         values, places = self.domain.values, places_of(self.domain)
         rows = one_hot(codes, k)
