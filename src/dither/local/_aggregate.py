@@ -14,7 +14,7 @@ from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, channel_from_dict
 from dither.local._domain import bind
-from dither.local._limits import MOST
+from dither.local._limits import MOST, described
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,16 +200,10 @@ class Aggregate:
         """
         if not isinstance(found, Mapping):
             raise ArgumentError("the aggregate must be a dictionary, as to_dict writes it")
-        try:
+        with described("the aggregate is truncated or was not written by to_dict"):
             channel = channel_from_dict(found["channel"])
             hashed, counts = found["hash"], np.array(found["counts"])
             n, rejected = found["n"], found["rejected"]
-        except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            if isinstance(error, ArgumentError):
-                raise
-            raise ArgumentError(
-                "the aggregate is truncated or was not written by to_dict"
-            ) from None
         if not isinstance(hashed, str) or hashed != channel.hash:
             raise ArgumentError("the aggregate's hash is not that of its channel")
         return cls(channel, counts, n, rejected)
@@ -231,11 +225,9 @@ class Aggregate:
         ArgumentError
             The metadata is missing, a feature is missing or twice, or the hash does not match.
         """
-        try:
+        with described("table must be one that Aggregate.to_arrow wrote"):
             found = json.loads((table.schema.metadata or {})[b"dither.local"])
             features, counts = table["feature"].to_numpy(), table["count"].to_numpy()
-        except (KeyError, ValueError, AttributeError, TypeError, RecursionError):
-            raise ArgumentError("table must be one that Aggregate.to_arrow wrote") from None
         if not isinstance(found, dict):
             raise ArgumentError("table must be one that Aggregate.to_arrow wrote")
         order = np.argsort(features, kind="stable")

@@ -28,7 +28,7 @@ from dither.errors import ArgumentError, nearest
 from dither.local._audited import AuditCase, Audited
 from dither.local._domain import Domain, Value, bind, collection
 from dither.local._guarantee import Guarantee
-from dither.local._limits import MOST, checked_epsilon, checked_shares
+from dither.local._limits import MOST, checked_epsilon, checked_shares, described
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
@@ -424,19 +424,8 @@ def channel_from_dict(found: dict[str, Any]) -> Channel:
         raise ArgumentError(
             f"channel {kind!r} must be of version {made.version}, which this dither knows"
         )
-    try:
+    with described(f"the settings of channel {kind!r} are incomplete or unknown"):
         return made.from_settings(settings)
-    except (
-        LookupError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        ArithmeticError,
-        RecursionError,
-    ) as e:
-        if isinstance(e, ArgumentError):
-            raise
-        raise ArgumentError(f"the settings of channel {kind!r} are incomplete or unknown") from None
 
 
 def checked_channel(channel: Any) -> Channel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +19,20 @@ MOST = 1 << 62
 _MAX_EPSILON = 40
 _MIN_EPSILON = Fraction(1, 1 << 32)
 _MAX_CELLS = 1 << 26
+
+
+@contextmanager
+def described(message: str) -> Iterator[None]:
+    """Read a description that may say anything: whatever cannot be read is refused so.
+
+    A refusal that says more, our own, is kept.
+    """
+    try:
+        yield
+    except ArgumentError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
+        raise ArgumentError(message) from None
 
 
 def checked_epsilon(epsilon: Any, name: str = "epsilon") -> Fraction:

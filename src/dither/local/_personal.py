@@ -21,7 +21,7 @@ from dither.local._combining import EM, INDEPENDENT, METHODS, combined_mean, com
 from dither.local._domain import Domain, bind, collection, column
 from dither.local._frequency.graded import SDGRR
 from dither.local._guarantee import ClassPair, Guarantee
-from dither.local._limits import checked_shares
+from dither.local._limits import checked_shares, described
 from dither.local._numbers.em import em
 from dither.local._numbers.numeric import NumericChannel
 from dither.local._oracles import FiniteChannel
@@ -191,15 +191,11 @@ class Personal(Structure):
         plain = all(v is None or type(v) in (str, int) for v in marks)
         if not plain or marks not in (("personal", None, 1), (None, "personalised", 1)):
             raise ArgumentError("an offer must be of version 1, which this dither knows")
-        try:
+        with described("the channels of the offer are incomplete or unknown"):
             if "classes" in found:
                 return cls({name: channel_from_dict(made) for name, made in found["classes"]})
             channels, names = [channel_from_dict(c) for c in found["channels"]], found.get("names")
             return cls(channels if names is None else dict(zip(names, channels, strict=True)))
-        except (LookupError, TypeError, ValueError) as error:
-            if isinstance(error, ArgumentError):
-                raise
-            raise ArgumentError("the channels of the offer are incomplete or unknown") from None
 
     def counts_to_dict(self, counts: PartCounts) -> dict[str, Any]:
         """The counts of the classes and what was offered, in a form that JSON holds."""

@@ -22,6 +22,7 @@ from dither.local._audited import Audited
 from dither.local._channel import PART_BYTES, Channel, Codes, canonical, channel_from_dict
 from dither.local._domain import Domain, bind, collection
 from dither.local._guarantee import Guarantee
+from dither.local._limits import described
 from dither.local._results import Result
 from dither.numeric import Words, secure_words
 from dither.numeric import _directed as directed
@@ -285,23 +286,12 @@ class PartCounts:
         """
         if not isinstance(found, Mapping):
             raise ArgumentError("the counts must be a dictionary, as to_dict writes it")
-        try:
-            described = next(found[k] for k in ("structure", "personal", "channel") if k in found)
-            structure = structure_from_dict(described)
+        with described("the counts are truncated or were not written by to_dict"):
+            of = [found[k] for k in ("structure", "personal", "channel") if k in found]
+            structure = structure_from_dict(of[0])
             if found["hash"] != structure.hash:
                 raise ArgumentError("the counts' hash is not that of their structure")
             return structure.counts_from_dict(found)
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            StopIteration,
-            OverflowError,
-        ) as e:
-            if isinstance(e, ArgumentError):
-                raise
-            raise ArgumentError("the counts are truncated or were not written by to_dict") from None
 
 
 def structure_from_dict(found: dict[str, Any]) -> Structure:
@@ -348,23 +338,10 @@ def structure_from_dict(found: dict[str, Any]) -> Structure:
         raise ArgumentError(
             f"structure {kind!r} must be of version {made.version}, which this dither knows"
         )
-    try:
+    with described(f"the settings of structure {kind!r} are incomplete or unknown"):
         settings = dict(found["settings"])
         parts = {name: channel_from_dict(part) for name, part in found["parts"]}
         structure = made.from_settings(settings, parts)
-    except (
-        LookupError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        ArithmeticError,
-        RecursionError,
-    ) as e:
-        if isinstance(e, ArgumentError):
-            raise
-        raise ArgumentError(
-            f"the settings of structure {kind!r} are incomplete or unknown"
-        ) from None
     if structure.to_dict() != dict(found):
         raise ArgumentError(f"the parts of structure {kind!r} are not those of its settings")
     return structure
