@@ -182,7 +182,7 @@ def test_nothing_stands_out() -> None:
     ("make", "message"),
     [
         (lambda: LOLOHA(5, 2, 1), "epsilon_inf must be above"),
-        (lambda: LOLOHA(5, 1, 2).report([0, 1], ["a"], KEY), "one name for each value"),
+        (lambda: LOLOHA(5, 1, 2).report([0, 1], ["a"], KEY), "one user for each value"),
         (lambda: LOLOHA(5, 1, 2, buckets=1), "buckets must be an integer of at least 2"),
         (lambda: HeavyHitters("", 3, 1), "different symbols"),
         (lambda: HeavyHitters("aa", 3, 1), "different symbols"),
