@@ -117,13 +117,16 @@ class Answers:
         >>> [round(d, 6) for d in privacy.gaussian(1.0).profile([0.0, 1.0, 2.0])]
         [0.382925, 0.126937, 0.020924]
         """
-        given = [check.number("epsilons", e, least=0) for e in epsilons]
+        try:
+            given = [check.number("epsilons", e, least=0) for e in epsilons]
+        except TypeError:
+            raise ArgumentError("epsilons must be a sequence of numbers") from None
         ends: dict[float, tuple[float, float, str]] = {}
         for at in sorted(set(given)):
             answers = []
             for this in sides(self):
                 # A bound of moments is only good where it was made, and takes little to make.
-                near = _APART * round(at / _APART) if this.exact else None
+                near = _APART * round(min(at, 1e15) / _APART) if this.exact else None
                 low, high, method = one_delta(self, this, at, near=near)
                 if near is not None and high - low > _CLOSE * high:
                     low, high, method = one_delta(self, this, at)

@@ -78,8 +78,7 @@ class Charge:
             value = getattr(self, name)
             if value is None and name in ("epsilon", "rho"):
                 continue
-            if not isinstance(value, Fraction) or value < 0:
-                raise ArgumentError(f"{name} must be a Fraction of at least 0")
+            _read(name, value)
         if self.promise is not None and not isinstance(self.promise, Promise):
             raise ArgumentError("promise must be a Promise, such as Promise('patient')")
         if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
@@ -92,6 +91,7 @@ class Charge:
     @classmethod
     def pure(cls, epsilon: Fraction, promise: Promise | None = None) -> Charge:
         """The charge of an epsilon-DP release: epsilon-DP implies (epsilon²/2)-zCDP."""
+        epsilon = _read("epsilon", epsilon)
         return cls(epsilon=epsilon, rho=epsilon * epsilon / 2, promise=promise)
 
     @classmethod
@@ -100,12 +100,13 @@ class Charge:
 
         Bun and Steinke, TCC 2016, section 8.
         """
+        epsilon = _read("epsilon", epsilon)
         return cls(epsilon, delta, epsilon * epsilon / 2, delta)
 
     @classmethod
     def concentrated(cls, rho: Fraction) -> Charge:
         """The charge of a rho-zCDP release, which claims no finite epsilon at a delta of 0."""
-        return cls(epsilon=None, rho=rho) if rho else cls()
+        return cls(epsilon=None, rho=rho) if _read("rho", rho) else cls()
 
     @classmethod
     def bounded_range(cls, epsilon: Fraction) -> Charge:
@@ -113,11 +114,13 @@ class Charge:
 
         Cesar and Rogers, "Bounding, concentrating, and truncating", ALT 2021, lemma 3.4.
         """
+        epsilon = _read("epsilon", epsilon)
         return cls(epsilon=epsilon, rho=epsilon * epsilon / 8)
 
     @classmethod
     def response(cls, epsilon: Fraction) -> Charge:
         """The charge of randomised response: rho = epsilon·tanh(epsilon/2), rounded up to 2⁻⁶⁴."""
+        epsilon = _read("epsilon", epsilon)
         tanh = 1 - 2 / (directed.exp_upper(epsilon) + 1) if epsilon < _REACH else Fraction(1)
         rho = Fraction(math.ceil(epsilon * tanh * _GRAIN), _GRAIN)
         return cls(epsilon=epsilon, rho=min(rho, epsilon * epsilon / 2))
@@ -172,6 +175,8 @@ class Charge:
         >>> Charge.pure(Fraction(1)).promising(Promise("patient")).promise.describe()
         'one patient, added or removed'
         """
+        if not isinstance(promise, Promise):
+            raise ArgumentError("promise must be a Promise, such as Promise('patient')")
         other = self.promise not in (None, promise)
         if not self.free and (other or self.neighbours not in (None, promise.neighbours)):
             raise ArgumentError(
@@ -241,12 +246,12 @@ class Charge:
         (Fraction(3, 2), Fraction(9, 8))
         """
         self._added("to_group")
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ArgumentError("size must be a whole number of at least 1")
         return self.grouped(size).promising(Promise(unit))
 
     def rounded_up(self, unit: Fraction) -> Charge:
         """Every amount rounded up to a whole multiple of ``unit``."""
+        if not _read("unit", unit):
+            raise ArgumentError("unit must be above 0")
         return Charge(
             _up(self.epsilon, unit),
             _up(self.delta, unit) or Fraction(0),
@@ -263,6 +268,8 @@ class Charge:
 
     def grouped(self, size: int) -> Charge:
         """The amounts of a group of ``size`` units, without a promise; see `to_group`."""
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ArgumentError("size must be a whole number of at least 1")
         if size == 1:
             return self.amounts
         epsilon = None if self.epsilon is None else size * self.epsilon
@@ -297,6 +304,8 @@ class Charge:
         >>> round(float(Charge.pure(Fraction(1)).sampled(Fraction(1, 10)).epsilon), 6)
         0.158565
         """
+        if not 0 < _read("rate", rate) <= 1:
+            raise ArgumentError("rate must be above 0 and at most 1")
         if rate == 1:
             return self.amounts
         rho = None if self.rho_delta else self.rho
@@ -313,6 +322,7 @@ class Charge:
 
     def moved(self, distance: Fraction) -> Charge:
         """The amounts where both laws lie within a total variation of ``distance`` of these."""
+        distance = _read("distance", distance)
         if not distance or self.epsilon is None:
             # Without an epsilon nothing is left to say: a rho does not survive the move.
             return self.amounts if not distance else Charge.unknown()
@@ -354,6 +364,12 @@ def group_factor(epsilon: Fraction, size: int) -> Fraction | None:
     steps = size * directed.exp_upper((size - 1) * epsilon)
     below = directed.exp_lower(epsilon) - 1
     return min(steps, (directed.exp_upper(size * epsilon) - 1) / below) if below > 0 else steps
+
+
+def _read(name: str, value: object) -> Fraction:
+    if not isinstance(value, Fraction) or value < 0:
+        raise ArgumentError(f"{name} must be a Fraction of at least 0")
+    return value
 
 
 def _common(a: Charge, b: Charge) -> tuple[Promise | None, Neighbours | None]:

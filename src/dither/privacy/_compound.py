@@ -149,7 +149,7 @@ def _gamma(mean: float, eta: float) -> float:
         if eta == 0:
             return (1 / gamma - 1) / -math.log(gamma)
         # eta·(1 - gamma)/(gamma·(1 - gamma^eta))
-        return eta * (1 - gamma) / (gamma * -math.expm1(eta * math.log(gamma)))
+        return eta / -math.expm1(eta * math.log(gamma)) * (1 / gamma - 1)
 
     low, high = math.log(1e-300), math.log1p(-1e-9)
     if expected(math.exp(high)) >= mean:
@@ -204,7 +204,11 @@ def noisy_votes(
     if votes is None:
         loss = gaussian(s / math.sqrt(2) * (1 - 4e-16), neighbours=neighbours)
         return loss.with_charge(Charge.concentrated(1 / check.exact("sigma", sigma) ** 2))
-    counts = sorted((check.number("votes", v, least=0, below=1e15) for v in votes), reverse=True)
+    try:
+        listed = list(votes)
+    except TypeError as error:
+        raise ArgumentError("votes must be a sequence of counts") from error
+    counts = sorted((check.number("votes", v, least=0, below=1e15) for v in listed), reverse=True)
     if len(counts) < 2:
         raise ArgumentError("votes must hold a count for each of at least 2 labels")
     q = 0.5 * math.fsum(math.erfc((counts[0] - v) / (2 * s)) for v in counts[1:]) * (1 + 1e-12)

@@ -149,9 +149,10 @@ def _value(node: ast.expr) -> Any:
             return -inner
     if isinstance(node, ast.List | ast.Tuple):
         return [_value(item) for item in node.elts]
-    if isinstance(node, ast.Dict) and all(node.keys):
+    if isinstance(node, ast.Dict):
         keys = [_value(key) for key in node.keys if key is not None]
-        return dict(zip(keys, map(_value, node.values), strict=True))
+        if len(keys) == len(node.values) and all(isinstance(key, int | float) for key in keys):
+            return dict(zip(keys, map(_value, node.values), strict=True))
     if isinstance(node, ast.BinOp):
         return _operation(node)
     if isinstance(node, ast.Call):

@@ -15,9 +15,9 @@ from dither.privacy._loss import Loss
 from dither.privacy._promise import Neighbours, as_neighbours
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.classes import BoundedRange, Concentrated, RenyiProfile
-from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
+from dither.privacy.laws.discrete_gaussian import FARTHEST, DiscreteGaussianNoise
 from dither.privacy.laws.gaussian import GaussianNoise
-from dither.privacy.laws.laplace import DiscreteLaplaceNoise, LaplaceNoise
+from dither.privacy.laws.laplace import FINEST, DiscreteLaplaceNoise, LaplaceNoise
 from dither.privacy.laws.pair import PmfPair
 from dither.privacy.laws.part import Part
 from dither.privacy.laws.rationals import printed, told_down, told_up
@@ -41,9 +41,6 @@ __all__ = [
 
 Relation = Neighbours | str
 
-_FINEST = 1_000_000
-"""Losses that a discrete Laplace may take: one a unit of its sensitivity."""
-
 
 def _loss(part: Part, neighbours: Relation, charge: Charge | None = None) -> Loss:
     charges = None if charge is None else ((charge, 1),)
@@ -63,14 +60,19 @@ def _read(name: str, value: Any, most: float = 1e100) -> Fraction:
     return check.exact(name, value, above=1e-100, below=most)
 
 
+_SMALLEST = 1e-200
+"""Losses below it, and what is derived of them, would leave the doubles."""
+
+
 def _above(name: str, value: Any, most: float | None = None) -> float:
-    """A loss above 0 as a double; one between two is rounded up, to one that it implies."""
-    return told_up(check.exact(name, value, above=0, below=most))
+    """A loss as a double; one between two is rounded up, to one that it implies."""
+    return told_up(check.exact(name, value, least=_SMALLEST, below=most))
 
 
 def _least(name: str, value: Any, most: float | None = None) -> float:
     """As `_above`, of a loss that may be 0."""
-    return told_up(check.exact(name, value, least=0, below=most))
+    exact = check.exact(name, value, least=0, below=most)
+    return told_up(check.exact(name, exact, least=_SMALLEST, below=most)) if exact else 0.0
 
 
 def gaussian(noise_multiplier: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -110,7 +112,7 @@ def discrete_gaussian(
     True
     """
     s = told_down(_read("sigma", sigma, 1e5))
-    d = check.count("sensitivity", sensitivity)
+    d = check.count("sensitivity", sensitivity, 1, FARTHEST, instead="; use a coarser lattice")
     charge = _stated(lambda m: Charge.concentrated(d * d / (2 * m * m)), sigma)
     return _loss(DiscreteGaussianNoise(s, d), neighbours, charge)
 
@@ -127,7 +129,7 @@ def discrete_laplace(
     """
     s = _read("scale", scale)
     most = "; pure(sensitivity / scale) covers any"
-    d = check.count("sensitivity", sensitivity, 1, _FINEST, instead=most)
+    d = check.count("sensitivity", sensitivity, 1, FINEST, instead=most)
     return _loss(DiscreteLaplaceNoise.of(s, d), neighbours)
 
 
@@ -181,7 +183,7 @@ def approximate(
     1e-06
     """
     e = _least("epsilon", epsilon, 500)
-    d = _least("delta", delta, 1)
+    d = told_up(check.exact("delta", delta, least=0, below=1))
     return _loss(Approximate(e, d), neighbours, _stated(Charge.approximate, epsilon, delta))
 
 

@@ -293,20 +293,20 @@ def one_delta(
         rest, scale = -math.expm1(at), math.exp(at)
         low, high = rest + scale * low, rest + scale * high
         return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
-    found = this.answer(None, at if near is None else max(near, 0.0))
-    low, high = min(found.lower(at), 0.0), min(found.upper(at), 0.0)
     extra = _slacked(loss, at)
-    lower = math.exp(low) * (1 - EPS * (4 + abs(low))) - extra if low > -745 else -extra
     if at >= this.top:
         # Only what is infinite is left; it is as stated, not a logarithm's exponential.
-        upper, lower = this.infinite, max(lower, this.infinite_lower - extra)
-    elif high > -745:
-        upper = math.exp(high) * (1 + EPS * (4 + abs(high)))
+        lower, upper, method = this.infinite_lower - extra, this.infinite, "largest loss"
     else:
+        found = this.answer(None, at if near is None else max(near, 0.0))
+        low, high, method = min(found.lower(at), 0.0), min(found.upper(at), 0.0), found.method
+        lower = math.exp(low) * (1 - EPS * (4 + abs(low))) - extra if low > -745 else -extra
         upper = 5e-324 if high > -math.inf else 0.0
+        if high > -745:
+            upper = math.exp(high) * (1 + EPS * (4 + abs(high)))
     if extra > 0:
         upper = (upper + extra) * (1 + 2 * EPS)
-    return min(max(0.0, lower), upper, 1.0), min(upper, 1.0), found.method
+    return min(max(0.0, lower), upper, 1.0), min(upper, 1.0), method
 
 
 def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float, str]:

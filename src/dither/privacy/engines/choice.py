@@ -393,6 +393,8 @@ def _ends(contour: Contour, log_delta: float | None) -> tuple[float, float]:
     if high - low <= _NARROW and abs(high - log_delta) <= 0.1:
         return at, at
     above = invert(lambda e: contour.bounds(e)[1], log_delta, at, above=True, tiny=1e-4)
+    if not math.isfinite(above):
+        return at, at
     below = invert(lambda e: contour.bounds(e)[0], log_delta, above, above=False, tiny=1e-4)
     return min(below, above), above
 

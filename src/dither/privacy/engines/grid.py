@@ -42,6 +42,9 @@ __all__ = ["Grid", "moment_ends", "pessimistic_law"]
 
 _CELLS = 1 << 18
 
+_WIDEST = 100.0
+"""Cells so wide that e^h times a mass may leave the doubles lend each other nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Hits:
@@ -78,8 +81,9 @@ class Grid:
         most = sum(term.top() for term in terms)
         ends = [term.ends(tail) for term, _ in singles]
         if math.isfinite(most):
-            # Below -most one loss keeps the whole below 0.
-            ends = [(max(low, min(-most, high - 1e-6 * abs(high))), high) for low, high in ends]
+            # Below -most one loss keeps the whole below 0; but a law may be joined at 0.
+            least = min(-most, 0.0)
+            ends = [(max(low, min(least, high - 1e-6 * abs(high))), high) for low, high in ends]
         ends = [(min(low, high - 1e-9 * abs(high) - 1e-290), high) for low, high in ends]
         floor = sum(count * max(0.0, -term.least()) for term, count in singles)
         self._cap = -math.inf
@@ -107,7 +111,9 @@ class Grid:
         self.start = first.start if self._cap == -math.inf else self._cap
         laws = [law for law, _ in up]
         self.upper = Lattice(laws, self.spacing, tilt=tilt, **target)
-        self.lower = Lattice(down, self.spacing, **target)
+        # Of laws whose every mass is within its error nothing is known from below.
+        known = all(law.masses.any() for law in down)
+        self.lower = Lattice(down, self.spacing, **target) if known else None
         self._shift = sum(
             count * term.position for term, count in singles if isinstance(term, AtomTerm)
         )
@@ -115,7 +121,7 @@ class Grid:
         self._cut = -math.expm1(lost) * (1 + 1e-9)
         if self._cap > -math.inf:
             self._hits = self._hit(singles)
-        self.certified = self.upper.certified and self.lower.certified
+        self.certified = self.upper.certified and (self.lower is None or self.lower.certified)
 
     def _guided(
         self,
@@ -209,7 +215,7 @@ class Grid:
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of the finite part's delta(epsilon)."""
         high = self.upper.bounds(epsilon - self._shift)[1]
-        low = self.lower.bounds(epsilon + self._shift)[0]
+        low = self.lower.bounds(epsilon + self._shift)[0] if self.lower else -math.inf
         if self._cap == -math.inf:
             if self._cut > 0:
                 high = float(np.logaddexp(high, math.log(self._cut)))
@@ -298,6 +304,8 @@ def _placed(
     p: Array, away: Array, middle: Array, h: float, tilt: float, at: float
 ) -> tuple[float, float, Array]:
     """One lattice for all cells, and the log-moment that it leaves: more is tighter."""
+    if not p.any():
+        return -math.inf, float(middle[0]) - h, np.zeros(len(p) + 1)
     p, away = _levelled(p, away, h, at)
     with np.errstate(divide="ignore"):
         z = np.log(p) + tilt * middle
@@ -326,6 +334,8 @@ def _levelled(p: Array, away: Array, h: float, at: float = 0.0) -> tuple[Array, 
     so a loan from below is cut by what it may have lent itself. The distances that come out are
     computed, not trusted. Points lie ``at`` above the middles of the cells.
     """
+    if h > _WIDEST:
+        return p, away
     away = away - at
     fit = (p > 0) & (np.abs(away) <= h / 4)
     above = -p[1:] * np.expm1(-(away[1:] + h))

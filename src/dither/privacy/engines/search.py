@@ -100,7 +100,7 @@ def invert(
     step, growth = (max(1e-3, 0.02 * abs(start)), 2) if above else (1e-12 * max(1.0, high), 8)
     while not passes(high):
         low, high, step = high, high + step, step * growth
-        if high > 1e7:
+        if high > 1e7 + 100 * start:
             return math.inf
     while low > 0 and passes(low):
         high, low, step = low, max(0.0, low - step), step * growth

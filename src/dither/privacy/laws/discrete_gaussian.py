@@ -18,13 +18,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from dither.errors import ArgumentError
 from dither.privacy._charge import Charge
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.part import Part
 from dither.privacy.laws.rationals import printed
 from dither.privacy.laws.term import EPS, Array, Term
 
-__all__ = ["DiscreteGaussianLaw", "DiscreteGaussianNoise"]
+__all__ = ["FARTHEST", "DiscreteGaussianLaw", "DiscreteGaussianNoise"]
 
 
 _EXPONENT = 660.0
@@ -32,6 +33,9 @@ _EXPONENT = 660.0
 
 _MOST = 1 << 22
 """Summands of one moment; beyond, the moment's closed bounds are given."""
+
+FARTHEST = 10**18
+"""The largest shift: beyond, arrays hold no such integers."""
 
 _NEGLIGIBLE = 50.0
 """What is cut off a moment is e^{-50} of it."""
@@ -201,6 +205,11 @@ class DiscreteGaussianNoise(Part):
 
     def grouped(self, size: int) -> Part:
         """The shift grows."""
+        if self.sensitivity * size > FARTHEST:
+            raise ArgumentError(
+                f"size must be at most {FARTHEST // self.sensitivity:,}: no noise that doubles "
+                "hold hides a larger group"
+            )
         return replace(self, sensitivity=self.sensitivity * size)
 
     def rho(self) -> Fraction:

@@ -9,14 +9,17 @@ from fractions import Fraction
 import numpy as np
 
 from dither.privacy.laws.atoms import AtomTerm
-from dither.privacy.laws.part import Part, PureNoise, ScaledNoise
-from dither.privacy.laws.rationals import rounded, written
+from dither.privacy.laws.part import AtMost, Part, PureNoise, ScaledNoise
+from dither.privacy.laws.rationals import rounded, told_up, written
 from dither.privacy.laws.term import EPS, Array, Cells, Complex, Term, faded
 
-__all__ = ["DiscreteLaplaceNoise", "LaplaceNoise", "LaplaceTerm"]
+__all__ = ["FINEST", "DiscreteLaplaceNoise", "LaplaceNoise", "LaplaceTerm"]
 
 
 _STEPS = 12
+
+FINEST = 1_000_000
+"""Losses that a discrete Laplace may take: one a unit of its sensitivity."""
 
 
 class LaplaceTerm(Term):
@@ -193,8 +196,13 @@ class DiscreteLaplaceNoise(PureNoise):
         return AtomTerm(losses, mass, count, 0.0, lattice, relative=rough, others=other)
 
     def grouped(self, size: int) -> Part:
-        """The shift grows."""
-        return replace(self, sensitivity=self.sensitivity * size)
+        """The shift grows; of one whose losses are too many to list, any pure mechanism's pair."""
+        if self.sensitivity * size <= FINEST:
+            return replace(self, sensitivity=self.sensitivity * size)
+        from dither.privacy.laws.approximate import Approximate
+
+        pure = Approximate(told_up(self.epsilon * size), 0.0)
+        return AtMost(pure, f"{self.describe()}.group({size})")
 
     def describe(self) -> str:
         """As written."""

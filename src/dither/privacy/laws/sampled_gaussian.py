@@ -42,7 +42,12 @@ from dither.privacy.laws.term import (
     turned,
 )
 
-__all__ = ["SampledGaussianTerm"]
+__all__ = ["TOO_LITTLE_NOISE", "SampledGaussianTerm"]
+
+TOO_LITTLE_NOISE = (
+    "so little noise on a sample cannot be composed: its losses are in the millions; "
+    "use a larger noise_multiplier"
+)
 
 
 _MARGIN = 10.0
@@ -58,10 +63,7 @@ _BLOCK = 4_000_000
 def _nodes(low: float, high: float, h: float) -> Array:
     """Multiples of h from low to high: each is off by one rounding, and none adds up."""
     if high - low > _NODES * h:
-        raise ArgumentError(
-            "so little noise on a sample cannot be composed: its losses are in the millions; "
-            "use a larger noise_multiplier"
-        )
+        raise ArgumentError(TOO_LITTLE_NOISE)
     result: Array = h * np.arange(math.floor(low / h), math.ceil(high / h) + 1)
     return result
 
@@ -378,7 +380,7 @@ class SampledGaussianTerm(Term):
         if len(self.weights) == 2:
             g = self.rate
             level = (sign * edges)[:: 1 if self.removal else -1]
-            slope = self.a * np.maximum(-np.expm1(math.log1p(-g) - level), 0.0) if g < 1 else self.a
+            slope = self.a * -np.expm1(np.minimum(math.log1p(-g) - level, 0.0)) if g < 1 else self.a
             off = self.log_ratio(at)[1] + slope * 8 * EPS * (np.abs(at) + 1 + self.a)
             position = float(off.max()) + 32 * EPS * (largest + g)
             position += 16 * EPS * g / (1 - g) if g < 1 else 0.0
@@ -418,6 +420,7 @@ class SampledGaussianTerm(Term):
         # Losses bend within 1/a; of a million nodes, those of large a pass a bend in few steps.
         z = np.arange(-40.0, 40.0 + reach, max(0.02 / max(1.0, reach), (80.0 + reach) / 1e6))
         ratio, _ = self.log_ratio(z)
-        weight = np.exp((ratio if self.removal else 0.0) - 0.5 * z * z)
+        size = (ratio if self.removal else 0.0) - 0.5 * z * z
+        weight = np.exp(size - size.max())
         total = float((weight * ratio).sum() / weight.sum())
         return self.count * (total if self.removal else -total)

@@ -23,9 +23,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from dither.errors import ArgumentError
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm
+from dither.privacy.laws.sampled_gaussian import TOO_LITTLE_NOISE
 from dither.privacy.laws.term import (
     EPS,
     SHORT,
@@ -45,6 +47,9 @@ __all__ = ["SampledLineTerm"]
 _ORDER = 16
 _MARGIN = 12.0
 _MOST = 4096
+_LARGEST = 1e10
+"""The mu² from which no number of panels is enough."""
+
 _RADII = np.array([1.3, 1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 8.0, 11.0, 16.0])
 
 
@@ -174,6 +179,8 @@ class SampledLineTerm(Term):
         return found
 
     def _laid(self, c: float, u: float) -> _Nodes:
+        if self._v > _LARGEST:
+            raise ArgumentError(TOO_LITTLE_NOISE)
         places, weights = _rule()
         losses, logs, wrongs, shakes = [], [], [], []
         quadrature = cut = 0.0

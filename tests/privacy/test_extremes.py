@@ -1,0 +1,118 @@
+"""Parameters at the ends of doubles, and of the wrong type: an answer, or an error of ours."""
+
+from fractions import Fraction
+
+import pytest
+
+from dither.accounting import loss_from_expression
+from dither.errors import ArgumentError, DitherError
+from dither.privacy import (
+    Charge,
+    Promise,
+    approximate,
+    discrete_gaussian,
+    discrete_laplace,
+    gaussian,
+    gdp,
+    laplace,
+    noisy_votes,
+    pair,
+    pure,
+    randomized_response,
+    repeat_and_select,
+    zcdp,
+)
+
+
+def unlike():
+    """A pair that one direction can refute, beside a noise on a sample of fixed size."""
+    rough = pair([0, 0.5, 0.5], [0.4, 0.3, 0.3], neighbours="replace")
+    return 2 * rough + 2 * laplace(0.7, neighbours="replace").without_replacement(1, 10)
+
+
+WRONG = [
+    lambda: zcdp(1e-310),
+    lambda: pure(1e-310).group(5),
+    lambda: approximate("1e-400", 0.1),
+    lambda: Charge.pure("1"),
+    lambda: Charge.pure(None),
+    lambda: Charge.approximate(1.0, Fraction(0)),
+    lambda: Charge.approximate(Fraction(1), "0"),
+    lambda: Charge.concentrated(None),
+    lambda: Charge.concentrated(""),
+    lambda: Charge.bounded_range(1),
+    lambda: Charge.response(1.0),
+    lambda: Charge.response(Fraction(-1)),
+    lambda: Charge.pure(Fraction(1)).sampled(0.5),
+    lambda: Charge.pure(Fraction(1)).sampled(Fraction(2)),
+    lambda: Charge.pure(Fraction(1)).grouped(0),
+    lambda: Charge.pure(Fraction(1)).grouped(1.5),
+    lambda: Charge.pure(Fraction(1)).moved(0.1),
+    lambda: Charge.pure(Fraction(1)).rounded_up(Fraction(0)),
+    lambda: Charge.pure(Fraction(1)).promising("patient"),
+    lambda: Charge.pure(Fraction(1), Promise("patient")).to_group("ward", "3"),
+    lambda: loss_from_expression("{[]:1}"),
+    lambda: loss_from_expression("renyi({'2': 1})"),
+    lambda: loss_from_expression("renyi({**{2: 1}})"),
+    lambda: gaussian(1).profile(3),
+    lambda: gaussian(1).profile(None),
+    lambda: gaussian(1).profile(["x"]),
+    lambda: noisy_votes(1, votes=3),
+    lambda: discrete_gaussian(1, sensitivity=10**19),
+    lambda: discrete_gaussian(1, sensitivity=10**9).group(10**10),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_arguments_are_named(wrong):
+    """An ArgumentError, and no error of Python's."""
+    with pytest.raises(ArgumentError):
+        wrong()
+
+
+FAR = [
+    lambda: discrete_laplace(1, sensitivity=10**6).group(10**18).epsilon(0),
+    lambda: discrete_laplace("1/3", sensitivity=10**5).group(10**6).poisson(1e-17).renyi(2),
+    lambda: unlike().delta(0.0),
+    lambda: (gaussian(3.5).group(10**6) + approximate(0.001, 1e-9)).epsilon("1/7"),
+    lambda: (1000 * laplace(1e-50)).group(10**9).bayes_risk(1e-9),
+    lambda: noisy_votes(1e-17).group(10).poisson("1/7", neighbours="replace").profile([0, 1e-9]),
+    lambda: (10**9 * approximate(3.5, 1 - 2**-53)).profile([0, 1e308]),
+    lambda: (10**5 * repeat_and_select(pure(1), mean=3.5, shape=1e-200)).delta(1e50),
+    lambda: discrete_gaussian(0.001, sensitivity=10**9).group(1000).advantage(),
+    lambda: (discrete_gaussian(1e-17) + laplace(10)).profile([0, 1e-9]),
+    lambda: (gdp("1/3") + gaussian(1e-50)).without_replacement(1000, 1000).loss_distribution(),
+    lambda: gaussian(1e-9).poisson(1e-200).mean(),
+    lambda: (randomized_response(499, 3) + zcdp(1e-200)).epsilon(1e-9),
+]
+
+
+@pytest.mark.parametrize("far", FAR)
+@pytest.mark.filterwarnings("error")
+def test_far_parameters_are_answered_or_refused(far):
+    """No error of Python's or numpy's, and no interval upside down."""
+    try:
+        found = far()
+    except DitherError:
+        return
+    ends = found if isinstance(found, tuple) else (found,)
+    assert all(e.lower <= e.upper for e in ends if hasattr(e, "lower"))
+
+
+def test_a_sample_joined_at_zero_keeps_zero_inside_its_grid():
+    """The other parts rule out a total above 0, and the truth is 0.64."""
+    found = unlike().delta(0.0)
+    assert found.lower <= 0.64 <= found.upper < 0.6400001
+
+
+def test_groups_beyond_all_lists_lose_what_a_pure_mechanism_does():
+    """10**6 steps of scale 1, 10**18 times."""
+    found = discrete_laplace(1, sensitivity=10**6).group(10**18).epsilon(0)
+    assert found.upper == 1e24
+    assert found.one_sided
+
+
+def test_everything_above_the_largest_loss_is_exact():
+    """There delta is the chance of an infinite loss, as it was stated."""
+    found = (pure(1.0) + approximate(0.5, 1e-7)).delta(2.0)
+    assert found.lower == found.upper == 1e-7
