@@ -19,7 +19,8 @@ pair's support is kept short.
 Discrete Gaussian noise, L2 norm. One coordinate: the pair itself, while its support is short.
 Otherwise, by the rounding of
 ``_analytic``, the likelihood ratio is within a factor of that of continuous Gaussian noise of a
-little less sigma2, and so composes: the factors multiply. Its zCDP is held beside. A sample starts
+little less sigma2, and so composes: the factors multiply. Its zCDP is held beside, and where
+nothing else composes with it the sharper comparison of `privacy.engines.vectors`. A sample starts
 from a softening of 96, by which continuous Gaussian noise of sigma2 - 96 dominates but for a
 distance in total variation of less than 1e-820 a coordinate; even times e^epsilon, epsilon <= 709,
 that is below every double, and the bounds' own widening covers it.
@@ -152,6 +153,8 @@ def _gaussian_part(
     return DiscreteGaussianVector(
         directed.float_up(directed.sqrt_upper(sigma2)),
         shift,
+        shift**2 if moved == 1 else l2_squared,
+        moved,
         rho,
         directed.float_up(l2_squared / (sigma2 - soft)),
         directed.float_up(lost),

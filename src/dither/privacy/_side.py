@@ -20,6 +20,7 @@ from dither.errors import ArgumentError
 from dither.privacy.engines.choice import Chernoff, Engine, engine, settles
 from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import invert
+from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
 from dither.privacy.laws.gaussian import GaussianTerm
@@ -193,6 +194,9 @@ class Side:
         def lower(e: float) -> float:
             found = bounds(low, e)[0]
             found = -math.inf if math.isnan(found) else found
+            if uppers and isinstance(uppers[0], VectorProfile):
+                # Of all vectors, as the class is: both of its ends are about the worst of them.
+                found = max(found, bounds(uppers[0], e)[0])
             return _plus(found, self.infinite_lower) - self.rounding(found)
 
         return Answer(lower, upper, min(starts, default=0.0), ", ".join(names))

@@ -35,6 +35,7 @@ from dither.privacy.engines.closed import (
 from dither.privacy.engines.contour import Contour
 from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import best_tilt, invert, log_kappa
+from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm, WidenedGaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
@@ -124,9 +125,12 @@ def engine(
         wide = terms[0]
         _, start = best_tilt(wide.log_moment, log_delta=log_delta, epsilon=epsilon)
         start = start if epsilon is None else epsilon
-        return WidenedProfile(
+        widened = WidenedProfile(
             GaussianProfile(wide.gauss.mu_squared, start), wide.shift, wide.lift, start
         )
+        if wide.sigma < 1:
+            return widened
+        return VectorProfile(wide, widened, start, log_delta=log_delta, epsilon=epsilon)
     if len(terms) == 1 and isinstance(terms[0], LaplaceTerm):
         law = terms[0]
         if len(law.epsilons) == 1 and law.counts[0] == 1:

@@ -68,12 +68,34 @@ class WidenedGaussianTerm(Term):
 
     Where p <= e^lift·p' and p/q <= e^shift·p'/q' for a Gaussian pair (P', Q') of mu², delta at
     epsilon is at most e^lift times the Gaussian's at epsilon - shift, alone and composed.
+
+    Parameters
+    ----------
+    mu_squared, shift, lift : float
+        Of one repetition.
+    count : int
+        Repetitions.
+    sigma : float
+        Of the discrete noise that it stands for.
+    square, entries : int
+        The sum of squares of one repetition's changes, and how many numbers may change.
     """
 
-    def __init__(self, mu_squared: float, shift: float, lift: float, count: int) -> None:
+    def __init__(
+        self,
+        mu_squared: float,
+        shift: float,
+        lift: float,
+        count: int,
+        *,
+        sigma: float,
+        square: int,
+        entries: int,
+    ) -> None:
         # As one law: every figure adds up over the repetitions.
         self.gauss = GaussianTerm(mu_squared * count)
         self.shift, self.lift = shift * count, lift * count
+        self.sigma, self.square, self.entries, self.times = sigma, square, entries, count
 
     def log_moment(self, c: Array) -> Array:
         """The Gaussian's, moved and raised."""

@@ -31,6 +31,8 @@ class DiscreteGaussianVector(Part):
         from below.
     shift : int
         At least 1.
+    square, entries : int
+        The sum of squares of the changes, and how many coordinates may change.
     rho : float
         Sum of squares over 2·sigma².
     mu_squared, moved, lifted : float
@@ -42,6 +44,8 @@ class DiscreteGaussianVector(Part):
 
     sigma: float
     shift: int
+    square: int
+    entries: int
     rho_: float
     mu_squared: float
     moved: float
@@ -76,7 +80,15 @@ class DiscreteGaussianVector(Part):
 
     def term(self, removal: bool, count: int) -> Term:
         """The Gaussian, moved and raised."""
-        return WidenedGaussianTerm(self.mu_squared, self.moved, self.lifted, count)
+        return WidenedGaussianTerm(
+            self.mu_squared,
+            self.moved,
+            self.lifted,
+            count,
+            sigma=self.sigma,
+            square=self.square,
+            entries=self.entries,
+        )
 
     def moment(self, removal: bool, count: int) -> Term:
         """c(c+1)·rho: Canonne, Kamath and Steinke (2020), theorem 4."""

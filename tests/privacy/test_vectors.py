@@ -1,0 +1,103 @@
+"""Discrete Gaussian noise on vectors: held against every vector of small norm, counted exactly."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dither import privacy
+from dither.mechanisms import DiscreteGaussian
+from dither.privacy.engines.vectors import _waves, reached
+
+
+def weights(sigma2, by):
+    """Masses of by·x for x of discrete Gaussian noise, at all integers around 0."""
+    half = math.ceil(math.sqrt(2 * sigma2 * 120))
+    x = np.arange(-half, half + 1)
+    mass = np.zeros(2 * half * by + 1)
+    mass[by * (x + half)] = np.exp(-x * x / (2 * sigma2))
+    return mass / math.fsum(mass)
+
+
+def truth(sigma2, vector, epsilon):
+    """delta of one vector, as the law of the loss has it."""
+    law = np.ones(1)
+    for by in vector:
+        law = np.convolve(law, weights(sigma2, by))
+    w = np.arange(len(law)) - len(law) // 2
+    loss = (sum(x * x for x in vector) - 2 * w) / (2 * sigma2)
+    above = loss > epsilon
+    return math.fsum((law[above] * -np.expm1(epsilon - loss[above])).tolist())
+
+
+def vectors(square, entries):
+    """All changes of a square sum of at most this, signs and order apart."""
+    rows = itertools.combinations_with_replacement(range(math.isqrt(square) + 1), entries)
+    return [row for row in rows if 0 < sum(x * x for x in row) <= square]
+
+
+@pytest.mark.parametrize(
+    ("sigma2", "square", "entries", "tight"),
+    [
+        (100, 4, 4, 1e-9),
+        (100, 9, 3, 1e-9),
+        (100, 25, 2, 1e-9),
+        (20, 6, 6, 1e-9),
+        (5, 2, 2, 1e-6),
+        (5, 30, 3, 1.0),
+        (2, 9, 3, 1.0),
+    ],
+)
+def test_the_worst_vector_is_inside(sigma2, square, entries, tight):
+    """Both ends, and on a fine scale nothing between them: so the lattice's waves are the truth."""
+    loss = DiscreteGaussian(Fraction(sigma2)).loss(l2_squared=square, coordinates=entries)
+    mu = math.sqrt(square / sigma2)
+    for z in (0.3, 1.7, 3.1, 4.9):
+        epsilon = mu * z + mu * mu / 2
+        found = loss.delta(epsilon)
+        worst = max(truth(sigma2, vector, epsilon) for vector in vectors(square, entries))
+        assert found.lower * (1 - 1e-10) <= worst <= found.upper * (1 + 1e-10)
+        assert found.upper <= found.lower * (1 + tight) or tight == 1.0
+
+
+def test_several_releases_are_one_of_a_longer_vector():
+    """Three releases of two ones each."""
+    loss = 3 * DiscreteGaussian(Fraction(30)).loss(l2_squared=2, coordinates=2)
+    for epsilon in (0.4, 1.1, 2.0):
+        found, exact = loss.delta(epsilon), truth(30, (1,) * 6, epsilon)
+        assert found.lower * (1 - 1e-10) <= exact <= found.upper * (1 + 1e-10)
+        assert found.upper <= found.lower * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sigma2", "square"), [(100, 1), (100, 7), (100, 49), (10**4, 25), (10**6, 3 * 10**4)]
+)
+def test_epsilon_is_known_to_a_millionth(sigma2, square):
+    """From ten steps of the lattice on; continuous noise is off by what the lattice itself is."""
+    loss = DiscreteGaussian(Fraction(sigma2)).loss(l2_squared=square)
+    found = loss.epsilon(1e-6)
+    assert found.upper - found.lower <= 1e-6 * found.upper
+    continuous = privacy.gaussian(math.sqrt(sigma2 / square)).epsilon(1e-6)
+    assert abs(found / continuous - 1) <= 0.05 / sigma2
+
+
+def test_the_bump_of_one_entry_covers_what_the_lattice_adds():
+    """delta of one number differs from continuous noise's by less, but by more than a third."""
+    sigma, nearest = 4.0, 0.0
+    mu = 1 / sigma
+    for epsilon in np.linspace(0.2, 1.2, 41).tolist():
+        c = epsilon / mu**2 - 0.5
+        bound = math.exp(c * (c + 1) * mu**2 / 2 - c * epsilon + _waves(sigma, 1, 1, c))
+        apart = truth(16, (1,), epsilon) - privacy.gaussian(sigma).delta(epsilon)
+        assert abs(apart) <= bound
+        nearest = max(nearest, abs(apart) / bound)
+    assert nearest > 1 / 3
+
+
+def test_vectors_of_few_entries():
+    """By search, against a count of all."""
+    for square, entries in itertools.product(range(1, 40), range(1, 5)):
+        rows = [row for row in vectors(square, entries) if sum(x * x for x in row) == square]
+        assert reached(square, entries) == any(math.gcd(*row) == 1 for row in rows)
