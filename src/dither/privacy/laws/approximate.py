@@ -52,10 +52,10 @@ class ApproximateGroup(Part):
         """The pair whose trade-off is the chain's."""
         if self.delta == 0:
             return self._laplace().term(removal, count)
-        steps, masses, infinite = _chain(self.epsilon, self.delta, self.size)
+        steps, masses, infinite, doubt = _chain(self.epsilon, self.delta, self.size)
         losses = self.epsilon * steps
         lattice = (float(losses[0]), 2 * self.epsilon)
-        return AtomTerm(losses, masses, count, infinite, lattice, relative=32 * EPS)
+        return AtomTerm(losses, masses, count, infinite, lattice, relative=32 * EPS, lost=doubt)
 
     def _laplace(self) -> DiscreteLaplaceNoise:
         return DiscreteLaplaceNoise.of(1 / printed(self.epsilon), self.size)
@@ -96,8 +96,10 @@ def everything_lost(epsilon: float, delta: float, size: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _chain(epsilon: float, delta: float, size: int) -> tuple[Array, Array, float]:
-    """Losses in steps of epsilon, their masses, and the mass at infinity; at many digits.
+def _chain(epsilon: float, delta: float, size: int) -> tuple[Array, Array, float, float]:
+    """Losses in steps of epsilon, their masses, the mass at infinity rounded down, and the rest.
+
+    At many digits, of the numbers as they print: a double's own error would grow with the group.
 
     The curve's corners are where some T^i(a), i < size, is a corner of T. So they lie on the
     backward orbit of T's first corner, and their values on its forward orbit.
@@ -106,7 +108,9 @@ def _chain(epsilon: float, delta: float, size: int) -> tuple[Array, Array, float
 
     m = mpmath.MPContext()
     m.dps = 40 + math.ceil((size * epsilon - math.log(delta)) / math.log(10))
-    e, d = m.exp(m.mpf(epsilon)), m.mpf(delta)
+    loss, fails = (printed(x) for x in (epsilon, delta))
+    e = m.exp(m.mpf(loss.numerator) / loss.denominator)
+    d = m.mpf(fails.numerator) / fails.denominator
     corner = (1 - d) / (1 + e)
 
     def forward(a: Any) -> Any:
@@ -139,7 +143,8 @@ def _chain(epsilon: float, delta: float, size: int) -> tuple[Array, Array, float
             found[step] = found.get(step, 0.0) + float(b1 - b0)
     steps = sorted(found)
     masses = np.array([found[k] for k in steps])
-    return np.array(steps, dtype=float), masses, float(zero) * (1 + EPS)
+    down = math.nextafter(float(zero), 0.0)
+    return np.array(steps, dtype=float), masses, down, down * 2 * EPS
 
 
 _TOO_LARGE = "size is too large: the group's delta would reach 1"
