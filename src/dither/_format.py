@@ -1,4 +1,5 @@
-"""Numbers as text: the one place that decides how a loss, an interval or a share is written.
+"""Numbers and values as text: the one place that decides how a loss, an interval or a share is
+written.
 
 A sentence on a screen is a claim, so rounding goes in the direction in which the claim stays true:
 a loss and a delta up, what remains of a budget down, the ends of an interval outwards, a half-width
@@ -8,14 +9,20 @@ float that a person typed (``typed``), which is read as it prints.
 
 from __future__ import annotations
 
+import html
 import math
+import textwrap
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 __all__ = [
+    "Printable",
     "argument_text",
     "at_least",
     "cost_text",
+    "count_text",
+    "display_text",
     "half_width",
     "interval",
     "level",
@@ -24,11 +31,113 @@ __all__ = [
     "odds",
     "percent",
     "remaining",
+    "sentence",
+    "wrapped",
 ]
 
 Real = int | float | Fraction
 
 INFINITY = "∞"
+
+WIDTH = 79
+"""Columns of a line for people."""
+
+LONGEST = 60
+"""Characters of a value on a screen."""
+
+
+class Printable:
+    """A result that shows its text wherever it is shown: by ``print``, at a prompt, in a notebook.
+
+    Its fields would be pages of digits there, so no subclass gets the `repr` that a dataclass
+    makes.
+    """
+
+    __slots__ = ()
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        raise NotImplementedError
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # A dataclass keeps the one that stands in the class itself.
+        cls.__repr__ = Printable.__repr__  # type: ignore[method-assign]
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.summary())}</pre>"
+
+
+def display_text(value: object, longest: int = LONGEST) -> str:
+    """A value of a domain, or a key of a release, in one line that cannot steer a terminal.
+
+    What people typed may hold line breaks, colours and other control codes. Frames hold it as it
+    is; a screen or a picture shows their escapes. A cell of several values has a cross between.
+
+    Examples
+    --------
+    >>> display_text(None), display_text("two\\nlines"), len(display_text("x" * 300))
+    ('NULL', 'two\\\\nlines', 60)
+    >>> display_text(("north", 3)), display_text("a long name", 7)
+    ('north × 3', 'a long…')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, tuple):
+        text = " × ".join(display_text(one) for one in value)
+    else:
+        text = "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value)
+        )
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def sentence(text: str) -> str:
+    """A remark with its capital and its full stop.
+
+    Examples
+    --------
+    >>> sentence("intervals are about noise")
+    'Intervals are about noise.'
+    """
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def wrapped(text: str, indent: str = "", *, first: str | None = None) -> list[str]:
+    """A text in lines of ``WIDTH``, all but the first behind ``indent``.
+
+    Examples
+    --------
+    >>> wrapped("short")
+    ['short']
+    """
+    head = indent if first is None else first
+    # A number and its percent sign stay in one line.
+    lines = textwrap.wrap(
+        text.replace(" %", "\N{NO-BREAK SPACE}%"),
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+    return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines] or [head]
+
+
+def count_text(number: int, one: str, many: str = "") -> str:
+    """How many there are of something, which is in the singular where it is one.
+
+    Examples
+    --------
+    >>> count_text(1, "report"), count_text(2000, "report"), count_text(0, "person", "people")
+    ('1 report', '2,000 reports', '0 people')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def loss_text(value: Real | None, digits: int = 4) -> str:

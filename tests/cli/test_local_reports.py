@@ -31,11 +31,11 @@ def test_a_survey(tmp_path: Path) -> None:
     one, two, counts = (tmp_path / name for name in ("a.reports", "b.reports", "counts.json"))
     found = run("privatize", made, values, "--out", one)
     assert found.exit_code == 0, found.output
-    assert "400 reports of grr" in found.output
+    assert "400 reports by grr" in found.output
     assert "epsilon = 8 between any two values" in found.output
     assert run("privatize", made, "-", "--out", two, data="no\nno\n").exit_code == 0
     found = run("aggregate", made, one, two, "--out", counts)
-    assert "402 reports counted, 0 dropped, 0 missing" in found.output
+    assert "402 reports counted, 0 impossible and left out, 0 missing" in found.output
     again = run("aggregate", made, counts, two, "--out", tmp_path / "more.json")
     assert "404 reports counted" in again.output
     table = tmp_path / "shares.csv"
@@ -130,7 +130,7 @@ KINDS = {
     "classes": (
         local.Personal({n: local.PM(local.Interval(0, 10), e) for n, e in (("a", 4), ("b", 8))}),
         "choice,value\n" + "a,2.5\nb,7.5\n" * 200,
-        "choice b: 200 reports",
+        "Choice b: 200 reports",
     ),
 }
 
@@ -144,13 +144,13 @@ def test_a_survey_of_structures(kind: str, tmp_path: Path) -> None:
     reports, counts = tmp_path / "r.reports", tmp_path / "c.json"
     found = run("privatize", made, values, "--out", reports)
     assert found.exit_code == 0, found.output
-    assert "400 people's reports of" in found.output
+    assert "reports of 400 people by" in found.output
     more = tmp_path / "more.reports"
     empty = lines.splitlines()[0] + "\n" if "," in lines.splitlines()[0][:9] else ""
     assert run("privatize", made, "-", "--out", more, data=empty).exit_code == 0
     found = run("aggregate", made, reports, more, "--out", counts)
     assert found.exit_code == 0, found.output
-    assert ", 0 dropped, 0 missing" in found.output
+    assert ", 0 impossible and left out, 0 missing" in found.output
     assert run("aggregate", made, counts, more, "--out", tmp_path / "d.json").exit_code == 0
     assert json.loads((tmp_path / "d.json").read_text()) == json.loads(counts.read_text())
     table, picture = tmp_path / "t.csv", tmp_path / "p.png"
@@ -171,7 +171,7 @@ def test_options_reach_the_estimate(tmp_path: Path) -> None:
         assert run("aggregate", made, out, "--out", counts).exit_code == 0
 
     counted(local.GRR(["no", "yes"], 4), "yes\n" * 200)
-    assert "maximum likelihood" in run("estimate", counts, "--method", "likelihood").output
+    assert "Maximum likelihood" in run("estimate", counts, "--method", "likelihood").output
     found = run("estimate", counts, "--top", 3)
     assert found.exit_code != 0
     assert "k cannot be asked for of an estimate by grr" in found.output
@@ -212,3 +212,59 @@ def test_bad_lines_are_refused(kind: str, lines: str, tmp_path: Path) -> None:
     assert isinstance(found.exception, SystemExit), found.exception
     assert "secret" not in found.output
     assert not out.exists()
+
+
+def counted_once(folder: Path) -> tuple[Path, Path, Path]:
+    """A channel, two reports of it, and their counts, each in a file."""
+    made = described(folder, local.GRR(["no", "yes"], epsilon=1))
+    reports, counts = folder / "r.reports", folder / "c.json"
+    assert run("privatize", made, "-", "--out", reports, data="yes\nno\n").exit_code == 0
+    assert run("aggregate", made, reports, "--out", counts).exit_code == 0
+    return made, reports, counts
+
+
+def test_a_file_counts_once(tmp_path: Path) -> None:
+    """A file that is named twice, by whatever path, is refused: its people would count twice."""
+    made, reports, counts = counted_once(tmp_path)
+    link = tmp_path / "other.reports"
+    link.hardlink_to(reports)
+    for again in (reports, tmp_path / "." / "r.reports", link):
+        found = run("aggregate", made, reports, again, "--out", tmp_path / "twice.json")
+        assert found.exit_code == 2
+        assert "would count twice" in found.output
+        assert not (tmp_path / "twice.json").exists()
+    assert run("aggregate", made, reports, counts, "--out", tmp_path / "d.json").exit_code == 0
+
+
+def test_swapped_files_are_named(tmp_path: Path) -> None:
+    """A channel where counts belong, or the other way round: the message says what it is."""
+    made, reports, counts = counted_once(tmp_path)
+    out = tmp_path / "x.json"
+    for words, said in (
+        (("aggregate", reports, made, "--out", out), "holds reports"),
+        (("aggregate", counts, reports, "--out", out), "holds counts"),
+        (("aggregate", made, made, "--out", out), "holds a channel"),
+        (("estimate", made), "holds a channel"),
+        (("estimate", reports), "holds reports"),
+    ):
+        found = run(*words)
+        assert found.exit_code == 1
+        assert said in found.output
+        assert "wrong order" in found.output
+
+
+def test_bad_pictures_and_candidates_are_refused_first(tmp_path: Path) -> None:
+    """A picture's ending is checked before any work; candidates are some, and all different."""
+    _, _, counts = counted_once(tmp_path)
+    found = run("estimate", counts, "--plot", tmp_path / "x.foo")
+    assert found.exit_code == 2
+    assert "shares" not in found.output
+    sketch = local.CMS(["a", "b"], 1)
+    reports = sketch.aggregate(sketch.privatize(["a", "b"]))
+    counts.write_text(json.dumps(reports.to_dict()))
+    names = tmp_path / "names.txt"
+    for text, said in (("", "at least one value"), ("a\nb\na\n", "a value twice")):
+        names.write_text(text)
+        found = run("estimate", counts, "--candidates", names)
+        assert found.exit_code == 1
+        assert said in found.output

@@ -89,7 +89,7 @@ def test_a_key_that_hardly_anybody_has_is_not_known() -> None:
     assert not found.trusted[1]
     assert found.intervals[1].tolist() == [0, 5]
     told = found.summary()
-    assert "Too few reports decide the mean of 1 keys" in told
+    assert "Too few reports decide the mean of 1 key for" in told
     assert "more than 1 pairs" in told
     assert found.frame.columns == [
         "key",

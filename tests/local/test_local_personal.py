@@ -207,7 +207,7 @@ def test_an_estimate_prints_as_its_summary() -> None:
     counts = rows.aggregate(rows.privatize(["yes"] * 30, choices=[0, 1, 1] * 10))
     likely = counts.estimate(method="likelihood").summary()
     assert "±" not in likely
-    assert "too few reports" not in likely
+    assert "too few reports decide" not in likely
     assert "Shares are biased by the method that they are estimated by" in likely
 
 
@@ -229,7 +229,7 @@ def test_biased_estimates_show_no_half_width() -> None:
     assert "±" not in counts.estimate(method="plugin").summary()
     told = counts.estimate("project").summary()
     assert "± 95 %" in told
-    assert "(postprocess: project); the ± is that of the raw estimates." in told
+    assert "The ± is that of the raw shares." in told
 
 
 def test_small_errors_are_shown_in_digits_of_their_own() -> None:
@@ -241,5 +241,5 @@ def test_small_errors_are_shown_in_digits_of_their_own() -> None:
     assert first.split() == ["0", "1.00000000", "0.00000196"]
     assert second.split() == ["1", "0.00000000", "0.00000059"]
     unknown = replace(sure, standard_errors=np.array([1e-3, np.nan])).summary()
-    assert "their errors are not known" in unknown
-    assert "too few reports" not in unknown
+    assert "the error is not known" in unknown
+    assert "too few reports decide" not in unknown

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from dither import __version__
+from dither.cli._options import Group
 from dither.cli.account_command import account
 from dither.cli.anonymize_command import anonymize
 from dither.cli.attack_command import attack
@@ -29,15 +30,16 @@ TRACE = "DITHER_TRACE"
 """Set to anything, unexpected errors come with their trace, which may show data."""
 
 
-class Commands(click.Group):
+GATES = ("attack", "audit")
+"""Commands whose exit code 1 says that a promise is broken; what they refuse exits with 2."""
+
+
+class Commands(Group):
     """A group whose commands end in a message instead of a trace.
 
-    Exit codes: 1 where dither refuses or fails, 2 where the command line is wrong.
+    Exit codes: 1 where dither refuses or fails, 2 where the command line is wrong, or where a gate
+    refuses or fails.
     """
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of use, not of the alphabet."""
-        return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what it raises into a message."""
@@ -47,16 +49,27 @@ class Commands(click.Group):
             # Where nobody reads the output any more, as after `head`, click ends without a word.
             raise
         except DitherError as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
+            raise _ending(ctx, " ".join(str(error).split())) from error
         except Exception as error:
             if os.environ.get(TRACE):
                 raise
-            # The text of a foreign error may quote the data, so only its kind is told.
-            raise click.ClickException(
+            # The text of a foreign error may quote the data, so only its kind is shown.
+            raise _ending(
+                ctx,
                 f"unexpected {type(error).__name__}. Its text is withheld, as it may hold data; "
                 f"to see it on your own screen, set {TRACE}=1. What was charged stays charged: "
-                "see `dither ledger show`."
+                "see `dither ledger show`.",
             ) from error
+
+
+class Ungated(click.ClickException):
+    """A gate that could not be asked."""
+
+    exit_code = 2
+
+
+def _ending(ctx: click.Context, text: str) -> click.ClickException:
+    return (Ungated if ctx.invoked_subcommand in GATES else click.ClickException)(text)
 
 
 @click.group(
@@ -64,10 +77,10 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
-  dither demo                                  see it all on a real survey
-  dither init visits.parquet                   draft dither.toml; fill it in
-  dither preview "SELECT ..." --epsilon 0.5    error bars, before spending
-  dither release "SELECT ..." --epsilon 0.5    the answer, charged to the ledger
+  dither demo                                see it all on a real survey
+  dither init visits.parquet                 draft dither.toml; fill it in
+  dither preview "SELECT ..." --epsilon 0.5  error bars, before spending
+  dither release "SELECT ..." --epsilon 0.5  the answer, charged to the ledger
 """,
 )
 @click.version_option(__version__, prog_name="dither", message="%(prog)s %(version)s")

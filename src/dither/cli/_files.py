@@ -27,10 +27,12 @@ def check_targets(
     file: Path | None = None,
     picture: Path | None = None,
     other: Path | None = None,
+    option: str = "--certificate",
 ) -> None:
     """Refuse targets that could not be written, while refusing is still free.
 
-    Both `table` and `file` are ``--out``; a file may have any ending.
+    Both `table` and `file` are ``--out``; a file may have any ending, and so may what `option`
+    names.
 
     Raises
     ------
@@ -41,21 +43,22 @@ def check_targets(
         ("--out", table, TABLES),
         ("--out", file, None),
         ("--plot", picture, PICTURES),
-        ("--certificate", other, None),
+        (option, other, None),
     ]
-    for option, path, endings in given:
+    for name, path, endings in given:
         if path is None:
             continue
         if endings is not None and path.suffix.lower() not in endings:
-            raise click.UsageError(f"{option} must end in {', '.join(endings)}")
+            raise click.UsageError(f"{name} must end in {', '.join(endings)}")
         folder = path.parent
         if not folder.is_dir():
-            raise click.UsageError(f"{option}: there is no folder {str(folder)!r}; make it first")
+            raise click.UsageError(f"{name}: there is no folder {str(folder)!r}; make it first")
         if not os.access(path if path.exists() else folder, os.W_OK):
-            raise click.UsageError(f"{option}: {str(path)!r} cannot be written")
+            raise click.UsageError(f"{name}: {str(path)!r} cannot be written")
     paths = [path.resolve() for _, path, _ in given if path is not None]
     if len(set(paths)) < len(paths):
-        raise click.UsageError("--out, --plot and --certificate must be different files")
+        named = [name for name, path, _ in given if path is not None]
+        raise click.UsageError(f"{' and '.join(named)} must be different files")
     if picture is not None and find_spec("matplotlib") is None:
         raise click.UsageError("--plot needs matplotlib: pip install 'dither[plots]'")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from dither._checks import exact
 from dither.errors import ArgumentError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FILE",
     "Amount",
+    "Group",
     "Sizes",
     "ask",
     "asking",
@@ -27,10 +29,19 @@ __all__ = [
     "epsilon",
     "plot",
     "policy",
+    "refuse_given",
 ]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Group(click.Group):
+    """A group that lists its commands in the order of use, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """As they were added."""
+        return list(self.commands)
 
 
 class Amount(click.ParamType[Fraction]):
@@ -74,6 +85,33 @@ class Sizes(click.ParamType[tuple[int, ...]]):
         return sizes
 
 
+def refuse_given(names: Collection[str], needs: str) -> None:
+    """Refuse options that were given where they would say nothing.
+
+    Parameters
+    ----------
+    names : collection of str
+        Of the command's parameters.
+    needs : str
+        What they go with.
+
+    Raises
+    ------
+    click.UsageError
+        Naming those that were given.
+    """
+    ctx = click.get_current_context()
+    given = [
+        param.opts[0]
+        for param in ctx.command.params
+        if param.name in names
+        and ctx.get_parameter_source(param.name) is not ParameterSource.DEFAULT
+    ]
+    if given:
+        go = "go" if len(given) > 1 else "goes"
+        raise click.UsageError(f"{', '.join(given)} {go} with {needs}")
+
+
 def _question(ctx: click.Context, param: click.Parameter, value: str) -> str:
     text = sys.stdin.read() if value == "-" else value
     if not text.strip():
@@ -105,7 +143,7 @@ def asking(function: Function) -> Function:
             is_flag=True,
             expose_value=False,
             callback=_remember,
-            help="Discover which keys occur, at a cost in delta.",
+            help="Find out which keys occur, at a cost in delta.",
         ),
         click.option(
             "--weight",
@@ -114,7 +152,8 @@ def asking(function: Function) -> Function:
             metavar="NAME=NUMBER",
             expose_value=False,
             callback=_remember,
-            help="An output's share of the budget relative to the others, which have 1.",
+            help="The weight of an output when the budget is divided, where others have 1; may be "
+            "repeated.",
         ),
         click.option("--analyst", help="Who asks, where the policy caps analysts."),
         policy,
@@ -129,26 +168,29 @@ policy = click.option(
     type=FILE,
     default=Path("dither.toml"),
     show_default=True,
-    help="The owner's policy.",
+    help="The policy of the data's owner.",
 )
 delta = click.option(
     "--delta",
     type=Amount(zero=True),
-    help="The delta it may use  [default: the policy's release_delta]",
+    help="How much delta it may cost.  [default: the policy's release_delta]",
 )
 confidence = click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of the intervals.",
+    help="Confidence of the intervals.",
 )
 
 
 def epsilon(*, required: bool) -> Callable[[Function], Function]:
     """The option ``--epsilon``."""
     return click.option(
-        "--epsilon", type=Amount(), required=required, help="What it may cost, such as 0.5 or 1/2."
+        "--epsilon",
+        type=Amount(),
+        required=required,
+        help="How much epsilon it may cost, such as 0.5 or 1/2.",
     )
 
 

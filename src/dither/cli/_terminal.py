@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither._format import cost_text, half_width, interval, level, odds
+from dither._format import cost_text, display_text, half_width, interval, level, odds, sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,7 +86,6 @@ def new_table() -> Table:
 
 def print_release(release: Release) -> None:
     """The answers, each with its interval, then what they cost and what the intervals leave out."""
-    from dither.query._display import key_text
     from dither.query._explain import limits_text
 
     out = console()
@@ -97,7 +96,7 @@ def print_release(release: Release) -> None:
         unit = release.units.get(name)
         table.add_column(f"{name} ({unit})" if unit else name, justify="right", overflow="fold")
     for row in frame.iter_rows(named=True):
-        keys = [key_text(row[name]) for name in release.keys]
+        keys = [display_text(row[name]) for name in release.keys]
         answers = [
             interval(row[name], row[f"{name}_lower"], row[f"{name}_upper"])
             for name in release.outputs
@@ -169,17 +168,6 @@ def print_plan(explanation: Explanation) -> None:
     tree = Tree(_label(explanation.root, top=True), guide_style="dim")
     _grow(tree, explanation.root)
     out.print(tree)
-
-
-def sentence(text: str) -> str:
-    """A remark with its capital and its full stop.
-
-    Examples
-    --------
-    >>> sentence("intervals are about noise")
-    'Intervals are about noise.'
-    """
-    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def _exact(loss: Mapping[str, str | None]) -> list[Fraction | None]:

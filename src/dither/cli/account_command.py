@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dither.cli._files import check_targets
-from dither.cli._options import plot
+from dither.cli._options import Group, plot
 from dither.cli._terminal import say_saved
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["account"]
 
 
-class Defaulted(click.Group):
+class Defaulted(Group):
     """A group that takes what is none of its commands for the first one's argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -27,10 +27,6 @@ class Defaulted(click.Group):
         if args and args[0] not in known:
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of use."""
-        return list(self.commands)
 
 
 @click.group(
@@ -44,7 +40,9 @@ Examples:
 """,
 )
 def account() -> None:
-    """Reckon with mechanisms that are fixed in advance. No data is read, nothing is charged.
+    """Add up or divide the cost of mechanisms that are fixed in advance.
+
+    No data is read, and nothing is charged.
 
     `dither account EXPRESSION` is short for `dither account compose EXPRESSION`.
     """
@@ -55,20 +53,24 @@ def account() -> None:
     epilog="""\b
 Examples:
   dither account "10000 * gaussian(1.0).poisson(0.01)" --delta 1e-5
-  dither account "500 * laplace(30) + zcdp(0.01)" --delta 1e-6 --plot loss.png
+  dither account "500 * laplace(30) + zcdp(0.01)" --plot loss.png
   dither account mechanisms.toml --epsilon 2
 
 \b
-Mechanisms: gaussian(noise_multiplier), laplace(noise_multiplier), pure(epsilon),
-  approximate(epsilon, delta), zcdp(rho), gdp(mu), renyi({order: value}), exponential(epsilon),
-  randomized_response(epsilon, k), discrete_gaussian(sigma), discrete_laplace(scale), pair([...],
-  [...]), tree_aggregation(noise_multiplier, steps), noisy_votes(sigma),
-  repeat_and_select(LOSS, mean=...). Each takes .poisson(rate),
-  .without_replacement(sample, population) and .group(size).
+Mechanisms:
+  gaussian(noise_multiplier), laplace(noise_multiplier), pure(epsilon),
+  approximate(epsilon, delta), zcdp(rho), gdp(mu), renyi({order: value}),
+  exponential(epsilon), randomized_response(epsilon, k),
+  discrete_gaussian(sigma), discrete_laplace(scale), pair([...], [...]),
+  tree_aggregation(noise_multiplier, steps), noisy_votes(sigma),
+  repeat_and_select(LOSS, mean=...)
+\b
+Each takes .poisson(rate), .without_replacement(sample, population) and
+.group(size).
 """,
 )
 @click.argument("what", metavar="EXPRESSION|FILE.toml|-")
-@click.option("--delta", type=float, help="Print epsilon at this delta; 1e-6 by default.")
+@click.option("--delta", type=float, help="Print epsilon at this delta.  [default: 1e-6]")
 @click.option("--epsilon", type=float, help="Print delta at this epsilon.")
 @plot("every method, the profile, the trade-off and the loss")
 def compose(what: str, delta: float | None, epsilon: float | None, picture: Path | None) -> None:
@@ -105,12 +107,13 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
     epilog="""\b
 Examples:
   dither account divide "laplace + 3 * gaussian" --epsilon 1 --delta 1e-6
-  dither account divide "2 * laplace(sensitivity=5) + laplace(weight=9)" --epsilon 0.5
+  dither account divide "2 * laplace(sensitivity=5) + laplace(weight=9)" \\
+      --epsilon 0.5
 """,
 )
 @click.argument("mix", metavar="MIX|-")
-@click.option("--epsilon", type=float, required=True, help="Of everything together.")
-@click.option("--delta", type=float, default=0.0, help="Of everything together; 0 by default.")
+@click.option("--epsilon", type=float, required=True, help="Epsilon of all together.")
+@click.option("--delta", type=float, default=0.0, help="Delta of all together.  [default: 0]")
 @plot("errors and noise")
 def divide(mix: str, epsilon: float, delta: float, picture: Path | None) -> None:
     """Divide a promise among mechanisms so that their variances add up to the least.
@@ -138,14 +141,17 @@ Example:
 """,
 )
 @click.argument("k", type=int)
-@click.option("--epsilon", type=float, required=True, help="Of all K together.")
-@click.option("--delta", type=float, required=True, help="Of all K together.")
-@click.option("--each-delta", type=float, default=0.0, help="Of each; 0 by default.")
+@click.option("--epsilon", type=float, required=True, help="Epsilon of all K together.")
+@click.option("--delta", type=float, required=True, help="Delta of all K together.")
+@click.option(
+    "--each-delta", type=float, default=0.0, help="Delta of each by itself.  [default: 0]"
+)
 @plot("the shares")
 def shares(k: int, epsilon: float, delta: float, each_delta: float, picture: Path | None) -> None:
     """Say how much epsilon each of K mechanisms may have, by every theorem.
 
-    Such as K databases that hold a record of the same person, which know nothing of one another.
+    The mechanisms may be K databases that each hold a record of the same person and know nothing
+    of one another.
     """
     from dither.accounting import shares_by_every_theorem
 

@@ -12,7 +12,7 @@ import click
 
 from dither._checks import exact
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE
+from dither.cli._options import FILE, plot, refuse_given
 from dither.cli._terminal import PATIENCE, waiting
 from dither.errors import ArgumentError
 
@@ -30,10 +30,10 @@ DISTANCES = click.Choice(["equal", "ordered", "hierarchical"])
     short_help="Generalise a table to k-anonymity, or measure one.",
     epilog="""\b
 Examples:
-  dither anonymize people.csv --quasi age,zip --measure --sensitive illness
+  dither anonymize people.csv --quasi age,zip --sensitive illness --measure
   dither anonymize people.csv --quasi age,zip --hierarchy age=5,10,20 \\
       --hierarchy zip=zip.csv --k 10 --out release.csv
-  dither anonymize people.csv --quasi age,zip --mondrian --k 10 --out release.csv
+  dither anonymize people.csv --quasi age,zip --mondrian --out release.csv
 """,
 )
 @click.argument("source", type=FILE)
@@ -44,25 +44,36 @@ Examples:
     "hierarchies",
     multiple=True,
     metavar="COLUMN=HOW",
-    help="A CSV file (a line a value, fine to coarse, ';' between); or widths of intervals, such "
-    "as 5,10,20; or 'dates', 'suppress', or 'prefix:3,2,1'.",
+    help="How a column becomes coarser: widths of intervals, such as 5,10,20; 'dates'; "
+    "'suppress'; 'prefix:3,2,1'; or a CSV file with a line for each value, from fine to coarse, "
+    "with ';' between. May be repeated.",
 )
-@click.option("--k", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--k", type=click.IntRange(1), default=10, show_default=True,
+              help="The smallest class of rows that look alike.")  # fmt: skip
 @click.option(
     "--suppress",
-    help="Largest share of rows to leave out; 0.05 by default. --mondrian leaves out none.",
+    help="The largest share of rows to leave out.  [default: 0.05; with --mondrian none]",
 )
 @click.option("--l", "diversity", type=click.IntRange(1), help="Require distinct l-diversity.")
 @click.option("--t", "closeness", type=float, help="Require t-closeness; needs --distance.")
-@click.option("--distance", type=DISTANCES, help="Of t-closeness; there is no default.")
-@click.option("--mondrian", is_flag=True, help="Cut into boxes; hierarchies only give the order.")
+@click.option(
+    "--distance", type=DISTANCES, help="The distance of t-closeness; there is no default."
+)
+@click.option(
+    "--mondrian",
+    is_flag=True,
+    help="Cut the rows into boxes; hierarchies only give the order of values.",
+)
 @click.option("--measure", "only_measure", is_flag=True, help="Measure SOURCE as it stands.")
-@click.option("--seconds", type=click.FloatRange(0), help="Stop then, with the best so far.")
-@click.option("--out", type=FILE, help="Where to write the release: .csv or .parquet; - is CSV to "
-              "standard output.")  # fmt: skip
-@click.option("--rows", "secret", type=FILE, help="Where to write which row of SOURCE each row of "
-              "the release was, to score an attack: .csv. A secret.")  # fmt: skip
-@click.option("--plot", type=FILE, help="Where to draw it: .png, .svg or .pdf.")
+@click.option(
+    "--seconds", type=click.FloatRange(0), help="Stop after so long, with the best release so far."
+)
+@click.option(
+    "--out", type=FILE, help="The release to write: .csv or .parquet; - is CSV to standard output."
+)
+@click.option("--rows", "secret", type=FILE, help="Also write which row of SOURCE each released "
+              "row was (.csv), to score an attack. Keep it secret.")  # fmt: skip
+@plot("class sizes, and what attackers find")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 def anonymize(
     source: Path,
@@ -79,13 +90,13 @@ def anonymize(
     seconds: float | None,
     out: Path | None,
     secret: Path | None,
-    plot: Path | None,
+    picture: Path | None,
     force: bool,
 ) -> None:
     """Anonymise SOURCE, a Parquet or CSV file, as people did before differential privacy.
 
-    Prints what was done, what it cost, and what it does not protect. An interrupt keeps the best
-    release found so far. No ledger is charged: k-anonymity is not a guarantee that could be.
+    Prints what was done, what it cost, and what it does not protect. Ctrl-C keeps the best release
+    found so far. No ledger is charged: k-anonymity is not a guarantee that a ledger could hold.
     """
     import polars as pl
 
@@ -93,20 +104,23 @@ def anonymize(
     from dither.cli._terminal import print_paragraphs
 
     piped = str(out) == "-"
-    for path, option in ((out, "--out"), (plot, "--plot"), (secret, "--rows")):
+    for path, option in ((out, "--out"), (picture, "--plot"), (secret, "--rows")):
         if path is not None and path.exists() and not force:
             raise click.UsageError(f"{option}: {str(path)!r} exists; write over it with --force")
     if out is not None and not piped and out.suffix not in (".csv", ".parquet"):
         raise click.UsageError("--out must end in .csv or .parquet, or be - for standard output")
-    if (out is not None or secret is not None) and only_measure:
-        raise click.UsageError("--measure releases nothing, so there is nothing for --out")
+    if only_measure:
+        refuse_given(
+            ("out", "secret", "k", "suppress", "diversity", "closeness", "mondrian", "seconds"),
+            "a release, and --measure makes none",
+        )
     if secret is not None and secret.suffix != ".csv":
         raise click.UsageError("--rows must end in .csv")
     if closeness is not None and distance is None:
         raise click.UsageError("--t needs --distance: the number means nothing without it")
-    if suppress is not None and (mondrian or only_measure):
-        raise click.UsageError("--suppress is for hierarchies; --mondrian leaves out no row")
-    check_targets(table=None if piped else out, picture=plot)
+    if mondrian:
+        refuse_given(("suppress",), "hierarchies, and --mondrian leaves out no row")
+    check_targets(table=None if piped else out, picture=picture, other=secret, option="--rows")
     known, wanted = _columns(quasi), _columns(sensitive)
     if not wanted and (diversity is not None or closeness is not None):
         raise click.UsageError("--l and --t are about a column: name it with --sensitive")
@@ -157,10 +171,10 @@ def anonymize(
             click.echo(f"release: {out}")
     if secret is not None:
         click.echo(f"secret: {secret} undoes the order of the rows; release it to nobody", err=True)
-    if plot is not None:
+    if picture is not None:
         with waiting("drawing"):
-            found.plot(plot)
-        click.echo(f"picture: {plot}", err=piped)
+            found.plot(picture)
+        click.echo(f"picture: {picture}", err=piped)
 
 
 def _columns(text: str) -> list[str]:
@@ -216,7 +230,7 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
         else:
             frame.write_csv(path)
     except OSError as error:
-        raise click.UsageError(f"--out cannot be written: {error.strerror}") from error
+        raise click.UsageError(f"{str(path)!r} cannot be written: {error.strerror}") from error
 
 
 @contextlib.contextmanager

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dither._format import level
+from dither._format import count_text, level
 from dither.cli._files import check_targets
-from dither.cli._options import FILE, Amount
+from dither.cli._options import FILE, Amount, Group, plot
 from dither.cli._terminal import PATIENCE, leave_by, waiting
 from dither.cli.attack_people import differencing, linkage, membership
 from dither.cli.example_commands import tour
@@ -29,6 +29,7 @@ __all__ = ["attack"]
 
 
 @click.group(
+    cls=Group,
     short_help="See an attack succeed, then see it fail.",
     epilog="""\b
 Examples:
@@ -46,21 +47,21 @@ def attack() -> None:
     short_help="Rebuild a table from its statistics.",
     epilog="""\b
 Examples:
-  dither attack census                       a fictional block, as it was printed
-  dither attack census --note --rows         what each published row is worth
-  dither attack census --private 1           the same table, released privately
+  dither attack census                 a fictional block, as it was printed
+  dither attack census --note --rows   what each published row is worth
+  dither attack census --private 1     the same table, released privately
   dither attack census town.toml --plot town.png
 """,
 )
 @click.argument("table", type=FILE, required=False)
-@click.option("--note", is_flag=True, help="Add the note: married persons are 15 or over.")
-@click.option("--rows", is_flag=True, help="Leave out each row in turn.")
+@click.option("--note", is_flag=True, help="Add the note that married persons are 15 or over.")
+@click.option("--rows", is_flag=True, help="Also leave out each row in turn.")
 @click.option("--private", "epsilons", type=Amount(), multiple=True, metavar="EPSILON",
-              help="Release it privately instead; may be repeated.")  # fmt: skip
+              help="Also release it privately at this epsilon; may be repeated.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), default=10_000, show_default=True,
-              help="Stop at so many databases.")  # fmt: skip
+              help="Stop after so many databases.")  # fmt: skip
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="Stop after so long.")
-@click.option("--plot", "picture", type=FILE, help="Draw the databases: .png, .svg, .pdf.")
+@plot("the databases")
 def census(
     table: Path | None,
     note: bool,
@@ -209,25 +210,38 @@ _NOISES = ("exact", "bounded", "gaussian", "laplace", "rounded", "corrupted", "m
     short_help="Guess everybody's bit from counts.",
     epilog="""\b
 Examples:
-  dither attack subset-sums                                  side by side
+  dither attack subset-sums                            side by side
   dither attack subset-sums --people 1000 --queries 4000 --noise gaussian:10
-  dither attack subset-sums --people 12 --noise midpoint:1   all subsets, exhaustively
+  dither attack subset-sums --people 12 --noise midpoint:1   all subsets
   dither attack subset-sums --epsilon 1 --epsilon 10         private releases
 """,
 )
-@click.option("--people", type=click.IntRange(2), default=200, show_default=True)
+@click.option("--people", type=click.IntRange(2), default=200, show_default=True,
+              help="How many people there are.")  # fmt: skip
 @click.option("--queries", type=click.IntRange(1),
-              help="Random subsets.  [default: 8 a person, or all of 20 for midpoint]")  # fmt: skip
-@click.option("--noise", "noises", multiple=True, metavar="KIND[:SIZE]",
-              help=f"One of {', '.join(_NOISES)}; may be repeated.")  # fmt: skip
-@click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
-              help="A private release of all answers; may be repeated.")  # fmt: skip
+              help="Random groups to ask about.  [default: 8 for each person; for midpoint, of at "
+              "most 20 people, all groups]")  # fmt: skip
+@click.option(
+    "--noise",
+    "noises",
+    multiple=True,
+    metavar="KIND[:SIZE]",
+    help=f"What is added to each count: {', '.join(_NOISES)}; may be repeated.",
+)
+@click.option(
+    "--epsilon",
+    "epsilons",
+    type=Amount(),
+    multiple=True,
+    help="Also release all counts privately at this epsilon; may be repeated.",
+)
 @click.option("--method", type=click.Choice(["l1", "least squares", "box"]),
               help="The decoder.  [default: the better one for the noise]")  # fmt: skip
-@click.option("--runs", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--runs", type=click.IntRange(1), default=5, show_default=True,
+              help="How often the game is played.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Of secrets and simulated noise, not of private releases.")  # fmt: skip
-@click.option("--plot", "picture", type=FILE, help="Draw the success: .png, .svg, .pdf.")
+              help="Seed of secrets and simulated noise, not of private releases.")  # fmt: skip
+@plot("the success")
 def subset_sums(
     people: int,
     queries: int | None,
@@ -306,7 +320,7 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
     first = verdicts[0]
     lines = [
         "",
-        f"{_attacks(verdicts)}; {len(first.score.hits)} run{'s' * (len(first.score.hits) > 1)} of "
+        f"{_attacks(verdicts)}; {count_text(len(first.score.hits), 'run')} of "
         f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
         f"{share(first.prior)}. Intervals are nominal, at {level(first.confidence)}.",
     ]

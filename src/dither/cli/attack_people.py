@@ -14,7 +14,7 @@ import click
 
 from dither._format import loss_text
 from dither.cli._files import check_targets, read_table
-from dither.cli._options import FILE, Amount
+from dither.cli._options import FILE, Amount, plot, refuse_given
 from dither.cli._terminal import leave_by, waiting
 
 if TYPE_CHECKING:
@@ -30,28 +30,29 @@ MODELS = ("forest", "tree", "regression")
     short_help="Find people in released rows.",
     epilog="""\b
 Examples:
-  dither attack linkage                                     a real survey, raw and 10-anonymous
+  dither attack linkage               a real survey, raw and 10-anonymous
   dither attack linkage release.csv voters.csv --keys age,zip,sex
   dither attack linkage release.csv --keys age,zip --sensitive illness
-  dither anonymize people.csv --quasi age,zip --mondrian --out - \
-    | dither attack linkage - people.csv --keys age,zip
+  dither anonymize people.csv --quasi age,zip --mondrian --out - \\
+      | dither attack linkage - people.csv --keys age,zip
 """,
 )
 @click.argument("release", type=TABLE, required=False)
 @click.argument("public", type=TABLE, required=False)
-@click.option("--keys", default="", help="What the attacker knows: columns, with commas.")
-@click.option("--sensitive", help="What the attacker wants: a column of RELEASE.")
-@click.option("--value", help="The answer nobody wants known, for --sensitive.")
+@click.option("--keys", default="", help="The columns that the attacker knows, with commas.")
+@click.option("--sensitive", help="The column of RELEASE that the attacker wants.")
+@click.option("--value", help="The answer of --sensitive that nobody wants known.")
 @click.option(
     "--same-order", is_flag=True, help="Row i of both files is one person: score the attack."
 )
 @click.option("--truth", type=FILE,
-              help="What dither anonymize --rows wrote, of PUBLIC: score the attack.")  # fmt: skip
+              help="What dither anonymize --rows wrote for PUBLIC: score the attack.")  # fmt: skip
 @click.option("--covers", "meanings", multiple=True, metavar="COLUMN=FILE",
-              help="What labels stand for: a hierarchy, as --hierarchy of dither anonymize takes "
-              "it, or JSON, {label: [values]}; may be repeated.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--plot", "picture", type=FILE, help="Draw it: .png, .svg, .pdf.")
+              help="What labels stand for: a hierarchy, as dither anonymize --hierarchy takes it, "
+              "or JSON, {label: [values]}; may be repeated.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Seed of guesses.")  # fmt: skip
+@plot("what is found")
 def linkage(
     release: Path | None,
     public: Path | None,
@@ -64,19 +65,16 @@ def linkage(
     seed: int,
     picture: Path | None,
 ) -> None:
-    """Look people of a PUBLIC table up in a RELEASE, and read the answers of their classes.
+    """Look the people of a PUBLIC table up in a RELEASE, and read the answers of their classes.
 
     Labels such as [20, 30), 20-29, <30, 130**, {a, b}, 1984-Q2 and * are understood; others need
-    --covers. RELEASE may be - for CSV from standard input. Without files it attacks a survey of
-    6,366 women: how many are alone with what a neighbour knows, before and after the survey is made
-    10-anonymous.
+    --covers. RELEASE may be - for CSV from standard input. Without files, it attacks a survey of
+    6,366 women: how many of them does a neighbour find, before and after the survey is made
+    10-anonymous?
     """
     check_targets(picture=picture)
     if release is None:
-        if keys or sensitive or same_order or truth or meanings:
-            raise click.UsageError(
-                "--keys, --sensitive, --same-order, --truth and --covers go with RELEASE"
-            )
+        refuse_given(("keys", "sensitive", "value", "same_order", "truth", "meanings"), "RELEASE")
         from dither.examples.survey_attacks import show_linkage
 
         show_linkage(seed, picture)
@@ -86,12 +84,14 @@ def linkage(
         raise click.UsageError("--keys must name what the attacker knows, such as age,zip")
     if public is None and sensitive is None:
         raise click.UsageError("give PUBLIC, to find people; or --sensitive, to read classes")
+    if sensitive is None:
+        refuse_given(("value",), "--sensitive")
+    if public is None:
+        refuse_given(("same_order", "truth", "meanings"), "PUBLIC")
     from dither import attack
 
     if same_order and truth is not None:
         raise click.UsageError("--truth says whose row is whose: leave out --same-order")
-    if truth is not None and public is None:
-        raise click.UsageError("--truth scores who is found in PUBLIC: give it")
     covers = _covers(meanings)
     rows = read_table(release)
     results: list[Any] = []
@@ -119,24 +119,31 @@ def linkage(
     short_help="Learn one answer from two counts.",
     epilog="""\b
 Examples:
-  dither attack differencing                      a real survey, exact and private
+  dither attack differencing          a real survey, exact and private
   dither attack differencing --epsilon 0.1 --repeats 10
-  dither attack differencing --policy dither.toml --target "id = 7" --secret "ill = 1" --epsilon 1
+  dither attack differencing --policy dither.toml --target "id = 7" \\
+      --secret "ill = 1" --epsilon 1
 """,
 )
-@click.option("--epsilon", "epsilons", type=Amount(), multiple=True,
-              help="Of each count; may be repeated.  [default: 0.1, 0.5, 1, 3]")  # fmt: skip
-@click.option("--targets", "many", type=click.IntRange(4), default=60, show_default=True)
+@click.option(
+    "--epsilon",
+    "epsilons",
+    type=Amount(),
+    multiple=True,
+    help="Epsilon of each count; may be repeated.  [default: 0.1, 0.5, 1, 3]",
+)
+@click.option("--targets", "many", type=click.IntRange(4), default=60, show_default=True,
+              help="How many women are attacked.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(1), default=1, show_default=True,
               help="How often both counts are asked.")  # fmt: skip
 @click.option("--policy", type=click.Path(dir_okay=False, exists=True, path_type=Path),
               help="Attack this policy's table; its ledger is charged.")  # fmt: skip
-@click.option("--table", help="Of the policy, where it has several.")
+@click.option("--table", help="The table to attack, where the policy has several.")
 @click.option("--target", help="A condition that one person meets.")
-@click.option("--secret", help="A condition to learn of that person.")
+@click.option("--secret", help="The condition to find out about that person.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Of the choice of targets, not of the noise.")  # fmt: skip
-@click.option("--plot", "picture", type=FILE, help="Draw the success: .png, .svg, .pdf.")
+              help="Seed of the choice of targets, not of the noise.")  # fmt: skip
+@plot("the success")
 def differencing(
     epsilons: tuple[Fraction, ...],
     many: int,
@@ -148,19 +155,19 @@ def differencing(
     seed: int,
     picture: Path | None,
 ) -> None:
-    """Ask how many people meet a condition, then how many besides one person; subtract.
+    """Count the people who meet a condition, count them without one person, and subtract.
 
-    Without a policy it attacks a survey of 6,366 women: whether some of them, whom nobody shares
-    all traits with, had an affair.
+    Without --policy, it attacks a survey of 6,366 women: did some of them, each of whom is alone
+    with her traits, have an affair?
     """
     check_targets(picture=picture)
     if policy is not None:
-        if target is None or secret is None or len(epsilons) != 1 or picture is not None:
-            raise click.UsageError("--policy needs --target, --secret and one --epsilon, no --plot")
+        refuse_given(("many", "seed", "picture"), "the survey, not with --policy")
+        if target is None or secret is None or len(epsilons) != 1:
+            raise click.UsageError("--policy needs --target, --secret and one --epsilon")
         _one(policy, table, target, secret, epsilons[0], repeats)
         return
-    if target is not None or secret is not None or table is not None:
-        raise click.UsageError("--target, --secret and --table go with --policy")
+    refuse_given(("target", "secret", "table"), "--policy")
     from dither.examples.survey_attacks import show_differencing
 
     chosen = epsilons or tuple(map(Fraction, ("0.1", "0.5", "1", "3")))
@@ -171,26 +178,31 @@ def differencing(
     short_help="Tell who was in the data.",
     epilog="""\b
 Examples:
-  dither attack membership                        models and private sums, side by side
+  dither attack membership                   models and private sums
   dither attack membership --model forest --records 2000 --plot roc.png
-  dither attack membership --mu 0.5 --mu 1        private sums alone
+  dither attack membership --mu 0.5 --mu 1   private sums alone
 """,
 )
 @click.option("--model", "models", type=click.Choice(MODELS), multiple=True,
-              help="Trained on the survey; may be repeated.")  # fmt: skip
+              help="A model trained on the survey; may be repeated.")  # fmt: skip
 @click.option("--mu", "mus", type=click.FloatRange(0.01, 20), multiple=True,
-              help="A sum released with Gaussian noise; may be repeated.")  # fmt: skip
-@click.option("--method", type=click.Choice(["lira", "loss"]), default="lira", show_default=True)
+              help="A sum released with Gaussian noise of this mu; may be repeated.")  # fmt: skip
+@click.option("--method", type=click.Choice(["lira", "loss"]), default="lira", show_default=True,
+              help="The attack.")  # fmt: skip
 @click.option("--records", type=click.IntRange(50, 6366), default=1000, show_default=True,
-              help="Of the survey, to train on.")  # fmt: skip
+              help="Records of the survey to train on.")  # fmt: skip
 @click.option("--shadows", type=click.IntRange(4), default=32, show_default=True,
-              help="Models of each kind.")  # fmt: skip
-@click.option("--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
-              default=0.999, show_default=True,
-              help="Of intervals, and that an honest release is not accused.")  # fmt: skip
+              help="How many models of each kind are trained.")  # fmt: skip
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.999,
+    show_default=True,
+    help="Confidence of the intervals, and that no honest release is accused.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Of coins and models, not of noise.")  # fmt: skip
-@click.option("--plot", "picture", type=FILE, help="Draw the ROC curves: .png, .svg, .pdf.")
+              help="Seed of coins and models, not of the noise that protects.")  # fmt: skip
+@plot("the ROC curves")
 def membership(
     models: tuple[str, ...],
     mus: tuple[float, ...],
@@ -201,13 +213,13 @@ def membership(
     seed: int,
     picture: Path | None,
 ) -> None:
-    """Tell members from others, by a model's answers or a released sum.
+    """Tell who was in the data from a model's answers, or from a released sum.
 
     Models are trained on a survey of women to guess who had an affair; the sum is of their years
     of marriage, and the adversary knows every woman but one.
 
-    Exit code 1 if a release loses more than it says, 3 if a release that promises something could
-    not be judged.
+    Exit code 1 if a release reveals more than it promises; 3 if a release that promises something
+    could not be judged.
     """
     from dither.examples.survey_attacks import show_membership
 

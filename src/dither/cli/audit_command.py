@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import at_least, level
-from dither.cli._options import FILE, Amount
+from dither.cli._files import check_targets
+from dither.cli._options import Amount, plot, refuse_given
 from dither.cli._terminal import INCONCLUSIVE, VIOLATED, waiting
 from dither.errors import nearest
 
@@ -31,41 +32,43 @@ _OF_ONE = 100_000
     short_help="Try to refute what a mechanism claims.",
     epilog="""\b
 Examples:
-  dither audit --planted                            the auditor on known mistakes
-  dither audit --all                                the auditor on all mechanisms here
+  dither audit --planted            the auditor on known mistakes
+  dither audit --all                the auditor on all mechanisms of dither
   dither audit mine.py:noisy_count --epsilon 1 --d0 "[1, 2]" --d1 "[1, 2, 3]"
-  dither audit mine:noisy_mean --epsilon 1 --d0 mine:ages --d1 mine:ages_without_ann
+  dither audit mine:noisy_mean --epsilon 1 --d0 mine:ages --d1 mine:fewer
 """,
 )
 @click.argument("target", metavar="[MODULE:FUNCTION]", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every mechanism of this package.")
-@click.option("--planted", is_flag=True, help="Mechanisms with a known mistake.")
-@click.option("--epsilon", type=Amount(zero=True), default="1", show_default=True, help="Claimed.")
-@click.option("--delta", type=Amount(zero=True), default="0", show_default=True, help="Claimed.")
-@click.option("--mu", type=float, help="Claimed of Gaussian privacy, in the place of both.")
+@click.option("--all", "everything", is_flag=True, help="Audit every mechanism of dither.")
+@click.option("--planted", is_flag=True, help="Audit mechanisms with a known mistake.")
+@click.option("--epsilon", type=Amount(zero=True), default="1", show_default=True,
+              help="The claimed epsilon.")  # fmt: skip
+@click.option("--delta", type=Amount(zero=True), default="0", show_default=True,
+              help="The claimed delta.")  # fmt: skip
+@click.option("--mu", type=float, help="The claimed mu of Gaussian privacy, in place of both.")
 @click.option("--d0", metavar="JSON|MODULE:NAME", help="One dataset.")
 @click.option("--d1", metavar="JSON|MODULE:NAME", help="Its neighbour.")
 @click.option(
     "--samples",
     type=click.IntRange(1),
-    help="Of each dataset.  [default: 100000; 20000 with --all]",
+    help="Outputs to draw from each dataset.  [default: 100000; 20000 with --all]",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.99,
     show_default=True,
-    help="That no certified bound is wrong.",
+    help="The chance that no certified bound is wrong.",
 )
 @click.option(
     "--vectorised/--single",
     default=None,
-    help="Whether it takes (data, size).  [default: if its second argument is called size]",
+    help="Whether FUNCTION takes (data, size).  [default: if its second argument is size]",
 )
 @click.option(
     "--time-limit", type=click.FloatRange(0), help="Seconds of sampling for each mechanism."
 )
-@click.option("--plot", "picture", type=FILE, help="Draw the events: .png, .svg, .pdf.")
+@plot("the events")
 def audit(
     target: str | None,
     everything: bool,
@@ -87,20 +90,25 @@ def audit(
     is "violated" or "not refuted"; nothing is ever verified. Ctrl-C stops sampling and judges what
     was drawn.
 
-    Exit code 1 if a claim is violated; with --planted, if a mistake is not caught. Exit code 3 if
-    nothing was audited: every call failed or gave the same, or both datasets are the same.
+    Exit code 1 if a claim is violated; with --planted, if a mistake is not caught. Exit code 2 if
+    the command line is wrong, or --samples are too few for any verdict. Exit code 3 if nothing was
+    audited: every call failed or gave the same, or both datasets are the same.
     """
     if sum((target is not None, everything, planted)) != 1:
         raise click.UsageError("give MODULE:FUNCTION, --all or --planted, one of them")
     options = {"confidence": confidence, "time_limit": time_limit}
     if target is None:
-        if d0 or d1 or mu is not None or picture or vectorised is not None:
-            raise click.UsageError("--d0, --d1, --mu, --plot and --single go with MODULE:FUNCTION")
+        refuse_given(
+            ("epsilon", "delta", "mu", "d0", "d1", "vectorised", "picture"), "MODULE:FUNCTION"
+        )
         _table(_subjects(planted), samples or (_OF_ONE if planted else _OF_ALL), planted, options)
         return
     from dither.lab.audit import Outcome
     from dither.lab.audit import audit as run
 
+    if mu is not None:
+        refuse_given(("epsilon", "delta"), "a claim of epsilon and delta, not with --mu")
+    check_targets(picture=picture)
     if d0 is None or d1 is None:
         raise click.UsageError("give both --d0 and --d1, as JSON or as MODULE:NAME")
     mechanism, here, there = _named(target), _data("--d0", d0), _data("--d1", d1)

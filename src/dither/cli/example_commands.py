@@ -55,10 +55,9 @@ Examples:
 )
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Of targets and simulations, not of protecting noise.")  # fmt: skip
+              help="Seed of targets and simulations, not of the noise that protects.")  # fmt: skip
 def tour(out: Path, force: bool, seed: int) -> None:
-    """Release a survey in four ways and attack each: masked, k-anonymous, as exact statistics, and
-    privately.
+    """Release a survey masked, k-anonymous, as exact statistics and privately, and attack each.
 
     Writes one HTML page, which needs no network. Takes about two minutes.
     """

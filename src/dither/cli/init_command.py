@@ -25,9 +25,14 @@ Examples:
 """,
 )
 @click.argument("source", type=FILE)
-@click.option("--table", help="Its name in questions; in a DuckDB database, the table to read.")
-@click.option("--unit", help="The column that says who is protected; else a row is a person.")
-@click.option("--out", type=FILE, default=Path("dither.toml"), show_default=True)
+@click.option(
+    "--table", help="The table's name in questions; of a DuckDB database, the table to read."
+)
+@click.option(
+    "--unit", help="The column that says whose a row is. Without it, each row is a person."
+)
+@click.option("--out", type=FILE, default=Path("dither.toml"), show_default=True,
+              help="The policy to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Write over an existing policy.")
 def init(source: Path, table: str | None, unit: str | None, out: Path, force: bool) -> None:
     """Draft a policy for SOURCE: a Parquet or CSV file, or a DuckDB database.
@@ -78,7 +83,7 @@ def _say_next(text: str, source: Path, out: Path) -> None:
     lines += [
         f"- bounds, or values, of the columns you ask about: {listed}.",
         "",
-        "Then, for nothing:",
+        "Then, free of charge:",
     ]
     print_paragraphs(*lines)
     click.echo(f'  dither explain "SELECT COUNT(*) AS n FROM {name}" --epsilon 0.5{policy}')

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import loss_text, remaining
-from dither.cli._options import FILE, Amount, policy
+from dither.cli._options import FILE, Amount, Group, policy, refuse_given
 from dither.cli._terminal import READABLE, console, new_table, waiting
 from dither.errors import DitherError
 
@@ -33,26 +33,34 @@ COLOURS = {"account": "cyan", "amend": "magenta", "charge": "yellow", "answer": 
 
 
 _policy = click.option(
-    "--policy", type=FILE, help="The policy that names the ledger  [default: dither.toml]"
+    "--policy", type=FILE, help="The policy that names the ledger.  [default: dither.toml]"
 )
 
 
-@click.group(epilog="Example: dither ledger show visits.ledger")
+@click.group(cls=Group, epilog="Example: dither ledger show visits.ledger")
 def ledger() -> None:
     """See what was spent, and whether the ledger is whole."""
 
 
 @ledger.command(
-    epilog="Examples: dither ledger show visits.ledger; "
-    "dither ledger show --policy dither.toml --account dataset:patient --json"
+    short_help="Show accounts and the newest entries.",
+    epilog="""\b
+Examples:
+  dither ledger show visits.ledger
+  dither ledger show --account dataset:patient --json
+""",
 )
 @click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
 @_policy
 @click.option("--account", help="Only this account and its entries.")
 @click.option(
-    "--limit", type=click.IntRange(0), default=20, show_default=True, help="Newest entries."
+    "--limit",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="How many entries to show.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Exact amounts, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with exact amounts.")
 def show(
     path: Path | None, policy: Path | None, account: str | None, limit: int, as_json: bool
 ) -> None:
@@ -67,14 +75,18 @@ def show(
             _print(book, balances, entries, whole=account is None)
 
 
-@ledger.command("verify", epilog="Example: dither ledger verify visits.ledger")
+@ledger.command(
+    "verify",
+    short_help="Check that it is whole: every hash, total and cap.",
+    epilog="Example: dither ledger verify visits.ledger",
+)
 @click.argument("path", metavar="[LEDGER]", type=FILE, required=False)
 @_policy
 def verify_chain(path: Path | None, policy: Path | None) -> None:
-    """Check every hash, total and cap of LEDGER; exit with 1 where something is wrong.
+    """Check every hash, total and cap of LEDGER. Exit code 1 if something is wrong.
 
-    A chain cannot show that the whole file was replaced: hold your certificates against it with
-    `dither verify`.
+    A chain of hashes cannot show that the whole file was replaced: check your certificates against
+    it with `dither verify`.
     """
     with _opened(path, policy) as book, _progress() as progress:
         found = book.verify(progress)
@@ -84,16 +96,22 @@ def verify_chain(path: Path | None, policy: Path | None) -> None:
 
 
 @ledger.command(
-    epilog="Example: dither ledger amend visits.ledger --account dataset:patient --epsilon 3 "
-    '--reason "board decision 12"'
+    short_help="Change the caps of an account.",
+    epilog="""\b
+Example:
+  dither ledger amend visits.ledger --account dataset:patient --epsilon 3 \\
+      --reason "board decision 12"
+""",
 )
 @click.argument("path", metavar="LEDGER", type=FILE)
-@click.option("--account", required=True, help="Whose caps to change.")
-@click.option("--epsilon", type=Amount(), required=True, help="The new cap, such as 2.5 or 5/2.")
+@click.option("--account", required=True, help="The account to change.")
+@click.option("--epsilon", type=Amount(), required=True, help="Its new cap, such as 2.5 or 5/2.")
 @click.option(
-    "--delta", type=Amount(zero=True), help="The new cap, such as 1e-6; stays as it is if left out."
+    "--delta",
+    type=Amount(zero=True),
+    help="Its new cap, such as 1e-6; left out, it stays as it is.",
 )
-@click.option("--reason", required=True, help="Kept in the ledger for good.")
+@click.option("--reason", required=True, help="Why; kept in the ledger for good.")
 def amend(path: Path, account: str, epsilon: Fraction, delta: Fraction | None, reason: str) -> None:
     """Change the caps of an account of LEDGER. What is spent stays spent."""
     from dither.accounting import BudgetFilter
@@ -110,7 +128,7 @@ def amend(path: Path, account: str, epsilon: Fraction, delta: Fraction | None, r
 
 
 @click.command(
-    short_help="Hold a certificate against the ledger.",
+    short_help="Check a certificate against the ledger.",
     epilog="""\b
 Examples:
   dither verify cost.cert.json
@@ -118,17 +136,19 @@ Examples:
 """,
 )
 @click.argument("certificate", metavar="CERT", type=FILE)
-@click.option("--ledger", type=FILE, help="The ledger's file  [default: the policy's]")
+@click.option("--ledger", type=FILE, help="The ledger.  [default: the one that the policy names]")
 @policy
 def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
-    """Hold the certificate CERT against the ledger; exit with 1 where they disagree.
+    """Check the certificate CERT against the ledger. Exit code 1 if they disagree.
 
     Checks that the certificate is unchanged, that the ledger's chain is whole, and that its entry
     charged what the certificate says.
     """
     import dither as dt
 
-    if ledger is None:
+    if ledger is not None:
+        refuse_given(("policy",), "no --ledger: it names one itself")
+    else:
         if not policy.is_file():
             raise click.UsageError(f"there is no policy {str(policy)!r}: name the --ledger")
         from dither.query._policy import read_policy
@@ -145,6 +165,8 @@ def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
 def _opened(path: Path | None, policy: Path | None) -> Iterator[Ledger]:
     from dither.ledger import Ledger
 
+    if path is not None and policy is not None:
+        raise click.UsageError("give LEDGER or --policy, which names one; not both")
     try:
         with Ledger.open(path or _named_by(policy), create=False) as book:
             yield book

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither.cli._files import check_targets
+from dither.cli._options import Group
 from dither.cli._terminal import waiting
 from dither.cli.local_reports import COMMANDS, FILE, OUT
 
@@ -19,37 +20,43 @@ __all__ = ["local"]
 
 
 @click.group(
+    cls=Group,
     short_help="Local privacy: noise on the device.",
     epilog="""\b
 Examples:
-  dither local best 100 --epsilon 1 --people 10000  a channel for 100 values
+  dither local best 100 --epsilon 1 --people 10000 --out channel.json
   dither local privatize channel.json values.txt --out my.reports
   dither local aggregate channel.json *.reports --out counts.json
   dither local estimate counts.json
-  dither local reproduce                            frequencies: figures 2, 4, 5, 6, 9
-  dither local reproduce --data height_weight.csv   and means: figures 7 and 8
 """,
 )
 def local() -> None:
     """Local privacy: noise on the device, counts on the server."""
 
 
-for command in COMMANDS:
-    local.add_command(command)
-
-
-@local.command(short_help="Choose the channel for the shares of a list of values.")
+@local.command(
+    short_help="Choose the channel for the shares of a list of values.",
+    epilog="""\b
+Examples:
+  dither local best 100 --epsilon 1 --people 10000
+  dither local best 100 --epsilon 1 --people 10000 --out channel.json
+""",
+)
 @click.argument("size", type=int)
-@click.option("--epsilon", required=True, help="Of one report.", metavar="NUMBER")
-@click.option("--people", type=click.IntRange(1), required=True, help="Reports expected.")
-@click.option("--bytes", "most", type=click.IntRange(1), help="The largest report allowed.")
-@click.option("--seconds", type=float, help="The longest that counting may take, on one core.")
+@click.option("--epsilon", required=True, help="Epsilon of one report.", metavar="NUMBER")
+@click.option(
+    "--people", type=click.IntRange(1), required=True, help="How many people will report."
+)
+@click.option(
+    "--bytes", "most", type=click.IntRange(1), help="The largest report allowed, in bytes."
+)
+@click.option("--seconds", type=float, help="The longest that counting may take on one core.")
 @click.option(
     "--error",
     type=click.Choice(["mean", "worst"]),
     default="mean",
     show_default=True,
-    help="Which standard error of a share to keep small.",
+    help="Which standard error of a share is to be small.",
 )
 @click.option("--out", type=OUT, help="Write the channel as JSON.")
 def best(
@@ -76,24 +83,35 @@ def best(
     click.echo("\n".join(table))
     if out is not None:
         out.write_text(json.dumps(choice.channel.to_dict()) + "\n", encoding="utf-8")
-        click.echo(f"the channel is in {out}")
+        click.echo(f"channel: {out}")
 
 
-@local.command(short_help="Redo the experiments of SDLDP.")
+for command in COMMANDS:
+    local.add_command(command)
+
+
+@local.command(
+    short_help="Redo the experiments of SDLDP.",
+    epilog="""\b
+Examples:
+  dither local reproduce                           figures 2, 4, 5, 6 and 9
+  dither local reproduce --data height_weight.csv  figures 7 and 8 as well
+""",
+)
 @click.option("--data", type=FILE, help="Heights and weights of the SOCR survey, as CSV.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("sdldp"),
     show_default=True,
-    help="Folder of the pictures and of claims.json.",
+    help="The folder for the pictures and claims.json.",
 )
 @click.option(
     "--runs",
     type=click.IntRange(1, 1000),
     default=10,
     show_default=True,
-    help="Simulated surveys for each mark.",
+    help="Simulated surveys for each point.",
 )
 @click.option(
     "--seed",
@@ -105,9 +123,9 @@ def best(
 def reproduce(data: Path | None, out: Path, runs: int, seed: int) -> None:
     """Redo the experiments of SDLDP (Chen, Ye, Zhang and Shu, 2025).
 
-    Figures 2 and 4 to 9 beside the theory put right, with the baselines that the paper lacks, and
-    for each of its claims whether it holds. Figures 7 and 8 need --data; with ten runs they take
-    about five minutes.
+    Draws figures 2 and 4 to 9 beside the corrected theory and the baselines that the paper lacks,
+    and says of each of its claims whether it holds. Figures 7 and 8 need --data; with ten runs they
+    take about five minutes.
     """
     from dither.examples import paper
     from dither.numeric import SimulatedWords

@@ -7,13 +7,15 @@ import io
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dither._format import count_text
 from dither.cli._files import check_targets
+from dither.cli._options import confidence, plot
 
 if TYPE_CHECKING:
     from dither.local import Aggregate, Channel, Domain, PartCounts, Structure
@@ -22,25 +24,34 @@ __all__ = ["COMMANDS", "FILE", "OUT"]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUT = click.Path(dir_okay=False, path_type=Path)
+_MAGIC = b"DITHERLR"
 
 
-@click.command(short_help="Randomise values: one person a line.")
+@click.command(
+    short_help="Randomise values, one person a line.",
+    epilog="""\b
+Examples:
+  dither local privatize channel.json values.txt --out my.reports
+  echo yes | dither local privatize channel.json - --out my.reports
+""",
+)
 @click.argument("channel", type=FILE)
 @click.argument("values", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--out", type=OUT, required=True, help="The file of reports to write.")
 def privatize(channel: Path, values: str, out: Path) -> None:
-    """Randomise the VALUES, one person a line, through the CHANNEL, a JSON file; - is the pipe.
+    """Randomise VALUES, one person a line, through CHANNEL, a JSON file.
 
-    CHANNEL is what `to_dict()` of a channel, a structure or an offer of channels gives, or
-    `dither local best --out` wrote. Only the file of reports may leave the device. A value that is
-    missing or not in the domain is refused, and no report is written.
+    VALUES may be - for standard input. CHANNEL is what `dither local best --out` wrote, or what
+    `to_dict()` of a channel, a structure or an offer of channels gives. Only the file of reports
+    may leave the device. A value that is missing or not in the domain is refused, and no report is
+    written.
 
     \b
-    A line holds
-      a channel, heavy hitters      the value
-      attributes, marginals, ...    a row of CSV; the first line names the columns
-      an offer of channels          a row of CSV, with the columns choice and value
-      item sets, keys and values    JSON: ["bread", "milk"], or {"film": 4}
+    What a line of VALUES holds depends on CHANNEL:
+      a channel, heavy hitters    the value
+      attributes, marginals       a row of CSV; the first line names the columns
+      an offer of channels        a row of CSV, with the columns choice and value
+      item sets, keys and values  JSON: ["bread", "milk"], or {"film": 4}
 
     A quoted field of CSV may hold line breaks.
     """
@@ -51,50 +62,70 @@ def privatize(channel: Path, values: str, out: Path) -> None:
     people, records = _records(made, _text(values))
     nothing: Any = [] if isinstance(made, Channel) else {}
     write_reports(out, made, made.privatize(*records) if people else nothing)
-    who = "" if isinstance(made, Channel) else "people's "
-    click.echo(f"{people:,} {who}reports of {made.kind} {made.hash[:8]} are in {out}")
-    click.echo(f"each: {made.guarantee}")
+    whose = f"reports of {count_text(people, 'person', 'people')}"
+    if isinstance(made, Channel):
+        whose = count_text(people, "report")
+    click.echo(f"{whose} by {made.kind} {made.hash[:8]}: {out}")
+    click.echo(f"each promises: {made.guarantee}")
 
 
-@click.command(short_help="Count files of reports.")
+@click.command(
+    short_help="Count files of reports.",
+    epilog="Example: dither local aggregate channel.json *.reports --out counts.json",
+)
 @click.argument("channel", type=FILE)
 @click.argument("files", type=FILE, nargs=-1, required=True)
 @click.option("--out", type=OUT, required=True, help="The file of counts to write, as JSON.")
 def aggregate(channel: Path, files: tuple[Path, ...], out: Path) -> None:
-    """Count the FILES of reports of the CHANNEL; a file of another channel is refused.
+    """Count the reports in FILES, which must all be of CHANNEL.
 
-    FILES are files of reports, or counts that this command wrote. Reports that the channel could
-    not have produced are dropped, and told.
+    Each of FILES is a file of reports, or counts that this command wrote; none may be named twice.
+    Reports that the channel could not have produced are left out, and the command says how many.
     """
     check_targets(file=out)
+    _once(files)
     made, found, missing = _carrier(channel), None, 0
     for path in files:
         with _naming(path):
-            counted, lost = _counted(path, made)
+            one, lost = _counted(path, made)
             missing += lost
-            found = counted if found is None else found + counted
+            found = one if found is None else found + one
     assert found is not None
     _write(out, found)
-    click.echo(f"{found.n:,} reports counted, {found.rejected:,} dropped, {missing:,} missing")
-    click.echo(f"the counts are in {out}")
+    click.echo(
+        f"{count_text(found.n, 'report')} counted, {found.rejected:,} impossible and left out, "
+        f"{missing:,} missing"
+    )
+    click.echo(f"counts: {out}")
 
 
-@click.command(short_help="Estimate shares, or a mean, from counts.")
+@click.command(
+    short_help="Estimate shares, or a mean, from counts.",
+    epilog="""\b
+Examples:
+  dither local estimate counts.json
+  dither local estimate counts.json --postprocess norm_sub --plot shares.png
+""",
+)
 @click.argument("counts", type=FILE)
 @click.option(
     "--postprocess",
     default="none",
     show_default=True,
-    help="none, clip, norm_sub, base_cut, project, increasing or decreasing.",
+    help="For shares: none, clip, norm_sub, base_cut, project, increasing or decreasing.",
 )
 @click.option(
-    "--method", help="likelihood, selection (BloomRAPPOR), or weights and others (an offer)."
+    "--method",
+    help="How to estimate: likelihood; for BloomRAPPOR, selection; for an offer of channels, "
+    "weights, plugin, population or likelihood.",
 )
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the intervals.")
-@click.option("--top", type=click.IntRange(1), help="Of heavy hitters: how many texts at the most.")
-@click.option("--candidates", type=FILE, help="Of sketches: values to look up, one a line.")
+@confidence
+@click.option("--top", type=click.IntRange(1), help="For heavy hitters: how many texts at most.")
+@click.option(
+    "--candidates", type=FILE, help="For sketches: a file of values to look up, one a line."
+)
 @click.option("--out", type=OUT, help="Write the whole table as CSV.")
-@click.option("--plot", type=OUT, help="Draw the estimate: .png, .svg or .pdf.")
+@plot("the estimate")
 def estimate(
     counts: Path,
     postprocess: str,
@@ -103,29 +134,44 @@ def estimate(
     top: int | None,
     candidates: Path | None,
     out: Path | None,
-    plot: Path | None,
+    picture: Path | None,
 ) -> None:
-    """Estimate from the COUNTS: shares of values, means of numbers, by attribute, by key."""
-    check_targets(file=out, picture=plot)
+    """Estimate from COUNTS: shares of values, means of numbers, by attribute or by key."""
+    check_targets(file=out, picture=picture)
     with _naming(counts):
-        counted = _counts(counts)
+        read = _counts(counts)
     given: dict[str, Any] = {
         "method": method,
         "k": top,
         "candidates": None if candidates is None else _lines(_text(str(candidates))),
     }
     options = {name: value for name, value in given.items() if value is not None}
-    found = counted.estimate(postprocess, confidence=confidence, **options)
+    found = read.estimate(postprocess, confidence=confidence, **options)
     click.echo(found.summary())
     if out is not None:
         found.frame.write_csv(out)
-        click.echo(f"the table is in {out}")
-    if plot is not None:
-        found.plot(plot)
-        click.echo(f"the picture is in {plot}")
+        click.echo(f"table: {out}")
+    if picture is not None:
+        found.plot(picture)
+        click.echo(f"picture: {picture}")
 
 
 COMMANDS = (privatize, aggregate, estimate)
+
+
+def _once(files: tuple[Path, ...]) -> None:
+    """Refuse a file that is named twice, by whatever path: its people would count twice."""
+    seen: dict[tuple[int, int], Path] = {}
+    for path in files:
+        about = path.stat()
+        place = (about.st_dev, about.st_ino)
+        if place in seen:
+            raise click.UsageError(
+                f"{path} and {seen[place]} are one file, whose reports would count twice"
+                if path != seen[place]
+                else f"{path} is named twice, and its reports would count twice"
+            )
+        seen[place] = path
 
 
 @contextmanager
@@ -141,26 +187,48 @@ def _naming(path: Path) -> Iterator[None]:
         raise ArgumentError(f"{path}: {error}") from None
 
 
-def _json(path: Path) -> Any:
+_NEEDED = {
+    "channel": "a channel as JSON, as `dither local best --out` writes it",
+    "counts": "counts as JSON, as `dither local aggregate` writes them",
+}
+
+
+def _read(path: Path, wanted: str) -> Any:
+    """The JSON of a channel or of counts; where the file is of another kind, the error says so.
+
+    Raises
+    ------
+    ArgumentError
+        It is not what is wanted.
+    """
     from dither.errors import ArgumentError
 
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise ArgumentError("the file must hold JSON, as this command writes it") from None
+    data = path.read_bytes()
+    found, held = None, "something else"
+    if data.startswith(_MAGIC):
+        held = "reports"
+    else:
+        with suppress(ValueError, RecursionError):
+            found = json.loads(data.decode("utf-8-sig"))
+        if isinstance(found, dict):
+            held = "counts" if "hash" in found else "a channel" if wanted == "counts" else "channel"
+    if held != wanted:
+        hint = "; are the arguments in the wrong order?" if held != "something else" else ""
+        raise ArgumentError(f"must hold {_NEEDED[wanted]}, and holds {held}{hint}")
+    return found
 
 
 def _carrier(path: Path) -> Channel | Structure:
     from dither.local.wire import carrier_from_dict
 
     with _naming(path):
-        return carrier_from_dict(_json(path))
+        return carrier_from_dict(_read(path, "channel"))
 
 
 def _counts(path: Path) -> Aggregate | PartCounts:
     from dither.local.wire import counts_from_dict
 
-    return counts_from_dict(_json(path))
+    return counts_from_dict(_read(path, "counts"))
 
 
 def _counted(path: Path, carrier: Channel | Structure) -> tuple[Any, int]:
@@ -168,8 +236,9 @@ def _counted(path: Path, carrier: Channel | Structure) -> tuple[Any, int]:
     from dither.errors import ArgumentError
     from dither.local import Aggregate, aggregate_file
 
-    if path.suffix != ".json":
-        return aggregate_file(path, carrier)
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) == _MAGIC:
+            return aggregate_file(path, carrier)
     found = _counts(path)
     of = found.channel if isinstance(found, Aggregate) else found.structure
     if of.hash != carrier.hash:

@@ -23,6 +23,7 @@ from dither.cli._options import (
     delta,
     epsilon,
     plot,
+    refuse_given,
 )
 from dither.cli._terminal import print_plan, print_preview, print_release, say_saved, waiting
 
@@ -36,7 +37,7 @@ __all__ = ["explain", "preview", "release"]
     short_help="Who is protected, what is measured, what it would cost.",
     epilog="""\b
 Examples:
-  dither explain "SELECT region, AVG(cost) AS cost FROM visits GROUP BY region"
+  dither explain "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
   dither explain "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --json
   dither explain - --epsilon 0.5 < question.sql
 """,
@@ -44,7 +45,7 @@ Examples:
 @asking
 @epsilon(required=False)
 @delta
-@click.option("--json", "as_json", is_flag=True, help="The tree as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
     question: str,
     policy: Path,
@@ -53,7 +54,7 @@ def explain(
     delta: Fraction | None,
     as_json: bool,
 ) -> None:
-    """Explain QUESTION, an SQL text or - for standard input, and spend nothing.
+    """Explain QUESTION, an SQL text, or - for standard input. Nothing is spent.
 
     Shows who is protected, how far one unit can change each measurement, and, with --epsilon, the
     noise and the cost. No private value is read.
@@ -75,8 +76,9 @@ def explain(
     epilog="""\b
 Examples:
   dither preview "SELECT AVG(cost) AS cost FROM visits" --epsilon 0.5
-  dither preview "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --sizes 50,500,5000
-  dither preview "SELECT AVG(cost) AS cost FROM visits" --half-width 5 --size 1000
+  dither preview "SELECT AVG(cost) AS cost FROM visits" --half-width 5
+  dither preview "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 \\
+      --sizes 50,500,5000
   dither preview "SELECT COUNT(*) AS n, AVG(cost) AS cost FROM visits" \\
       --half-width n=20 --half-width cost=5 --size 1000
 """,
@@ -89,19 +91,20 @@ Examples:
     "--sizes",
     type=Sizes(),
     default=(100, 1_000, 10_000),
-    show_default="100,1000,10000",
-    help="Public group sizes, in rows.",
+    help="Group sizes, in rows; public ones.  [default: 100,1000,10000]",
 )
 @click.option(
     "--half-width",
     "half_widths",
     multiple=True,
     metavar="[NAME=]W",
-    help="The other way round: the smallest epsilon that reaches ±W, for all outputs or for one.",
+    help="Find the smallest epsilon that reaches ±W, for all outputs or for one; may be repeated.",
 )
-@click.option("--size", type=click.IntRange(1), help="Group size for --half-width  [default: 1000]")
+@click.option(
+    "--size", type=click.IntRange(1), help="Group size for --half-width.  [default: 1000]"
+)
 @plot("half-width against size")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def preview(
     question: str,
     policy: Path,
@@ -124,10 +127,10 @@ def preview(
 
     if (epsilon is None) == (not half_widths):
         raise click.UsageError("give --epsilon, or --half-width to find the epsilon")
-    if size is not None and not half_widths:
-        raise click.UsageError("--size goes with --half-width; with --epsilon, give --sizes")
-    if picture is not None and half_widths:
-        raise click.UsageError("--plot goes with --epsilon")
+    if half_widths:
+        refuse_given(("sizes", "picture"), "--epsilon")
+    else:
+        refuse_given(("size",), "--half-width")
     check_targets(picture=picture)
     wanted = _wanted(half_widths)
     with waiting("reading the schema"), dt.open(policy, analyst=analyst) as session:
@@ -204,10 +207,11 @@ def _preview_json(found: Preview) -> dict[str, object]:
     short_help="Answer a question, and charge the ledger for it.",
     epilog="""\b
 Examples:
-  dither release "SELECT COUNT(*) AS n FROM visits WHERE age < 18" --epsilon 0.5
-  dither release "SELECT AVG(cost) AS cost FROM visits" --epsilon 1/4 --analyst ana
-  dither release "SELECT region, AVG(cost) AS cost FROM visits GROUP BY region" \\
-      --epsilon 0.5 --out cost.csv --plot cost.png --certificate cost.cert.json
+  dither release "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5
+  dither release "SELECT AVG(cost) AS cost FROM visits" --epsilon 1/4 \\
+      --analyst ana
+  dither release "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" \\
+      --epsilon 0.5 --out n.csv --plot n.png --certificate n.cert.json
   dither release - --epsilon 0.5 --token monday --json < question.sql
 """,
 )
@@ -215,11 +219,15 @@ Examples:
 @epsilon(required=True)
 @delta
 @confidence
-@click.option("--token", help="Names the request: asked again, the same answer comes back, free.")
+@click.option(
+    "--token", help="A name for the request: asked again by it, the same answer comes back, free."
+)
 @click.option("--out", type=FILE, help="Write the answers: CSV, Parquet or JSON.")
 @plot("the answers")
 @click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
-@click.option("--json", "as_json", is_flag=True, help="Answers and certificate, for programs.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: the answers and the certificate."
+)
 def release(
     question: str,
     policy: Path,
@@ -233,7 +241,7 @@ def release(
     certificate: Path | None,
     as_json: bool,
 ) -> None:
-    """Answer QUESTION, an SQL text or - for standard input, and charge the ledger for it.
+    """Answer QUESTION, an SQL text, or - for standard input. The ledger is charged for it.
 
     The charge is on the disk before the data is read. Where the budget does not suffice, nothing
     is spent, and the message says what would fit.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from enum import StrEnum
 
-__all__ = ["Outcome", "Summarised", "paragraph"]
+from dither._format import wrapped
+
+__all__ = ["Outcome", "paragraph"]
 
 
 class Outcome(StrEnum):
@@ -61,19 +62,6 @@ class Outcome(StrEnum):
     )
 
 
-def paragraph(lines: Iterable[str], width: int = 88) -> str:
+def paragraph(lines: Iterable[str]) -> str:
     """Lines for people, each wrapped."""
-    return "\n".join(part for line in lines for part in textwrap.wrap(line, width))
-
-
-class Summarised:
-    """A result that is printed as its summary."""
-
-    __slots__ = ()
-
-    def summary(self) -> str:
-        """The result in words."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return self.summary()
+    return "\n".join(part for line in lines if line for part in wrapped(line))

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, channel_from_dict
-from dither.local._domain import bind
+from dither.local._domain import bind, brief
 from dither.local._limits import MOST, described
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Aggregate:
     """What a server keeps of the reports of one channel.
 
@@ -49,6 +49,10 @@ class Aggregate:
     counts: npt.NDArray[np.int64]
     n: int
     rejected: int = 0
+
+    def __repr__(self) -> str:
+        rejected = f", rejected={self.rejected}" if self.rejected else ""
+        return f"Aggregate({self.channel!r}, n={self.n}{rejected}, counts={brief(self.counts)})"
 
     def __post_init__(self) -> None:
         if not isinstance(self.channel, Channel):

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
+from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, checked_channel
 from dither.local._domain import Value
@@ -60,7 +61,7 @@ class ClassGame:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Attack:
+class Attack(Printable):
     """Success of the best guess from one report.
 
     Parameters
@@ -93,9 +94,6 @@ class Attack:
     per_class: dict[str, float]
     who_is_high: ClassGame | None
     with_prior: bool
-
-    def __str__(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """A few lines for people."""

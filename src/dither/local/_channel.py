@@ -26,7 +26,7 @@ import numpy.typing as npt
 from dither import _checks
 from dither.errors import ArgumentError, nearest
 from dither.local._audited import AuditCase, Audited
-from dither.local._domain import Domain, Value, bind, collection
+from dither.local._domain import Domain, Value, bind, collection, repr_of
 from dither.local._guarantee import Guarantee
 from dither.local._limits import MOST, checked_epsilon, checked_shares, described
 from dither.numeric import Words, secure_words
@@ -79,8 +79,13 @@ class Channel(Audited, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # A dataclass keeps the one that stands in the class itself.
+        cls.__repr__ = Channel.__repr__  # type: ignore[method-assign]
         if "kind" in cls.__dict__:
             _KINDS[cls.kind] = cls
+
+    def __repr__(self) -> str:
+        return repr_of(self)
 
     # What it is
 

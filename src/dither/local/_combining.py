@@ -17,14 +17,14 @@ Statistics 1974.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import count_text
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
 from dither.local._numbers.em import em
@@ -87,7 +87,7 @@ def combined_shares(
         # The report that weighs most, of any class, is what the error is compared with.
         steps=steps,
         unbiased=method in ("weights", "population") and all(c.unbiased for c in channels),
-        notes=(INDEPENDENT, *_differing(full, raw, own, plausible, n)),
+        notes=(INDEPENDENT, *_differing(by_class, own, plausible, n)),
         parts={str(choice): one for choice, one in by_class.items()},
         weights=weights,
     )
@@ -135,7 +135,7 @@ def combined_mean(
         lower, upper = max(low, lower - wider), min(high, upper + wider)
         limits = (lower, upper, "bounded") if lower <= upper else (low, high, "bounded")
     told = tuple(
-        f"choice {choice}: {one.n:,} reports, weight {weight:.3f}"
+        f"choice {choice}: {count_text(one.n, 'report')}, weight {weight:.3f}"
         for choice, one, weight in zip(full, each, weights.tolist(), strict=True)
     )
     return replace(
@@ -168,17 +168,30 @@ def _likely(parts: Sequence[Aggregate], raw: Array, plausible: Array) -> Array:
     return np.asarray(found / found.sum())
 
 
-def _differing(parts: Parts, raw: Array, own: Array, plausible: Array, n: Array) -> tuple[str, ...]:
-    """A note for each class whose shares differ from the others' by more than chance allows."""
-    if len(parts) < 2:
+def _differing(
+    by_class: Mapping[Any, Estimate], own: Array, plausible: Array, n: Array
+) -> tuple[str, ...]:
+    """A note for each class whose shares differ from the others' by more than chance allows.
+
+    Each value of each class is tested at an equal part of the chance that any note is false. The
+    difference is a sum of independent terms, one a report, of variance v in all and each at most b.
+    By Bernstein's inequality it exceeds t with chance at most 2·exp(-t²/(2(v + bt/3))), however
+    few reports decide; a normal tail would ring for almost any small survey of many values.
+    """
+    if len(by_class) < 2:
         return ()
+    raw = np.array([one.raw for one in by_class.values()])
+    steps = np.array([one.steps for one in by_class.values()])
     spread = own + plausible * (1 - plausible) / n
+    allowed = np.log(2 * raw.size / _ALARM)
     notes = []
-    for i, choice in enumerate(parts):
+    for i, choice in enumerate(by_class):
         rest = np.delete(1 / spread, i, axis=0)
-        others = (rest * np.delete(raw, i, axis=0)).sum(axis=0) / rest.sum(axis=0)
-        z = np.abs(raw[i] - others) / np.sqrt(spread[i] + 1 / rest.sum(axis=0))
-        if 2 * NormalDist().cdf(-float(z.max())) * raw.size < _ALARM:
+        weights = rest / rest.sum(axis=0)
+        gap = np.abs(raw[i] - (weights * np.delete(raw, i, axis=0)).sum(axis=0))
+        most = np.maximum(steps[i], (weights * np.delete(steps, i, axis=0)).max(axis=0))
+        variance = spread[i] + 1 / rest.sum(axis=0)
+        if (gap**2 > 2 * allowed * (variance + most * gap / 3)).any():
             notes.append(
                 f"the shares of choice {choice} differ from those of the others (chance below "
                 f"{_ALARM:g}): what people chose may depend on their values; only method "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,30 @@ def bind(value: object, **fields: Any) -> None:
     """Set the fields of a frozen value, as it is made."""
     for name, found in fields.items():
         object.__setattr__(value, name, found)
+
+
+def repr_of(value: Any) -> str:
+    """What makes a channel or a structure, by its fields; of what is long, only its beginning."""
+    named = (f"{f.name}={brief(getattr(value, f.name))}" for f in fields(value) if f.repr)
+    return f"{type(value).__name__}({', '.join(named)})"
+
+
+_BRIEF = 4
+
+
+def brief(value: Any) -> str:
+    """A field for a prompt: whole numbers and fractions as they are written, few of many."""
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple | list | np.ndarray):
+        shown = [brief(one) for one in value[:_BRIEF]]
+        more = [f"... {len(value):,} in all"] if len(value) > _BRIEF else []
+        return f"[{', '.join([*shown, *more])}]"
+    if isinstance(value, Mapping):
+        shown = [f"{k!r}: {brief(v)}" for k, v in islice(value.items(), _BRIEF)]
+        more = [f"... {len(value):,} in all"] if len(value) > _BRIEF else []
+        return f"{{{', '.join([*shown, *more])}}}"
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 _HELP = "declare them, or an `other` bucket among the domain's values to hold them"

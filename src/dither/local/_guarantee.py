@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dither import _checks, privacy
-from dither._format import loss_text
+from dither._format import Printable, loss_text
 from dither.errors import ArgumentError
 from dither.numeric import _directed as directed
 from dither.privacy import Charge, Loss, Neighbours
@@ -30,7 +30,7 @@ class ClassPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class Guarantee(Printable):
     """The promise of one report, by classes of values.
 
     Neighbours are two values of one person: the guarantee compares the laws of that person's
@@ -111,7 +111,8 @@ class Guarantee:
         loss = privacy.approximate(epsilon, delta, neighbours=Neighbours.REPLACE)
         return loss.with_charge(Charge.approximate(self.epsilon, Fraction(delta)))
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """The promise in a line, or as a matrix of classes."""
         assumes = f"\nAssumes: {self.assumes}" if self.assumes else ""
         if self.per_unit is not None:
             return (

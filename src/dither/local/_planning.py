@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dither import _checks
+from dither._format import Printable, count_text
 from dither.errors import ArgumentError
 from dither.local._aggregate import Aggregate
 from dither.local._channel import Channel, DomainLike, checked_channel
@@ -69,7 +70,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenChannel:
+class ChosenChannel(Printable):
     """The chosen channel, why, and what it was compared with.
 
     Parameters
@@ -97,7 +98,8 @@ class ChosenChannel:
         """What a report of the chosen channel promises."""
         return self.channel.guarantee
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """The reason, and a table of all channels that were compared."""
         lines = [self.reason, ""]
         lines.append(f"{'':<2}{'channel':<17}{'bytes':>9}{'server s':>10}{'worst':>10}{'mean':>10}")
         for c in self.candidates:
@@ -223,20 +225,30 @@ def _reason(chosen: Candidate, error: str, found: list[Candidate], alike: list[C
     fit = sum(1 for c in found if not c.excluded)
     unbiased = sum(1 for c in found if c.channel.unbiased)
     limits = (
-        "" if fit == unbiased else f" of those that keep to the limits ({fit} of {unbiased} do)"
+        "" if fit == unbiased else f", of those that keep to the limits ({fit} of {unbiased} do)"
     )
-    if len(alike) == 1:
-        why = f"the least {error} error, {getattr(chosen, error):.2g},{limits}"
-    else:
-        others = ", ".join(_name(c) for c in alike if c is not chosen)
-        why = (
-            f"a {error} error of {getattr(chosen, error):.2g}, within 5 % of the least{limits}, "
-            f"with a smaller report or less work than {others}"
-        )
+    amount = f"{getattr(chosen, error):.2g}"
+    larger = [_name(c) for c in alike if c.report_bytes > chosen.report_bytes]
+    as_small = [
+        _name(c) for c in alike if c is not chosen and c.report_bytes == chosen.report_bytes
+    ]
+    least = min(getattr(c, error) for c in alike)
+    why = f"the least {error} error, {amount}{limits}"
+    if getattr(chosen, error) > least:
+        why = f"a {error} error of {amount}, within 5 % of the least{limits}"
+    if larger:
+        why += f", with a smaller report than {_listed(larger)}"
+    if as_small:
+        why += f", and simpler than {_listed(as_small)}, whose reports are as small"
     return (
-        f"{_name(chosen)}: {why.rstrip(',')}; {_bytes(chosen.report_bytes)} a report, "
+        f"{_name(chosen)}: {why}; {_bytes(chosen.report_bytes)} a report, "
         f"{_time(chosen.server_seconds)} to count"
     )
+
+
+def _listed(names: list[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _name(candidate: Candidate) -> str:
@@ -245,7 +257,7 @@ def _name(candidate: Candidate) -> str:
 
 
 def _bytes(size: int) -> str:
-    return "1 byte" if size == 1 else f"{size:,} bytes"
+    return count_text(size, "byte")
 
 
 def _time(seconds: float) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
+from dither._format import Printable, count_text, display_text, sentence, wrapped
 from dither._format import level as level_text
 from dither._stats import two_sided
 from dither.errors import ArgumentError
@@ -39,7 +40,7 @@ _SHOWN = 12
 _UNBIASED = ("none", "consistent")
 
 
-class Result(ABC):
+class Result(Printable, ABC):
     """An estimate: `frame` for machines, `summary` for people, `plot` for both."""
 
     @property
@@ -64,9 +65,6 @@ class Result(ABC):
         -------
         matplotlib.figure.Figure
         """
-
-    def __str__(self) -> str:
-        return self.summary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,16 +223,21 @@ class Estimate(Result):
                 half = f"{halves[i]:.{places}f}" if np.isfinite(halves[i]) else "unknown"
                 told = f"{half:>{wide + 3}}"
             share = _rounded(self.shares[i], places)
-            lines.append(f"{label(self.values[i])[:19]:<20}{share:>{wide}}{told}")
+            lines.append(f"{display_text(self.values[i], 19):<20}{share:>{wide}}{told}")
         if len(self.values) > _SHOWN:
-            lines.append(f"... and {len(self.values) - _SHOWN:,} more values")
-        lines.extend(self._cautions())
+            lines.append(f"... and {count_text(len(self.values) - _SHOWN, 'more value')}")
+        remarks = [*(self._left_out() if self.unbiased else ()), *self.bias]
+        if self.unbiased and self.postprocess != "none":
+            remarks.append("The ± is that of the raw shares.")
         if self.found is not None:
-            lines.append(f"Found beyond chance: {', '.join(map(label, self.found)) or 'nothing'}.")
-        return "\n".join([*lines, *self.notes])
+            named = ", ".join(map(display_text, self.found))
+            remarks.append(f"Found beyond chance: {named or 'nothing'}.")
+        return as_text(lines, [*remarks, *self.notes])
 
-    def _cautions(self) -> Iterator[str]:
-        """Why intervals are left out, and what makes the shares biased."""
+    @property
+    def bias(self) -> tuple[str, ...]:
+        """What makes the shares biased, in sentences; empty where nothing does."""
+        found = []
         if not self.unbiased:
             if self.channel is not None:
                 cause = "their channel"
@@ -242,20 +245,22 @@ class Estimate(Result):
                 cause = "the channels of some choices"
             else:
                 cause = "the method that they are estimated by"
-            yield f"Shares are biased by {cause}: no interval is valid."
-        else:
-            known = np.isfinite(self.standard_errors)
-            few, unknown = int((known & ~self._decided).sum()), int((~known).sum())
-            if few:
-                yield (
-                    f"Intervals of {few:,} values are left out: too few reports "
-                    "decide their shares for a normal interval."
-                )
-            if unknown:
-                yield f"Intervals of {unknown:,} values are left out: their errors are not known."
+            found.append(f"Shares are biased by {cause}: no interval is valid.")
         if self.postprocess not in _UNBIASED:
-            raw = "; the ± is that of the raw estimates" if self.unbiased else ""
-            yield f"Shares are biased (postprocess: {self.postprocess}){raw}."
+            found.append(f"Shares are biased (postprocess: {self.postprocess}).")
+        return tuple(found)
+
+    def _left_out(self) -> Iterator[str]:
+        """Why some intervals are left out."""
+        known = np.isfinite(self.standard_errors)
+        few, unknown = int((known & ~self._decided).sum()), int((~known).sum())
+        if few:
+            yield (
+                f"No interval for {count_text(few, 'value')}: too few reports decide the share "
+                "for a normal one."
+            )
+        if unknown:
+            yield f"No interval for {count_text(unknown, 'value')}: the error is not known."
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the shares with their intervals, the most frequent first.
@@ -430,16 +435,19 @@ class KeyEstimate(Result):
         ]
         for i in np.argsort(-self.shares, kind="stable")[:_SHOWN].tolist():
             lower, upper = self.intervals[i]
-            mean = f"{self.means[i]:>12.4g}" if np.isfinite(self.means[i]) else f"{'unknown':>12}"
+            possible = float(np.clip(self.means[i], lower, upper))
+            mean = f"{possible:>12.4g}" if np.isfinite(possible) else f"{'unknown':>12}"
             ends = f"{lower:.4g} to {upper:.4g}"
             share = _rounded(self.shares[i], 4)
-            lines.append(f"{label(self.values[i])[:19]:<20}{share:>9}{mean}{ends:>24}")
+            lines.append(f"{display_text(self.values[i], 19):<20}{share:>9}{mean}{ends:>24}")
+        remarks = []
         if not self.trusted.all():
-            lines.append(
-                f"Too few reports decide the mean of {int((~self.trusted).sum()):,} keys for a "
-                "normal interval: theirs hold whatever the values are."
+            few = count_text(int((~self.trusted).sum()), "key")
+            remarks.append(
+                f"Too few reports decide the mean of {few} for a normal interval; the one given "
+                "holds whatever the values are."
             )
-        return "\n".join([*lines, *self.notes])
+        return as_text(lines, [*remarks, *self.notes])
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the means with their intervals within the bounds, the most frequent key first.
@@ -454,10 +462,15 @@ class KeyEstimate(Result):
         return draw_keys(self, path)
 
 
+def as_text(lines: Sequence[str], remarks: Iterable[str]) -> str:
+    """Lines as they are, and below them remarks, each a sentence, wrapped."""
+    return "\n".join([*lines, *(part for text in remarks for part in wrapped(sentence(text)))])
+
+
 def heading(title: str, n: int, rejected: int, sizes: str = "") -> str:
     """The first line of a summary: what, of how many reports, how many dropped."""
     dropped = f", {rejected:,} dropped as impossible" if rejected else ""
-    return f"{title}: {n:,} reports{f' ({sizes})' if sizes else ''}{dropped}"
+    return f"{title}: {count_text(n, 'report')}{f' ({sizes})' if sizes else ''}{dropped}"
 
 
 def _places(halves: Array) -> int:

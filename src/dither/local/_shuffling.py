@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from dither import _checks, accounting, privacy
-from dither._format import loss_text
+from dither._format import Printable, loss_text
 from dither.errors import ArgumentError
 from dither.local._channel import Channel
 from dither.local._limits import MOST
@@ -21,7 +21,7 @@ from dither.privacy import Bound, Loss, Neighbours
 
 
 @dataclass(frozen=True, slots=True)
-class ShuffledReports:
+class ShuffledReports(Printable):
     """The central guarantee of n reports whose order is forgotten.
 
     Neighbours replace one person's value by another, both within `between`; n is public.
@@ -60,7 +60,8 @@ class ShuffledReports:
         """The central guarantee at a delta, as a loss that composes."""
         return privacy.approximate(float(self.epsilon(delta)), delta, neighbours=Neighbours.REPLACE)
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """The guarantee at delta = 1e-6, beside that of one report."""
         return (
             f"{self.n:,} shuffled reports, between {self.between}: "
             f"epsilon = {loss_text(float(self.epsilon(1e-6)))} at delta = 1e-6 "

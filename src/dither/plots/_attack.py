@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dither._format import level
+from dither._format import count_text, level
 from dither.errors import ArgumentError
 from dither.lab._verdicts import Outcome
 from dither.plots._canvas import (
@@ -77,8 +77,8 @@ def draw_verdicts(
     (_against_epsilon if by_epsilon else _side_by_side)(axes, shown)
     runs, targets = len(shown[0].score.hits), sum(shown[0].score.targets)
     foot = (
-        f"{shown[0].game}: {targets:,} targets in {runs} run{'s' * (runs > 1)} a point; bars are "
-        f"nominal {level(shown[0].confidence)} intervals."
+        f"{shown[0].game}: {count_text(targets, 'target')} in {count_text(runs, 'run')} a point; "
+        f"bars are nominal {level(shown[0].confidence)} intervals."
     )
     said = title or (shown[0].summary().split("\n")[0] if len(shown) == 1 else None)
     return finish(

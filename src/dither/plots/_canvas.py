@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dither._format import cost_text
+from dither._format import LONGEST, cost_text, display_text
 from dither.errors import ArgumentError, DitherError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "finish",
     "foot_line",
     "heading",
+    "label_text",
     "new_figure",
     "percents",
     "save",
@@ -173,6 +174,17 @@ def save(figure: Figure, path: Path) -> None:
         raise ArgumentError(
             f"path cannot be written: {error.strerror or 'is the folder there?'}"
         ) from error
+
+
+def label_text(value: object, longest: int = LONGEST) -> str:
+    """A value as a label: one short line, in which nothing is read as mathematics.
+
+    Examples
+    --------
+    >>> print(label_text("$5 to $10"), label_text(None))
+    \\$5 to \\$10 NULL
+    """
+    return display_text(value, longest).replace("$", "\\$")
 
 
 def with_unit(name: str, units: Mapping[str, str | None] | None) -> str:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from dither.plots._canvas import label_text
+
 __all__ = ["Levels", "joined", "levels_of"]
 
 NUMBER = r"[-\u2212]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-LONGEST = 60
-"""Characters of a label."""
-
 RANGE = re.compile(rf"^\s*[\[(]?\s*({NUMBER})\s*(?:,|;|\.\.|\u2013|to)\s*({NUMBER})\s*[\])]?\s*$")
 
 
@@ -94,10 +93,10 @@ def levels_of(name: str, column: Sequence[Any], ranges: bool = True) -> Levels:
     if known and all(_measured(value) for value in known):
         known.sort()
         places = tuple(known) if len(known) == len(distinct) else None
-        return _levels(name, known, [_label(v) for v in known], distinct, places=places)
+        return _levels(name, known, [label_text(_say(v)) for v in known], distinct, places=places)
     if all(isinstance(value, bool) for value in known):
         known.sort()
-    return _levels(name, known, [_label(value) for value in known], distinct)
+    return _levels(name, known, [label_text(_say(value)) for value in known], distinct)
 
 
 def joined(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]:
@@ -143,13 +142,6 @@ def _say(value: Any) -> str:
     if isinstance(value, dt.datetime) and value.time() == dt.time():
         return value.date().isoformat()
     return str(value)
-
-
-def _label(value: Any) -> str:
-    """A key may be whatever somebody typed: a label is one short line, and no mathematics."""
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in _say(value))
-    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return text.replace("$", "\\$")
 
 
 def _number(value: float) -> str:

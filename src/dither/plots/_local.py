@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dither._format import level
+from dither._format import count_text, level, percent
 from dither.errors import ArgumentError
-from dither.local._results import label
-from dither.plots._canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, finish, new_figure, tidy
+from dither.plots._canvas import (
+    COLOURS,
+    INK,
+    MARKERS,
+    MUTED,
+    WIDTH,
+    finish,
+    label_text,
+    new_figure,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,8 +56,9 @@ def draw_distribution(
         raise ArgumentError(f"truth must have one share for each of the {found.bins} bins")
     rule = "EM, smoothed" if found.smooth else "EM"
     foot = (
-        f"{' + '.join(found.kinds)}, {found.n:,} reports. {rule}: {found.bins:,} bins, "
-        f"{found.iterations:,} rounds. {found.caution}"
+        f"{' + '.join(found.kinds)}, {count_text(found.n, 'report')}. {rule}: "
+        f"{count_text(found.bins, 'bin')}, {count_text(found.iterations, 'round')}. "
+        f"{found.caution}"
     )
     if found.interval is None:
         return _values(found, known, foot, path)
@@ -61,7 +71,7 @@ def draw_distribution(
     axes.stairs(found.shares / widths, found.edges, color=COLOURS[0], linewidth=1.2, label=rule)
     axes.axvline(found.mean, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
     axes.annotate(
-        f"mean {found.mean:.6g}".replace("-", "\N{MINUS SIGN}"),
+        f"mean {found.mean:.4g}".replace("-", "\N{MINUS SIGN}"),
         (found.mean, 1),
         (4, -4),
         xycoords=("data", "axes fraction"),
@@ -112,10 +122,10 @@ def draw_means(
         colour, marker = (COLOURS[5], MARKERS[2]) if one.biased else (COLOURS[0], MARKERS[0])
         if not one.biased:
             axes.hlines(place, *one.interval, color=colour, linewidth=2)
-        axes.plot([one.mean], [place], marker, color=colour, markersize=6)
+        axes.plot([one.possible_mean], [place], marker, color=colour, markersize=6)
         axes.annotate(
             f"{_digits(one)}{' (biased)' if one.biased else ''}",
-            (one.mean, place),
+            (one.possible_mean, place),
             (0, 8),
             textcoords="offset points",
             ha="center",
@@ -129,8 +139,13 @@ def draw_means(
     axes.set_ylim(-0.6, len(found) - 0.3)
     axes.margins(x=0.15)
     axes.set_xlabel("mean of the values")
-    percent = f"{level(found[0].confidence)}"
-    foot = f"{found[0].n:,} reports. Lines: {percent} intervals; an estimate with a bias has none."
+    foot = f"{count_text(found[0].n, 'report')}."
+    if not all(one.biased for one in found):
+        foot += f" Lines: {level(found[0].confidence)} intervals."
+    if any(one.biased for one in found):
+        foot += " A biased estimate has no valid interval."
+    if any(one.possible_mean != one.mean for one in found):
+        foot += " A mean outside its interval is drawn at the nearest value in it."
     foot += " Dashed: the truth." if truth is not None else ""
     return finish(figure, title="Estimated mean", foot=foot, path=path)
 
@@ -156,18 +171,22 @@ def draw_shares(found: Sequence[Estimate], path: str | Path | None = None) -> Fi
         _rows_of_shares(axes, one, several=len(found) > 1)
     several[-1].set_xlabel("share of people")
     first = found[0]
-    reports = (
-        f"{sum(one.n for one in found):,} reports" if len(found) > 1 else f"{first.n:,} reports"
-    )
+    reports = count_text(sum(one.n for one in found), "report")
     foot = f"{reports}." if len(found) > 1 else f"{first.title}, {reports}."
-    if any(one.unbiased for one in found):
-        raw = any(one.postprocess != "none" for one in found)
-        foot += f" Lines: {level(first.confidence)} intervals{' of the raw shares' if raw else ''}."
-    if any(one.biased for one in found):
-        foot += f" Points are biased (postprocess: {first.postprocess})."
+    if any(np.isfinite(one.intervals).any() for one in found if one.unbiased):
+        moved = any(_moved(one) for one in found)
+        raw = ", which ticks mark" if moved else ""
+        raw = f" of the raw shares{raw}" if any(one.postprocess != "none" for one in found) else ""
+        foot += f" Lines: {level(first.confidence)} intervals{raw}."
+    foot += "".join(f" {why}" for why in dict.fromkeys(w for one in found for w in one.bias))
     if len(found) == 1 and sizes[0] < len(first.values):
         foot += f" The {sizes[0]} largest of {len(first.values):,} values."
     return finish(figure, title="Estimated shares", foot=foot, path=path)
+
+
+def _moved(found: Estimate) -> bool:
+    """Whether a rule has moved a share from its raw one."""
+    return found.unbiased and bool((np.abs(found.shares - found.raw) > 1e-9).any())
 
 
 def _rows_of_shares(axes: Any, found: Estimate, *, several: bool) -> None:
@@ -177,14 +196,19 @@ def _rows_of_shares(axes: Any, found: Estimate, *, several: bool) -> None:
     if found.unbiased:
         lower, upper = found.intervals[order].T
         axes.hlines(places, lower, upper, color=COLOURS[0], linewidth=2)
+        if _moved(found):
+            # A rule may have moved a share out of the interval, which is that of the raw one.
+            known = np.isfinite(lower)
+            ticks = found.raw[order[known]]
+            axes.plot(ticks, places[known], "|", color=COLOURS[0], markersize=11)
     tidy(axes, values="x")
     if axes.get_xlim()[0] < 0:
         axes.axvline(0, color=MUTED, linewidth=1.0)
         axes.spines["left"].set_visible(False)
-    axes.set_yticks(places, [label(found.values[i])[:24] for i in order])
+    axes.set_yticks(places, [label_text(found.values[i], 24) for i in order])
     axes.set_ylim(-0.6, order.size - 0.4)
     if several:
-        axes.set_title(found.title, loc="left", fontsize=10)
+        axes.set_title(label_text(found.title), loc="left", fontsize=10)
 
 
 def draw_keys(found: KeyEstimate, path: str | Path | None = None) -> Figure:
@@ -214,7 +238,7 @@ def draw_keys(found: KeyEstimate, path: str | Path | None = None) -> Figure:
         axes.plot(found.means[order[mask]], places[mask], marker, color=colour, markersize=6)
     tidy(axes, values="x")
     axes.set_xlim(*found.bounds)
-    shares = [f"{label(found.values[i])[:20]}  {found.shares[i]:.1%}" for i in order]
+    shares = [f"{label_text(found.values[i], 20)}  {percent(found.shares[i])}" for i in order]
     axes.set_yticks(places, shares)
     axes.set_ylim(-0.6, order.size - 0.4)
     axes.set_xlabel("mean of the values")
@@ -229,7 +253,7 @@ def draw_keys(found: KeyEstimate, path: str | Path | None = None) -> Figure:
 def _digits(one: MeanEstimate) -> str:
     """The mean with as many decimals as its standard error has two digits in."""
     places = 0 if one.standard_error == 0 else 1 - math.floor(math.log10(one.standard_error))
-    return f"{one.mean:,.{min(max(places, 0), 12)}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{one.possible_mean:,.{min(max(places, 0), 12)}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _values(found: Distribution, known: Any, foot: str, path: str | Path | None) -> Figure:
@@ -242,6 +266,6 @@ def _values(found: Distribution, known: Any, foot: str, path: str | Path | None)
         axes.plot(known[order], places, MARKERS[2], color=COLOURS[1], label="truth")
         axes.legend(frameon=False, fontsize=9, loc="lower right")
     tidy(axes, values="x")
-    axes.set_yticks(places, [str(found.values[i])[:24] for i in order])
+    axes.set_yticks(places, [label_text(found.values[i], 24) for i in order])
     axes.set_xlabel("share of people")
     return finish(figure, title="Estimated shares", foot=foot, path=path)

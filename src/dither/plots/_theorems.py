@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dither._format import loss_text, remaining
 from dither.plots._canvas import COLOURS, INK, WIDTH, finish, heading, new_figure, short, tidy
 
 if TYPE_CHECKING:
@@ -48,10 +49,17 @@ def bars_of_theorems(axes: Axes, table: EveryTheorem) -> None:
     """The table's bars on some axes, each with its number."""
     rows = [(row.theorem, row.value) for row in table.rows if row.value is not None]
     best = table.best().theorem
-    _bars(axes, rows, [name == best for name, _ in rows])
+    # What each may have is a promise, and what all cost a charge: neither is rounded in its favour.
+    say = remaining if table.more else loss_text
+    _bars(axes, rows, [name == best for name, _ in rows], say)
 
 
-def _bars(axes: Axes, rows: Sequence[tuple[str, float]], best: Sequence[bool]) -> None:
+def _bars(
+    axes: Axes,
+    rows: Sequence[tuple[str, float]],
+    best: Sequence[bool],
+    say: Callable[[float], str] = short,
+) -> None:
     """Bars from 0, or points on a logarithmic axis where bars would hide the smallest."""
     places = list(range(len(rows)))[::-1]
     colours = [COLOURS[1] if first else COLOURS[0] for first in best]
@@ -65,7 +73,7 @@ def _bars(axes: Axes, rows: Sequence[tuple[str, float]], best: Sequence[bool]) -
         axes.barh(places, values, color=colours, height=0.62)
     for place, value in zip(places, values, strict=True):
         axes.annotate(
-            short(value), (value, place), (7, 0), textcoords="offset points", va="center", color=INK
+            say(value), (value, place), (7, 0), textcoords="offset points", va="center", color=INK
         )
     tidy(axes, values="x")
     if far:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dither import _checks as check
-from dither._format import loss_text, remaining
+from dither._format import Printable, loss_text, remaining
 from dither.errors import ArgumentError, nearest
 from dither.numeric import float_down
 from dither.privacy import approximate, compose
@@ -45,7 +45,7 @@ Errors = Sequence[Callable[[float, float], float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class Division(Printable):
     """Each mechanism's part of a promise.
 
     Parameters
@@ -66,7 +66,8 @@ class Division:
     error: float
     theorem: str
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """The division as a table."""
         slack = loss_text(self.slack, 3)
         lines = [f"by {self.theorem}: total error {self.error:.6g}, slack delta {slack}"]
         for i, (e, d) in enumerate(zip(self.epsilons, self.deltas, strict=True), 1):

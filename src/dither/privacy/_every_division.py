@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dither import _checks as check
-from dither._format import loss_text, remaining
+from dither._format import Printable, loss_text, remaining
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, gaussian, laplace, randomized_response
 from dither.privacy._conversion import rho_of_epsilon
@@ -128,7 +128,7 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class EveryDivision:
+class EveryDivision(Printable):
     """A table of `Shares`; ``print`` it or ``plot`` it."""
 
     parts: tuple[Part, ...]
@@ -146,7 +146,8 @@ class EveryDivision:
         known = [row for row in self.rows if row.error is not None]
         return min(known, key=lambda row: row.error or 0.0)
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """The division as a table."""
         width = max(len(row.theorem) for row in self.rows)
         names = [part.describe() for part in self.parts]
         wide = max(len(name) for name in names)

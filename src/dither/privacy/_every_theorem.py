@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dither import _checks as check
+from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up
 from dither.privacy import Bound, Loss, approximate, gdp
@@ -50,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class EveryTheorem:
+class EveryTheorem(Printable):
     """A table of rows; ``print`` it or ``plot`` it.
 
     Parameters
@@ -66,7 +67,8 @@ class EveryTheorem:
     rows: tuple[Row, ...]
     more: bool = False
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Every theorem's answer in a line of its own."""
         width = max(len(row.theorem) for row in self.rows)
         values = ["-" if row.value is None else f"{row.value:.15g}" for row in self.rows]
         longest = max(len(value) for value in values)

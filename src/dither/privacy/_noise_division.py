@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from dither import _checks as check
+from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
 from dither.privacy._descent import Array, Wanted, largest_factor, least
@@ -27,7 +28,7 @@ _STEP = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Split(Printable):
     """Noise scales that together keep a promise.
 
     Parameters
@@ -44,7 +45,8 @@ class Split:
     error: float
     loss: Loss
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """The division as a table."""
         lines = [f"total error {self.error:.6g}"]
         lines += [f"  {i:>3}  scale {s:.6g}" for i, s in enumerate(self.scales, 1)]
         return "\n".join(lines)

@@ -5,39 +5,16 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from textwrap import wrap
 from typing import Any
 
+from dither._format import wrapped
+
 __all__ = [
-    "WIDTH",
     "Explanation",
     "Node",
     "html_table",
-    "key_text",
-    "paragraph",
     "table",
 ]
-
-WIDTH = 79
-LONGEST_KEY = 60
-
-
-def key_text(value: object) -> str:
-    """A key of a release for a terminal: in one line, not long, and nothing that steers it.
-
-    Discovered keys are what somebody typed; the frame holds them as they are.
-
-    Examples
-    --------
-    >>> key_text(None), key_text("two\\nlines"), len(key_text("x" * 300))
-    ('NULL', 'two\\\\nlines', 60)
-    """
-    if value is None:
-        return "NULL"
-    text = "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value)
-    )
-    return text if len(text) <= LONGEST_KEY else text[: LONGEST_KEY - 1] + "…"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 0) -> list[str]:
@@ -81,18 +58,6 @@ def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int
 
     body = "".join(line(row, "td") for row in rows)
     return f"<table>{line(heads, 'th')}{body}</table>"
-
-
-def paragraph(text: str, indent: str = "", *, first: str | None = None) -> list[str]:
-    """A text wrapped to ``WIDTH``, every line but the first behind ``indent``.
-
-    Examples
-    --------
-    >>> paragraph("short")
-    ['short']
-    """
-    head = indent if first is None else first
-    return wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent) or [head]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +110,7 @@ def _facts_text(node: Node, indent: str) -> list[str]:
     lines = []
     for name, text in node.facts:
         blank = indent + " " * (width + 2 if width else 0)
-        lines += paragraph(text, blank, first=f"{indent}{name:<{width}}  " if width else blank)
+        lines += wrapped(text, blank, first=f"{indent}{name:<{width}}  " if width else blank)
     return lines
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
-from dither._format import loss_text, number_text, percent
+from dither._format import count_text, loss_text, number_text, percent
 from dither.mechanisms.refined_quantiles import OPEN
 from dither.plan import aggregates as ag
 from dither.plan import job as jb
@@ -122,16 +122,18 @@ def _scan(table: Table) -> Node:
 def _groups(plan: Plan) -> Node:
     facts = [(key.name, _key_text(key)) for key in plan.job.keys]
     if plan.table.unit is not None:
-        groups = f"{plan.job.max_groups} groups" if plan.job.max_groups > 1 else "1 group"
-        rows = f"{plan.job.max_rows} rows" if plan.job.max_rows > 1 else "1 row"
+        groups = count_text(plan.job.max_groups, "group")
+        rows = count_text(plan.job.max_rows, "row")
         each = " in each" if plan.job.max_groups > 1 else ""
         facts.append((f"one {plan.table.unit}", f"counts in at most {groups}, with {rows}{each}"))
     if not plan.job.keys:
         return Node("one group of all rows", tuple(facts))
     if plan.public_keys is None:
         return Node("groups: discovered, each shown where enough units have it", tuple(facts))
-    shown = f"{plan.public_keys:,} public keys" if plan.public_keys > 1 else "1 public key"
-    return Node(f"groups: {shown}; all appear, empty ones too", tuple(facts))
+    return Node(
+        f"groups: {count_text(plan.public_keys, 'public key')}; all appear, empty ones too",
+        tuple(facts),
+    )
 
 
 def _key_text(key: jb.GroupKey) -> str:
@@ -170,7 +172,7 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
         share = noise_plan.allocation[str(i)]
         tree = noise_plan.trees.get(i)
         if tree is not None:
-            shape = f"{tree.levels} levels" if tree.levels > 1 else "1 level"
+            shape = count_text(tree.levels, "level")
             facts.append(
                 ("tree", f"{shape}, each node split in {tree.branching}; each is paid for")
             )
@@ -334,8 +336,7 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     if not columns:
         return None
     groups, rows = certificate["max_groups"], certificate["max_rows"]
-    in_groups = f"{groups} groups" if groups > 1 else "1 group"
-    of_rows = f"{rows} rows" if rows > 1 else "1 row"
+    in_groups, of_rows = count_text(groups, "group"), count_text(rows, "row")
     each = " in each" if groups > 1 else ""
     unit = columns[0].removeprefix("column ")
     return (

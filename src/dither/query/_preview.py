@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
-from dither._format import cost_text, half_width, level, odds
+from dither._format import cost_text, half_width, level, odds, wrapped
 from dither._stats import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms.refined_quantiles import FIRST
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
-from dither.query._display import html_table, paragraph, table
+from dither.query._display import html_table, table
 from dither.query._estimates import Measured, estimate
 from dither.query._explain import UNACCOUNTED
 from dither.query._noise import NoisePlan
@@ -78,7 +78,7 @@ class Preview:
 
     def __str__(self) -> str:
         heads, rows = self._table()
-        return "\n".join([self._headed(), *table(heads, rows), *paragraph(UNACCOUNTED)])
+        return "\n".join([self._headed(), *table(heads, rows), *wrapped(UNACCOUNTED)])
 
     def __repr__(self) -> str:
         return str(self)

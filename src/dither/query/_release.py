@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dither._format import cost_text, interval, level
+from dither._format import cost_text, display_text, interval, level, wrapped
 from dither.plan.aggregates import Aggregate, Count, CountUnits, CountValues, Variance
 from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.facts import Scope
@@ -21,7 +21,7 @@ from dither.plan.lower import Plan
 from dither.plan.recipes import Linear
 from dither.plan.text import number
 from dither.query._certificate import Certificate
-from dither.query._display import html_table, key_text, paragraph, table
+from dither.query._display import html_table, table
 from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._noise import NoisePlan, Noisy
@@ -264,9 +264,9 @@ class Release:
         lines = table(heads, rows[:LONGEST], left=len(self.keys))
         if len(rows) > LONGEST:
             lines.append(f"... and {len(rows) - LONGEST:,} more rows")
-        lines += paragraph(self._covers())
+        lines += wrapped(self._covers())
         for text in self._said():
-            lines += paragraph(text)
+            lines += wrapped(text)
         return "\n".join(lines)
 
     def _said(self) -> list[str]:
@@ -339,7 +339,7 @@ class Release:
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Heads and rows: each key, and each answer with its interval."""
         frame = self.frame
-        columns = [[key_text(v) for v in frame[key]] for key in self.keys]
+        columns = [[display_text(v) for v in frame[key]] for key in self.keys]
         columns += [self._intervals(frame, name) for name in self.outputs]
         heads = [*self.keys, *(self._headed(name) for name in self.outputs)]
         return heads, [list(row) for row in zip(*columns, strict=True)]

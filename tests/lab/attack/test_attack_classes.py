@@ -175,7 +175,7 @@ def test_exclusions(ten: Any) -> None:
     )
     # AIDS below 30, cancer above 40, and cancer in the third class: one answer is left each time.
     assert (found.ruled_out, found.concerned) == (6, 6)
-    assert "6 of 6 people" in found.summary()
+    assert "of 6 people who gave none of them, given away: 6" in found.summary()
 
 
 def test_guesses_with_background_have_controls(ten: Any) -> None:

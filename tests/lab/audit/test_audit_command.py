@@ -92,7 +92,11 @@ def test_a_violation_among_all_is_told(run, monkeypatch):
     [
         ((), "one of them"),
         (("--all", "--planted"), "one of them"),
-        (("--all", "--d0", "1"), "go with MODULE:FUNCTION"),
+        (("--all", "--d0", "1"), "goes with MODULE:FUNCTION"),
+        (("--planted", "--epsilon", "3"), "--epsilon goes with MODULE:FUNCTION"),
+        (("--all", "--delta", "0", "--mu", "1"), "--delta, --mu go with MODULE:FUNCTION"),
+        (("audited_by_test:count", "--mu", "1", "--epsilon", "1"), "not with --mu"),
+        (("audited_by_test:count", "--plot", "x.foo"), "--plot must end in"),
         (("--all", "--samples", "0"), "is not in the range x>=1"),
         (("--all", "--time-limit", "-1"), "is not in the range x>=0"),
         (("audited_by_test:count",), "give both --d0 and --d1"),
@@ -114,8 +118,9 @@ def test_wrong_lines(run, arguments, words):
 def test_refusals_hold_no_data(run):
     """Too few samples is a refusal; a mechanism that always fails says its type alone."""
     few = run("audited_by_test:count", "--d0", "[]", "--d1", "[1]", "--samples", "100")
-    assert few.exit_code == 1
-    assert "too few" in few.output
+    assert few.exit_code == 2
+    assert "100 samples are too few for any verdict" in few.output
+    assert run("--all", "--samples", "3").exit_code == 2
     failed = run("audited_by_test:broken", "--d0", "[]", "--d1", "[1]", "--samples", "1000")
     assert failed.exit_code == 3
     assert "INCONCLUSIVE" in failed.output

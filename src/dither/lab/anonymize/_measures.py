@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dither._checks import number
+from dither._format import Printable, count_text, wrapped
 from dither.lab._frames import read
 from dither.lab._grouping import Classes, Ints
-from dither.lab._verdicts import Summarised
 from dither.lab.anonymize import _definitions as of
 from dither.lab.anonymize._definitions import Pairs, pair
 from dither.lab.anonymize._demands import (
@@ -72,7 +72,7 @@ class Sensitive:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measures(Summarised):
+class Measures(Printable):
     """Classes of a table, and what they reveal.
 
     Attributes
@@ -109,8 +109,9 @@ class Measures(Summarised):
     def summary(self) -> str:
         """Everything in a few lines."""
         lines = [
-            f"{self.rows:,} rows in {self.classes:,} classes of {', '.join(self.quasi)}",
-            f"k = {self.k:,}; {self.risk.unique:,} rows are alone in their class",
+            f"{count_text(self.rows, 'row')} in {count_text(self.classes, 'class', 'classes')} of "
+            f"{', '.join(self.quasi)}",
+            f"k = {self.k:,}; rows alone in their class: {self.risk.unique:,}",
             f"prosecutor   highest {self.risk.prosecutor.highest:.4g}, average "
             f"{self.risk.prosecutor.average:.4g}, {self.risk.prosecutor.exposed:.1%} of rows above "
             f"{self.risk.threshold:g}",
@@ -128,7 +129,7 @@ class Measures(Summarised):
             f"discernibility {self.discernibility:,}, "
             f"average class {self.average_class:.4g} times k"
         )
-        return "\n".join([*lines, self.unprotected])
+        return "\n".join(part for line in (*lines, self.unprotected) for part in wrapped(line))
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw who is in how large a class, and what each attacker finds.
@@ -221,7 +222,7 @@ def _lines(found: Sensitive) -> list[str]:
         f"t-closeness  {t}",
         f"alpha {found.alpha:.4g}, delta {found.delta:.4g}, beta {found.beta:.4g}, enhanced beta "
         f"{found.enhanced_beta:.4g}",
-        f"{found.disclosed:,} rows are in classes that share one value",
+        f"rows in classes that share one value: {found.disclosed:,}",
     ]
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from dither._format import Printable, count_text
 from dither.lab._frames import as_given, secret_order
 from dither.lab._grouping import Classes, Ints
-from dither.lab._verdicts import Summarised
 from dither.lab.anonymize._demands import PreparedTable, SensitiveColumn, unprotected
 from dither.lab.anonymize._measures import Measures, from_classes
 
@@ -27,7 +27,7 @@ Covers = Mapping[str, Mapping[str | None, tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Anonymized(Summarised):
+class Anonymized(Printable):
     """A release, and what is known of it.
 
     Attributes
@@ -124,7 +124,9 @@ class Anonymized(Summarised):
                 f"  {name}: level {level} of {self.heights[name]}"
                 for name, level in self.levels.items()
             ]
-        lines.append(f"left out {self.suppressed:,} of {total:,} rows; loss {self.loss:.4f}")
+        lines.append(
+            f"left out {self.suppressed:,} of {count_text(total, 'row')}; loss {self.loss:.4f}"
+        )
         if self.precision is not None:
             lines[-1] += f", precision {self.precision:.4f}"
         if self.untouched:

@@ -26,10 +26,11 @@ import numpy as np
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
+from dither._format import Printable, count_text
 from dither.errors import ArgumentError
 from dither.lab._grouping import Ints
 from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import Summarised, paragraph
+from dither.lab._verdicts import paragraph
 from dither.lab.attack._classes import ClassCounts, commonest_answer, in_classes, number_of
 from dither.lab.attack._verdict import Verdict
 
@@ -59,7 +60,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Background(Summarised):
+class Background(Printable):
     """The result of `background`.
 
     Attributes
@@ -85,7 +86,8 @@ class Background(Summarised):
     def summary(self) -> str:
         """A line for each amount of knowledge."""
         c = self.classes
-        lines = [f"{c.people:,} people in {len(c.counts):,} classes; their {c.sensitive}:"]
+        classes = count_text(len(c.counts), "class", "classes")
+        lines = [f"{count_text(c.people, 'person', 'people')} in {classes}; their {c.sensitive}:"]
         lines += [
             f"{one.companions:>3} others known: {100 * one.certain:5.1f} % certain; guessed "
             f"right {100 * one.verdict.success:.1f} % (blindly {100 * c.prior:.1f} %)"
@@ -93,8 +95,8 @@ class Background(Summarised):
         ]
         if self.ruled_out is not None:
             lines.append(
-                f"{len(self.excluded)} answers ruled out: {self.ruled_out:,} of "
-                f"{self.concerned:,} people who gave none of them are given away"
+                f"{count_text(len(self.excluded), 'answer')} ruled out: of {self.concerned:,} "
+                f"people who gave none of them, given away: {self.ruled_out:,}"
             )
         return paragraph(lines)
 

@@ -29,10 +29,10 @@ import numpy as np
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
-from dither._format import loss_text
+from dither._format import Printable, count_text, loss_text
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import Summarised, paragraph
+from dither.lab._verdicts import paragraph
 from dither.lab.attack._roc import Floats, Mask
 from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
 from dither.privacy import Loss, approximate, compose
@@ -46,7 +46,7 @@ Answer = Callable[[str], "float | None"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Differencing(Summarised):
+class Differencing(Printable):
     """The result of `differencing`.
 
     Attributes
@@ -75,7 +75,8 @@ class Differencing(Summarised):
     def summary(self) -> str:
         """What was found, and the verdict."""
         says = int(self.guesses.sum())
-        text = f"{self.targets:,} targets: of {says:,} the attacker says that they meet the secret."
+        targets = count_text(self.targets, "target")
+        text = f"{targets}: the attacker says that {says:,} meet the secret."
         if self.spent:
             text += f" The session charged ε = {loss_text(self.spent, 6)} in all."
         told = paragraph([text])

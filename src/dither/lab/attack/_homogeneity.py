@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dither._checks import confidence as check_confidence
+from dither._format import Printable, count_text
 from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import Summarised, paragraph
+from dither.lab._verdicts import paragraph
 from dither.lab.attack._classes import ClassCounts, commonest_answer, in_classes
 from dither.lab.attack._verdict import Verdict
 
@@ -29,7 +30,7 @@ __all__ = ["Homogeneity", "homogeneity"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Homogeneity(Summarised):
+class Homogeneity(Printable):
     """The result of `homogeneity`.
 
     Attributes
@@ -60,9 +61,9 @@ class Homogeneity(Summarised):
         """What was found, and the verdict."""
         c = self.classes
         text = (
-            f"{self.given_away:,} of {c.people:,} people are given away: all of their class share "
-            f"one {c.sensitive}. {self.in_groups:,} of them are not alone in their class; the "
-            f"largest such class has {self.largest:,}."
+            f"Given away, as all of their class share one {c.sensitive}: {self.given_away:,} of "
+            f"{count_text(c.people, 'person', 'people')}. Not alone in that class: "
+            f"{self.in_groups:,}; the largest such class has {self.largest:,}."
         )
         return f"{paragraph([text])}\n{self.verdict.summary()}"
 

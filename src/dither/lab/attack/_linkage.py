@@ -24,11 +24,12 @@ import numpy.typing as npt
 import polars as pl
 
 from dither._checks import confidence as check_confidence
+from dither._format import Printable, count_text
 from dither.errors import ArgumentError
 from dither.lab._frames import columns_of, names, released, sorted_codes
 from dither.lab._grouping import Ints, grouped
 from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import Summarised, paragraph
+from dither.lab._verdicts import paragraph
 from dither.lab.attack._labels import Mask, coverage
 from dither.lab.attack._verdict import Score, Verdict, judge
 
@@ -41,7 +42,7 @@ _CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linkage(Summarised):
+class Linkage(Printable):
     """The result of `linkage`.
 
     Attributes
@@ -78,9 +79,10 @@ class Linkage(Summarised):
     def summary(self) -> str:
         """What was found, and the verdict."""
         lines = [
-            f"{self.people:,} people looked up in {self.rows:,} rows by {', '.join(self.keys)}.",
-            f"{self.found:,} fit some row; {self.alone:,} fit exactly one"
-            + ("." if self.right is None else f", and for {self.right:,} of them it is theirs."),
+            f"{count_text(self.people, 'person', 'people')} looked up in "
+            f"{count_text(self.rows, 'row')} by {', '.join(self.keys)}.",
+            f"Some row fits {self.found:,}, exactly one row {self.alone:,}"
+            + ("." if self.right is None else f"; it is the right one for {self.right:,}."),
         ]
         told = paragraph(lines)
         return told if self.verdict is None else f"{told}\n{self.verdict.summary()}"

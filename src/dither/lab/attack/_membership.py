@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
+from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import Summarised
 from dither.lab.attack._roc import (
     Allowed,
     Floats,
@@ -55,7 +55,7 @@ METHODS = ("lira", "loss")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Membership(Summarised):
+class Membership(Printable):
     """The result of `membership`.
 
     Attributes

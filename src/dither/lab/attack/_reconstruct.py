@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither._checks import number, whole
+from dither._format import Printable, count_text
 from dither.errors import ArgumentError
 from dither.lab._simulation import library
-from dither.lab._verdicts import Summarised, paragraph
+from dither.lab._verdicts import paragraph
 from dither.lab.attack._documents import read_statistics
 from dither.lab.attack._solver import Progress, search
 from dither.lab.attack._statistics import Condition, Person, Statistics, meets
@@ -35,7 +36,7 @@ Table = tuple[Person, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reconstruction(Summarised):
+class Reconstruction(Printable):
     """The result of `reconstruct_table`.
 
     Attributes
@@ -125,8 +126,9 @@ class Reconstruction(Summarised):
         """The result in a paragraph for people."""
         s = self.statistics
         lines = [
-            f"{s.title}: {s.people} people, {len(s.rows)} rows"
-            + (f" and {len(s.rules)} rule{'s' * (len(s.rules) > 1)}" if s.rules else "")
+            f"{s.title}: {count_text(s.people, 'person', 'people')}, "
+            f"{count_text(len(s.rows), 'row')}"
+            + (f" and {count_text(len(s.rules), 'rule')}" if s.rules else "")
             + f"; {_large(s.space)} databases before any statistic."
         ]
         if self.count == 0 and self.complete:

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._checks import confidence as check_confidence
+from dither._format import Printable, count_text
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
-from dither.lab._verdicts import Summarised, paragraph
+from dither.lab._verdicts import paragraph
 from dither.lab.attack._classes import ClassCounts, in_classes, number_of
 from dither.lab.attack._roc import Floats, Mask, placed
 from dither.lab.attack._verdict import Score, Verdict, judge
@@ -38,7 +39,7 @@ DUELS = 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Skewness(Summarised):
+class Skewness(Printable):
     """The result of `skewness`.
 
     Attributes
@@ -78,9 +79,10 @@ class Skewness(Summarised):
         """What was found, and the verdict."""
         text = (
             f"The prior is {100 * self.prior:.1f} %. It becomes {100 * self.posterior.max():.1f} % "
-            f"for the worst class ({self.gain:.2f} times); {self.raised(2):,} people at least "
-            f"double, {self.sure(0.9):,} reach 90 %. Farthest class from everybody: total "
-            f"variation {self.variation:.3f}."
+            f"for the worst class ({self.gain:.2f} times). It at least doubles for "
+            f"{count_text(self.raised(2), 'person', 'people')} and reaches 90 % for "
+            f"{self.sure(0.9):,}. Farthest class from everybody: total variation "
+            f"{self.variation:.3f}."
         )
         return f"{paragraph([text])}\n{self.verdict.summary()}"
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dither._checks import whole
-from dither._format import percent
+from dither._format import Printable, count_text, percent, wrapped
 from dither.errors import ArgumentError
 from dither.lab._frames import columns_of, released, sorted_codes
 from dither.lab._grouping import Ints, grouped
-from dither.lab._verdicts import Summarised
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +54,7 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True)
-class Uniqueness(Summarised):
+class Uniqueness(Printable):
     """The result of `uniqueness`.
 
     Attributes
@@ -73,7 +71,8 @@ class Uniqueness(Summarised):
 
     def summary(self) -> str:
         """A line for each number of columns."""
-        lines = [f"Share of {self.people:,} people whom nobody shares all values with:"]
+        people = count_text(self.people, "person", "people")
+        lines = [f"Share of {people} whom nobody shares all values with:"]
         for one in self.sizes:
             worst = ", ".join(one.worst)
             plural = "s" if one.columns > 1 else " "
@@ -82,7 +81,7 @@ class Uniqueness(Summarised):
                 f"mean {percent(one.mean)}; most by {worst}"
             )
         indent = "           "
-        return "\n".join(p for x in lines for p in textwrap.wrap(x, 96, subsequent_indent=indent))
+        return "\n".join(part for line in lines for part in wrapped(line, indent, first=""))
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the share that is alone against the number of columns.

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dither._format import percent
+from dither._format import Printable, count_text, percent
 from dither._stats import binomial_tail, clopper_pearson, hoeffding_tail, student_reach
 from dither.errors import ArgumentError
-from dither.lab._verdicts import Outcome, Summarised, paragraph
+from dither.lab._verdicts import Outcome, paragraph
 from dither.privacy import Loss
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Summarised):
+class Verdict(Printable):
     """The result of an experiment.
 
     Attributes
@@ -146,7 +146,7 @@ class Verdict(Summarised):
             f"{self.outcome.upper()}: {self.attack} against {self.release}.",
             f"Guessed right: {percent(self.success)} "
             f"[{percent(self.low)}, {percent(self.high)}] of {sum(self.score.targets):,} "
-            f"targets in {runs} run{'s' * (runs > 1)}; blindly {percent(self.prior)}.",
+            f"targets in {count_text(runs, 'run')}; blindly {percent(self.prior)}.",
         ]
         if self.predicted is not None:
             lines.append(f"Theory predicts {percent(self.predicted)}.")

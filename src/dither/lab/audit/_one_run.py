@@ -48,10 +48,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._checks import confidence as check_confidence
-from dither._format import at_least, level
+from dither._format import Printable, at_least, level
 from dither._stats import binomial_tail, bisect
 from dither.errors import ArgumentError
-from dither.lab._verdicts import Outcome, Summarised
+from dither.lab._verdicts import Outcome
 from dither.lab.audit._claims import Claim
 
 __all__ = ["OneRunAudit", "audit_one_run", "chance_of_guesses", "guess_by_score"]
@@ -62,7 +62,7 @@ _UNFAIR = 5e-10
 
 
 @dataclass(frozen=True, slots=True)
-class OneRunAudit(Summarised):
+class OneRunAudit(Printable):
     """The result of `audit_one_run`.
 
     Attributes

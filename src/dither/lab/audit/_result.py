@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither._format import at_least, level
-from dither.lab._verdicts import Outcome, Summarised, paragraph
+from dither._format import Printable, at_least, level
+from dither.lab._verdicts import Outcome, paragraph
 from dither.lab.audit._claims import Claim
 from dither.lab.audit._events import Event
 
@@ -18,7 +18,7 @@ __all__ = ["Audit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Audit(Summarised):
+class Audit(Printable):
     """The result of `audit`.
 
     Attributes

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from dither import _checks
-from dither._format import loss_text
+from dither._format import count_text, loss_text
 from dither.errors import ArgumentError
 from dither.local._audited import AuditCase
 from dither.local._channel import Channel, DomainLike
@@ -149,7 +149,7 @@ class MinIDLDP(UnaryChannel):
         first = [self.epsilons.index(e) for e in classes]
         chances = [self.held[i] for i in first], [self.other[i] for i in first]
         names = [
-            f"epsilon {loss_text(e, 6)} ({m} value{'s' if m > 1 else ''})"
+            f"epsilon {loss_text(e, 6)} ({count_text(m, 'value')})"
             for e, m in zip(classes, sizes, strict=True)
         ]
         pairs = {}

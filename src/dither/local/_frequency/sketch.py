@@ -120,7 +120,12 @@ class _Sketch(Channel):
             return super().read(counted, rule, method, confidence, options)
         checked_options(options, ("candidates",), "a sketch")
         n, values = reported(counted.n), tuple(column(candidates).tolist())
-        raw = self._estimated(counted.counts, n, _texts(list(values)))
+        texts = _texts(list(values))
+        if not texts:
+            raise ArgumentError("candidates must hold at least one value")
+        if len(set(texts)) < len(texts):
+            raise ArgumentError("candidates must not hold a value twice")
+        raw = self._estimated(counted.counts, n, texts)
         plausible = np.clip(raw, 0.0, 1.0)
         errors = np.sqrt(self.noise_variance(plausible) / n)
         more = {"plausible": plausible, "unbiased": False}

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import count_text, display_text
 from dither._format import level as level_text
 from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.local._domain import Value
 from dither.local._numbers.interval import Interval
-from dither.local._results import Result, heading, place_of
+from dither.local._results import Result, as_text, heading, place_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,6 +103,14 @@ class MeanEstimate(Result):
         return self.mean - half, self.mean + half
 
     @property
+    def possible_mean(self) -> float:
+        """The value of the interval that is nearest to `mean`, which noise may have put outside."""
+        if self.biased:
+            return self.mean
+        lower, upper = self.interval
+        return min(max(self.mean, lower), upper)
+
+    @property
     def frame(self) -> Any:
         """A Polars frame of one row: mean, standard_error, n and, where valid, lower and upper."""
         import polars as pl
@@ -115,7 +126,7 @@ class MeanEstimate(Result):
 
     def summary(self) -> str:
         """A few lines for people."""
-        lines = [heading(self.kind, self.n, self.rejected)]
+        lines, remarks = [heading(self.kind, self.n, self.rejected)], []
         if self.biased:
             lines.append(f"mean  {self.mean:.6g}  (biased; no interval is valid)")
         else:
@@ -123,18 +134,24 @@ class MeanEstimate(Result):
             half = (upper - lower) / 2
             # Two digits of the half-width, and the mean to the same place.
             places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 6
-            give = f"± {half:,.{places}f}  " if self.method == "normal" else ""
+            give = f"± {_outwards(half, places, 1)}  " if self.method == "normal" else ""
             lines.append(
-                f"mean  {self.mean:,.{places}f}  {give}"
-                f"({lower:,.{places}f} to {upper:,.{places}f}, {level_text(self.confidence)})"
+                f"mean  {self.possible_mean:,.{places}f}  {give}"
+                f"({_outwards(lower, places, -1)} to {_outwards(upper, places, 1)}, "
+                f"{level_text(self.confidence)})"
             )
+            if self.possible_mean != self.mean:
+                remarks.append(
+                    f"The mean of the reports is {self.mean:,.{places}f}, outside the interval; "
+                    "the nearest value in it is shown."
+                )
             if self.method != "normal":
                 given = f", {self.assuming}" if self.assuming else ""
-                lines.append(
+                remarks.append(
                     "Too few reports decide it for a normal interval: this one holds for the "
                     f"people who reported, whatever their values are{given}."
                 )
-        return "\n".join([*lines, *self.notes])
+        return as_text(lines, [*remarks, *self.notes])
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the mean with its interval, within the bounds of the values.
@@ -278,19 +295,21 @@ class Distribution(Result):
         lines = [heading(" + ".join(self.kinds), self.n, self.rejected)]
         if self.interval is None:
             order = np.argsort(-self.shares, kind="stable")[:12].tolist()
-            lines += [f"{str(self.values[i])[:19]:<20}{self.shares[i]:>9.4f}" for i in order]
+            lines += [
+                f"{display_text(self.values[i], 19):<20}{self.shares[i]:>9.4f}" for i in order
+            ]
         else:
             quartiles = "   ".join(f"{self.quantile(at):.6g}" for at in (0.25, 0.5, 0.75))
             lines += [f"mean       {self.mean:.6g}", f"quartiles  {quartiles}"]
-        lines += [self._how, self.caution, *self.notes]
-        return "\n".join(lines)
+        return as_text(lines, [self._how, self.caution, *self.notes])
 
     @property
     def _how(self) -> str:
         """What found the shares, and where it stopped."""
         if self.gap is not None:
             return (
-                f"maximum likelihood: {self.bins:,} values, {self.iterations} Newton steps, within "
+                f"maximum likelihood: {count_text(self.bins, 'value')}, "
+                f"{count_text(self.iterations, 'Newton step')}, within "
                 f"{self.gap * self.n:.1g} of the maximum's log-likelihood"
             )
         stopped = (
@@ -299,7 +318,8 @@ class Distribution(Result):
             else "stopped at the greatest number of rounds"
         )
         how = "EMS" if self.smooth else "EM"
-        return f"{how}: {self.bins:,} bins, {self.iterations:,} rounds, {stopped}"
+        rounds = count_text(self.iterations, "round")
+        return f"{how}: {count_text(self.bins, 'bin')}, {rounds}, {stopped}"
 
     def plot(self, path: str | Path | None = None, *, truth: Any = None) -> Figure:
         """Draw the shares.
@@ -321,3 +341,10 @@ class Distribution(Result):
                 "this distribution is of a list of values, not of numbers; read its shares"
             )
         return self.interval, self.starts
+
+
+def _outwards(end: float, places: int, side: int) -> str:
+    """An end of an interval to some decimals, rounded away from its middle."""
+    scaled = Fraction(end) * 10**places
+    whole = math.floor(scaled) if side < 0 else math.ceil(scaled)
+    return f"{Decimal(whole).scaleb(-places):,f}"

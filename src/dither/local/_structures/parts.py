@@ -20,7 +20,7 @@ from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
 from dither.local._audited import Audited
 from dither.local._channel import PART_BYTES, Channel, Codes, canonical, channel_from_dict
-from dither.local._domain import Domain, bind, collection
+from dither.local._domain import Domain, bind, brief, collection, repr_of
 from dither.local._guarantee import Guarantee
 from dither.local._limits import described
 from dither.local._results import Result
@@ -46,8 +46,13 @@ class Structure(Audited, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # A dataclass keeps the one that stands in the class itself.
+        cls.__repr__ = Structure.__repr__  # type: ignore[method-assign]
         if "kind" in cls.__dict__:
             _KINDS[cls.kind] = cls
+
+    def __repr__(self) -> str:
+        return repr_of(self)
 
     @property
     @abstractmethod
@@ -157,7 +162,7 @@ class Structure(Audited, ABC):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PartCounts:
     """The counts of a structure: one aggregate per part.
 
@@ -188,6 +193,11 @@ class PartCounts:
     lost: int = 0
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        reports = {name: part.n for name, part in self.parts.items()}
+        rejected = f", rejected={self.rejected}" if self.rejected else ""
+        return f"PartCounts({self.structure!r}, n={self.n}{rejected}, reports={brief(reports)})"
 
     def __post_init__(self) -> None:
         if not isinstance(self.structure, Structure) or not isinstance(self.parts, Mapping):
