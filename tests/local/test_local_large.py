@@ -9,7 +9,7 @@ import pytest
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local._oracles import FiniteChannel
+from dither.local._oracles import FiniteChannel, worst_pair
 from local.laws import chi_square_passes
 
 SMALL: list[FiniteChannel] = [
@@ -122,3 +122,33 @@ def test_a_domain_is_read_once() -> None:
         except ArgumentError:
             continue
     assert (counting._values, counting._places) == (None, None)
+
+
+@pytest.mark.parametrize("channel", [c for c in SMALL if not isinstance(c, local.GRR)])
+def test_a_class_matrix_counts_every_report(channel: local.SDGRR | local.URR) -> None:
+    """The closed form, of one report for all that are alike, is the worst over all reports."""
+    mask = np.array(channel.high)
+    codes = {"high": np.flatnonzero(mask), "low": np.flatnonzero(~mask)}
+    for (a, b), pair in channel.guarantee.pairs.items():
+        assert pair == worst_pair(channel, codes[a], codes[b], channel.epsilon)
+
+
+def test_promises_of_large_domains_are_read_at_once() -> None:
+    """A graded part of 2**18 values is refused by its classes, of which there are four pairs."""
+
+    def graded(domain: local.Domain, epsilon: Any) -> local.SDGRR:
+        return local.SDGRR(domain, [domain.values[0]], epsilon)
+
+    asked: list[int] = []
+    one = local.SDGRR(2**18, [0], 1)
+    exact = type(one).exact
+
+    class Counted(local.SDGRR):
+        def exact(self, x: int, y: int) -> Any:
+            asked.append(y)
+            return exact(self, x, y)
+
+    assert Counted(2**18, [0], 1).guarantee == one.guarantee
+    assert len(asked) < 100
+    with pytest.raises(ArgumentError, match="no epsilon at all"):
+        local.HeavyHitters("ab", 4, 1, channel=graded)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -159,22 +160,33 @@ def guessed_from(reports: npt.NDArray[np.bool_], own: float, others: Array, prio
     return np.asarray(own * itself * shared + rivals * others * (elsewhere.sum() - elsewhere))
 
 
-def worst_pair(channel: FiniteChannel, xs: Codes, others: Codes, epsilon: Fraction) -> ClassPair:
-    """The worst delta and log-ratio of any code of one class against any other of another."""
-    rows = {
-        x: [channel.exact(x, y) for y in range(channel.outputs)]
-        for x in {*xs.tolist(), *others.tolist()}
-    }
+def worst_pair(
+    channel: FiniteChannel,
+    xs: Codes,
+    others: Codes,
+    epsilon: Fraction,
+    reports: Mapping[int, int] | None = None,
+) -> ClassPair:
+    """The worst delta and log-ratio of any code of one class against any other of another.
+
+    Parameters
+    ----------
+    reports : mapping of int to int, optional
+        Reports that stand for all, each with how many it stands for: those have the same chances,
+        whichever of the codes was held. Without it, every report stands for itself.
+    """
+    counted = dict.fromkeys(range(channel.outputs), 1) if reports is None else reports
     low, _ = exp_bounds(epsilon)
     delta, ratio = Fraction(0), 0.0
+    rows = {x: [channel.exact(x, y) for y in counted] for x in {*xs.tolist(), *others.tolist()}}
     for x, other in product(xs.tolist(), others.tolist()):
         if x != other:
-            each = list(zip(rows[x], rows[other], strict=True))
+            each = list(zip(rows[x], rows[other], counted.values(), strict=True))
             # The hockey-stick divergence: the sum over the reports of (p - e^epsilon·q)+.
-            delta = max(delta, sum((max(Fraction(0), p - low * q) for p, q in each), Fraction(0)))
+            found = sum((n * max(Fraction(0), p - low * q) for p, q, n in each), Fraction(0))
+            delta = max(delta, found)
             # Many reports have the same pair of chances, and one logarithm.
-            pairs = set(each)
-            ratio = max(ratio, *(log_ratio(p, q) for p, q in pairs if p > 0))
+            ratio = max(ratio, *(log_ratio(p, q) for p, q in {(p, q) for p, q, _ in each if p > 0}))
     return ClassPair(directed.float_up(delta), ratio)
 
 

@@ -109,11 +109,19 @@ class GradedResponse(FiniteChannel):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The class matrix: values of a class are alike, so one pair of codes stands for all."""
+        """The class matrix: values of a class are alike, so one pair of codes stands for all.
+
+        So does one more report of each class for all that are neither code of the pair.
+        """
         mask = np.array(self.high)
-        codes = {"high": np.flatnonzero(mask)[:2], "low": np.flatnonzero(~mask)[:2]}
+        of_class = {"high": np.flatnonzero(mask), "low": np.flatnonzero(~mask)}
+        codes = {name: found[:2] for name, found in of_class.items()}
+        reports = {int(y): 1 for pair in codes.values() for y in pair}
+        reports |= {int(found[2]): found.size - 2 for found in of_class.values() if found.size > 2}
         pairs = {
-            (a, b): worst_pair(self, codes[a], codes[b], self.epsilon) for a in codes for b in codes
+            (a, b): worst_pair(self, codes[a], codes[b], self.epsilon, reports)
+            for a in codes
+            for b in codes
         }
         return Guarantee(self.epsilon, ("high", "low"), pairs)
 
