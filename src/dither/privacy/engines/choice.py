@@ -23,6 +23,7 @@ from dither.privacy.engines.ball_closed import (
     SeparatedProfile,
 )
 from dither.privacy.engines.ball_contour import BallContour, laws_of
+from dither.privacy.engines.ball_jumps import JumpContour
 from dither.privacy.engines.ball_laws import Law
 from dither.privacy.engines.ball_responses import ResponsesProfile
 from dither.privacy.engines.closed import (
@@ -170,6 +171,9 @@ def engine(
         if found is not None and found.sharp:
             return found.contour
         if laws:
+            jumps = _jumped(terms, log_delta, epsilon, found)
+            if jumps is not None:
+                return jumps
             balls = _balled(laws, log_delta, epsilon, found)
             if balls is not None:
                 return balls
@@ -294,6 +298,52 @@ def _settled(
         if not contour.certified:
             break
     return best
+
+
+def _jumped(
+    terms: Sequence[Term], log_delta: float | None, epsilon: float | None, near: _Found | None
+) -> JumpContour | None:
+    """A contour of large losses alone, where they decide: Newton's steps from where one does."""
+    term = terms[0]
+    if len(terms) > 1 or not isinstance(term, SampledGaussianTerm) or not term.removal:
+        return None
+    one = SampledGaussianProfile(
+        SampledGaussianTerm(term.noise_multiplier, term.rate, True, 1, term.k)
+    )
+    repeats = math.log(term.count)
+    if epsilon is not None:
+        at = epsilon
+    elif near is not None:
+        at = near.at
+    else:
+        at = invert(_upper_of(one), float(log_delta or 0.0) - repeats, 1.0, above=True, tiny=1e-6)
+    size = log_delta
+    if size is None:
+        known = near is not None and near.high - near.low < 3
+        size = near.low if near is not None and known else min(one.bounds(at)[0] + repeats, 0.0)
+    tolerance, found = _ROUGH, None
+    for _ in range(_ATTEMPTS):
+        if not (0 < at < math.inf and math.isfinite(size)):
+            break
+        found = JumpContour(term, epsilon=at, log_delta=size, tolerance=tolerance, near=found)
+        if not found.certified:
+            break
+        low, high = found.bounds(at)
+        if tolerance == _FINE and high - low <= _SHARP:
+            return found
+        if epsilon is not None:
+            size = low if high - low < 3 else min(high, size) - 12
+        elif high - low < 3:
+            # The slope is at least that of the line, up to what one cannot tell.
+            step = 1e-3 / found.c
+            slope = max((high - found.bounds(at + step)[1]) / step, found.c / 2)
+            move = (high - float(log_delta or 0.0)) / slope
+            at = max(at + move, at / 4)
+            if abs(move) * found.c > 0.3:
+                continue
+        if high - low < 3:
+            tolerance = _FINE
+    return None
 
 
 def _balled(

@@ -290,9 +290,9 @@ class SampledGaussianTerm(Term):
         ends = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / _MARGIN
         whole = self._sum(c) + 0.5 * math.log(2 * math.pi) - top
         j = np.arange(self.k + 1)[:, None]
-        size = self.weights[:, None] * np.exp(
-            np.minimum(j * self.a * z[None, :-1] - 0.5 * (j * self.a) ** 2 - ratio[:-1], 0.0)
-        )
+        with np.errstate(divide="ignore"):
+            share = np.log(self.weights)[:, None] + j * self.a * z[None, :-1]
+        size = np.exp(np.minimum(share - 0.5 * (j * self.a) ** 2 - ratio[:-1], 0.0))
         best = np.zeros_like(u)
         kept = mass > mass.max() * 1e-20
         ends += float(mass[~kept].sum())
