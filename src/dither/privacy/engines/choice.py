@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -23,8 +22,6 @@ from dither.privacy.engines.ball_closed import (
     SeparatedProfile,
 )
 from dither.privacy.engines.ball_contour import BallContour, laws_of
-from dither.privacy.engines.ball_jumps import JumpContour
-from dither.privacy.engines.ball_laws import Law
 from dither.privacy.engines.ball_responses import ResponsesProfile
 from dither.privacy.engines.closed import (
     Enumeration,
@@ -35,6 +32,14 @@ from dither.privacy.engines.closed import (
 )
 from dither.privacy.engines.contour import Contour
 from dither.privacy.engines.grid import Grid
+from dither.privacy.engines.narrowed import (
+    CHEAP,
+    DEAREST,
+    SHARP,
+    balled,
+    jumped,
+    settled,
+)
 from dither.privacy.engines.search import best_tilt, invert, log_kappa
 from dither.privacy.engines.vectors import VectorProfile
 from dither.privacy.laws.atoms import AtomTerm
@@ -167,18 +172,18 @@ def engine(
                 return listed
     if all(t.smooth for t in terms):
         laws = laws_of(terms)
-        found = _settled(terms, log_delta, epsilon, False, _CHEAP if laws else _DEAREST)
+        found = settled(terms, log_delta, epsilon, False, CHEAP if laws else DEAREST)
         if found is not None and found.sharp:
             return found.contour
         if laws:
-            jumps = _jumped(terms, log_delta, epsilon, found)
+            jumps = jumped(terms, log_delta, epsilon, found)
             if jumps is not None:
                 return jumps
-            balls = _balled(laws, log_delta, epsilon, found)
+            balls = balled(laws, log_delta, epsilon, found)
             if balls is not None:
                 return balls
         else:
-            found = found or _settled(terms, log_delta, epsilon, True, _DEAREST)
+            found = found or settled(terms, log_delta, epsilon, True, DEAREST)
         if found is not None:
             return found.contour
     return _refined(terms, log_delta, epsilon)
@@ -198,44 +203,11 @@ def _once(term: SampledLineTerm, epsilon: float | None) -> OnceSampled:
     return OnceSampled(base, one.rate, removal, start if epsilon is None else epsilon)
 
 
-_NARROW = 2e-7
-"""A width of log(delta) that is not worth another attempt."""
-
-_SMOOTHED = 3e-6
-"""The same, of a contour that takes a hundred times longer."""
+_PROOFS = (1e-2, 1e-4, 1e-6)
+"""What a line in balls may lose of delta where it is to prove a bound."""
 
 _NOTHING = -800.0
 """A log(delta) that no double holds."""
-
-_CHEAP, _DEAREST = 2e5, 6e6
-"""What a contour in doubles may cost where there is one in balls, and where there is none."""
-
-_ATTEMPTS = 4
-
-
-_SHARP = 2e-10
-"""A relative width of epsilon with which one is content."""
-
-_FINE, _FEWER, _SEVERAL = 1e-13, 1e-10, 30
-"""What a line in balls may lose of delta, where there are several repetitions or fewer."""
-
-_ROUGH, _PROOFS = 1e-5, (1e-2, 1e-4, 1e-6)
-"""The same where a line is to find a place, and where it is to prove a bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A contour, where it was asked, and log(delta) there."""
-
-    contour: Contour
-    at: float
-    low: float
-    high: float
-
-    @property
-    def sharp(self) -> bool:
-        """Whether balls would not show in epsilon."""
-        return self.high - self.low <= _SHARP * max(self.contour.c * self.at, 1.0)
 
 
 def _apart(
@@ -251,162 +223,7 @@ def _apart(
     if at is None or not math.isfinite(at):
         return found
     low, high = found.bounds(at)
-    return found if high - low <= _SHARP or high <= _NOTHING else None
-
-
-def _settled(
-    terms: Sequence[Term],
-    log_delta: float | None,
-    epsilon: float | None,
-    smoothed: bool,
-    dearest: float,
-) -> _Found | None:
-    """A contour that is narrow where it will be asked, if there is one.
-
-    The first is built for where Chernoff's bound puts the target. Under a heavy tail that is far
-    off, and the next is built for where the first one puts it.
-    """
-    contour = Contour(
-        terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed, dearest=dearest
-    )
-    if not contour.certified:
-        return None
-    best, width = None, math.inf
-    first, last = 0.0, math.inf
-    # Balls do at once what more attempts in doubles may do.
-    attempts = 1 if dearest == _CHEAP else _ATTEMPTS
-    for attempt in range(attempts):
-        low_end, high_end = _ends(contour, log_delta)
-        first, last = max(first, low_end), min(last, high_end)
-        at = (first + last) / 2
-        low, high = contour.bounds(at)
-        if best is None or high - low < 0.7 * width:
-            best, width = _Found(contour, at, low, high), high - low
-        elif width < 1e-3:
-            break
-        if high - low <= (_SMOOTHED if smoothed else _NARROW) or attempt == attempts - 1:
-            break
-        size = low if high - low < 3 else None
-        contour = Contour(
-            terms,
-            log_delta=None,
-            epsilon=at,
-            log_size=size,
-            smoothed=smoothed,
-            dearest=dearest,
-        )
-        if not contour.certified:
-            break
-    return best
-
-
-def _jumped(
-    terms: Sequence[Term], log_delta: float | None, epsilon: float | None, near: _Found | None
-) -> JumpContour | None:
-    """A contour of large losses alone, where they decide: Newton's steps from where one does."""
-    term = terms[0]
-    if len(terms) > 1 or not isinstance(term, SampledGaussianTerm) or not term.removal:
-        return None
-    one = SampledGaussianProfile(
-        SampledGaussianTerm(term.noise_multiplier, term.rate, True, 1, term.k)
-    )
-    repeats = math.log(term.count)
-    if epsilon is not None:
-        at = epsilon
-    elif near is not None:
-        at = near.at
-    else:
-        at = invert(_upper_of(one), float(log_delta or 0.0) - repeats, 1.0, above=True, tiny=1e-6)
-    size = log_delta
-    if size is None:
-        known = near is not None and near.high - near.low < 3
-        size = near.low if near is not None and known else min(one.bounds(at)[0] + repeats, 0.0)
-    tolerance, found = _ROUGH, None
-    for _ in range(_ATTEMPTS):
-        if not (0 < at < math.inf and math.isfinite(size)):
-            break
-        found = JumpContour(term, epsilon=at, log_delta=size, tolerance=tolerance, near=found)
-        if not found.certified:
-            break
-        low, high = found.bounds(at)
-        if tolerance == _FINE and high - low <= _SHARP:
-            return found
-        if epsilon is not None:
-            size = low if high - low < 3 else min(high, size) - 12
-        elif high - low < 3:
-            # The slope is at least that of the line, up to what one cannot tell.
-            step = 1e-3 / found.c
-            slope = max((high - found.bounds(at + step)[1]) / step, found.c / 2)
-            move = (high - float(log_delta or 0.0)) / slope
-            at = max(at + move, at / 4)
-            if abs(move) * found.c > 0.3:
-                continue
-        if high - low < 3:
-            tolerance = _FINE
-    return None
-
-
-def _balled(
-    laws: Sequence[Law], log_delta: float | None, epsilon: float | None, near: _Found | None
-) -> BallContour | None:
-    """A contour in balls, made for where the one before puts the target, until that is there."""
-    terms = [law.term for law in laws]
-
-    def moment(c: Array) -> Array:
-        total = np.zeros_like(c)
-        for term in terms:
-            total = total + term.log_moment(c)
-        return total
-
-    reach = min(term.reach for term in terms)
-    tilt, value = best_tilt(moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
-    at = epsilon if epsilon is not None else near.at if near else value
-    size = log_delta
-    known = near is not None and near.high - near.low < 3
-    if size is None:
-        size = near.low if near is not None and known else min(value, 0.0) - 3
-    # Few repetitions fade slowly: there a line costs what its tolerance is.
-    fine = _FINE if sum(term.count for term in terms) >= _SEVERAL else _FEWER
-    best = None
-    for attempt in range(_ATTEMPTS):
-        if not (math.isfinite(at) and math.isfinite(size)):
-            break
-        tilt, _ = best_tilt(moment, log_delta=None, epsilon=at, reach=reach)
-        # The first ones are only to learn where the target is, or how large delta is.
-        tolerance = fine if known else _ROUGH
-        found = BallContour(laws, epsilon=at, log_delta=size, tilt=tilt, tolerance=tolerance)
-        if not found.certified:
-            break
-        best, made_for = found if tolerance == fine else best, at
-        if log_delta is not None:
-            above = invert(_upper_of(found), log_delta, at, above=True, tiny=1e-9)
-            if not math.isfinite(above):
-                break
-            below = invert(lambda e: found.bounds(e)[0], log_delta, above, above=False, tiny=1e-9)  # noqa: B023
-            at = (below + above) / 2
-            if above - below <= 200 * fine * above:
-                break
-        low, high = found.bounds(at)
-        if high - low <= max(_SHARP, 20 * fine):
-            break
-        if tolerance == _ROUGH:
-            known = high - low < 3 or attempt == _ATTEMPTS - 2
-        if epsilon is not None:
-            # Each run alone has less: to leave the others out is post-processing.
-            size = low if high - low < 3 else max(min(high, size) - 12, _least(terms, at))
-        if tolerance == fine and high - low < 1e-3 and abs(at - made_for) <= 0.05 / found.c:
-            # It was made for here, and is as sharp as it was meant to be.
-            break
-    return best
-
-
-def _least(terms: Sequence[Term], epsilon: float) -> float:
-    """A lower bound of log(delta): the most that one run has by itself."""
-    found = -math.inf
-    for term in terms:
-        if isinstance(term, SampledGaussianTerm):
-            found = max(found, SampledGaussianProfile(term).bounds(epsilon)[0])
-    return found
+    return found if high - low <= SHARP or high <= _NOTHING else None
 
 
 def settles(terms: Sequence[Term], *, epsilon: float, log_delta: float) -> bool:
@@ -420,7 +237,7 @@ def settles(terms: Sequence[Term], *, epsilon: float, log_delta: float) -> bool:
     laws = laws_of(terms)
     if laws is None:
         return False
-    plain = Contour(terms, log_delta=None, epsilon=epsilon, dearest=_CHEAP)
+    plain = Contour(terms, log_delta=None, epsilon=epsilon, dearest=CHEAP)
     if plain.certified and plain.bounds(epsilon)[1] <= log_delta:
         return True
     for tolerance in _PROOFS:
@@ -433,24 +250,6 @@ def settles(terms: Sequence[Term], *, epsilon: float, log_delta: float) -> bool:
         if high <= log_delta or low > log_delta:
             return high <= log_delta
     return False
-
-
-def _ends(contour: Contour, log_delta: float | None) -> tuple[float, float]:
-    """About where the contour puts the target, from above and from below."""
-    at = contour.start
-    if log_delta is None:
-        return at, at
-    low, high = contour.bounds(at)
-    for _ in range(2):
-        at = max(0.0, at + (high - log_delta) / contour.c)
-        low, high = contour.bounds(at)
-    if high - low <= _NARROW and abs(high - log_delta) <= 0.1:
-        return at, at
-    above = invert(lambda e: contour.bounds(e)[1], log_delta, at, above=True, tiny=1e-4)
-    if not math.isfinite(above):
-        return at, at
-    below = invert(lambda e: contour.bounds(e)[0], log_delta, above, above=False, tiny=1e-4)
-    return min(below, above), above
 
 
 def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | None) -> Grid:

@@ -1,0 +1,240 @@
+"""Contours that are made again for where the one before puts the target, until they are sharp."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dither.privacy.engines.ball_closed import SampledGaussianProfile
+from dither.privacy.engines.ball_contour import BallContour
+from dither.privacy.engines.ball_jumps import JumpContour
+from dither.privacy.engines.ball_laws import Law
+from dither.privacy.engines.contour import Contour
+from dither.privacy.engines.search import best_tilt, invert
+from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.term import Array, Term
+
+__all__ = ["CHEAP", "DEAREST", "SHARP", "balled", "jumped", "settled"]
+
+
+_NARROW = 2e-7
+"""A width of log(delta) that is not worth another attempt."""
+
+_SMOOTHED = 3e-6
+"""The same, of a contour that takes a hundred times longer."""
+
+CHEAP, DEAREST = 2e5, 6e6
+"""What a contour in doubles may cost where there is one in balls, and where there is none."""
+
+_ATTEMPTS = 4
+
+SHARP = 2e-10
+"""A relative width of epsilon with which one is content."""
+
+_FINE, _FEWER, _SEVERAL = 1e-13, 1e-10, 30
+"""What a line in balls may lose of delta, where there are several repetitions or fewer."""
+
+_ROUGH = 1e-5
+"""The same where a line is to find a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A contour, where it was asked, and log(delta) there."""
+
+    contour: Contour
+    at: float
+    low: float
+    high: float
+
+    @property
+    def sharp(self) -> bool:
+        """Whether balls would not show in epsilon."""
+        return self.high - self.low <= SHARP * max(self.contour.c * self.at, 1.0)
+
+
+def settled(
+    terms: Sequence[Term],
+    log_delta: float | None,
+    epsilon: float | None,
+    smoothed: bool,
+    dearest: float,
+) -> _Found | None:
+    """A contour that is narrow where it will be asked, if there is one.
+
+    The first is built for where Chernoff's bound puts the target. Under a heavy tail that is far
+    off, and the next is built for where the first one puts it.
+    """
+    contour = Contour(
+        terms, log_delta=log_delta, epsilon=epsilon, smoothed=smoothed, dearest=dearest
+    )
+    if not contour.certified:
+        return None
+    best, width = None, math.inf
+    first, last = 0.0, math.inf
+    # Balls do at once what more attempts in doubles may do.
+    attempts = 1 if dearest == CHEAP else _ATTEMPTS
+    for attempt in range(attempts):
+        low_end, high_end = _ends(contour, log_delta)
+        first, last = max(first, low_end), min(last, high_end)
+        at = (first + last) / 2
+        low, high = contour.bounds(at)
+        if best is None or high - low < 0.7 * width:
+            best, width = _Found(contour, at, low, high), high - low
+        elif width < 1e-3:
+            break
+        if high - low <= (_SMOOTHED if smoothed else _NARROW) or attempt == attempts - 1:
+            break
+        size = low if high - low < 3 else None
+        contour = Contour(
+            terms,
+            log_delta=None,
+            epsilon=at,
+            log_size=size,
+            smoothed=smoothed,
+            dearest=dearest,
+        )
+        if not contour.certified:
+            break
+    return best
+
+
+def jumped(
+    terms: Sequence[Term], log_delta: float | None, epsilon: float | None, near: _Found | None
+) -> JumpContour | None:
+    """A contour of large losses alone, where they decide: Newton's steps from where one does."""
+    term = terms[0]
+    if len(terms) > 1 or not isinstance(term, SampledGaussianTerm) or not term.removal:
+        return None
+    one = SampledGaussianProfile(
+        SampledGaussianTerm(term.noise_multiplier, term.rate, True, 1, term.k)
+    )
+    repeats = math.log(term.count)
+    if epsilon is not None:
+        at = epsilon
+    elif near is not None:
+        at = near.at
+    else:
+        at = invert(
+            lambda e: one.bounds(e)[1],
+            float(log_delta or 0.0) - repeats,
+            1.0,
+            above=True,
+            tiny=1e-6,
+        )
+    size = log_delta
+    if size is None:
+        known = near is not None and near.high - near.low < 3
+        size = near.low if near is not None and known else min(one.bounds(at)[0] + repeats, 0.0)
+    tolerance, found = _ROUGH, None
+    for _ in range(_ATTEMPTS):
+        if not (0 < at < math.inf and math.isfinite(size)):
+            break
+        found = JumpContour(term, epsilon=at, log_delta=size, tolerance=tolerance, near=found)
+        if not found.certified:
+            break
+        low, high = found.bounds(at)
+        if tolerance == _FINE and high - low <= SHARP:
+            return found
+        if epsilon is not None:
+            size = low if high - low < 3 else min(high, size) - 12
+        elif high - low < 3:
+            # The slope is at least that of the line, up to what one cannot tell.
+            step = 1e-3 / found.c
+            slope = max((high - found.bounds(at + step)[1]) / step, found.c / 2)
+            move = (high - float(log_delta or 0.0)) / slope
+            at = max(at + move, at / 4)
+            if abs(move) * found.c > 0.3:
+                continue
+        if high - low < 3:
+            tolerance = _FINE
+    return None
+
+
+def balled(
+    laws: Sequence[Law], log_delta: float | None, epsilon: float | None, near: _Found | None
+) -> BallContour | None:
+    """A contour in balls, made for where the one before puts the target, until that is there."""
+    terms = [law.term for law in laws]
+
+    def moment(c: Array) -> Array:
+        total = np.zeros_like(c)
+        for term in terms:
+            total = total + term.log_moment(c)
+        return total
+
+    reach = min(term.reach for term in terms)
+    tilt, value = best_tilt(moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
+    at = epsilon if epsilon is not None else near.at if near else value
+    size = log_delta
+    known = near is not None and near.high - near.low < 3
+    if size is None:
+        size = near.low if near is not None and known else min(value, 0.0) - 3
+    # Few repetitions fade slowly: there a line costs what its tolerance is.
+    fine = _FINE if sum(term.count for term in terms) >= _SEVERAL else _FEWER
+    best = None
+    for attempt in range(_ATTEMPTS):
+        if not (math.isfinite(at) and math.isfinite(size)):
+            break
+        tilt, _ = best_tilt(moment, log_delta=None, epsilon=at, reach=reach)
+        # The first ones are only to learn where the target is, or how large delta is.
+        tolerance = fine if known else _ROUGH
+        found = BallContour(laws, epsilon=at, log_delta=size, tilt=tilt, tolerance=tolerance)
+        if not found.certified:
+            break
+        best, made_for = found if tolerance == fine else best, at
+        if log_delta is not None:
+            above = invert(_end(found, 1), log_delta, at, above=True, tiny=1e-9)
+            if not math.isfinite(above):
+                break
+            below = invert(_end(found, 0), log_delta, above, above=False, tiny=1e-9)
+            at = (below + above) / 2
+            if above - below <= 200 * fine * above:
+                break
+        low, high = found.bounds(at)
+        if high - low <= max(SHARP, 20 * fine):
+            break
+        if tolerance == _ROUGH:
+            known = high - low < 3 or attempt == _ATTEMPTS - 2
+        if epsilon is not None:
+            # Each run alone has less: to leave the others out is post-processing.
+            size = low if high - low < 3 else max(min(high, size) - 12, _least(terms, at))
+        if tolerance == fine and high - low < 1e-3 and abs(at - made_for) <= 0.05 / found.c:
+            # It was made for here, and is as sharp as it was meant to be.
+            break
+    return best
+
+
+def _least(terms: Sequence[Term], epsilon: float) -> float:
+    """A lower bound of log(delta): the most that one run has by itself."""
+    found = -math.inf
+    for term in terms:
+        if isinstance(term, SampledGaussianTerm):
+            found = max(found, SampledGaussianProfile(term).bounds(epsilon)[0])
+    return found
+
+
+def _ends(contour: Contour, log_delta: float | None) -> tuple[float, float]:
+    """About where the contour puts the target, from above and from below."""
+    at = contour.start
+    if log_delta is None:
+        return at, at
+    low, high = contour.bounds(at)
+    for _ in range(2):
+        at = max(0.0, at + (high - log_delta) / contour.c)
+        low, high = contour.bounds(at)
+    if high - low <= _NARROW and abs(high - log_delta) <= 0.1:
+        return at, at
+    above = invert(lambda e: contour.bounds(e)[1], log_delta, at, above=True, tiny=1e-4)
+    if not math.isfinite(above):
+        return at, at
+    below = invert(lambda e: contour.bounds(e)[0], log_delta, above, above=False, tiny=1e-4)
+    return min(below, above), above
+
+
+def _end(contour: BallContour, which: int) -> Callable[[float], float]:
+    """One end of its bounds."""
+    return lambda e: contour.bounds(e)[which]
