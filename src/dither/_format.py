@@ -39,6 +39,8 @@ Real = int | float | Fraction
 
 INFINITY = "∞"
 
+TIE = "\N{NO-BREAK SPACE}"
+
 WIDTH = 79
 """Columns of a line for people."""
 
@@ -118,15 +120,12 @@ def wrapped(text: str, indent: str = "", *, first: str | None = None) -> list[st
     ['short']
     """
     head = indent if first is None else first
-    # A number and its percent sign stay in one line.
+    # A number stays in one line with its sign: "< 0.1 %".
+    tied = text.replace(" %", f"{TIE}%").replace("< ", f"<{TIE}").replace("> ", f">{TIE}")
     lines = textwrap.wrap(
-        text.replace(" %", "\N{NO-BREAK SPACE}%"),
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
+        tied, WIDTH, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False
     )
-    return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines] or [head]
+    return [line.replace(TIE, " ") for line in lines] or [head]
 
 
 def count_text(number: int, one: str, many: str = "") -> str:
