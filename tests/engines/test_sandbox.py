@@ -101,12 +101,13 @@ def test_what_does_not_fit_is_spilled(tmp_path):
     wanted = (Rows(), Total(Column("t", "x"), Fraction(1, 10), 0, 100))
     job = Job(Scan("t", "t"), Column("t", "g"), (), wanted, 1, 2)
     limits = {"memory_limit": "120MB", "threads": 2}
-    with DuckDBEngine({"t": path}, temp_directory=str(spilled), **limits) as engine:
+    source = FileSource(path, "parquet", unit="g")
+    with DuckDBEngine({"t": source}, temp_directory=str(spilled), **limits) as engine:
         found = engine.run(job, schema, KEY)
     assert [found.values[i].tolist() for i in (0, 1)] == [[rows], [15 * rows]]
     assert names(spilled) == []
     with (
-        DuckDBEngine({"t": path}, temp_directory=str(nowhere), **limits) as engine,
+        DuckDBEngine({"t": source}, temp_directory=str(nowhere), **limits) as engine,
         pytest.raises(EngineError),
     ):
         engine.run(job, schema, KEY)

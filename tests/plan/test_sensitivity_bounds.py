@@ -8,8 +8,7 @@ from itertools import product
 import pytest
 
 from dither.plan.expressions import Column
-from dither.plan.job import Leaves, Rows, Total, Units, Values
-from dither.plan.sensitivity import sensitivity
+from dither.plan.job import Leaves, Rows, Total, Units, Values, sensitivity
 
 X = Column("t", "x")
 

@@ -20,7 +20,7 @@ from sqlglot import exp
 from dither.engines import FAILED, Engine
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import identifier, named, named_table, subquery
-from dither.engines.writer.histograms import HistogramQuery
+from dither.engines.writer.grouped import HistogramQuery
 from dither.engines.writer.rows import RowSource, Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest

@@ -5,6 +5,6 @@ Nothing here touches data, knows an engine or knows noise.
 - ``schema``: what the data owner declares public.
 - ``kinds``, ``expressions``, ``relations``, ``aggregates``: the nodes.
 - ``facts``: which values an expression can have, from the public facts alone.
-- ``job``, ``lower``: the exact integers that an engine is asked for.
-- ``sensitivity``: by how much one unit can change them.
+- ``job``, ``lower``: the exact integers that an engine is asked for, and by how much one unit can
+  change them.
 """

@@ -14,6 +14,7 @@ from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.expressions import Bin, Column
 from dither.plan.facts import Facts, Scope, infer
+from dither.plan.job import MeasurementSensitivity
 from dither.plan.lower import Plan
 from dither.plan.recipes import (
     Linear,
@@ -24,7 +25,6 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 from dither.plan.schema import Table
-from dither.plan.sensitivity import MeasurementSensitivity
 from dither.plan.text import brief, number, show, show_value
 from dither.query._display import Explanation, Node
 from dither.query._noise import NoisePlan, promise_of

@@ -9,7 +9,7 @@ above the scan of a source, which reads every row.
 
 The list costs nothing that was found: on grouped sums over two million rows no other optimizer, nor
 all of them together, made the engine's query faster than the spread between runs. What did was to
-write less (``engines.writer.columns``): a list of values that nobody asks for is still looked up.
+write less (``engines.writer.rows``): a list of values that nobody asks for is still looked up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DuckDB inside this process: its connection, and when it is opened anew.
 
-The answer to a job is exact and its SQL cannot fail on any value. ``types`` says what each column's
-values are read as, ``sources`` what the lines of a CSV file are.
+The answer to a job is exact and its SQL cannot fail on any value. ``dialect`` says what each
+column's values are read as, ``sources`` what the lines of a CSV file are.
 """
 
 from __future__ import annotations

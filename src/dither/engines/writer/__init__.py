@@ -2,8 +2,8 @@
 
 - ``dialect``: what engines spell otherwise; ``forms``: what all spell alike.
 - ``expressions``, ``sizes``: the expressions of a plan.
-- ``columns``, ``rows``: what is read; scans, filters and joins.
-- ``grouped``, ``sums``, ``histograms``: each unit's contribution bounded, and added by group.
+- ``rows``: what is read; scans, filters and joins.
+- ``grouped``, ``sums``: each unit's contribution bounded, and added by group.
 """
 
 from dither.engines.writer.dialect import Dialect, Seeds
