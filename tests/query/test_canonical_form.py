@@ -148,8 +148,8 @@ def seen(kind):
 def test_every_node_and_every_field_has_its_place():
     """A class or a field that is added to plans must be added to the form, or nothing passes."""
     tables = nodes(rel, rel.Relation) | nodes(ag, ag.Aggregate)
-    measured = nodes(jb, jb.Measurement, jb.GroupKey, jb.Job, jb.ExactAnswer, jb.Histogram)
-    assert tables | measured == set(NODES)
+    other = (jb.GroupKey, jb.Job, jb.ExactAnswer, jb.Histogram, jb.MeasurementSensitivity)
+    assert tables | nodes(jb, jb.Measurement, *other) == set(NODES)
     for kind, (name, written) in NODES.items():
         assert seen(kind) == written, name
     expressions = nodes(ex, ex.Expression, ex.Function)

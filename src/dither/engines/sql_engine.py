@@ -149,7 +149,7 @@ class SQLEngine(Engine):
         if facts.name in stored.computed:
             raise PolicyError(
                 f"table {table!r}: its unit {facts.name!r} is not read as it is stored, and two "
-                "people's could become one; name a column that is"
+                "people could become one; name a column that is"
             )
         kind = stored.types[facts.name] or ""
         if not dialect.one_to_one(kind, facts.kind):
