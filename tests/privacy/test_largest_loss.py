@@ -12,7 +12,13 @@ from dither import privacy
 from dither.errors import ArgumentError
 from dither.privacy import _side
 from dither.privacy.laws.part import gdp_of_pure, rho_of_pure
-from dither.privacy.laws.rationals import mixed, mixed_away, printed, told_down, told_up
+from dither.privacy.laws.rationals import (
+    mixed,
+    mixed_away,
+    printed,
+    printing_at_least,
+    printing_at_most,
+)
 
 F = Fraction
 
@@ -54,8 +60,8 @@ def test_fractions_between_doubles_are_rounded_to_a_larger_loss():
     for n in range(3, 400, 7):
         assert printed(privacy.pure(F(1, n)).epsilon(0).upper) >= F(1, n)
         assert printed((n * privacy.pure(F(1, n))).epsilon(0).upper) >= 1
-        assert privacy.laplace(F(n, 7)).epsilon(0).upper == told_up(F(7, n))
-        assert privacy.gaussian(F(n, 7)).gdp() == told_up(F(7, n))
+        assert privacy.laplace(F(n, 7)).epsilon(0).upper == printing_at_least(F(7, n))
+        assert privacy.gaussian(F(n, 7)).gdp() == printing_at_least(F(7, n))
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,7 +99,7 @@ def test_added_units_with_an_infinite_loss():
         loss.epsilon(0)
     for base in (privacy.gaussian(1), privacy.approximate(1, 1e-3)):
         sides = _side.sides(base.poisson(0.25))
-        assert printed(sides[1].top) >= told_down(F(287682, 10**6))
+        assert printed(sides[1].top) >= printing_at_most(F(287682, 10**6))
         assert sides[1].top == pytest.approx(-math.log(0.75), rel=1e-15)
 
 
@@ -131,5 +137,5 @@ def test_gaussians_and_concentrated_mechanisms():
 @given(st.fractions(min_value=0, max_value=10**6))
 def test_told_numbers_stand_on_their_side(x):
     """The nearest double, or the one beside it."""
-    assert printed(told_down(x)) <= x <= printed(told_up(x))
-    assert told_up(x) <= math.nextafter(told_down(x), math.inf)
+    assert printed(printing_at_most(x)) <= x <= printed(printing_at_least(x))
+    assert printing_at_least(x) <= math.nextafter(printing_at_most(x), math.inf)

@@ -24,7 +24,7 @@ from dither.privacy.engines.grid import Grid, moment_ends
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import LaplaceTerm
-from dither.privacy.laws.rationals import Amount, root, told_down, told_up
+from dither.privacy.laws.rationals import Amount, printing_at_least, printing_at_most, root
 from dither.privacy.laws.term import EPS
 
 if TYPE_CHECKING:
@@ -232,13 +232,13 @@ class Answers:
         bounded = tuple((part, count) for part, count in parts if part.tail() < part.rho())
         found = [concentration(side(bounded, s.removal)) for s in sides(self)] if bounded else []
         known = [ends for ends in found if ends is not None]
-        low = told_down(_tail(self.parts) / 2)
+        low = printing_at_most(_tail(self.parts) / 2)
         if known and len(known) == len(found):
             others = sum(k * part.rho() for part, k in parts if part.tail() >= part.rho())
             high = min(high, _up(Fraction(max(ends[1] for ends in known)) + others))
             # Gaussians have the same ratio at every order.
             flat = [k * part.rho() for part, k in parts if isinstance(part, GaussianNoise)]
-            low = max(low, told_down(Fraction(max(ends[0] for ends in known)) + sum(flat)))
+            low = max(low, printing_at_most(Fraction(max(ends[0] for ends in known)) + sum(flat)))
         if not math.isfinite(high):
             raise ArgumentError(
                 "no finite rho is known for this loss; ask for epsilon(delta) instead"
@@ -278,7 +278,7 @@ class Answers:
             raise ArgumentError(
                 "no finite mu is known for this loss; ask for tradeoff(fpr) instead"
             )
-        high, low = _up(root(square)), told_down(sqrt_lower(_tail(self.parts)))
+        high, low = _up(root(square)), printing_at_most(sqrt_lower(_tail(self.parts)))
         if all(isinstance(part, GaussianNoise) for part, _ in self.parts):
             return Bound(min(low, high), high, "closed form (Gaussian)")
         if low >= high * (1 - 1e-11):
@@ -360,4 +360,4 @@ def _tail(parts: Counted) -> Fraction:
 
 
 def _up(amount: Amount) -> float:
-    return told_up(Fraction(amount)) if math.isfinite(amount) else math.inf
+    return printing_at_least(Fraction(amount)) if math.isfinite(amount) else math.inf

@@ -19,7 +19,7 @@ from dither.privacy._conversion import epsilon_of_rho
 from dither.privacy._side import merged, sides
 from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.search import invert
-from dither.privacy.laws.rationals import printed, told_up
+from dither.privacy.laws.rationals import printed, printing_at_least
 from dither.privacy.theorems import advanced, advanced_of_groups, corollary_share, share
 
 __all__ = ["EveryTheorem", "Row", "by_every_theorem", "shares_by_every_theorem"]
@@ -192,7 +192,7 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
     def basic() -> tuple[float, str]:
         if pures is None:
             raise ArgumentError("needs pure mechanisms")
-        return told_up(sum((k * printed(e) for e, k in pures), Fraction(0))), "delta 0"
+        return printing_at_least(sum((k * printed(e) for e, k in pures), Fraction(0))), "delta 0"
 
     return EveryTheorem(
         f"epsilon of {loss.describe()} at delta {d:g}",

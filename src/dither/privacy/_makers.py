@@ -20,7 +20,7 @@ from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import FINEST, DiscreteLaplaceNoise, LaplaceNoise
 from dither.privacy.laws.pair import PmfPair
 from dither.privacy.laws.part import Part
-from dither.privacy.laws.rationals import printed, told_down, told_up
+from dither.privacy.laws.rationals import printed, printing_at_least, printing_at_most
 from dither.privacy.laws.response import RandomResponse
 
 __all__ = [
@@ -66,13 +66,13 @@ _SMALLEST = 1e-200
 
 def _above(name: str, value: Any, most: float | None = None) -> float:
     """A loss as a double; one between two is rounded up, to one that it implies."""
-    return told_up(check.exact(name, value, least=_SMALLEST, below=most))
+    return printing_at_least(check.exact(name, value, least=_SMALLEST, below=most))
 
 
 def _least(name: str, value: Any, most: float | None = None) -> float:
     """As `_above`, of a loss that may be 0."""
     exact = check.exact(name, value, least=0, below=most)
-    return told_up(check.exact(name, exact, least=_SMALLEST, below=most)) if exact else 0.0
+    return _above(name, exact, most) if exact else 0.0
 
 
 def gaussian(noise_multiplier: Number, *, neighbours: Relation = Neighbours.ADD_REMOVE) -> Loss:
@@ -111,7 +111,7 @@ def discrete_gaussian(
     >>> discrete_gaussian(10.0).epsilon(delta=1e-6) < 0.5
     True
     """
-    s = told_down(_read("sigma", sigma, 1e5))
+    s = printing_at_most(_read("sigma", sigma, 1e5))
     d = check.count("sensitivity", sensitivity, 1, FARTHEST, instead="; use a coarser lattice")
     charge = _stated(lambda m: Charge.concentrated(d * d / (2 * m * m)), sigma)
     return _loss(DiscreteGaussianNoise(s, d), neighbours, charge)
@@ -183,7 +183,7 @@ def approximate(
     1e-06
     """
     e = _least("epsilon", epsilon, 500)
-    d = told_up(check.exact("delta", delta, least=0, below=1))
+    d = printing_at_least(check.exact("delta", delta, least=0, below=1))
     return _loss(Approximate(e, d), neighbours, _stated(Charge.approximate, epsilon, delta))
 
 

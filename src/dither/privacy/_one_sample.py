@@ -27,7 +27,7 @@ from dither.privacy.laws.atoms import AtomTerm, ListedLaw
 from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceNoise, LaplaceTerm
 from dither.privacy.laws.part import AtMost, Part
-from dither.privacy.laws.rationals import Amount, Ends, printed, root, told_up, total
+from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least, root, total
 from dither.privacy.laws.sampled import FixedSize, Poisson, pure
 from dither.privacy.laws.term import EPS, Term
 
@@ -201,7 +201,7 @@ class Together(Part):
             raise ArgumentError("group of mechanisms on one sample needs pure mechanisms")
         tops = [known.top(removal) for removal in (True, False)]
         most = max((top[1] for top in tops if top is not None), default=Fraction(0))
-        bound = Approximate(told_up(most), 0.0).grouped(size)
+        bound = Approximate(printing_at_least(most), 0.0).grouped(size)
         return AtMost(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> Amount:

@@ -26,7 +26,7 @@ from dither.privacy.laws.classes import BoundedRange, Concentrated, MomentTerm
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.part import Part
-from dither.privacy.laws.rationals import Amount, told_down, told_up, total
+from dither.privacy.laws.rationals import Amount, printing_at_least, printing_at_most, total
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import EPS, Term
 
@@ -137,7 +137,7 @@ class Side:
         self.tops = total((part.top(removal), count) for part, count in self.parts)
         least, most = _largest(self.lower_terms)[0], math.inf
         if self.tops is not None:
-            least, most = told_down(self.tops[0]), told_up(self.tops[1])
+            least, most = printing_at_most(self.tops[0]), printing_at_least(self.tops[1])
         elif self.upper_terms is not None:
             most = _largest(self.upper_terms)[1]
         self.top_lower, self.top = least, most
@@ -166,7 +166,7 @@ class Side:
             uppers.append(Chernoff(self.moments, log_delta=log_delta, epsilon=epsilon))
         rho = self.rho
         if math.isfinite(rho) and sum(count for _, count in self.parts) > _MANY:
-            whole: list[Term] = [MomentTerm(Concentrated(told_up(Fraction(rho))), 1)]
+            whole: list[Term] = [MomentTerm(Concentrated(printing_at_least(Fraction(rho))), 1)]
             uppers.append(Chernoff(whole, log_delta=log_delta, epsilon=epsilon))
         starts = [u.start for u in uppers if math.isfinite(u.start)]
         names = list(dict.fromkeys(u.name for u in uppers))

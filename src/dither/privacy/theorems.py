@@ -43,7 +43,7 @@ from dither.numeric import float_up
 from dither.privacy import Bound, Loss, Neighbours, approximate, compose
 from dither.privacy._conversion import epsilon_of_rho
 from dither.privacy.engines.closed import context
-from dither.privacy.laws.rationals import told_up
+from dither.privacy.laws.rationals import printing_at_least
 
 __all__ = [
     "Parallel",
@@ -119,7 +119,7 @@ def basic(epsilon: float, k: int, *, delta: float = 0.0) -> tuple[float, float]:
     """
     ((e, d),), n = _pairs([(epsilon, delta)]), check.count("k", k)
     total_e, total_d = basic_of_groups([(e, d, n)])
-    return told_up(total_e), told_up(min(total_d, Fraction(1)))
+    return printing_at_least(total_e), printing_at_least(min(total_d, Fraction(1)))
 
 
 def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -141,7 +141,7 @@ def heterogeneous(losses: Sequence[tuple[float, float]]) -> tuple[float, float]:
     (0.75, 1e-06)
     """
     total_e, total_d = basic_of_groups([(e, d, 1) for e, d in _pairs(losses)])
-    return told_up(total_e), told_up(min(total_d, Fraction(1)))
+    return printing_at_least(total_e), printing_at_least(min(total_d, Fraction(1)))
 
 
 def basic_of_groups(groups: Sequence[_Group]) -> tuple[Fraction, Fraction]:
@@ -392,7 +392,7 @@ def group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
     m = context()
     x = _at_digits(m, e)
     grown = _at_digits(m, d) * (m.mpf(n) if e == 0 else m.expm1(n * x) / m.expm1(x))
-    return told_up(n * e), 0.0 if d == 0 else min(1.0, _up(grown))
+    return printing_at_least(n * e), 0.0 if d == 0 else min(1.0, _up(grown))
 
 
 @dataclass(frozen=True, slots=True)

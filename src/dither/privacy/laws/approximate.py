@@ -29,7 +29,7 @@ from dither.privacy._charge import Charge
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.laplace import DiscreteLaplaceNoise
 from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
-from dither.privacy.laws.rationals import Amount, Ends, printed, told_up
+from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
@@ -182,7 +182,7 @@ class Approximate(Part):
             return self
         if self.delta == 0 and m <= _LONGEST:
             return ApproximateGroup(e, 0.0, m)
-        words, whole = f"{self.describe()}.group({m})", told_up(m * printed(e))
+        words, whole = f"{self.describe()}.group({m})", printing_at_least(m * printed(e))
         if self.delta == 0:
             return AtMost(Approximate(whole, 0.0), words)
         if e > 0 and m <= LARGEST_CHAIN:

@@ -16,7 +16,7 @@ from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import DiscreteLaplaceNoise
 from dither.privacy.laws.part import Part, gdp_of_pure
-from dither.privacy.laws.rationals import Amount, Ends, printed, told_up
+from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least
 from dither.privacy.laws.response import RandomResponse
 from dither.privacy.laws.term import EPS, Array, Term
 
@@ -75,7 +75,7 @@ class Concentrated(Part):
 
     def grouped(self, size: int) -> Part:
         """size²·rho: Bun and Steinke (2016), proposition 1.9."""
-        return Concentrated(told_up(printed(self.amount) * size**2))
+        return Concentrated(printing_at_least(printed(self.amount) * size**2))
 
     def rho(self) -> Fraction:
         """As stated."""
@@ -179,7 +179,7 @@ class BoundedRange(Part):
 
     def log_moment(self, c: Array) -> Array:
         """The largest over t, by the formula above, and never more than c(c+1)·epsilon²/8."""
-        e, a = told_up(self.whole), 1 + c
+        e, a = printing_at_least(self.whole), 1 + c
         whole, apart = -np.expm1(-a * e), -np.expm1(-c * e)
         log_y = np.log(c / a) + np.log(whole) - np.log(apart) + e
         value = c * log_y + np.log(whole / a) - math.log(-math.expm1(-e))
@@ -199,7 +199,7 @@ class BoundedRange(Part):
 
     def dominating(self) -> Part | None:
         """Any pure mechanism's pair."""
-        return Approximate(told_up(self.whole), 0.0)
+        return Approximate(printing_at_least(self.whole), 0.0)
 
     def moment(self, removal: bool, count: int) -> Term:
         """The profile."""

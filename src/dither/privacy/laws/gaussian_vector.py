@@ -11,7 +11,7 @@ from dither.privacy.laws.classes import Concentrated, MomentTerm
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianNoise
 from dither.privacy.laws.gaussian import GaussianNoise, WidenedGaussianTerm
 from dither.privacy.laws.part import AtMost, Part
-from dither.privacy.laws.rationals import printed, told_up
+from dither.privacy.laws.rationals import printed, printing_at_least
 from dither.privacy.laws.term import Term
 
 __all__ = ["DiscreteGaussianVector"]
@@ -96,7 +96,7 @@ class DiscreteGaussianVector(Part):
 
     def grouped(self, size: int) -> Part:
         """As any mechanism of its rho."""
-        return Concentrated(told_up(printed(self.rho_) * size**2))
+        return Concentrated(printing_at_least(printed(self.rho_) * size**2))
 
     def rho(self) -> Fraction:
         """As stated."""

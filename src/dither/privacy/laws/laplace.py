@@ -10,7 +10,7 @@ import numpy as np
 
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.part import AtMost, Part, PureNoise, ScaledNoise
-from dither.privacy.laws.rationals import rounded, told_up, written
+from dither.privacy.laws.rationals import printing_at_least, rounded, written
 from dither.privacy.laws.term import EPS, Array, Cells, Complex, Term, faded
 
 __all__ = ["FINEST", "DiscreteLaplaceNoise", "LaplaceNoise", "LaplaceTerm"]
@@ -201,7 +201,7 @@ class DiscreteLaplaceNoise(PureNoise):
             return replace(self, sensitivity=self.sensitivity * size)
         from dither.privacy.laws.approximate import Approximate
 
-        pure = Approximate(told_up(self.epsilon * size), 0.0)
+        pure = Approximate(printing_at_least(self.epsilon * size), 0.0)
         return AtMost(pure, f"{self.describe()}.group({size})")
 
     def describe(self) -> str:

@@ -13,7 +13,7 @@ from dither.privacy._charge import Charge
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
-from dither.privacy.laws.rationals import Amount, Ends, printed, ratio, told_up
+from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least, ratio
 from dither.privacy.laws.term import EPS, Term
 
 __all__ = ["PmfPair"]
@@ -64,7 +64,7 @@ class PmfPair(Part):
                 "group needs p and q to be above 0 at the same points; state the pair of the "
                 "whole group, or approximate(epsilon, delta)"
             )
-        bound = Approximate(told_up(epsilon), 0.0).grouped(size)
+        bound = Approximate(printing_at_least(epsilon), 0.0).grouped(size)
         return AtMost(bound, f"{self.describe()}.group({size})")
 
     def gdp(self) -> Amount:

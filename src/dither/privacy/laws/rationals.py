@@ -1,7 +1,7 @@
 """Losses that are known to all digits: rationals, and logarithms with directed rounding.
 
 A double that came as an argument is read as it prints, so that ten times ``pure(0.1)`` is 1. What
-is told of such a rational is the nearest double whose printed form is on the safe side of it.
+stands for it in a result is the nearest double that prints as a number on its safe side.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = [
     "mixed",
     "mixed_away",
     "printed",
+    "printing_at_least",
+    "printing_at_most",
     "ratio",
     "root",
     "rounded",
-    "told_down",
-    "told_up",
     "total",
     "written",
 ]
@@ -43,7 +43,7 @@ def printed(x: float) -> Fraction:
     return Fraction(float.__repr__(float(x)))
 
 
-def told_up(x: Fraction) -> float:
+def printing_at_least(x: Fraction) -> float:
     """The double next to x that prints as x or more."""
     try:
         near = float(x)
@@ -52,14 +52,14 @@ def told_up(x: Fraction) -> float:
     return near if printed(near) >= x else math.nextafter(near, math.inf)
 
 
-def told_down(x: Fraction) -> float:
+def printing_at_most(x: Fraction) -> float:
     """The double next to x that prints as x or less."""
-    return 0.0 - told_up(-x)
+    return 0.0 - printing_at_least(-x)
 
 
 def rounded(x: Fraction) -> tuple[float, Fraction | None]:
     """The double that x prints as; or, where none does, the one below, and x."""
-    down = told_down(x)
+    down = printing_at_most(x)
     return down, None if printed(down) == x else x
 
 

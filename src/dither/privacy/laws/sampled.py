@@ -16,7 +16,14 @@ from dither.privacy.laws.gaussian import GaussianNoise, GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import FixedSizeTerm, SampledTerm, mixed_loss
 from dither.privacy.laws.part import AtMost, Part
-from dither.privacy.laws.rationals import Amount, Ends, mixed, mixed_away, printed, told_up
+from dither.privacy.laws.rationals import (
+    Amount,
+    Ends,
+    mixed,
+    mixed_away,
+    printed,
+    printing_at_least,
+)
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
@@ -106,7 +113,10 @@ class Poisson(Part):
         base, words = self.base.dominating(), f"{self.describe()}.group({size})"
         if isinstance(base, Approximate):
             g, loss = printed(self.rate), printed(base.epsilon)
-            one = Approximate(told_up(mixed((loss, loss), g)[1]), told_up(g * printed(base.delta)))
+            one = Approximate(
+                printing_at_least(mixed((loss, loss), g)[1]),
+                printing_at_least(g * printed(base.delta)),
+            )
             return AtMost(one.grouped(size), words)
         epsilon = None if base is None else _pure_both_ways(base, replace(self, base=base))
         if epsilon is None:
@@ -241,7 +251,7 @@ def _pure_both_ways(base: Part, sampled: Part) -> float | None:
         return None
     tops = [sampled.top(removal) for removal in (True, False)]
     known = [top[1] for top in tops if top is not None]
-    return told_up(max(known)) if len(known) == len(tops) else None
+    return printing_at_least(max(known)) if len(known) == len(tops) else None
 
 
 def _sampled_atoms(
