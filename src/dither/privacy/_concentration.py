@@ -132,9 +132,7 @@ def _moments(terms: Sequence[Term], c: Array) -> tuple[Array, Array]:
             ends = _of_atoms(term, c)
         else:
             assert isinstance(term, LaplaceTerm)
-            value = term.log_moment(c)
-            # e·c + log1p(...), of which the second is no larger: some ten roundings of the first.
-            off = 16 * EPS * c * float((term.counts * term.epsilons).sum())
+            value, off = term.log_moment(c), term.moment_error(c)
             ends = np.stack([value - off, value + off])
         low, high = low + ends[0], high + ends[1]
     return low, high
@@ -147,8 +145,7 @@ def _of_atoms(term: AtomTerm, c: Array) -> Array:
     gap = abs(math.fsum(p.tolist()) - 1)
     gap = 0.0 if gap <= term.relative + len(p) * EPS else gap
     value = term.log_moment(c)
-    slack = 1e-12 * np.abs(value) + 2e-14 * (1 + term.count)
-    slack = slack + term.count * (term.relative + c * term.position + gap)
+    slack = term.moment_error(c, value) + term.count * gap
     small = c * float(np.abs(losses).max()) < _SMALL
     rise = np.expm1(c[small][:, None] * losses)
     total = (p * rise).sum(axis=1)

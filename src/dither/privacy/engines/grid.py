@@ -381,12 +381,8 @@ def pessimistic_law(
 
 def moment_ends(term: Term, c: Array) -> tuple[float, float]:
     """Bounds of log E[e^{cL}] of all repetitions at one c, for any term."""
-    if isinstance(term, AtomTerm):
-        return term.moment_ends(float(c[0]))
     if type(term).log_moment is not Term.log_moment:
-        value = float(term.log_moment(c)[0])
-        slack = 1e-12 * abs(value) + 2e-14 * (1 + term.count)
-        return value - slack, value + slack
+        return term.moment_ends(float(c[0]))
     low, high = term.ends(1e-300)
     width = max(high - low, 1e-6)
     h = width / (1 << 16)
@@ -396,14 +392,23 @@ def moment_ends(term: Term, c: Array) -> tuple[float, float]:
         first, last = math.floor((low - anchor) / h) - 2, math.ceil((high - anchor) / h) + 2
         edges = anchor + (h / 2) * np.arange(2 * first, 2 * last + 1)
         cells = single.cells(edges)
+        most, above = _pessimistic(cells, edges, h, count)
         for law, sign in (
-            (_pessimistic(cells, edges, h, count)[0], 1.0),
+            (most, 1.0),
             (_optimistic(cells, edges, h, count, float(c[0])), -1.0),
         ):
             with np.errstate(divide="ignore"):
                 z = np.log(law.masses) + float(c[0]) * (law.offset + h * np.arange(len(law.masses)))
-            value = float(z.max()) + math.log(float(np.exp(z - z.max()).sum()))
-            value = count * (value + sign * (1e-12 * abs(value) + 1e-12))
+            top = float(z.max())
+            value = top + math.log(float(np.exp(z - top).sum()))
+            # As for atoms (`AtomTerm.moment_error`); places are off by what edges were.
+            largest = float(np.abs(edges).max())
+            off = law.relative + float(c[0]) * (law.position + 8 * EPS * largest)
+            off += EPS * (24 + 4 * math.log(len(z)) + 4 * float(c[0]) * largest + 4 * abs(value))
+            value = count * (value + sign * off)
+            if sign > 0 and above > 0:
+                # A mass so small may still decide a moment of high order.
+                value = math.inf
             if sign > 0:
                 total_high += value
             else:

@@ -43,6 +43,12 @@ class MomentTerm(Term):
         """Its rounding is a rounding of itself."""
         return 0.0
 
+    def moment_ends(self, c: float) -> tuple[float, float]:
+        """The bound, rounded; nothing is known from below."""
+        value = float(self.log_moment(np.array([c]))[0])
+        # Four products and a sum, each half of EPS; what sums cancel is charged by the part.
+        return -math.inf, value + 4 * EPS * abs(value)
+
 
 @dataclass(frozen=True, slots=True)
 class Concentrated(Part):

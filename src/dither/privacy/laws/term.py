@@ -93,7 +93,7 @@ class Term:
     reach: float = 1e7
 
     def log_moment(self, c: Array) -> Array:
-        """log E[e^{cL}; L < infinity] at real c > 0, to about 1e-12·(1 + |value|)."""
+        """log E[e^{cL}; L < infinity] at real c > 0, with an error that `blur` bounds."""
         raise NotImplementedError
 
     def along(self, c: float, u: Array) -> tuple[float, Complex, Array]:
@@ -103,6 +103,15 @@ class Term:
         exp(Re G)·(exp(slack) - 1).
         """
         raise NotImplementedError
+
+    def moment_ends(self, c: float) -> tuple[float, float]:
+        """Ends of log E[e^{cL}; L < infinity] of all repetitions, at one c > 0."""
+        base, value, slack = self.along(c, np.zeros(1))
+        found, off = base + float(value[0].real), float(slack[0])
+        # M differs from e^found by at most e^found·(e^off - 1); -log(2 - e^off) is at most off +
+        # off² there, and the sum errs by one rounding.
+        off += off * off + EPS * (abs(base) + abs(found))
+        return (found - off if off < 0.5 else -math.inf), found + off
 
     def blur(self, c: float) -> float:
         """How far `log_moment` at c may be off, beyond a billionth of itself."""

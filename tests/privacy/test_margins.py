@@ -1,0 +1,114 @@
+"""What each routine in doubles says of its own rounding, against many digits and against balls."""
+
+import math
+import random
+
+import mpmath
+import numpy as np
+import pytest
+
+from dither.numeric._balls import precision
+from dither.privacy.engines.ball_laws import SampledGaussianLaw
+from dither.privacy.engines.grid import moment_ends
+from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.classes import Concentrated
+from dither.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
+from dither.privacy.laws.gaussian import GaussianTerm
+from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.response import ResponseTerm
+from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+
+many = mpmath.MPContext()
+many.dps = 60
+number = many.mpf
+
+_DRAWS = 150
+
+
+def power(draw, low, high):
+    """A number whose logarithm is uniform."""
+    return 10 ** draw.uniform(low, high)
+
+
+def laplace(draw):
+    e, k, c = power(draw, -9, 2.5), 10 ** draw.randint(0, 12), power(draw, -9, 4)
+    x, y = number(e), number(c)
+    inner = many.log1p(y * many.expm1(-x * (2 * y + 1)) / (2 * y + 1))
+    return LaplaceTerm(np.array([e]), np.array([float(k)])), c, k * (x * y + inner)
+
+
+def atoms(draw):
+    n, scale = draw.choice([1, 2, 3, 10, 300]), power(draw, -9, 2.8)
+    losses = scale * np.sort([draw.uniform(-1, 1) for _ in range(n)])
+    thin = draw.choice([1, 300])
+    p = np.array([power(draw, -thin, 0) for _ in range(n)])
+    p /= p.sum()
+    k, c = 10 ** draw.randint(0, 9), power(draw, -9, 5)
+    pairs = zip(p.tolist(), losses.tolist(), strict=True)
+    exact = k * many.log(many.fsum(number(a) * many.exp(number(c) * number(b)) for a, b in pairs))
+    return AtomTerm(losses, p, k, relative=0.0, position=0.0), c, exact
+
+
+def response(draw):
+    e, k, answers = power(draw, -9, 2.8), 10 ** draw.randint(0, 12), draw.choice([2, 3, 50])
+    c, x = power(draw, -9, 6), number(e)
+    p = 1 / (many.exp(x) + answers - 1)
+    rest = many.exp(x) * many.exp(c * x) + many.exp(-c * x) + answers - 2
+    return ResponseTerm(e, k, answers=answers), c, k * many.log(p * rest)
+
+
+def gaussian(draw):
+    mu_squared, c = power(draw, -30, 6), power(draw, -9, 6)
+    exact = number(c) * (number(c) + 1) * number(mu_squared) / 2
+    return GaussianTerm(mu_squared), c, exact
+
+
+def sampled_gaussian(draw):
+    noise, rate, removal = power(draw, -0.5, 2), power(draw, -6, -0.01), draw.random() < 0.5
+    term = SampledGaussianTerm(noise, rate, removal, 10 ** draw.randint(0, 9))
+    c = min(power(draw, -6, 1.5), term.reach)
+    with precision(160):
+        ball = SampledGaussianLaw(term).moment(c, 130).log()
+        ends = [number(x.str(40, radius=False)) for x in (ball.lower(), ball.upper())]
+    assert ends[1] - ends[0] <= number(10) ** -25 * (1 + abs(ends[1]))
+    return term, c, sum(ends) / 2
+
+
+_KINDS = [laplace, atoms, response, gaussian, sampled_gaussian]
+
+
+@pytest.mark.parametrize("kind", _KINDS, ids=lambda kind: kind.__name__)
+def test_the_ends_of_a_log_moment(kind):
+    """Of one law, however often: the true value lies between, and neither end is idle."""
+    draw, widths = random.Random(7), []
+    for _ in range(_DRAWS // 5 if kind is sampled_gaussian else _DRAWS):
+        term, c, exact = kind(draw)
+        low, high = moment_ends(term, np.array([c]))
+        assert number(low) <= exact <= number(high), (kind.__name__, c, float(exact))
+        widths.append((high - low) / (abs(float(exact)) + term.count))
+    assert sorted(widths)[len(widths) // 2] < 1e-11
+
+
+def test_the_ends_of_a_discrete_gaussian_moment():
+    """Theta functions at many digits."""
+    draw = random.Random(8)
+    for _ in range(_DRAWS):
+        sigma, shift, c = power(draw, -0.5, 2.5), draw.choice([1, 2, 7]), power(draw, -6, 4)
+        v, x = number(sigma) ** 2, number(c)
+        nome = many.exp(-2 * many.pi**2 * v)
+        ratio = many.jtheta(3, many.pi * x * shift, nome) / many.jtheta(3, 0, nome)
+        exact = x * (x + 1) * shift**2 / (2 * v) + many.log(ratio)
+        low, high = DiscreteGaussianLaw(sigma, shift).moment(c)
+        assert number(low) <= exact <= number(high)
+
+
+def test_the_bound_of_a_class_is_rounded_up():
+    """c(c+1)·rho as it is, at many digits."""
+    draw = random.Random(9)
+    for _ in range(_DRAWS):
+        rho, count, c = power(draw, -12, 3), draw.randint(1, 10**9), power(draw, -9, 6)
+        term = Concentrated(rho).moment(True, count)
+        exact = number(c) * (number(c) + 1) * number(rho) * count
+        low, high = moment_ends(term, np.array([c]))
+        assert low == -math.inf
+        assert exact <= number(high) <= exact * (1 + number(10) ** -14)
