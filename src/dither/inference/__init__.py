@@ -12,13 +12,26 @@ number comes from one simulator.
 Standard errors, intervals at any confidence and p-values then are post-processing and cost nothing.
 """
 
+from dither.inference._ball import BallRelease
+from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
+from dither.inference._covariance import CovarianceRelease, covariance
 from dither.inference._mean import MeanRelease, mean
+from dither.inference._means import BoxRelease, means, truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
 from dither.inference._result import PrivateEstimate as PrivateEstimate
 from dither.inference._result import PrivateResult as PrivateResult
 from dither.inference._result import PrivateTest as PrivateTest
+from dither.inference._sparse import SparseEstimate as SparseEstimate
+from dither.inference._sparse import SparseRelease, sparse_mean
 
-__all__ = ["mean", "proportion"]
+__all__ = ["covariance", "mean", "means", "proportion", "sparse_mean", "truncated_mean_as_printed"]
 
-AUDITED = (CanonicalNoise, MeanRelease)
+AUDITED = (
+    BallRelease,
+    BoxRelease,
+    CanonicalNoise,
+    CovarianceRelease,
+    MeanRelease,
+    SparseRelease,
+)
 """What touches data here, each with the neighbours that an audit calls it on."""

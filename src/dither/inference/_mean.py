@@ -36,7 +36,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -168,15 +168,44 @@ class MeanRelease:
         yield Subject("mean with Gaussian noise", seen_at_best(design, *far), *far, delta=delta)
 
 
+class MeanDesign(Protocol):
+    """What a model of a mean must know of its release."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """The ends that values are clamped to."""
+        ...
+
+    @property
+    def noise(self) -> Noise:
+        """Of every coordinate."""
+        ...
+
+    @property
+    def square(self) -> Fraction:
+        """The weight k."""
+        ...
+
+    @property
+    def count(self) -> Fraction:
+        """The weight c."""
+        ...
+
+    @property
+    def sides(self) -> bool:
+        """Whether the numbers beyond the bounds were released."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class MeanModel:
     """Layers 2 and 3 of a mean: from a release to (μ, σ), and back by simulation.
 
     Parameters
     ----------
-    design : MeanRelease
+    design : MeanDesign
     released : array of float
-        What was released.
+        What was released; n comes last, where it was measured.
     rows : int or None
         The public n, or None where it was measured.
     shape : {"normal", "any"}
@@ -191,7 +220,7 @@ class MeanModel:
         The solution.
     """
 
-    design: MeanRelease
+    design: MeanDesign
     released: Floats
     rows: int | None
     shape: Shape
@@ -212,6 +241,12 @@ class MeanModel:
                 break
             law = self._solved(kept, counts=False)
         settle("law", self._solved(law.cut, counts=True))
+
+    @property
+    def at(self) -> float:
+        """The estimate, in the values' own units."""
+        bounds = self.design.bounds
+        return self.law.mean * float(bounds.half) + float(bounds.middle)
 
     def _per_row(self, released: Floats, rows: Floats) -> Floats:
         """Released vectors as means of a row, shape (size, 4)."""
@@ -299,7 +334,7 @@ class MeanModel:
             draws = (np.where(row != 0, noisy, 0.0) - expected) @ row
             sampling = (np.where(row != 0, alone, 0.0) - expected) @ row
         return SimulatedErrors(
-            np.array([self.law.mean * half + middle]),
+            np.array([self.at]),
             draws[:, None] * half,
             sampling[:, None] * half,
             np.array([[-reach, reach]]) * half + middle,
@@ -401,7 +436,6 @@ def mean(
 
 def _result(model: MeanModel, loss: Loss, null: float) -> PrivateEstimate:
     bounds, law = model.design.bounds, model.law
-    half, middle = float(bounds.half), float(bounds.middle)
     ends = (number_text(bounds.lower), number_text(bounds.upper))
     assumptions = ["rows are an independent sample"]
     if any(law.cut):
@@ -440,7 +474,7 @@ def _result(model: MeanModel, loss: Loss, null: float) -> PrivateEstimate:
         tuple(assumptions),
         tuple(notes),
         None,
-        np.array([law.mean * half + middle]),
+        np.array([model.at]),
         round(model.n) if model.rows is None else model.rows,
         model.errors,
         null,

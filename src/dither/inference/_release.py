@@ -25,8 +25,9 @@ from dither.errors import ArgumentError
 from dither.inference._inputs import Bounds, Floats, Target
 from dither.inference._simulation import SimulatedNoise
 from dither.mechanisms import Gaussian, Laplace
+from dither.mechanisms._reals import check_step, steps_l2_squared
 from dither.numeric import sqrt_upper
-from dither.privacy import Loss
+from dither.privacy import Loss, Neighbours
 
 __all__ = [
     "Design",
@@ -37,6 +38,7 @@ __all__ = [
     "exact_sum_of_squares",
     "fixed_noise",
     "gaussian_is_better",
+    "noise_of_rho",
     "release",
     "seen_at_best",
     "spread_of",
@@ -142,6 +144,26 @@ def fixed_noise(
     return gaussian, gaussian.loss(
         l2=l2, dimension=dimension, epsilon=asked.epsilon, neighbours=asked.neighbours
     )
+
+
+def noise_of_rho(
+    rho: Fraction, l2_squared: Fraction, *, dimension: int, neighbours: Neighbours
+) -> tuple[Gaussian, Loss]:
+    """Gaussian noise of a statistic that costs at most rho in zCDP, rounding included.
+
+    Examples
+    --------
+    >>> noise, loss = noise_of_rho(
+    ...     Fraction(1, 50), Fraction(4), dimension=2, neighbours=Neighbours.REPLACE)
+    >>> loss.charge.rho <= Fraction(1, 50), round(noise.sigma, 4)
+    (True, 10.0)
+    """
+    l2 = _root(l2_squared)
+    step = check_step(None, l2, dimension)
+    sigma2 = steps_l2_squared(l2, step, dimension) * step**2 / (2 * rho)
+    # Short parameters draw faster; rounded up they cost less.
+    noise = Gaussian(Fraction(math.ceil(sigma2 / step), 1) * step, step)
+    return noise, noise.loss(l2=l2, dimension=dimension, neighbours=neighbours)
 
 
 def best_noise(
