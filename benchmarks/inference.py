@@ -1,0 +1,212 @@
+"""What inference reaches: coverage, errors and times, each beside what is naive, printed or public.
+
+Run with ``python -m benchmarks.inference [ROW ...] [--runs N]``; without a name all rows run. Each
+row is a function of the number of runs that gives lines and whether its goal is reached; the goals
+are named in the lines. Samples and their truths come from a seeded generator; noise is fresh.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dither import inference
+from dither._stats import clopper_pearson
+
+Row = Callable[[int, np.random.Generator], Iterator[tuple[str, bool | None]]]
+"""Of runs and a generator: lines, each with whether its goal is reached, or None."""
+
+ROWS: dict[str, tuple[Row, int]] = {}
+"""By name, the row and the runs that it has where nothing else is said."""
+
+DELTA = 1e-6
+
+
+def row(runs: int) -> Callable[[Row], Row]:
+    """List a function as a row."""
+
+    def listed(function: Row) -> Row:
+        ROWS[function.__name__.replace("_", "-")] = (function, runs)
+        return function
+
+    return listed
+
+
+def within(hits: int, runs: int, low: float, high: float) -> bool:
+    """Whether a share of runs is in a range, or could be: its 99 % interval reaches into it."""
+    ends = clopper_pearson(hits, runs, 0.99)
+    return low <= hits / runs <= high or (ends[0] <= high and ends[1] >= low)
+
+
+@row(1000)
+def coverage(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Nominal 95 % intervals of a mean, N(1.5, 1) clamped to [-1, 3]: active on one side."""
+    yield "goal: .93-.97 in every cell; 'naive' forgets noise and clamping, 'Wald' clamping", None
+    yield "neighbours      n   eps   ours  width  naive   Wald   type I", None
+    for neighbours in ("replace", "add-remove"):
+        for n in (200, 500, 1000, 2000, 5000):
+            for epsilon in (0.25, 0.5, 1.0):
+                found = np.array([_one_mean(n, epsilon, neighbours, rng) for _ in range(runs)])
+                held, width, naive, wald, rejected = found.mean(axis=0)
+                good = 0.93 <= held <= 0.97
+                told = f"{neighbours:<10} {n:6,} {epsilon:5} {held:6.3f} {width:6.3f}"
+                yield f"{told} {naive:6.3f} {wald:6.3f} {rejected:8.3f}", good
+
+
+def _one_mean(n: int, epsilon: float, neighbours: Any, rng: np.random.Generator) -> list[float]:
+    x = rng.normal(1.5, 1.0, n)
+    found = inference.mean(
+        x, bounds=(-1, 3), epsilon=epsilon, delta=DELTA, neighbours=neighbours
+    ).simulated(draws=1000)
+    lower, upper = found.interval(0.95)
+    model = found.simulate.__self__  # type: ignore[attr-defined]
+    middle = 1.0 + 2.0 * model.seen[0]
+    variance = max(4.0 * (model.seen[1] - model.seen[0] ** 2), 1e-4) / n
+    naive = 1.96 * math.sqrt(variance)
+    wald = 1.96 * math.sqrt(variance + (2.0 * model.noise_of_mean) ** 2)
+    return [
+        lower <= 1.5 <= upper,
+        upper - lower,
+        abs(middle - 1.5) <= naive,
+        abs(middle - 1.5) <= wald,
+        found.test(1.5) <= 0.05,
+    ]
+
+
+@row(2000)
+def proportion(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Type-I error at .05 and coverage of 95 % intervals of a proportion."""
+    yield "goal: type I .035-.06, coverage .93-.97", None
+    for neighbours in ("replace", "add-remove"):
+        for n, share, epsilon in ((50, 0.1, 0.5), (200, 0.5, 0.25), (1000, 0.03, 1.0)):
+            rejected = held = 0
+            for _ in range(runs):
+                x = rng.random(n) < share
+                found = inference.proportion(x, epsilon=epsilon, neighbours=neighbours)  # type: ignore[arg-type]
+                found = found.simulated(draws=2000)
+                lower, upper = found.interval(0.95)
+                held += lower <= share <= upper
+                rejected += found.test(share) <= 0.05
+            good = within(rejected, runs, 0.035, 0.06) and within(held, runs, 0.93, 0.97)
+            told = f"{neighbours:<10} n {n:5,} p {share:.2f} eps {epsilon:4}"
+            yield f"{told}: type I {rejected / runs:.3f}, coverage {held / runs:.3f}", good
+
+
+def _means(d: int, goal: float, runs: int, rng: np.random.Generator) -> Iterator[Any]:
+    n, errors = 10_000, {}
+    ways: dict[str, Callable[[Any], Any]] = {
+        "shrinking ball": lambda x: inference.means(
+            x, radius=math.sqrt(d), spread=1, epsilon=1, delta=DELTA
+        ),
+        "ball": lambda x: inference.means(x, radius=2 * math.sqrt(d) + 2, epsilon=1, delta=DELTA),
+        "as printed": lambda x: inference.truncated_mean_as_printed(
+            x, radius=2 * math.sqrt(math.log(n)), epsilon=1, delta=DELTA
+        ),
+        "without privacy": lambda x: x.mean(axis=0),
+    }
+    for _ in range(runs):
+        truth = rng.uniform(-1, 1, d)
+        x = rng.normal(truth, 1.0, (n, d))
+        for name, way in ways.items():
+            made = way(x)
+            off = getattr(made, "estimate", made) - truth
+            errors.setdefault(name, []).append(float(off @ off))
+    yield f"goal: squared error of {d} means, n {n:,}, eps 1, at most {goal:g}", None
+    for name, found in errors.items():
+        mean, error = np.mean(found), np.std(found) / math.sqrt(runs)
+        good = bool(mean <= goal) if name == "shrinking ball" else None
+        yield f"{name:<16} {mean:.2e} ± {error:.0e}", good
+
+
+@row(60)
+def means_10(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Ten means of ten thousand rows."""
+    yield from _means(10, 1.7e-3, runs, rng)
+
+
+@row(12)
+def means_100(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """A hundred means of ten thousand rows."""
+    yield from _means(100, 0.036, runs, rng)
+
+
+@row(5)
+def sparse(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Fifty of ten thousand means, ±0.5, of ten thousand rows."""
+    d, s, n = 10_000, 50, 10_000
+    yield "goal: recall at least .92 and squared error at most 1.0, at eps 1", None
+    found: dict[str, list[list[float]]] = {}
+    for _ in range(runs):
+        truth = np.zeros(d)
+        truth[:s] = 0.5 * rng.choice([-1, 1], s)
+        x = rng.standard_normal((n, d), dtype=np.float32)
+        x += truth.astype(np.float32)
+        for method in ("one-shot", "peeling"):
+            start = time.perf_counter()
+            made = inference.sparse_mean(
+                x,
+                radius=2 * math.sqrt(math.log(n)),
+                s=s,
+                epsilon=1,
+                delta=DELTA,
+                method=method,  # type: ignore[arg-type]
+            )
+            seconds = time.perf_counter() - start
+            off = made.vector - truth
+            numbers = [float(np.mean(made.chosen < s)), float(off @ off), seconds]
+            found.setdefault(method, []).append([*numbers, float(made.loss.charge.epsilon or 0)])
+    for method, each in found.items():
+        recall, error, seconds, epsilon = np.mean(each, axis=0)
+        good = bool(recall >= 0.92 and error <= 1.0) if method == "one-shot" else None
+        told = f"recall {recall:.3f}, squared error {error:.2f}, {seconds:.1f} s"
+        yield f"{method:<9} {told}, truly eps {epsilon:.3f}", good
+
+
+@row(5)
+def seconds(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """One bootstrap with B = 2,000, and one mean of a million rows in memory."""
+    yield "goal: a bootstrap of 2,000 below a second", None
+    for n in (200, 5_000, 1_000_000):
+        x = rng.normal(4.0, 2.0, n)
+        release, bootstrap = [], []
+        for _ in range(runs):
+            start = time.perf_counter()
+            found = inference.mean(x, bounds=(0, 9), epsilon=1, delta=DELTA)
+            middle = time.perf_counter()
+            found.simulated(draws=2000).interval()
+            bootstrap.append(time.perf_counter() - middle)
+            release.append(middle - start)
+        told = f"n {n:9,}: release {min(release) * 1e3:.0f} ms"
+        yield f"{told}, bootstrap {min(bootstrap) * 1e3:.0f} ms", min(bootstrap) < 1.0
+
+
+def main() -> int:
+    """Run the rows that are named, or all; 1 where a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument("--runs", type=int, help="in the place of each row's own")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    unknown = set(options.rows) - set(ROWS)
+    if unknown:
+        parser.error(f"no row {', '.join(sorted(unknown))}: there are {', '.join(ROWS)}")
+    missed = 0
+    for name in options.rows or ROWS:
+        function, runs = ROWS[name]
+        start = time.perf_counter()
+        print(f"\n{name}: {function.__doc__}", flush=True)
+        for line, good in function(options.runs or runs, np.random.default_rng(options.seed)):
+            mark = "" if good is None else "  reached" if good else "  MISSED"
+            print(f"  {line}{mark}", flush=True)
+            missed += good is False
+        print(f"  ({time.perf_counter() - start:.0f} s)")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
