@@ -16,7 +16,8 @@ from dither.inference._ball import BallRelease
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
 from dither.inference._covariance import CovarianceRelease, covariance
 from dither.inference._mean import MeanRelease, mean
-from dither.inference._means import BoxRelease, means, truncated_mean_as_printed
+from dither.inference._means import BoxRelease, means
+from dither.inference._printed import truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
 from dither.inference._result import PrivateEstimate as PrivateEstimate
 from dither.inference._result import PrivateResult as PrivateResult

@@ -331,14 +331,31 @@ class MeanModel:
             draws = sampling = rng.uniform(-2 * reach, 2 * reach, size)
         else:
             expected = np.where(row != 0, _expected(self.law), 0.0)
-            draws = (np.where(row != 0, noisy, 0.0) - expected) @ row
             sampling = (np.where(row != 0, alone, 0.0) - expected) @ row
+            added = np.where(row != 0, noisy - alone, 0.0) @ row
+            draws = sampling * self._spreads(rng, size) + added
         return SimulatedErrors(
             np.array([self.at]),
             draws[:, None] * half,
             sampling[:, None] * half,
             np.array([[-reach, reach]]) * half + middle,
         )
+
+    def _spreads(self, rng: np.random.Generator, size: int) -> Floats:
+        """Deviations that the noisy second moment leaves possible, over the one that was found.
+
+        The noise of the second moment may be larger than the variance; then the deviation that was
+        found says little, and each simulated release has one of its own.
+        """
+        found = self.law.deviation**2
+        seen = float(self.seen[1] - self.seen[0] ** 2)
+        base = found if any(self.law.cut) and found > 4 * _SMALL**2 else seen
+        noise = self._noise.draw(rng, 4 * size) / (float(self.design.square) * self.n)
+        possible = base - noise
+        possible = possible[(possible > _SMALL**2) & (possible < _LARGE**2)]
+        if possible.size < size // 4:
+            possible = np.array([max(base, found, _SMALL**2)])
+        return np.asarray(np.sqrt(rng.choice(possible, size) / found))
 
     @cached_property
     def influence(self) -> Floats | None:

@@ -14,8 +14,7 @@ public facts alone; so their losses add up as one Gaussian's whatever was found.
 
 Model. Box: each coordinate as `MeanModel` without counts. Ball: `BallModel`.
 
-Source. Biswas, Dong, Kamath and Ullman, "CoinPress", NeurIPS 2020, for the shrinking ball; Cai,
-Wang and Zhang, "The cost of privacy", Annals of Statistics 2021, for the truncated mean as printed.
+Source. Biswas, Dong, Kamath and Ullman, "CoinPress", NeurIPS 2020, for the shrinking ball.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import loss_text, number_text
+from dither._format import number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference._ball import BallModel, BallRelease
@@ -50,8 +49,6 @@ from dither.inference._release import (
     spread_of,
 )
 from dither.inference._result import PrivateEstimate
-from dither.mechanisms import Gaussian
-from dither.numeric import sqrt_upper
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = [
@@ -61,7 +58,6 @@ __all__ = [
     "errors_of",
     "means",
     "names_of",
-    "truncated_mean_as_printed",
 ]
 
 _ROUNDS: tuple[tuple[Fraction, ...], ...] = tuple(
@@ -79,8 +75,6 @@ _ROUNDS: tuple[tuple[Fraction, ...], ...] = tuple(
     )
 )
 """Shares of the rounds of a shrinking ball; the best is chosen by public facts."""
-
-_PRINTED = "Cai, Wang and Zhang, The cost of privacy, 2021"
 
 
 @dataclass(frozen=True)
@@ -440,86 +434,3 @@ def _rounds(d: int, asked: Target, shares: Sequence[Fraction]) -> tuple[list[Bal
         raise ArgumentError("epsilon and delta cannot be divided over rounds: leave spread out")
     rho = sum((design.loss.charge.rho or Fraction(0) for design in designs), Fraction(0))
     return designs, total.with_charge(Charge(asked.epsilon, lost, rho))
-
-
-def truncated_mean_as_printed(
-    rows: Any, *, radius: Number, epsilon: Number, delta: Number
-) -> PrivateEstimate:
-    """The noisy truncated mean with the noise that is printed for it, at its true price.
-
-    Parameters
-    ----------
-    rows : array of shape (n, d), or frame
-    radius : number
-        R: each number is clamped to [-R, R].
-    epsilon, delta : number
-        What it is printed for: the noise has deviation 2·R·√(d·log(1/delta))/(n·epsilon).
-
-    Returns
-    -------
-    PrivateEstimate
-        Its ``loss`` is what the noise truly costs at this delta, and what an account is charged: an
-        epsilon of 1.148 for a nominal 1 at delta = 1e-6. Its intervals are of each number by
-        itself, with the clamping left as it is.
-
-    Notes
-    -----
-    *Guarantee.* That of ``loss``, for rows that are replaced; not the one that is asked for. The
-    sensitivity 2·R·√d/n is right; the multiplier √log(1/delta)/epsilon is too small. `means` keeps
-    its promise, and has less noise besides.
-
-    References
-    ----------
-    Cai, Wang and Zhang, "The cost of privacy", Annals of Statistics 2021.
-
-    Examples
-    --------
-    >>> from dither import inference
-    >>> rows = [[0.5] * 3] * 99
-    >>> found = inference.truncated_mean_as_printed(rows, radius=1, epsilon=1, delta=1e-6)
-    >>> round(float(found.loss.charge.epsilon), 3)
-    1.148
-    """
-    asked = target(epsilon, delta, Neighbours.REPLACE)
-    if asked.delta <= 0:
-        raise ArgumentError("delta must be above 0: the noise is Gaussian")
-    half = check.positive("radius", radius)
-    values = matrix("rows", rows)
-    n, d = values.shape
-    bounds = Bounds(-half, half)
-    l2 = 2 * sqrt_upper(Fraction(d))
-    multiplier = math.sqrt(-math.log(float(asked.delta))) / float(asked.epsilon)
-    sigma2 = (l2 * Fraction(repr(multiplier))) ** 2
-    noise = Gaussian(sigma2, Gaussian.for_loss(asked.epsilon, asked.delta, l2=l2, dimension=d).step)
-    loss = noise.loss(l2=l2, dimension=d, neighbours=asked.neighbours)
-    true = Fraction(loss.epsilon(float(asked.delta)))
-    loss = loss.with_charge(Charge(true, asked.delta, loss.charge.rho))
-    points = bounds.lattice(np.where(np.isnan(values), 0.0, values))
-    exact = tuple(Fraction(exact_sum(points[:, j]), Bounds.steps) for j in range(d))
-    rows_known = max(1, n)
-    scale = float(half) / rows_known
-    estimates = scale * np.array([float(v) for v in noise.release(exact)])
-    spread = float(half) / math.sqrt(rows_known)
-
-    def simulate(rng: np.random.Generator, size: int) -> SimulatedErrors:
-        sampling = rng.standard_normal((size, d)) * spread
-        return SimulatedErrors(
-            estimates, sampling + scale * rng.normal(0.0, noise.sigma, (size, d)), sampling
-        )
-
-    return PrivateEstimate(
-        "truncated mean with the noise as printed",
-        loss,
-        (
-            "rows are an independent sample",
-            "the mean is that of clamped numbers, whose deviation is at most the radius",
-        ),
-        (
-            f"the noise is as printed ({_PRINTED}) for ε = {loss_text(asked.epsilon)}; it costs "
-            f"ε = {loss_text(true)} at this δ, and that is what an account is charged.",
-        ),
-        tuple(f"x{j + 1}" for j in range(d)),
-        estimates,
-        n,
-        simulate,
-    )
