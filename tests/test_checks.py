@@ -16,6 +16,7 @@ NOT_NUMBERS = [
     *(True, False, np.bool_(True), None, "", "abc", "nan", "1/0", "1e_", "1e"),
     *(float("nan"), float("inf"), -float("inf"), Decimal("NaN"), Decimal("Infinity")),
     *(1j, b"1", bytearray(b"1"), [1], np.array([1.0]), np.array([1]), np.float32("inf")),
+    *(np.array(1.0), np.array(1), np.array(1, dtype=np.float32), np.array(1, dtype=np.uint8)),
     *(np.timedelta64(1), np.array(["1"]), object()),
 ]
 
@@ -125,7 +126,7 @@ def test_ranges_are_held_and_named(limits, good, bad, message):
 
 
 @pytest.mark.parametrize(
-    "value", [2.0, "2", True, np.True_, None, 0, -1, np.array([2]), np.timedelta64(2)]
+    "value", [2.0, "2", True, np.True_, None, 0, -1, np.array([2]), np.array(2), np.timedelta64(2)]
 )
 def test_what_is_not_an_integer_in_range_is_refused(value):
     """Floats that happen to be whole are not integers; nor are truth values and arrays."""

@@ -412,6 +412,8 @@ def _not_a_number(value: Any) -> bool:
         isinstance(value, bool | bytes | bytearray | memoryview)
         or _kind(value) not in _NUMERIC
         or bool(getattr(value, "ndim", 0))
+        # An array without dimensions holds one number, and may be given another.
+        or (hasattr(value, "ndim") and hasattr(type(value), "__setitem__"))
     )
 
 

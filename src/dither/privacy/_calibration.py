@@ -13,6 +13,7 @@ from dither import _checks as check
 from dither.errors import ArgumentError
 from dither.privacy import Bound, Loss
 from dither.privacy._side import one_delta, sides
+from dither.privacy.laws.term import EPS
 
 __all__ = ["calibrate"]
 
@@ -143,8 +144,17 @@ class _Promise:
         found = sides(loss)
         if not both and self._worse is not None and len(found) == 2:
             found = [s for s in found if s.removal == self._worse]
-        ends = [one_delta(loss, s, self.epsilon)[:2] for s in found]
-        values = [low if lower else high for low, high in ends]
+        if len(found) == 2 and self._worse is False:
+            found.reverse()
+        values, least = [], 0.0
+        for this in found:
+            # Of a direction that is easily seen to be the better one no more need be known.
+            if least > 0 and loss.slack == 0 and this.below(self.epsilon, math.log(least)):
+                values.append(0.0)
+                continue
+            low, high = one_delta(loss, this, self.epsilon)[:2]
+            least = low * (1 - 4 * EPS)
+            values.append(low if lower else high)
         top = max(values)
         if len(found) == 2:
             self._worse = found[values.index(top)].removal
