@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dither import privacy
 from dither.accounting import calibrate, split
 from dither.errors import ArgumentError
+from dither.privacy import _calibration
 from dither.privacy._calibration import _Promise
 
 
@@ -94,3 +95,19 @@ def test_one_unit_in_the_last_place_breaks_the_promise(target):
         promise = _Promise(lambda _, d=delta: privacy.approximate(0.1, d), 1.0, target)
         kept = privacy.approximate(0.1, delta).delta(1.0).upper <= target
         assert (promise.excess(1.0) <= 0) == kept
+
+
+def test_the_better_direction_is_not_worked_out(monkeypatch):
+    """A unit removed is the worse one here: the other's delta is never asked for."""
+    asked = []
+    one_delta = _calibration.one_delta
+
+    def spy(loss, this, at):
+        asked.append(this.removal)
+        return one_delta(loss, this, at)
+
+    monkeypatch.setattr(_calibration, "one_delta", spy)
+    found = calibrate(lambda x: 100 * privacy.gaussian(x).poisson(0.01), epsilon=1, delta=1e-6)
+    assert set(asked) == {True}
+    worst = 100 * privacy.gaussian(found.upper).poisson(0.01)
+    assert worst.delta(1).upper <= 1e-6

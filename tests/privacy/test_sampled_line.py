@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
+from dither.privacy._side import side
 from dither.privacy.engines.contour import Contour
 from dither.privacy.engines.grid import Grid
 from dither.privacy.laws.gaussian import GaussianTerm
@@ -140,3 +141,13 @@ def test_mean_loss():
         truth = mpmath.diff(lambda t: moment("removal", "laplace", 1.0, 0.1, t), 0)
     term = line("removal", base_of("laplace", 1.0), 0.1)
     assert term.mean() == pytest.approx(float(truth), rel=1e-9)
+
+
+def test_a_direction_without_losses_that_large_is_not_worked_out():
+    """Added, ten samples at 1/10 lose at most -10·log(0.9) = 1.0536: nothing is left beyond."""
+    added = side((10 * privacy.laplace(1).poisson(0.1)).parts, False)
+    assert added.below(1.0537, -700.0)
+    assert not added.below(0.5, -700.0)
+    # What may be infinite has no such end.
+    lost = side((10 * privacy.approximate(1, 1e-9).poisson(0.1)).parts, True)
+    assert not lost.below(100.0, -30.0)

@@ -28,6 +28,7 @@ from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.part import Part
 from dither.privacy.laws.rationals import Amount, printing_at_least, printing_at_most, total
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Term
 
 __all__ = [
@@ -214,7 +215,12 @@ class Side:
         """Whether this direction's delta is easily shown to be below a target."""
         if not self.exact or self.infinite > 0 or self.upper_terms is None:
             return False
-        if not any(isinstance(term, SampledGaussianTerm) for term in self.upper_terms):
+        if epsilon >= self.top:
+            return True
+        kinds = SampledGaussianTerm | SampledLineTerm
+        if not any(isinstance(term, kinds) for term in self.upper_terms):
+            return False
+        if not all(term.smooth for term in self.upper_terms):
             return False
         log_delta -= self.rounding(log_delta)
         return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta)
