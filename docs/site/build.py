@@ -30,6 +30,7 @@ CAPTIONS = {
         "local/survey",
         "local/choosing",
         "local/*",
+        "inference/*",
         "anonymize",
         "attacks/tour",
         "attacks/*",

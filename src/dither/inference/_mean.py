@@ -69,6 +69,10 @@ Shape = Literal["normal", "any"]
 _SMALL = 0.01
 """Half-ranges: no deviation is taken to be smaller."""
 
+_FEWER = 4.5
+"""Deviations by which fewer values than expected must lie beyond a bound that is no cut at all:
+Laplace noise is so far below its mean once in a thousand times."""
+
 _LARGE = 8.0
 _FAR = 4.0
 """Half-ranges from the middle within which the mean is looked for."""
@@ -302,7 +306,7 @@ class MeanModel:
         kept = []
         for held, share, seen in zip(law.cut, law.outside, self.seen[2:], strict=True):
             off = math.hypot(noise, math.sqrt(self.n * share * (1 - share)))
-            kept.append(held and self.n * seen > self.n * share - 3.0 * off - 1.0)
+            kept.append(held and self.n * seen > self.n * share - _FEWER * off - 1.0)
         return kept[0], kept[1]
 
     def simulate(
