@@ -83,9 +83,14 @@ def batches(total: int, size: int, what: str) -> Iterator[int]:
         now = min(size, total - done)
         yield now
         done += now
-        if done < total and time.monotonic() - begun > _PATIENCE and sys.stderr.isatty():
+        if done < total and time.monotonic() - begun > _PATIENCE and _watched():
             told = True
             sys.stderr.write(f"\r{what}: {done:,} of {total:,}")
             sys.stderr.flush()
     if told:
         sys.stderr.write(f"\r{what}: {total:,} of {total:,}\n")
+
+
+def _watched() -> bool:
+    """Whether somebody sees what is written: a terminal, or a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

@@ -53,7 +53,7 @@ def draw_estimate(result: PrivateEstimate, path: str | Path | None) -> Figure:
         axes.axvline(result.null, color=MUTED, linewidth=0.8, linestyle="--")
     axes.set_yticks(places, [names[j] for j in range(shown)])
     axes.set_ylim(shown - 0.4, -0.6)
-    axes.legend(frameon=False, fontsize=9, loc="upper right")
+    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     foot = f"{result.cost}; bars are 95 % intervals"
     return finish(figure, title=result.title, foot=foot, path=path)
 
@@ -69,6 +69,6 @@ def draw_test(result: PrivateTest, path: str | Path | None) -> Figure:
     axes.axvline(result.statistic, color=COLOURS[5], linewidth=2, label="released")
     axes.set_yticks([])
     axes.set_xlabel("statistic")
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     foot = f"{result.cost}; null: {result.null}"
     return finish(figure, title=result.title, foot=foot, path=path)
