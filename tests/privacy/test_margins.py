@@ -7,7 +7,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from dither.numeric._balls import precision
+from dither.numeric._balls import library, precision
+from dither.privacy import gdp, pure
+from dither.privacy._binomials import half_tails, masses
 from dither.privacy.engines.ball_laws import SampledGaussianLaw
 from dither.privacy.engines.grid import moment_ends
 from dither.privacy.laws.atoms import AtomTerm
@@ -17,6 +19,7 @@ from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.term import normal_mass
 
 many = mpmath.MPContext()
 many.dps = 60
@@ -112,3 +115,71 @@ def test_the_bound_of_a_class_is_rounded_up():
         low, high = moment_ends(term, np.array([c]))
         assert low == -math.inf
         assert exact <= number(high) <= exact * (1 + number(10) ** -14)
+
+
+def binomial(n, x, rate):
+    """Pr[Bin(n, rate) = x] as a double, from balls."""
+    arb = library().arb
+    rate = arb(rate)
+    chosen = (arb(n) + 1).lgamma() - (arb(x) + 1).lgamma() - (arb(n - x) + 1).lgamma()
+    return float((chosen + x * rate.log() + (n - x) * (1 - rate).log()).exp())
+
+
+def test_binomial_masses():
+    """To 1e-11 of themselves, up to 10^11 counts, where one rounding of the mean would be seen."""
+    draw = random.Random(10)
+    with precision(256):
+        for _ in range(4 * _DRAWS):
+            n = int(power(draw, 0, 11))
+            rate = draw.choice([power(draw, -6, -1e-6), 1 - power(draw, -6, -1)])
+            spread = math.sqrt(n * rate * (1 - rate))
+            x = min(max(0, round(n * rate + draw.uniform(-8, 8) * spread)), n)
+            exact = binomial(n, x, rate)
+            if exact > math.exp(-40):
+                assert abs(masses(np.array([float(x)]), n, rate)[0] - exact) <= 1e-11 * exact
+
+
+def test_running_tails_of_fair_coins():
+    """The last of a long path is what a direct sum gives, and its masses are right."""
+    draw = random.Random(11)
+    with precision(256):
+        for _ in range(12):
+            m = int(power(draw, 3, 10))
+            steps = min(20_000, m)
+            k = round(m / 2 + draw.uniform(-6, 6) * math.sqrt(m) / 2)
+            moves = np.floor(np.arange(steps) * draw.uniform(0.3, 0.7)).astype(np.int64)
+            path, at = m + np.arange(steps), k + moves
+            tails, here = half_tails(path, at)
+            direct, _ = half_tails(path[-1:], at[-1:])
+            assert abs(tails[-1] - direct[0]) <= 1e-11 * direct[0] + 1e-15 * tails.max()
+            exact = binomial(int(path[-1]), int(at[-1]), 0.5)
+            assert abs(here[-1] - exact) <= 1e-12 * exact
+
+
+def test_normal_masses_between_edges():
+    """Narrow cells and wide ones, from the middle to 38 deviations away, against Arb's erfc."""
+    draw = random.Random(12)
+    with precision(256) as flint:
+        arb = flint.arb
+        for _ in range(3 * _DRAWS):
+            sd, mean = power(draw, -9, 4), draw.uniform(-1, 1) * power(draw, -9, 8)
+            start, width = mean + sd * draw.uniform(-38, 38), sd * power(draw, -6, 1)
+            edges = start + width * np.arange(3)
+            if not (np.diff(edges) > 0).all():
+                continue
+            mass, error, below, above = normal_mass(edges, mean, sd)
+            a, b, c = ((arb(e) - arb(mean)) / arb(sd) / arb(2).sqrt() for e in edges.tolist())
+            for i, (left, right) in enumerate(((a, b), (b, c))):
+                pair = (left, right) if left > 0 else (-right, -left)
+                exact = (pair[0].erfc() - pair[1].erfc()) / 2
+                assert abs(exact - arb(float(mass[i]))) <= arb(float(error[i]))
+            assert (-a).erfc() / 2 <= arb(below + 1e-307)
+            assert c.erfc() / 2 <= arb(above + 1e-307)
+
+
+@pytest.mark.filterwarnings("error")
+def test_losses_whose_square_is_beyond_doubles():
+    """Their spread is measured in parts of their range, so that nothing overflows."""
+    found = (gdp(1e99) + pure(499)).advantage()
+    assert 0 <= found.lower <= found.upper <= 1
+    assert found.upper > 1 - 1e-12

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -71,7 +72,12 @@ def _remainder(n: Array) -> Array:
 
 
 def masses(x: Array, n: int, rate: float) -> Array:
-    """Pr[Bin(n, rate) = x], off by under 1e-10 of itself; 0 outside 0..n."""
+    """Pr[Bin(n, rate) = x], off by under 1e-11 of itself above e^-40; 0 outside 0..n.
+
+    With D the deviance and u = 2^-53, its series errs by 12u·D, the middle form by 2u·D/|gap|, at
+    most 2000u·D, and the plain one by 60u·D; D <= 40 there, so that this is below 9e-12. Stirling's
+    remainders are cut at 1e-14, and the rest are some ten roundings.
+    """
     if rate >= 1:
         return np.where(x == n, 1.0, 0.0)
     if n == 0:
@@ -79,7 +85,8 @@ def masses(x: Array, n: int, rate: float) -> Array:
     inside = (x >= 0) & (x <= n)
     y = np.clip(x, 0, n)
     a, b = np.maximum(y, 0.5), np.maximum(n - y, 0.5)
-    deviance = _deviance(y, n * rate) + _deviance(n - y, n * (1 - rate))
+    mean = n * Fraction(rate)
+    deviance = _deviance(y, mean) + _deviance(n - y, n - mean)
     log_mass = _remainder(np.full_like(y, float(n))) - _remainder(y) - _remainder(n - y)
     log_mass = log_mass - deviance + 0.5 * np.log(n / (2 * math.pi * a * b))
     log_mass = np.where(y == 0, n * math.log1p(-rate), log_mass)
@@ -87,9 +94,14 @@ def masses(x: Array, n: int, rate: float) -> Array:
     return np.where(inside, np.exp(log_mass), 0.0)
 
 
-def _deviance(x: Array, mean: float) -> Array:
-    """x·log(x/mean) + mean - x without cancellation near the mean."""
-    gap = (x - mean) / mean
+def _deviance(x: Array, exact: Fraction) -> Array:
+    """x·log(x/mean) + mean - x without cancellation near the mean.
+
+    The mean is taken in two doubles: rounding a mean of 10^11 once moves the exponent by as many
+    roundings as x is numbers away from it.
+    """
+    mean = float(exact)
+    gap = ((x - mean) - float(exact - Fraction(mean))) / mean
     with np.errstate(divide="ignore", invalid="ignore"):
         plain = x * np.log(np.maximum(x, 1e-300) / mean) + mean - x
         near = mean * ((1 + gap) * np.log1p(gap) - gap)
@@ -107,10 +119,10 @@ def _log_half(m: Array, k: Array) -> Array:
     half = np.maximum(m, 1.0) / 2
     d = (y - half) / half
     with np.errstate(divide="ignore", invalid="ignore"):
-        deviance = half * (
-            np.where(d > -1, (1 + d) * np.log1p(np.maximum(d, -1 + 1e-17)), 0.0)
-            + np.where(d < 1, (1 - d) * np.log1p(np.maximum(-d, -1 + 1e-17)), 0.0)
-        )
+        # (1 + d)·log(1 + d) + (1 - d)·log(1 - d), whose summands agree in most digits where d is
+        # small; of 2d² - d² no more than a third is lost. Both ends are set below.
+        inside_d = np.where(np.abs(d) < 1, d, 0.0)
+        deviance = half * (2 * inside_d * np.arctanh(inside_d) + np.log1p(-inside_d * inside_d))
     value = _remainder(m) - _remainder(y) - _remainder(m - y) - deviance
     value = value + 0.5 * np.log(np.maximum(m, 1.0) / (2 * math.pi * a * b))
     edge = (y == 0) | (y == m)
@@ -118,11 +130,23 @@ def _log_half(m: Array, k: Array) -> Array:
     return np.where(inside, value, -np.inf)
 
 
+def _running(values: Array) -> Array:
+    """Running sums in two levels, so that each is made of 2·sqrt(n) additions and not of n."""
+    width = math.isqrt(len(values)) + 1
+    rows = np.zeros((-(-len(values) // width), width))
+    rows.ravel()[: len(values)] = values
+    inner = np.cumsum(rows, axis=1)
+    before = np.concatenate([[0.0], np.cumsum(inner[:-1, -1])])[: len(inner), None]
+    found: Array = (inner + before).ravel()[: len(values)]
+    return found
+
+
 def half_tails(m: Array, k: Array) -> tuple[Array, Array]:
     """Pr[Bin(m, 1/2) > k] and Pr[Bin(m, 1/2) = k], where m grows by 1 and k moves by little.
 
     Pr[Bin(m+1) > k] = Pr[Bin(m) > k] + Pr[Bin(m) = k]/2; and moving k by one adds or takes one
-    mass. The path starts from a direct sum; its errors are those of a running sum.
+    mass. The path starts from a direct sum; its errors are those of `_running`, 2·sqrt(steps)
+    roundings of its largest partial sum, and of the masses.
     """
     # Beyond 20·sqrt(m) from the middle lies less than exp(-800), by Hoeffding.
     far = max(int(k[0]), int(m[0]) // 2) + 2 + math.ceil(20 * math.sqrt(int(m[0])))
@@ -137,5 +161,5 @@ def half_tails(m: Array, k: Array) -> tuple[Array, Array]:
     for j in range(1, int(-move.min(initial=0)) + 1):
         down = np.exp(_log_half(m[1:].astype(float), (k[:-1] - j + 1).astype(float)))
         change = change + np.where(move <= -j, down, 0.0)
-    tails: Array = np.concatenate([[first], first + np.cumsum(change)])
+    tails: Array = np.concatenate([[first], first + _running(change)])
     return np.clip(tails, 0.0, 1.0), here

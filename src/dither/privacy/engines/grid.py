@@ -180,17 +180,21 @@ class Grid:
     @staticmethod
     def _width(first: Lattice, guide: Sequence[tuple[LatticeLaw, float]]) -> float:
         """Twenty deviations of the tilted sum, or its whole range where that is less."""
-        variance, whole = 0.0, 0.0
+        deviation, whole = 0.0, 0.0
         for law, _ in guide:
             index = np.arange(len(law.masses)) * first.spacing
             with np.errstate(divide="ignore"):
                 z = np.log(law.masses) + first.c * index
             weight = np.exp(z - z.max())
             weight /= weight.sum()
-            mean = float((weight * index).sum())
-            variance += law.count * float((weight * (index - mean) ** 2).sum())
-            whole += law.count * float(index[-1])
-        return min(20 * math.sqrt(variance), whole)
+            # In parts of the range, whose square may be beyond the doubles.
+            span = float(index[-1])
+            part = index / span
+            mean = float((weight * part).sum())
+            variance = law.count * float((weight * (part - mean) ** 2).sum())
+            deviation = math.hypot(deviation, span * math.sqrt(variance))
+            whole += law.count * span
+        return min(20 * deviation, whole)
 
     def _laws(
         self,
