@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -246,3 +247,19 @@ def test_refusals(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match=match):
             call()
     assert pack(channel, []) == b""
+
+
+def _ending():
+    """A stream that gives one chunk and exits."""
+    yield [0]
+    raise SystemExit(0)
+
+
+def test_exits_do_not_leave_a_stream():
+    """A chunk or a stream that exits is one that is bad; what it is closed by is not."""
+    channel = GRR(3, epsilon=1)
+    found = aggregate_stream(channel, [[0], lambda: sys.exit(0), [1]])
+    assert [bad.reason for bad in found.bad] == ["SystemExit"]
+    assert found.aggregate.counts.tolist() == [1, 1, 0]
+    ended = aggregate_stream(channel, _ending())
+    assert (ended.chunks, [bad.reason for bad in ended.bad]) == (2, ["SystemExit"])

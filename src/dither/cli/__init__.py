@@ -38,7 +38,7 @@ class Commands(Group):
     """A group whose commands end in a message instead of a trace.
 
     Exit codes: 1 where dither refuses or fails, 2 where the command line is wrong, or where a gate
-    refuses or fails.
+    refuses or fails. None ends with 0 but by its end: code of others may not leave with it.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -50,8 +50,12 @@ class Commands(Group):
             raise
         except DitherError as error:
             raise _ending(ctx, " ".join(str(error).split())) from error
-        except Exception as error:
-            if os.environ.get(TRACE):
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code:
+                raise
+            if os.environ.get(TRACE) and not isinstance(error, SystemExit):
                 raise
             # The text of a foreign error may quote the data, so only its kind is shown.
             raise _ending(

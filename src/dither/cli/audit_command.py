@@ -92,7 +92,7 @@ def audit(
 
     Exit code 1 if a claim is violated; with --planted, if a mistake is not caught. Exit code 2 if
     the command line is wrong, or --samples are too few for any verdict. Exit code 3 if nothing was
-    audited: every call failed or gave the same, or both datasets are the same.
+    audited: every call failed, no difference was seen, or both datasets are the same.
     """
     if sum((target is not None, everything, planted)) != 1:
         raise click.UsageError("give MODULE:FUNCTION, --all or --planted, one of them")
@@ -232,6 +232,11 @@ def _named(text: str) -> Any:
         if error.name and where.split(".")[0] == error.name.split(".")[0]:
             raise click.UsageError(f"no module {where} here or installed") from None
         raise
+    except SystemExit:
+        raise click.UsageError(
+            f"{where} ends the program when it is imported: keep what it does as a script under "
+            'if __name__ == "__main__"'
+        ) from None
     finally:
         sys.path.remove(here)
     if not hasattr(module, name):

@@ -26,8 +26,8 @@ class Outcome(StrEnum):
     NOT_REFUTED
         No event of an audit contradicts the claim.
     INCONCLUSIVE
-        Nothing was tested that could have refuted the claim: every call failed or gave the same, or
-        the attack is weak or has no control.
+        Nothing was tested that could have refuted the claim: every call failed or no difference
+        was seen, or the attack is weak or has no control.
 
     Examples
     --------

@@ -293,7 +293,9 @@ def aggregate_stream(channel: Channel, chunks: Iterable[Any]) -> StreamCount:
         index, seen = seen, seen + 1
         try:
             (more, g, b), note = _counted(channel, chunk)
-        except Exception as error:  # whatever a source raises, the other chunks count
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a source raises, an exit too, the others count
             bad.append(BadChunk(index, _told(error)))
             continue
         counts, good, dropped = counts + more, good + g, dropped + b
@@ -305,15 +307,24 @@ def aggregate_stream(channel: Channel, chunks: Iterable[Any]) -> StreamCount:
 class _Broken:
     """Stands for a chunk that the stream failed to give."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
 def _safely(chunks: Iterable[Any]) -> Iterator[Any]:
-    try:
-        yield from chunks
-    except Exception as error:
-        yield _Broken(error)
+    given = iter(chunks)
+    while True:
+        try:
+            chunk = next(given)
+        except StopIteration:
+            return
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            chunk = _Broken(error)
+        yield chunk
+        if isinstance(chunk, _Broken):
+            return
 
 
 def _counted(channel: Channel, chunk: Any) -> tuple[Tally, str]:
@@ -347,7 +358,7 @@ def _file(channel: Channel, path: Path) -> tuple[Tally, str]:
     return (found.counts, found.n, found.rejected), note
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """The error's kind; its text only where it is our own, which never holds data."""
     name = type(error).__name__
     return f"{name}: {error}" if isinstance(error, ArgumentError) else name

@@ -1,6 +1,7 @@
 """The command ``dither audit``: a user's function, all mechanisms, planted bugs, refusals."""
 
 import re
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -163,3 +164,48 @@ def test_stopping_keeps_the_table(run, monkeypatch):
     assert result.exit_code == 1
     assert "0 of 2 violated" in result.output
     assert "Stopped early" in result.output
+
+
+ENDING = """
+import sys, random
+
+def on_ann(rows):
+    if len(rows) == 2:
+        sys.exit(0)
+    return random.random()
+
+def always(rows):
+    sys.exit(0)
+
+def sampler(rows, size):
+    sys.exit(0)
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("on_ann", 1), ("always", 3), ("sampler", 2)])
+def test_the_data_do_not_choose_the_exit_code(run, tmp_path, name, code):
+    """A mechanism that leaves with 0 does not make the gate green."""
+    (tmp_path / "ending_by_test.py").write_text(ENDING)
+    result = run(
+        f"ending_by_test:{name}", "--d0", "[1, 2]", "--d1", "[1, 2, 3]", "--samples", "500"
+    )
+    assert result.exit_code == code
+    assert result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import sys\nsys.exit(0)", "ends the program when it is imported"),
+        ("def __getattr__(name):\n    raise SystemExit(0)", "unexpected SystemExit"),
+        ("class E(BaseException): pass\nraise E('Ann')", "unexpected E"),
+    ],
+)
+def test_modules_that_end_the_program(run, tmp_path, monkeypatch, text, words):
+    """A script that exits when it is imported is refused, and so is what ends otherwise."""
+    (tmp_path / "script_by_test.py").write_text(text)
+    monkeypatch.delitem(sys.modules, "script_by_test", raising=False)
+    result = run("script_by_test:count", "--d0", "[1]", "--d1", "[2]")
+    assert result.exit_code in (1, 2)
+    assert words in result.output
+    assert "Ann" not in result.output

@@ -31,6 +31,7 @@ from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither._format import Printable, count_text, loss_text
 from dither.errors import ArgumentError
+from dither.lab._calls import answered
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph
 from dither.lab.attack._roc import Floats, Mask
@@ -254,7 +255,7 @@ class _Counts:
             raise ArgumentError("epsilon and table are for sessions: give loss= to a callable")
 
         def answer(condition: str) -> tuple[float, Loss | None]:
-            found = session(condition)
+            found = answered("session", session, condition)
             try:
                 return (math.nan if found is None else float(found)), loss
             except (TypeError, ValueError):

@@ -18,6 +18,7 @@ import numpy as np
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
+from dither.lab._calls import answered
 from dither.lab._simulation import SimulatedWorld
 from dither.lab.attack._verdict import Score, Verdict, judge, most_right, pure_epsilon
 from dither.privacy import Loss
@@ -179,7 +180,8 @@ class Experiment:
     ) -> tuple[int, int]:
         secret, public = self.game.draw(rng)
         published = self.game.draw(rng)[0] if other else secret
-        guess = self.adversary.guess(public, release.publish(published, public, rng))
+        shown = answered(f"the release {release.name!r}", release.publish, published, public, rng)
+        guess = answered(f"the attack {self.adversary.name!r}", self.adversary.guess, public, shown)
         return self.game.score(secret, guess)
 
     def _pure(self) -> float | None:

@@ -36,6 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
+from dither.lab._calls import answered
 from dither.lab.attack._roc import Floats, Mask, Played
 from dither.lab.attack._verdict import BARE
 
@@ -85,8 +86,9 @@ def confidences(
         one.set_params(**{n: int(generator.integers(2**31)) for n in seeds})
         if len(np.unique(labels[inside])) < 2:
             raise ArgumentError("data must have at least two labels in every half: give more rows")
-        one.fit(features[inside], labels[inside])
-        chances = np.asarray(one.predict_proba(features), dtype=np.float64)
+        answered("the model's fit", one.fit, features[inside], labels[inside])
+        told = answered("the model's predict_proba", one.predict_proba, features)
+        chances = np.asarray(told, dtype=np.float64)
         place = np.searchsorted(one.classes_, labels)
         place = np.minimum(place, len(one.classes_) - 1)
         known = np.asarray(one.classes_)[place] == labels
@@ -236,7 +238,10 @@ def _drawer(statistic: Callable[..., Any], name: str = "model_or_statistic") -> 
     many = second == ["size"]
 
     def draw(rows: Floats, size: int) -> Floats:
-        made = statistic(rows, size) if many else [statistic(rows) for _ in range(size)]
+        if many:
+            made = answered(name, statistic, rows, size)
+        else:
+            made = [answered(name, statistic, rows) for _ in range(size)]
         try:
             found = np.asarray(made, dtype=np.float64).reshape(size, -1)
         except (TypeError, ValueError) as error:

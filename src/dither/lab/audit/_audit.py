@@ -12,6 +12,7 @@ import numpy as np
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
 from dither.errors import ArgumentError
+from dither.lab._calls import attempted
 from dither.lab._verdicts import Outcome
 from dither.lab.audit import _reuse as reuse
 from dither.lab.audit._claims import CERTIFYING, Claim, check_samples
@@ -58,6 +59,7 @@ def audit(
     mechanism : callable
         Of one dataset, returning one output of any type; or a vectorised sampler of (data, size).
         Its draws must be independent, and it must leave the dataset as it is.
+        An exit is an outcome as any exception is; what kills the process ends the audit.
     d0, d1 : any
         Neighbours, in the sense of the claim: the auditor cannot check that they are.
     epsilon : float or Fraction
@@ -84,8 +86,8 @@ def audit(
     -------
     Audit
         *Violated* if a certified event contradicts the claim, or noise is seen to be reused;
-        *inconclusive* where every call failed or gave the same, or both datasets are the same, so
-        that no claim could be refuted; else *not refuted*.
+        *inconclusive* where every call failed, no difference was seen, or both datasets are the
+        same, so that no claim could be refuted; else *not refuted*.
 
     Raises
     ------
@@ -215,7 +217,7 @@ def _idle(outcomes: Outcomes, outputs: Any, d0: Any, d1: Any) -> tuple[str, ...]
     if not isinstance(outputs, np.ndarray) and all(isinstance(o, Raised) for o in outputs):
         return ("every call failed: call the mechanism yourself on d0 and on d1",)
     if not outcomes.varies:
-        return ("every call gave the same outcome, on both datasets",)
+        return ("no difference was seen between outcomes, of either dataset",)
     return ()
 
 
@@ -233,14 +235,16 @@ def _same(d0: Any, d1: Any) -> bool:
 
 def _differ(d0: Any, d1: Any) -> bool:
     """Whether their own comparison tells them apart: large ones are not looked into for nothing."""
-    try:
-        if isinstance(d0, np.ndarray):
-            return not np.array_equal(d0, d1, equal_nan=d0.dtype.kind in "fc")
-        if callable(getattr(d0, "equals", None)):
-            return not d0.equals(d1)
-        return bool(d0 != d1)
-    except Exception:  # it compares in a way of its own
-        return False
+    found, error = attempted(_compared, d0, d1)
+    return error is None and found is True  # or it compares in a way of its own
+
+
+def _compared(d0: Any, d1: Any) -> bool:
+    if isinstance(d0, np.ndarray):
+        return not np.array_equal(d0, d1, equal_nan=d0.dtype.kind in "fc")
+    if callable(getattr(d0, "equals", None)):
+        return not d0.equals(d1)
+    return bool(d0 != d1)
 
 
 def _notes(

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
+import enum
 import numbers
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import struct
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Parts", "Raised", "flatten", "masked", "raised"]
+from dither.lab._calls import attempted
+from dither.lab.audit._reading import Unseen, held, inside, sealed, written
+
+__all__ = ["Parts", "Raised", "flatten", "raised"]
 
 _DEEPEST = 8
-_READERS = ("to_pydict", "to_dict", "to_list", "tolist")
-"""How frames and series of common libraries tell what they hold."""
-
-_FORMS = ("dtype", "dtypes", "schema")
-"""How they tell of which types it is."""
+_OBJECTS = 2_000
+"""Objects of an outcome that are looked into; those beyond are named as not seen."""
 
 _PACKED = 64
 """Bytes that are read one by one, and as packed numbers."""
@@ -28,6 +31,15 @@ _PACKINGS = ("<f8", ">f8", "<i8", ">i8", "<f4", "<i4")
 _NUMERAL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NUMERALS = 16
 _CAUSES = 4
+_CALLS = 16
+"""Of a trace, the innermost calls that are looked at."""
+
+_BUILT_IN = (str, bytes, bytearray, list, tuple, set, frozenset, dict, numbers.Number)
+_PLAIN = frozenset(
+    {str, bytes, bytearray, list, tuple, set, frozenset, dict, int, float, bool, complex}
+    | {Decimal, Fraction}
+)
+"""Types that hold nothing besides their value; what extends them may."""
 
 
 @dataclass(slots=True)
@@ -41,86 +53,148 @@ class Parts:
         In which order mappings, columns and sets give what they hold.
     blind : set of str
         The types of what cannot be looked into.
+    above : list of int
+        The identities of the objects that are being looked into.
+    objects : int
+        How many were.
     """
 
     numbers: list[float] = field(default_factory=list)
     orders: list[Hashable] = field(default_factory=list)
     blind: set[str] = field(default_factory=set)
+    above: list[int] = field(default_factory=list)
+    objects: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
     """The outcome of a call that failed: the exception's type, and what it holds.
 
-    Only the type is shown. Anyone who sees the exception may see its text, attributes and cause, so
-    they are looked at like any other output.
+    Only the type is shown. Anyone who sees the exception may see its text, its trace, its
+    attributes and its cause, so they are looked at like any other output.
     """
 
     kind: str
     text: str = field(default="", repr=False)
     held: tuple[Any, ...] = field(default=(), repr=False)
+    trace: tuple[tuple[str, int], ...] = field(default=(), repr=False)
 
 
 def raised(error: BaseException, depth: int = 0) -> Raised:
     """An exception as an outcome; addresses in memory are left out of its text."""
-    try:
-        text = masked(str(error))
-    except Exception:  # an exception that cannot be written has no text to see
-        text = ""
-    held: list[Any] = [a for a in error.args if not isinstance(a, str)]
-    attributes = {k: v for k, v in _held(error).items() if not isinstance(v, BaseException)}
+    text = written(error, str)
+    found: list[Any] = [a for a in error.args if not (isinstance(a, str) and a in text)]
+    attributes = {k: v for k, v in held(error).items() if not isinstance(v, BaseException)}
     if attributes:
-        held.append(attributes)
+        found.append(attributes)
     cause = error.__cause__ or error.__context__
     if cause is not None and depth < _CAUSES:
-        held.append(raised(cause, depth + 1))
-    return Raised(type(error).__name__, text, tuple(held))
+        found.append(raised(cause, depth + 1))
+    return Raised(type(error).__name__, text, tuple(found), _trace(error))
 
 
-def masked(text: str) -> str:
-    """A text without addresses in memory, which differ from call to call."""
-    return re.sub(r"\b0x[0-9a-fA-F]+", "0x", text)
+def _trace(error: BaseException) -> tuple[tuple[str, int], ...]:
+    """Where it was raised, by names and lines."""
+    calls, step = [], error.__traceback__
+    while step is not None:
+        calls.append((step.tb_frame.f_code.co_name, step.tb_lineno))
+        step = step.tb_next
+    return tuple(calls[-_CALLS:])
 
 
 def flatten(value: Any, parts: Parts, depth: int = 0) -> tuple[Hashable, Hashable]:
     """Put the numbers of a value into ``parts``; return it, and it without numbers, hashable."""
+    if value is None or value is Ellipsis or value is NotImplemented:
+        return (type(value).__name__,) * 2
     if isinstance(value, np.generic):
-        kind = value.dtype.str
-        both = flatten(value.item(), parts, depth)
-        return (kind, both[0]), (kind, both[1])
-    if isinstance(value, str):
-        return _text(value, parts)
-    if isinstance(value, bytes | bytearray):
-        return _bytes(bytes(value), parts)
+        return _scalar(value, parts, depth)
     if isinstance(value, BaseException):
         value = raised(value)
     if isinstance(value, Raised):
-        key, frame = _text(value.text, parts), ("raises", value.kind)
-        held = [flatten(v, parts, depth + 1) for v in value.held] if depth < _DEEPEST else []
-        return (frame, key[0], *(a for a, _ in held)), (frame, *(b for _, b in held))
-    if value is None or isinstance(value, type):
-        return value, value
+        key, frame = _text(value.text, parts), ("raises", value.kind, value.trace)
+        pairs = [flatten(v, parts, depth + 1) for v in value.held] if depth < _DEEPEST else []
+        return (frame, key[0], *(a for a, _ in pairs)), (frame, key[1], *(b for _, b in pairs))
+    if isinstance(value, Unseen):
+        parts.blind.add(value.kind)
+        return value.kind, value.kind
+    if isinstance(value, enum.Enum):
+        named = ("enum", type(value).__name__, value.name)
+        known = flatten(value.value, parts, depth + 1)
+        return (named, known[0]), (named, known[1])
+    kind = type(value)
+    if kind in _PLAIN:
+        return _plain(value, parts, depth)
     if isinstance(value, dt.date | dt.time | dt.timedelta):
-        return _moment(value, parts)
+        return _with_attributes(_moment(value, parts), value, parts, depth)
+    if isinstance(value, memoryview):
+        found = _bytes(value.tobytes(), parts)
+        form = (kind.__name__, value.format, value.shape, value.readonly)
+        return (form, found[0]), (form, found[1])
+    if isinstance(value, _BUILT_IN):
+        return _with_attributes(_plain(value, parts, depth), value, parts, depth)
+    return _object(value, parts, depth)
+
+
+def _plain(value: Any, parts: Parts, depth: int) -> tuple[Hashable, Hashable]:
+    """A value of a built-in type, or of one that extends it."""
+    name = type(value).__name__
+    if isinstance(value, str):
+        return _text(str.__str__(value), parts)
+    if isinstance(value, bytes | bytearray):
+        found = _bytes(bytes(value), parts)
+        return (name, found[0]), (name, found[1])
     if isinstance(value, numbers.Number):
         return _number(value, parts)
-    name: Hashable = type(value).__name__
-    if depth < _DEEPEST:
-        inner = _inside(value, parts)
-        if inner is not None:
-            pairs = [flatten(v, parts, depth + 1) for v in inner]
-            name = (name, _form(value))
-            return (name, *(a for a, _ in pairs)), (name, *(b for _, b in pairs))
-    try:
-        hash(value)
-        opaque = _by_identity(value)
-    except TypeError:
-        opaque = True
-    if opaque:
+    if isinstance(value, Mapping):
+        return _compound(value, name, _items(value, parts), parts, depth)
+    if isinstance(value, set | frozenset):
+        return _compound(value, name, _ordered(list(value), parts), parts, depth)
+    return _compound(value, name, value, parts, depth)
+
+
+def _with_attributes(
+    found: tuple[Hashable, Hashable], value: Any, parts: Parts, depth: int
+) -> tuple[Hashable, Hashable]:
+    """A value of a type that extends a built-in one, with the attributes it may have."""
+    name = type(value).__name__
+    own = held(value)
+    if not own:
+        return (name, found[0]), (name, found[1])
+    key, frame = _compound(own, name, [own[n] for n in sorted(own)], parts, depth)
+    return (found[0], tuple(sorted(own)), key), (found[1], tuple(sorted(own)), frame)
+
+
+def _object(value: Any, parts: Parts, depth: int) -> tuple[Hashable, Hashable]:
+    """Any other object: what it holds, or what its own hash tells."""
+    name = type(value).__name__
+    if id(value) in parts.above:
+        return (name, "itself"), (name, "itself")
+    parts.objects += 1
+    if depth < _DEEPEST and parts.objects <= _OBJECTS:
+        items, _ = attempted(_items, value, parts) if isinstance(value, Mapping) else (None, None)
+        found = inside(value) if items is None else (None, items)
+        if found is not None:
+            return _compound(value, (name, found[0]), found[1], parts, depth)
+    known, error = attempted(hash, value)
+    if error is not None or sealed(value):
         # By identity every outcome would be its own, and say nothing.
-        parts.blind.add(str(name))
+        parts.blind.add(name)
         return name, name
-    return value, value
+    told = (name, known, written(value))
+    return told, told
+
+
+def _compound(
+    value: Any, form: Hashable, inner: Sequence[Any], parts: Parts, depth: int
+) -> tuple[Hashable, Hashable]:
+    if depth >= _DEEPEST or id(value) in parts.above:
+        if inner:
+            parts.blind.add(type(value).__name__)
+        return form, form
+    parts.above.append(id(value))
+    pairs = [flatten(v, parts, depth + 1) for v in inner]
+    parts.above.pop()
+    return (form, *(a for a, _ in pairs)), (form, *(b for _, b in pairs))
 
 
 def _text(value: str, parts: Parts) -> tuple[Hashable, Hashable]:
@@ -146,7 +220,6 @@ def _bytes(value: bytes, parts: Parts) -> tuple[Hashable, Hashable]:
 
 def _moment(value: Any, parts: Parts) -> tuple[Hashable, Hashable]:
     """A date, a time or a span as a number of days or microseconds."""
-    zone = str(getattr(value, "tzinfo", None))
     if isinstance(value, dt.datetime):
         span = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)
         parts.numbers.append(span / dt.timedelta(microseconds=1))
@@ -157,95 +230,57 @@ def _moment(value: Any, parts: Parts) -> tuple[Hashable, Hashable]:
         parts.numbers.append(seconds * 1e6 + value.microsecond)
     else:
         parts.numbers.append(value / dt.timedelta(microseconds=1))
-    kind = (type(value).__name__, zone)
-    return (kind, repr(value)), kind
+    zone = getattr(value, "tzinfo", None)
+    # A zone may have the name of another.
+    offset = attempted(value.utcoffset)[0] if zone is not None else None
+    form = (type(zone).__name__, written(zone, str), offset, getattr(value, "fold", 0))
+    kind = (type(value).__name__, *form, getattr(value, "unit", None))
+    return (kind, written(value)), kind
+
+
+def _scalar(value: np.generic, parts: Parts, depth: int) -> tuple[Hashable, Hashable]:
+    """A scalar of NumPy, of which a long double is not one of Python."""
+    kind = str(value.dtype)
+    item: Any = value.item()
+    if isinstance(item, np.generic):
+        pieces: list[Any] = [item.real, item.imag] if item.dtype.kind == "c" else [item]
+        for part in pieces:
+            number = float(part)
+            rest = float(part - type(part)(number)) if np.isfinite(part) else 0.0
+            parts.numbers += [number, rest]
+        return (kind, repr(item)), kind
+    both = flatten(item, parts, depth)
+    return (kind, both[0]), (kind, both[1])
 
 
 def _number(value: Any, parts: Parts) -> tuple[Hashable, Hashable]:
     kind = type(value).__name__
     if isinstance(value, complex):
-        parts.numbers += [value.real, value.imag]
-        return (kind, repr(value)), kind
-    try:
-        parts.numbers.append(float(value))
-    except (OverflowError, ValueError):
-        parts.numbers.append(np.inf if value > 0 else -np.inf)
-    # NaN is not itself, and the two zeros are equal: told apart by how they are written.
-    key = repr(value) if isinstance(value, float) and (value != value or value == 0) else value
-    return (kind, key), kind
+        pair = [_number(float(part), parts) for part in (value.real, value.imag)]
+        return (kind, pair[0][0], pair[1][0]), (kind, pair[0][1], pair[1][1])
+    if isinstance(value, float):
+        number = float.__float__(value)
+        parts.numbers.append(number)
+        # NaN is not itself and has 2^52 forms; the two zeros are equal.
+        bits = struct.pack("<d", number)
+        return (kind, bits), (kind, bits) if number != number else kind
+    number, error = attempted(float, value)
+    if error is not None:
+        over, _ = attempted(lambda: value > 0)
+        number = np.nan if over is None else np.inf if over else -np.inf
+    parts.numbers.append(number)
+    if isinstance(value, Decimal):
+        # 1.0 and 1.00 are equal.
+        return (kind, str(value)), (kind, value.as_tuple().exponent)
+    return (kind, value if isinstance(value, int | Fraction) else written(value)), kind
 
 
-def _inside(value: Any, parts: Parts) -> Sequence[Any] | None:
-    """The parts of a compound value in a fixed order; None for what has none."""
-    if isinstance(value, np.ndarray):
-        return [*value.shape, *value.ravel().tolist()] if value.ndim > 1 else list(value.tolist())
-    if isinstance(value, Mapping):
-        given = list(value)
-        return [part for key in _ordered(given, parts) for part in (key, value[key])]
-    if isinstance(value, set | frozenset):
-        return _ordered(list(value), parts)
-    if isinstance(value, list | tuple):
-        return value
-    if dataclasses.is_dataclass(value):
-        return [getattr(value, f.name) for f in dataclasses.fields(value)]
-    for name in _READERS:
-        reader = getattr(value, name, None)
-        if callable(reader):
-            found = _told(reader, parts)
-            if found is not None:
-                return found
-    return _attributes(value) if _by_identity(value) else None
+def _items(value: Mapping[Any, Any], parts: Parts) -> list[Any]:
+    return [part for key in _ordered(list(value), parts) for part in (key, value[key])]
 
 
 def _ordered(given: list[Any], parts: Parts) -> list[Any]:
     """Keys in a fixed order; in which one they were given is an outcome too."""
-    places = sorted(range(len(given)), key=lambda i: _written(given[i]))
+    places = sorted(range(len(given)), key=lambda i: written(given[i]))
     parts.orders.append(tuple(places))
     return [given[i] for i in places]
-
-
-def _written(value: Any) -> str:
-    try:
-        return masked(repr(value))
-    except Exception:  # what cannot be written stays where its type is
-        return type(value).__name__
-
-
-def _form(value: Any) -> Hashable:
-    """The types of what an array or frame holds, where it tells them."""
-    for name in _FORMS:
-        form = getattr(value, name, None)
-        if form is not None and not callable(form):
-            return str(form.to_dict() if hasattr(form, "to_dict") else form)
-    return None
-
-
-def _by_identity(value: Any) -> bool:
-    """Whether an object has no hash of what it holds, and so is another each time."""
-    kept: object = type(value).__hash__
-    return kept is None or kept is object.__hash__
-
-
-def _told(reader: Callable[[], Any], parts: Parts) -> Sequence[Any] | None:
-    try:
-        found = reader()
-    except Exception:  # it wants arguments, or has nothing to tell
-        return None
-    return _inside(found, parts) if isinstance(found, Mapping | list) else None
-
-
-def _attributes(value: Any) -> Sequence[Any] | None:
-    """What an object that compares by identity holds, or None where nothing is to be seen."""
-    held = _held(value)
-    return [held[name] for name in sorted(held)] if held else None
-
-
-def _held(value: Any) -> dict[str, Any]:
-    """The attributes of an object, in its dictionary or in slots."""
-    held = dict(getattr(value, "__dict__", {}))
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name):
-                held[name] = getattr(value, name)
-    return held

@@ -42,6 +42,8 @@ _EXACT = 2**53
 
 _AT_ONCE = 4_000_000
 
+_BITS_OF = {np.dtype(f"f{size}"): np.dtype(f"u{size}") for size in (2, 4, 8)}
+
 _FEW, _SIMPLE, _PAIRS = 60, 4, 8
 """Of each dataset's outcomes, those that may show coordinates with one noise; values that their
 difference may then have; and pairs of coordinates that are told."""
@@ -137,7 +139,7 @@ def _stacked(outputs: Sequence[Any]) -> npt.NDArray[Any] | None:
     """An array where all outcomes are of one form: the same, and far quicker to read."""
     kinds = set(map(type, outputs))
     if kinds == {np.ndarray}:
-        alike = len({(a.shape, a.dtype) for a in outputs}) == 1
+        alike = len(set(map(_layout, outputs))) == 1
         return np.stack(outputs) if alike and outputs[0].dtype.kind in "biuf" else None
     if kinds in ({tuple}, {list}):
         if len(set(map(len, outputs))) > 1:
@@ -154,11 +156,17 @@ def _stacked(outputs: Sequence[Any]) -> npt.NDArray[Any] | None:
     return None
 
 
+def _layout(array: npt.NDArray[Any]) -> tuple[Hashable, ...]:
+    """What of an array is not its values, and can be seen."""
+    told = None if array.dtype.metadata is None else repr(array.dtype.metadata)
+    return array.shape, array.dtype, told, array.strides, array.flags.writeable
+
+
 def _form(output: Any) -> Hashable:
     """What all of `_stacked` have in common: types, lengths, and that doubles hold them."""
     kind = type(output)
     if kind is np.ndarray:
-        return kind, output.shape, output.dtype
+        return kind, *_layout(output)
     parts = output if kind in (tuple, list) else (output,)
     inner = frozenset(map(type, parts))
     fits = inner != {int} or max(map(abs, parts)) < _EXACT
@@ -193,6 +201,8 @@ def _of_array(array: npt.NDArray[Any], seen: npt.NDArray[np.bool_]) -> Outcomes:
     flat = np.ascontiguousarray(table)
     if flat.shape[1] == 1:
         keys = flat[:, 0]
+        if keys.dtype in _BITS_OF:  # the two zeros are equal, and NaN has many forms
+            keys = keys.view(_BITS_OF[keys.dtype])
     else:
         keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1])))[:, 0]
     codes = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -354,4 +364,11 @@ def _bits(name: str, values: Floats, seen: npt.NDArray[np.bool_]) -> list[Featur
     if np.any((finite & (values == 0) & np.signbit(values))[seen]):
         signed = np.where(values == 0, np.signbit(values), np.nan)
         columns.append(Feature(f"the sign of the zero that {name} is", signed))
+    # Of a NaN, all bits but those of its exponent.
+    bits = np.ascontiguousarray(values).view(np.uint64)
+    rest = (bits & np.uint64(2**52 - 1)).astype(np.float64) + (bits >> np.uint64(63)) * 2.0**52
+    if np.unique(rest[seen & np.isnan(values)]).size > 1:
+        columns.append(
+            Feature(f"the form of the NaN that {name} is", np.where(np.isnan(values), rest, np.nan))
+        )
     return columns

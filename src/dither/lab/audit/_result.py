@@ -25,7 +25,7 @@ class Audit(Printable):
     ----------
     verdict : Outcome
         *violated* or *not refuted*; never *verified*. *Inconclusive* where nothing was audited:
-        every call failed or gave the same, or both datasets are the same.
+        every call failed, no difference was seen, or both datasets are the same.
     lower : float
         The certified lower bound of epsilon at the claimed delta; 0 where nothing is certified.
     delta : float

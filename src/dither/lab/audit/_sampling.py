@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -18,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError
-from dither.lab.audit._flattening import masked, raised
+from dither.lab._calls import attempted
+from dither.lab.audit._flattening import raised
+from dither.lab.audit._reading import written
 
 __all__ = ["Draws", "draw_both", "is_vectorised", "joined"]
 
@@ -158,11 +160,10 @@ def _stretch(
         warned: list[Hashable] = []
         kinds: set[str] = set()
         for _ in range(size):
-            try:
-                found.append(_read(mechanism(data)))
-            except Exception as error:  # failing may depend on the data, so it is an outcome
-                found.append(raised(error))
-            said = tuple((w.category.__name__, masked(str(w.message))) for w in caught)
+            output, error = attempted(_called, mechanism, data)
+            # Failing may depend on the data, and so may an exit: both are outcomes.
+            found.append(output if error is None else raised(error))
+            said = tuple((w.category.__name__, written(w.message, str)) for w in caught)
             if said:
                 kinds.update(kind for kind, _ in said)
                 caught.clear()
@@ -172,37 +173,43 @@ def _stretch(
     return found, warned, kinds
 
 
+def _called(mechanism: Callable[[Any], Any], data: Any) -> Any:
+    return _read(mechanism(data))
+
+
 def _read(output: Any) -> Any:
     """An output, with what a generator gives in its place: it can be read only once, now."""
     return tuple(islice(output, _LONGEST)) if isinstance(output, Iterator) else output
 
 
 def _batch(mechanism: Callable[[Any, int], Any], data: Any, size: int) -> Outputs:
-    try:
-        batch = mechanism(data, size)
-    except Exception as error:
+    outputs, error = attempted(_outputs, mechanism, data, size)
+    if isinstance(error, ArgumentError):
+        raise error
+    if error is not None:
         raise ArgumentError(
             f"mechanism failed as a vectorised sampler ({type(error).__name__}); pass one of a "
             "single output, of which failing is an outcome, or check its arguments (data, size)"
         ) from error
-    if isinstance(batch, np.ma.MaskedArray):
-        batch = batch.tolist()  # what is masked is None, and not what lies below
-    outputs: Outputs = batch if isinstance(batch, np.ndarray) else _listed(batch)
     if len(outputs) != size:
         raise ArgumentError(
             f"mechanism must return size outputs for each call; {size:,} were asked of it and "
             f"{len(outputs):,} came"
         )
-    return outputs
+    return outputs  # type: ignore[no-any-return]
 
 
-def _listed(batch: Any) -> list[Any]:
-    try:
-        return [_read(output) for output in batch]
-    except TypeError:
+def _outputs(mechanism: Callable[[Any, int], Any], data: Any, size: int) -> Outputs:
+    batch = mechanism(data, size)
+    if isinstance(batch, np.ma.MaskedArray):
+        batch = batch.tolist()  # what is masked is None, and not what lies below
+    if isinstance(batch, np.ndarray):
+        return batch
+    if not isinstance(batch, Iterable):
         raise ArgumentError(
             "mechanism must return an array or a list of size outputs, as it is vectorised"
-        ) from None
+        )
+    return [_read(output) for output in batch]
 
 
 def joined(parts: Sequence[Outputs]) -> Outputs:
