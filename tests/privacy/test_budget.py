@@ -90,7 +90,7 @@ def test_zcdp_outlasts_basic():
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "name"),
-    [(F(0), F(0), "epsilon"), (F(1), F(1), "delta"), (F(1), F(-1), "delta"), (1.0, F(0), "eps")],
+    [(F(0), F(0), "epsilon"), (F(1), F(1), "delta"), (F(1), F(-1), "delta"), (True, F(0), "eps")],
 )
 def test_out_of_range(epsilon, delta, name):
     """A budget out of range is refused by name."""
@@ -134,3 +134,10 @@ def test_adaptive_game_stays_within_the_promise():
     assert longest > 2 * budget.epsilon
     assert steps > 20
     assert 0 < divergence <= budget.delta
+
+
+def test_caps_are_read_exactly():
+    """Floats as they print, and a delta of 0 where there is none."""
+    assert BudgetFilter(0.1, 1e-6) == BudgetFilter(F(1, 10), F(1, 10**6))
+    assert BudgetFilter(epsilon=1.0) == BudgetFilter(F(1), F(0))
+    assert BudgetFilter(0.1).to_dict() == {"epsilon": "1/10", "delta": "0"}

@@ -41,11 +41,29 @@ def test_pure():
 
 
 @pytest.mark.parametrize("name", ["epsilon", "delta", "rho", "rho_delta"])
-@pytest.mark.parametrize("value", [F(-1), 0.5, 1])
-def test_inexact_or_negative_amounts(name, value):
-    """Only Fractions of at least 0 are amounts."""
+@pytest.mark.parametrize("value", [F(-1), -0.5, float("nan"), float("inf"), True, "a half"])
+def test_no_number_or_a_negative_one_is_an_amount(name, value):
+    """Only finite numbers of at least 0 are amounts."""
     with pytest.raises(ArgumentError, match=name):
         Charge(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0.1, "1/10", F(1, 10)])
+def test_amounts_are_read_exactly(value):
+    """A float is read as it prints, and every amount is kept as a Fraction."""
+    tenth, promise = F(1, 10), Charge.pure(F(1, 10))
+    for name in ("epsilon", "delta", "rho", "rho_delta"):
+        kept = getattr(Charge(**{name: value}), name)
+        assert type(kept) is F
+        assert kept == tenth
+    assert Charge.pure(value) == promise
+    assert Charge.approximate(value, value) == Charge.approximate(tenth, tenth)
+    assert Charge.concentrated(value) == Charge.concentrated(tenth)
+    assert Charge.bounded_range(value) == Charge.bounded_range(tenth)
+    assert Charge.response(value) == Charge.response(tenth)
+    assert promise.sampled(value) == promise.sampled(tenth)
+    assert promise.moved(value) == promise.moved(tenth)
+    assert promise.rounded_up(value) == promise.rounded_up(tenth)
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dither import _checks as check
 from dither._format import remaining
 from dither.errors import ArgumentError
 from dither.privacy import Charge, Loss
@@ -73,10 +74,10 @@ class BudgetFilter:
 
     Parameters
     ----------
-    epsilon : Fraction
-        Above 0.
-    delta : Fraction
-        In [0, 1).
+    epsilon : number
+        Above 0; kept as an exact Fraction, a float as it prints.
+    delta : number
+        In [0, 1), likewise; 0 where left out.
 
     Raises
     ------
@@ -121,13 +122,11 @@ class BudgetFilter:
     """
 
     epsilon: Fraction
-    delta: Fraction
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.epsilon, Fraction) or self.epsilon <= 0:
-            raise ArgumentError("epsilon must be a Fraction above 0")
-        if not isinstance(self.delta, Fraction) or not 0 <= self.delta < 1:
-            raise ArgumentError("delta must be a Fraction in [0, 1)")
+        object.__setattr__(self, "epsilon", check.positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check.exact("delta", self.delta, least=0, below=1))
 
     @property
     def rho(self) -> Fraction | None:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dither import _checks as check
+from dither._checks import Number
 from dither.errors import ArgumentError
 from dither.numeric import _directed as directed
 from dither.privacy._promise import Neighbours, Promise
@@ -28,10 +30,11 @@ class Charge:
 
     Parameters
     ----------
-    epsilon, delta : Fraction or None, Fraction
+    epsilon, delta : number or None, number
+        Kept as exact Fractions, floats as they print.
         The release is (epsilon, delta)-differentially private. ``epsilon=None`` means that no
         finite epsilon is claimed.
-    rho, rho_delta : Fraction or None, Fraction
+    rho, rho_delta : number or None, number
         The release is rho_delta-approximate rho-zCDP [1]_. ``rho=None`` means that no finite rho is
         claimed.
     promise : Promise, optional
@@ -45,8 +48,8 @@ class Charge:
     Raises
     ------
     ArgumentError
-        An amount is not a Fraction or below 0; the neighbours are not the promise's; or charges of
-        different promises or neighbours are added.
+        An amount is not a finite number of at least 0; the neighbours are not the promise's; or
+        charges of different promises or neighbours are added.
 
     Notes
     -----
@@ -76,9 +79,10 @@ class Charge:
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "rho", "rho_delta"):
             value = getattr(self, name)
-            if value is None and name in ("epsilon", "rho"):
-                continue
-            _read(name, value)
+            if type(value) is not Fraction or value < 0:
+                if value is None and name in ("epsilon", "rho"):
+                    continue
+                object.__setattr__(self, name, _read(name, value))
         if self.promise is not None and not isinstance(self.promise, Promise):
             raise ArgumentError("promise must be a Promise, such as Promise('patient')")
         if self.neighbours is not None and not isinstance(self.neighbours, Neighbours):
@@ -89,27 +93,28 @@ class Charge:
             object.__setattr__(self, "neighbours", self.promise.neighbours)
 
     @classmethod
-    def pure(cls, epsilon: Fraction, promise: Promise | None = None) -> Charge:
+    def pure(cls, epsilon: Number, promise: Promise | None = None) -> Charge:
         """The charge of an epsilon-DP release: epsilon-DP implies (epsilon²/2)-zCDP."""
         epsilon = _read("epsilon", epsilon)
         return cls(epsilon=epsilon, rho=epsilon * epsilon / 2, promise=promise)
 
     @classmethod
-    def approximate(cls, epsilon: Fraction, delta: Fraction) -> Charge:
+    def approximate(cls, epsilon: Number, delta: Number) -> Charge:
         """The charge of an (epsilon, delta)-DP release, which is delta-approximate epsilon²/2-zCDP.
 
         Bun and Steinke, TCC 2016, section 8.
         """
-        epsilon = _read("epsilon", epsilon)
+        epsilon, delta = _read("epsilon", epsilon), _read("delta", delta)
         return cls(epsilon, delta, epsilon * epsilon / 2, delta)
 
     @classmethod
-    def concentrated(cls, rho: Fraction) -> Charge:
+    def concentrated(cls, rho: Number) -> Charge:
         """The charge of a rho-zCDP release, which claims no finite epsilon at a delta of 0."""
-        return cls(epsilon=None, rho=rho) if _read("rho", rho) else cls()
+        rho = _read("rho", rho)
+        return cls(epsilon=None, rho=rho) if rho else cls()
 
     @classmethod
-    def bounded_range(cls, epsilon: Fraction) -> Charge:
+    def bounded_range(cls, epsilon: Number) -> Charge:
         """The charge of an epsilon-bounded-range release: pure, and (epsilon²/8)-zCDP.
 
         Cesar and Rogers, "Bounding, concentrating, and truncating", ALT 2021, lemma 3.4.
@@ -118,7 +123,7 @@ class Charge:
         return cls(epsilon=epsilon, rho=epsilon * epsilon / 8)
 
     @classmethod
-    def response(cls, epsilon: Fraction) -> Charge:
+    def response(cls, epsilon: Number) -> Charge:
         """The charge of randomised response: rho = epsilon·tanh(epsilon/2), rounded up to 2⁻⁶⁴."""
         epsilon = _read("epsilon", epsilon)
         tanh = 1 - 2 / (directed.exp_upper(epsilon) + 1) if epsilon < _REACH else Fraction(1)
@@ -248,10 +253,9 @@ class Charge:
         self._added("to_group")
         return self.grouped(size).promising(Promise(unit))
 
-    def rounded_up(self, unit: Fraction) -> Charge:
+    def rounded_up(self, unit: Number) -> Charge:
         """Every amount rounded up to a whole multiple of ``unit``."""
-        if not _read("unit", unit):
-            raise ArgumentError("unit must be above 0")
+        unit = check.positive("unit", unit)
         return Charge(
             _up(self.epsilon, unit),
             _up(self.delta, unit) or Fraction(0),
@@ -284,7 +288,7 @@ class Charge:
             rho_delta = Fraction(0) if epsilon is None else delta
         return Charge(epsilon, delta, rho, rho_delta)
 
-    def sampled(self, rate: Fraction) -> Charge:
+    def sampled(self, rate: Number) -> Charge:
         """The amounts on a sample that takes each unit with a probability of ``rate``.
 
         Returns
@@ -304,8 +308,7 @@ class Charge:
         >>> round(float(Charge.pure(Fraction(1)).sampled(Fraction(1, 10)).epsilon), 6)
         0.158565
         """
-        if not 0 < _read("rate", rate) <= 1:
-            raise ArgumentError("rate must be above 0 and at most 1")
+        rate = check.exact("rate", rate, above=0, most=1)
         if rate == 1:
             return self.amounts
         rho = None if self.rho_delta else self.rho
@@ -320,7 +323,7 @@ class Charge:
             return whole
         return replace(whole, rho=rho, rho_delta=Fraction(0))
 
-    def moved(self, distance: Fraction) -> Charge:
+    def moved(self, distance: Number) -> Charge:
         """The amounts where both laws lie within a total variation of ``distance`` of these."""
         distance = _read("distance", distance)
         if not distance or self.epsilon is None:
@@ -366,10 +369,8 @@ def group_factor(epsilon: Fraction, size: int) -> Fraction | None:
     return min(steps, (directed.exp_upper(size * epsilon) - 1) / below) if below > 0 else steps
 
 
-def _read(name: str, value: object) -> Fraction:
-    if not isinstance(value, Fraction) or value < 0:
-        raise ArgumentError(f"{name} must be a Fraction of at least 0")
-    return value
+def _read(name: str, value: Number) -> Fraction:
+    return check.exact(name, value, least=0)
 
 
 def _common(a: Charge, b: Charge) -> tuple[Promise | None, Neighbours | None]:
