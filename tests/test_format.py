@@ -74,6 +74,9 @@ def test_what_is_shown_of_an_interval_holds_it(numbers, whole):
         ((math.nan, -math.inf, math.inf), "unknown"),
         ((3.0, -math.inf, math.inf), "3 [-∞, ∞]"),
         ((10**6, 10**6 - 3, 10**6 + 3), "1,000,000 ± 3"),
+        ((0.1249, 0.0, 0.25), "0.12 [0.00, 0.25]"),
+        ((-0.1249, -0.25, 0.0), "-0.12 [-0.25, 0.00]"),
+        ((0.5, 0.0, 1.0), "0.50 ± 0.50"),
     ],
 )
 def test_impossible_numbers_are_not_shown(found, text):

@@ -283,8 +283,8 @@ def interval(value: float | None, lower: float | None, upper: float | None) -> s
     ('1,234 ± 9', '2.6 [0.0, 5.9]', 'unknown')
     >>> interval(-35, 0, 864), interval(1599.2, 0.0, 1e6), interval(0.7, 0.2, math.inf)
     ('0 [0, 864]', '0 [0, 1,000,000]', '0.7 [0.2, ∞]')
-    >>> interval(22.5, 22.25, 22.75), interval(1000.0, 50.0, 1950.0)
-    ('22.50 ± 0.25', '1,000 ± 950')
+    >>> interval(22.5, 22.25, 22.75), interval(1000.0, 50.0, 1950.0), interval(0.125, 0.0, 0.25)
+    ('22.50 ± 0.25', '1,000 ± 950', '0.12 [0.00, 0.25]')
     """
     if value is None or lower is None or upper is None or math.isnan(value):
         return "unknown"
@@ -305,11 +305,11 @@ def interval(value: float | None, lower: float | None, upper: float | None) -> s
     shown_at = min(max(round(at / quantum) * quantum, low), high)
     # Where the interval cuts the rounded value off, it is shown as it is cut.
     rounded = round(at / quantum) * quantum
-    reach = max(rounded - low, high - rounded)
-    if abs((high - at) - (at - low)) <= Fraction(2, 100) * (high - low):
-        return (
-            f"{_fixed(rounded, quantum)} ± {_fixed(math.ceil(reach / quantum) * quantum, quantum)}"
-        )
+    reach = math.ceil(max(rounded - low, high - rounded) / quantum) * quantum
+    # An interval on one side of 0, as of a variance, is not shown to reach across it.
+    across = rounded - reach < 0 <= low or high <= 0 < rounded + reach
+    if not across and abs((high - at) - (at - low)) <= Fraction(2, 100) * (high - low):
+        return f"{_fixed(rounded, quantum)} ± {_fixed(reach, quantum)}"
     bottom, top = _end(low, quantum, math.floor), _end(high, quantum, math.ceil)
     return f"{_fixed(shown_at, quantum)} [{bottom}, {top}]"
 

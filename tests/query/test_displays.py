@@ -1,5 +1,7 @@
 """What a notebook or a prompt shows of sessions, previews and releases."""
 
+import html
+
 import pytest
 
 
@@ -58,6 +60,12 @@ def test_a_session_shows_its_tables_and_what_is_left(session):
     assert "<li>" in session._repr_html_()
     session.close()
     assert repr(session).startswith("closed session")
+
+
+def test_a_balance_shows_in_a_notebook_what_it_says(session):
+    """Its line, escaped."""
+    for balance in session.balance():
+        assert balance._repr_html_() == f"<pre>{html.escape(str(balance))}</pre>"
 
 
 @pytest.mark.parametrize("sizes", [(100,), (100, 1000)])

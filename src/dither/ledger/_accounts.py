@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -109,6 +110,9 @@ class Balance:
 
     def __repr__(self) -> str:
         return f"<balance of {self}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 @dataclass(frozen=True, slots=True)
