@@ -82,6 +82,13 @@ def test_a_part_that_promises_less_than_it_was_handed_is_refused(
         structure(make)
 
 
+def test_the_refusal_of_a_part_shows_by_what_it_is_refused() -> None:
+    """A loss that is only just too large is not printed as the one that was asked for."""
+    over = 1 + Fraction(1, 10**12)
+    with pytest.raises(ArgumentError, match=r"epsilon = 1 or less.* has 1\.00001;"):
+        local.Attributes({"a": 2, "b": 3}, epsilon=1, channel=lambda d, e: local.GRR(d, e * over))
+
+
 @pytest.mark.parametrize("structure", STRUCTURES.values(), ids=STRUCTURES)
 @pytest.mark.parametrize(
     "make",

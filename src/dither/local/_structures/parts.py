@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dither import _checks
+from dither._format import loss_text, remaining
 from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
 from dither.local._audited import Audited
@@ -402,10 +403,11 @@ def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
         told = (
             "some pairs of values have no epsilon at all"
             if most is None
-            else f"its worst pair of values has {float(most):.6g}"
+            else f"its worst pair of values has {loss_text(most, 6)}"
         )
         raise ArgumentError(
-            f"channel must promise epsilon = {float(epsilon):.6g} or less between any two values: "
+            f"channel must promise epsilon = {remaining(epsilon, 6)} or less between any two "
+            "values: "
             f"{told}; use a channel such as GRR, OUE or OLH, or make this one with a smaller "
             "epsilon"
         )
