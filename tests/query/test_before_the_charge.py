@@ -248,6 +248,7 @@ def test_a_replay_says_what_it_is_of(tmp_path):
         ([dt_.date(2020, 1, 1)], "timestamp"),
         ([Decimal("1.25"), Decimal("1.3")], "real"),
         ([Decimal("1.25"), Decimal("1.3")], None),
+        (pl.Series([2**63, 2**63 + 1], dtype=pl.UInt64), None),
     ],
 )
 def test_a_unit_is_compared_as_it_is_stored_or_refused(tmp_path, values, kind):
@@ -263,6 +264,7 @@ def test_a_unit_is_compared_as_it_is_stored_or_refused(tmp_path, values, kind):
         ([7, -7, 2**63 - 1], "text", 3),
         ([0.0, -0.0, 0.5, float("nan"), float("nan"), None], None, 2),
         ([Decimal("1.25"), Decimal("1.30")], "text", 2),
+        (pl.Series([2**63, 2**63 + 1], dtype=pl.UInt64), "text", 2),
     ],
 )
 def test_units_that_differ_are_told_apart(tmp_path, values, kind, units):
@@ -270,6 +272,23 @@ def test_units_that_differ_are_told_apart(tmp_path, values, kind, units):
     with people(tmp_path, pl.DataFrame({"u": values}, strict=False), kind) as opened:
         answer = opened.sql("SELECT COUNT(DISTINCT u) AS n FROM t").release(500)
         assert answer.frame["n"][0] == units
+
+
+def test_units_beyond_64_bits_are_people_or_refused(tmp_path):
+    """Read in 64 bits they would be nobody; as text each is one."""
+    source = tmp_path / "people.duckdb"
+    with duckdb.connect(source) as made:
+        made.execute(f"CREATE TABLE t AS SELECT UNNEST([{2**100}, {2**100 + 1}]::HUGEINT[]) AS u")
+
+    def opened(column):
+        unit = {"unit": "u", "max_groups": 1, "max_rows": 1}
+        return dt.open(policy(tmp_path, **unit, columns={"u": column}), sources={"t": source})
+
+    with pytest.raises(PolicyError, match=r"stored as HUGEINT.*some nobody; declare type = 'text'"):
+        opened({})
+    with opened({"type": "text"}) as session:
+        found = session.sql("SELECT COUNT(DISTINCT u) AS n FROM t").release(500)
+        assert found.frame["n"][0] == 2
 
 
 def test_units_of_two_stored_types_are_not_joined(tmp_path):

@@ -162,7 +162,7 @@ class SQLEngine(Engine):
             )
             raise PolicyError(
                 f"table {table!r}: its unit {facts.name!r} is stored as {kind}, and read as "
-                f"{facts.kind.value} two people could become one, or one two; {fix}"
+                f"{facts.kind.value} two people could become one, one two, or some nobody; {fix}"
             )
 
     def _check_unique(self, table: str, facts: ColumnFacts) -> None:

@@ -141,12 +141,14 @@ class DuckDBDialect(Dialect):
         """A unit keeps the kind of its type, but for whole numbers, decimals, UUIDs and
         enumerations, each of which has one text of its own and may be read as that.
 
+        A whole number is read in 64 bits: beyond them people would be nobody, so that a unit of a
+        wider type is read as text.
         Text is never read as anything else (``'7'``, ``'07'`` and ``'7.4'`` are one whole number),
         nor a double as text (0 and -0 are one number and two texts).
         """
         base = _base(stored)
         return {
-            Kind.INTEGER: base in SMALL | WIDE,
+            Kind.INTEGER: base in SMALL,
             Kind.REAL: base in REAL,
             Kind.TEXT: base in SMALL | WIDE | WORDS | {"DECIMAL"},
             Kind.BOOLEAN: base == "BOOLEAN",
