@@ -281,7 +281,9 @@ def test_an_impossible_answer_is_drawn_where_it_can_be_and_marked() -> None:
     assert heights(axes) == [0.0, 40.0]
     marks = [line for line in axes.lines if line.get_marker() == "x"]
     assert [list(m.get_xydata()[0]) for m in marks] == [[0.0, 0.0]]
-    assert "x: noise made the answer impossible" in figure._supxlabel.get_text()
+    foot = figure._supxlabel.get_text().replace("\n", " ")
+    assert "A cross marks an answer that noise made impossible" in foot
+    assert "x:" not in foot, "that would be about a column named x"
     plain = plot_release({**frame, "n": [35, 40]}, ["region"], ["n"], epsilon=1, bars=["n"])
     assert "impossible" not in plain._supxlabel.get_text()
 
@@ -297,6 +299,35 @@ def test_a_line_stays_in_its_band_and_breaks_where_a_group_is_missing() -> None:
     lines = [line for line in axes.lines if line.get_marker() != "x"]
     assert [len(line.get_ydata()) for line in lines] == [3, 1, 5]
     assert list(lines[0].get_ydata()) == [4.0, 5.0, 0.0]
+
+
+def test_a_line_breaks_where_the_noise_leaves_every_value_possible() -> None:
+    """No mean is drawn of an empty month, nor a band of all there is; the axis keeps its ends."""
+    months = [dt.date(2024, m, 1) for m in range(1, 13)]
+    empty = {0, 4, 5}
+    value = [0.4 if i in empty else 0.46 for i in range(12)]
+    lower = [0.0 if i in empty else 0.45 for i in range(12)]
+    upper = [1.0 if i in empty else 0.47 for i in range(12)]
+    frame = {"month": months, "x": value, "x_lower": lower, "x_upper": upper}
+    figure = plot_release(frame, ["month"], ["x"], epsilon=1, bars=[], ranges={"x": (0, 1)})
+    (axes,) = figure.axes
+    assert [len(line.get_ydata()) for line in axes.lines] == [3, 6]
+    assert all(y < 0.5 for band in axes.collections for y in band.get_paths()[0].vertices[:, 1])
+    assert axes.get_xlim()[0] < axes.convert_xunits(months[0])
+    assert "A line is broken where the noise leaves every" in figure._supxlabel.get_text()
+    (plain,) = plot_release(frame, ["month"], ["x"], epsilon=1, bars=[]).axes
+    assert [len(line.get_ydata()) for line in plain.lines] == [12]
+
+
+def test_a_series_without_an_answer_keeps_its_place_in_the_legend() -> None:
+    """Colours and names agree where all of a line is gaps."""
+    months = [dt.date(2024, m, 1) for m in range(1, 7)] * 2
+    low, high = [0.0] * 6 + [0.4] * 6, [1.0] * 6 + [0.6] * 6
+    frame = {"m": months, "g": ["a"] * 6 + ["b"] * 6}
+    frame |= {"x": [0.5] * 12, "x_lower": low, "x_upper": high}
+    figure = plot_release(frame, ["m", "g"], ["x"], epsilon=1, bars=[], ranges={"x": (0, 1)})
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    figure.canvas.draw()
 
 
 def test_months_lie_on_an_axis_of_time() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Floats", "Form", "Panel", "Series", "draw", "lay_out", "limits"]
+__all__ = ["Floats", "Form", "Panel", "Series", "draw", "lay_out", "limits", "reads_as_line"]
 
 Floats = NDArray[np.float64]
 
@@ -174,7 +174,11 @@ def _line(axes: Axes, places: list[Any], one: Series, number: int, low: float, h
     colour = COLOURS[number % len(COLOURS)]
     bottom, top = (_within(end, (low, high)) for end in (one.lower, one.upper))
     label = one.label
-    for run in _runs(places, one.value):
+    runs = _runs(places, one.value)
+    if not runs:
+        # For the legend, and so that the axis still holds days.
+        axes.plot(places, one.value, color=colour, linewidth=1.6, label=label)
+    for run in runs:
         here = places[run]
         axes.fill_between(here, bottom[run], top[run], color=colour, alpha=0.22, linewidth=0)
         lone = len(here) == 1
@@ -223,6 +227,12 @@ def _name_levels(axes: Axes, form: Form, levels: Levels, flat: bool) -> None:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
         axes.margins(x=0.01)
+        if levels.places:
+            # Groups at either end may have no answer.
+            convert: Any = axes.convert_xunits
+            first, last = (float(convert(levels.places[i])) for i in (0, -1))
+            room = 0.01 * (last - first)
+            axes.set_xlim(first - room, last + room)
         if levels.places and isinstance(levels.places[0], dt.date):
             days = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
             axes.xaxis.set_major_locator(days)
@@ -321,6 +331,11 @@ def lay_out(
     return figure
 
 
+def reads_as_line(main: Levels) -> bool:
+    """Whether so many numbers or moments are drawn as a line."""
+    return main.places is not None and len(main) > (FEW if main.dates else LONG)
+
+
 def _form_of(
     name: str,
     main: Levels,
@@ -331,7 +346,7 @@ def _form_of(
     low, high = limits(series, zero=False)
     near = low <= 0 <= high or min(abs(low), abs(high)) < 0.6 * max(abs(low), abs(high))
     from_zero = near if bars is None else name in bars
-    if main.places is not None and len(main) > (FEW if main.dates else LONG):
+    if reads_as_line(main):
         return Form.LINE
     if main.edges is not None and from_zero:
         return Form.STEPS

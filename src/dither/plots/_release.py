@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither._format import level
 from dither.errors import ArgumentError, nearest
@@ -27,7 +28,16 @@ from dither.plots._canvas import (
     with_unit,
 )
 from dither.plots._levels import Levels, joined, levels_of
-from dither.plots._panels import MOVED, Floats, Form, Panel, Series, draw, lay_out, limits
+from dither.plots._panels import (
+    Floats,
+    Form,
+    Panel,
+    Series,
+    draw,
+    lay_out,
+    limits,
+    reads_as_line,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,6 +66,7 @@ def plot_release(
     units: Mapping[str, str | None] | None = None,
     binned: Collection[str] | None = None,
     bars: Collection[str] | None = None,
+    ranges: Mapping[str, Sequence[float]] | None = None,
     title: str | None = None,
     output: str | None = None,
     path: str | Path | None = None,
@@ -82,6 +93,9 @@ def plot_release(
     bars : collection of str, optional
         Outputs to draw as bars from zero, such as counts and sums; the others are points. Without
         it, an output is drawn as bars where zero lies near enough for that to waste no room.
+    ranges : mapping of str to (float, float), optional
+        By output: the least and the largest value that it can have, where both are known. A line
+        is broken where an interval is all of that, since the answer then says nothing.
     title : str, optional
     output : str, optional
         Draw this output alone.
@@ -125,11 +139,7 @@ def plot_release(
     if not keys:
         figure = _single(columns, shown, named)
         return finish(figure, title=title, foot=foot, path=path)
-    figure, remark = _grouped(columns, keys, shown, named, binned, bars)
-    if any(_all_rows(columns, name).moved.any() for name in shown):
-        remark.append(
-            f"{MOVED}: noise made the answer impossible; drawn at the nearest possible one"
-        )
+    figure, remark = _grouped(columns, keys, shown, named, binned, bars, ranges or {})
     return finish(figure, title=title, foot=". ".join([*remark, foot]), path=path)
 
 
@@ -140,18 +150,19 @@ def _grouped(
     named: Mapping[str, str],
     binned: Collection[str] | None,
     bars: Collection[str] | None,
+    ranges: Mapping[str, Sequence[float]],
 ) -> tuple[Figure, list[str]]:
     """Panels over the levels of the first key; the second key is colours, panels or both."""
     first, second = keys[:1], keys[1:]
-    ranges = binned is None or first[0] in binned
-    main = levels_of(named[first[0]], columns[first[0]], ranges)
+    cut = binned is None or first[0] in binned
+    main = levels_of(named[first[0]], columns[first[0]], cut)
     row_main = columns[first[0]]
     other: Levels | None = None
     row_other: list[Any] = []
     if second:
         _, row_other = joined(second, [columns[k] for k in second])
-        ranges = binned is None or second[0] in binned
-        other = levels_of(" · ".join(named[k] for k in second), row_other, ranges)
+        cut = binned is None or second[0] in binned
+        other = levels_of(" · ".join(named[k] for k in second), row_other, cut)
         if len(other) > len(main):
             main, other, row_main, row_other = other, main, row_other, row_main
     remark = []
@@ -170,8 +181,14 @@ def _grouped(
         outputs = outputs[:1]
 
     panels = []
+    gaps = moved = False
     for name in outputs:
         every = _all_rows(columns, name)
+        if reads_as_line(main) and name in ranges:
+            said = _says_something(every, ranges[name])
+            gaps = gaps or bool((~said & np.isfinite(every.value)).any())
+            every = _only(every, said)
+        moved = moved or bool(every.moved.any())
         if other is None:
             whole = _over_levels(every, named[name], main, row_main, [True] * len(row_main))
             panels.append(Panel(name, "", (whole,)))
@@ -185,6 +202,13 @@ def _grouped(
             panels.append(Panel(name, "", series))
         else:
             panels += [Panel(name, f"{facets.name}: {s.label}", (s,)) for s in series]
+    if gaps:
+        remark.append("A line is broken where the noise leaves every value possible")
+    if moved:
+        remark.append(
+            "A cross marks an answer that noise made impossible; it is drawn at the nearest "
+            "possible one"
+        )
     return lay_out(panels, main, hues, named, bars), remark
 
 
@@ -256,6 +280,21 @@ def _all_rows(columns: Mapping[str, list[Any]], name: str) -> Series:
     shown = np.fmin(np.fmax(value, lower), upper)
     shown = np.where(np.isnan(value), np.nan, shown)
     return Series(name, shown, lower, upper, (shown != value) & ~np.isnan(value))
+
+
+def _says_something(every: Series, possible: Sequence[float]) -> NDArray[np.bool_]:
+    """Whether an interval leaves out any of what is possible."""
+    low, high = possible
+    slack = 1e-9 * (high - low)
+    return np.asarray((every.lower > low + slack) | (every.upper < high - slack))
+
+
+def _only(every: Series, kept: NDArray[np.bool_]) -> Series:
+    """The answers of the kept rows, and NaN elsewhere."""
+    value, lower, upper = (
+        np.where(kept, part, np.nan) for part in (every.value, every.lower, every.upper)
+    )
+    return Series(every.label, value, lower, upper, every.moved & kept)
 
 
 def _over_levels(

@@ -18,7 +18,14 @@ from dither.plan.facts import Scope
 from dither.plan.job import GroupKey, Total
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan
-from dither.plan.recipes import Linear
+from dither.plan.recipes import (
+    Linear,
+    MeanRecipe,
+    QuantileRecipe,
+    RatioRecipe,
+    Recipe,
+    VarianceRecipe,
+)
 from dither.plan.text import number
 from dither.query._certificate import Certificate
 from dither.query._display import html_table, table
@@ -70,12 +77,29 @@ def release_data(
         "keys": [key.name for key in plan.job.keys],
         "outputs": [output.name for output in query.outputs],
         "counts": [o.name for o in query.outputs if isinstance(o.aggregate, COUNTS)],
+        "ranges": {
+            output.name: ends
+            for output, recipe in zip(query.outputs, plan.recipes, strict=True)
+            if (ends := _possible(recipe)) is not None
+        },
         "units": {k.name: _key_unit(k.expression, plan) for k in plan.job.keys}
         | {o.name: _unit(o.aggregate, plan) for o in query.outputs},
         "confidence": confidence,
         "notes": [*plan.notes, *([SELECTED] if plan.discovered else [])],
         "certificate": certificate,
     }
+
+
+def _possible(recipe: Recipe) -> list[float] | None:
+    """The least and the largest value of an output by the public bounds, where both are known."""
+    match recipe:
+        case VarianceRecipe(half_width=half, root=root):
+            return [0.0, float(half if root else half**2)]
+        case MeanRecipe(lower=low, upper=high) | QuantileRecipe(lower=low, upper=high):
+            return [float(low), float(high)]
+        case RatioRecipe(lower=low, upper=high) if low is not None and high is not None:
+            return [float(low), float(high)]
+    return None
 
 
 def _key_column(key: GroupKey, values: list[Any]) -> dict[str, Any]:
@@ -308,6 +332,8 @@ class Release:
             outputs=[output] if output is not None else self.outputs,
             units=self.units,
             bars=list(self._content["counts"]),
+            # Releases of earlier versions, replayed, have none.
+            ranges=self._content.get("ranges"),
             epsilon=self._loss[0],
             delta=self._loss[1],
             neighbours=body["text"]["protects"],
