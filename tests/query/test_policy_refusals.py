@@ -118,7 +118,6 @@ REFUSED = [
     (C + "age/step", 1, "columns.age.step is for real columns"),
     (C + "age/bins", [0], "columns.age.bins must be at least two edges"),
     (C + "age/bins", [18, 0], "columns.age.bins must be at least two edges, each above"),
-    (C + "age/bins", [0, 18, 200], "columns.age.bins reach beyond its bounds.*0 and 110"),
     (C + "age/nullable", 1, "columns.age.nullable must be true or false"),
     (C + "age/unit", "", "columns.age.unit must be a text"),
     (C + "cost/step", 0, "columns.cost.step must be above 0"),
@@ -131,7 +130,6 @@ REFUSED = [
     (C + "city/bins", [0, 1], 'columns.city.bins are for numbers.*type = "integer"'),
     (C + "city/bounds", [0, 1], 'columns.city.bounds do not fit.*type = "integer"'),
     (C + "smoker/values", [0, 1], "columns.smoker.values must all be of kind boolean"),
-    (C + "pid/bounds", [0, 5], "unit 'pid' has bounds"),
     (
         C + "cost/type",
         "date",

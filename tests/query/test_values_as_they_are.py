@@ -179,6 +179,38 @@ def test_bins_hold_what_lies_in_them(flights):
     )
 
 
+def test_declared_bins_may_reach_beyond_the_bounds(tmp_path):
+    """Bounds move no value of a key, so that bins in a policy and BIN hold the same rows; nor do
+    they say that every value is in some bin; nor are units outside of theirs one person."""
+    column = {"bounds": [0, 120], "nullable": False}
+    made = {
+        "budget": {"epsilon": 10**9, "ledger": str(tmp_path / "ledger")},
+        "tables": {
+            "t": {
+                "unit": "who",
+                "max_groups": 1,
+                "max_rows": 1,
+                "columns": {
+                    "cut": column | {"bins": [0, 60, 500]},
+                    "x": column,
+                    "who": {"bounds": [0, 3]},
+                },
+            }
+        },
+    }
+    values = [float(i * 10) for i in range(100)]
+    frame = pl.DataFrame({"who": range(100), "cut": values, "x": values})
+    with dither.open(made, sources={"t": frame}) as session:
+        declared = asked(session, "SELECT cut AS k, COUNT(*) AS n FROM t GROUP BY cut")
+        written = asked(session, "SELECT BIN(x, 0, 60, 500) AS k, COUNT(*) AS n FROM t GROUP BY k")
+        assert declared.select("k", "n").rows() == written.select("k", "n").rows()
+        assert declared["n"].to_list() == [6, 45]
+        assert asked(session, "SELECT COUNT(BIN(x, 0, 60, 120)) AS n FROM t")["n"][0] == 13
+        sure = "SELECT COUNT(BIN(CLAMP(x, 0, 120), 0, 60, 120)) AS n FROM t"
+        assert asked(session, sure)["n"][0] == 100
+        assert asked(session, "SELECT COUNT(DISTINCT who) AS n FROM t")["n"][0] == 100
+
+
 def test_keys_that_are_computed_are_computed_from_the_value(flights):
     """A month of a date outside its bounds, and a floor of a number outside."""
     sql = "SELECT EXTRACT(MONTH FROM day) AS k, COUNT(*) AS n FROM flights GROUP BY k"

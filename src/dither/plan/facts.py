@@ -192,10 +192,10 @@ def _numeric(node: ex.Expression, scope: Scope) -> Facts:
             return _held(clamped(facts, lower, upper), node, scope)
         case ex.Bin(operand=x, edges=edges):
             facts = _number(x, node, scope)
-            found = facts.range
-            inside = found is not None and edges[0] <= found[0] and found[1] <= edges[-1]
+            # Only CLAMP moves a value: bounds that are declared do not keep it within the edges.
+            sure = isinstance(x, ex.Clamp) and edges[0] <= x.lower and x.upper <= edges[-1]
             last = Fraction(len(edges) - 2)
-            nullable = facts.nullable or not inside
+            nullable = facts.nullable or not sure
             return Facts(Kind.INTEGER, Fraction(0), last, None, Fraction(1), nullable)
     raise UnsupportedError(f"{type(node).__name__} is not an expression of this version")
 

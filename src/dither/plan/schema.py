@@ -105,11 +105,6 @@ class Table:
                 f"table {self.name!r}: unit {self.unit!r} is not a column of it"
                 + nearest(self.unit, self.columns)
             )
-        if self.unit is not None and self.columns[self.unit].lower is not None:
-            raise PolicyError(
-                f"table {self.name!r}: the unit {self.unit!r} has bounds, and everybody outside "
-                "would be taken for one person; leave them out"
-            )
 
     def column(self, name: str) -> ColumnFacts:
         """The facts of a column.
