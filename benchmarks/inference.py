@@ -62,7 +62,7 @@ def _one_mean(n: int, epsilon: float, neighbours: Any, rng: np.random.Generator)
     x = rng.normal(1.5, 1.0, n)
     found = inference.mean(
         x, bounds=(-1, 3), epsilon=epsilon, delta=DELTA, neighbours=neighbours
-    ).simulated(draws=1000)
+    ).simulated(draws=2000)
     lower, upper = found.interval(0.95)
     model = found.simulate.__self__  # type: ignore[attr-defined]
     middle = 1.0 + 2.0 * model.seen[0]

@@ -155,7 +155,7 @@ def test_errors_are_of_both_kinds() -> None:
     loose, tight = (inference.mean(x, bounds=(0, 9), epsilon=e) for e in (10, 0.05))
     for found in (loose, tight):
         assert found.se**2 == pytest.approx(found.se_sampling**2 + found.se_privacy**2)
-    assert tight.se_privacy > 20 * loose.se_privacy
+    assert tight.se_privacy > 10 * loose.se_privacy
     assert loose.se_sampling == pytest.approx(2 / 3000**0.5, rel=0.1)
     assert "The noise makes" in tight.summary()
 

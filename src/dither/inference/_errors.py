@@ -138,7 +138,7 @@ class SimulatedErrors(Errors):
     >>> draws = np.linspace(-2, 2, 401)[:, None]
     >>> errors = SimulatedErrors(np.array([5.0]), draws, draws / 2)
     >>> errors.interval(0.9).round(2).tolist(), errors.pvalue(np.array([5.0]), "two-sided")
-    ([[3.2, 6.8]], array([1.]))
+    ([[3.19, 6.81]], array([1.]))
     """
 
     estimate: Floats
@@ -148,8 +148,9 @@ class SimulatedErrors(Errors):
 
     @property
     def se(self) -> Floats:
-        """The root of the mean square of the errors."""
-        return np.asarray(np.sqrt(np.mean(self.draws**2, axis=0)))
+        """The root of the mean square of the errors; noise never makes it smaller."""
+        square = np.mean(self.draws**2, axis=0)
+        return np.asarray(np.sqrt(np.maximum(square, np.mean(self.sampling**2, axis=0))))
 
     @property
     def se_sampling(self) -> Floats:
@@ -157,9 +158,14 @@ class SimulatedErrors(Errors):
         return np.asarray(np.sqrt(np.mean(self.sampling**2, axis=0)))
 
     def interval(self, confidence: float) -> Floats:
-        """The basic interval: errors are as likely on either side as they were simulated."""
+        """The basic interval: errors are as likely on either side as they were simulated.
+
+        Its ends are the order statistics beyond which one more error falls with just that
+        probability, so that few draws do not make it too narrow.
+        """
         outside = (1.0 - check.confidence(confidence)) / 2.0
-        low, high = np.quantile(self.draws, [outside, 1.0 - outside], axis=0)
+        levels = [outside, 1.0 - outside]
+        low, high = np.quantile(self.draws, levels, axis=0, method="weibull")
         ends = np.stack([self.estimate - high, self.estimate - low], axis=1)
         if self.limits is not None:
             ends = np.clip(ends, self.limits[:, :1], self.limits[:, 1:])

@@ -48,6 +48,7 @@ from dither.privacy import Charge, Loss, Neighbours
 __all__ = ["SparseEstimate", "SparseRelease", "sparse_mean"]
 
 _COARSE = 32
+_AT_ONCE = 1 << 22
 
 _FOR_CHOICE = Fraction(2, 3)
 """Of rho: a coordinate that is missed costs more than noise in one that is found."""
@@ -203,13 +204,12 @@ def sparse_mean(
     bounds = Bounds(-half, half)
     if not asked.replace:
         values = values[~np.isnan(values).all(axis=1)]
-    known = np.where(np.isnan(values), 0.0, values)
-    sums = [int(total) for total in bounds.lattice(known).sum(axis=0).tolist()]
+    sums = _sums(values, bounds)
     if kind == "peeling":
         return _peeled(sums, n, bounds, wanted, asked)
     design = SparseRelease(bounds, wanted, asked)
     chosen = np.array(design.pick.draw(design.utilities(sums)), dtype=np.int64)
-    released = design.box.release(known[:, chosen])
+    released = design.box.release(values[:, chosen])
     models = coordinate_models(design.box, released, n if asked.replace else None)
     rows_shown = n if asked.replace else round(models[0].n)
     return SparseEstimate(
@@ -228,6 +228,16 @@ def sparse_mean(
         chosen=chosen,
         dimension=d,
     )
+
+
+def _sums(values: Floats, bounds: Bounds) -> list[int]:
+    """Σ t of each column, a few columns at a time: there may be very many."""
+    found: list[int] = []
+    at_once = max(1, _AT_ONCE // max(1, len(values)))
+    for i in range(0, values.shape[1], at_once):
+        part = values[:, i : i + at_once]
+        found += bounds.lattice(np.where(np.isnan(part), 0.0, part)).sum(axis=0).tolist()
+    return found
 
 
 def _peeled(sums: list[int], n: int, bounds: Bounds, s: int, asked: Target) -> SparseEstimate:
