@@ -11,6 +11,7 @@ from dither.numeric._balls import library, precision
 from dither.privacy import gdp, pure
 from dither.privacy._binomials import half_tails, masses
 from dither.privacy.engines.ball_laws import SampledGaussianLaw
+from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.grid import moment_ends
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.classes import Concentrated
@@ -183,3 +184,30 @@ def test_losses_whose_square_is_beyond_doubles():
     found = (gdp(1e99) + pure(499)).advantage()
     assert 0 <= found.lower <= found.upper <= 1
     assert found.upper > 1 - 1e-12
+
+
+@pytest.mark.parametrize("n", [64, 256, 2048])
+def test_entries_of_a_transform_of_masses(n):
+    """Half of the unit that the lattice charges is enough, of even masses and of a few heavy ones."""
+    units = [many.expjpi(number(-2 * k) / n) for k in range(n)]
+    for weight in (np.ones(n), np.random.default_rng(n).random(n) ** 8, 0.5 ** np.arange(n)):
+        masses_ = weight / weight.sum()
+        spectrum = np.fft.rfft(masses_)
+        for j in (1, n // 4 - 1, n // 2 - 1, n // 2):
+            parts = enumerate(masses_.tolist())
+            exact = many.fsum(number(m) * units[i * j % n] for i, m in parts)
+            assert abs(exact - complex(spectrum[j])) <= 8 * math.log2(n) * 2.0**-53
+
+
+def test_chernoff_bounds_are_rounded_up():
+    """At the tilt that was chosen, kappa(c)·M(c)·e^(-c·epsilon) at many digits."""
+    draw = random.Random(13)
+    for _ in range(_DRAWS // 3):
+        rho, count, epsilon = power(draw, -6, 1), draw.randint(1, 10**6), power(draw, -3, 2)
+        found = Chernoff([Concentrated(rho).moment(True, count)], log_delta=None, epsilon=epsilon)
+        c = number(found.c)
+        kappa = c * many.log(c / (1 + c)) - many.log1p(c)
+        exact = c * (c + 1) * number(rho) * count - c * number(epsilon) + kappa
+        high = number(found.bounds(epsilon)[1])
+        size = c * number(epsilon) + c * (c + 1) * number(rho) * count + 20
+        assert min(exact, 0) <= high <= min(exact, 0) + size / 10**13

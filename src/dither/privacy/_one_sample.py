@@ -21,6 +21,7 @@ from dither.errors import ArgumentError
 from dither.numeric import float_up, sqrt_lower
 from dither.numeric._balls import precision, up
 from dither.privacy._side import Counted, merged
+from dither.privacy.engines.closed import MERGED
 from dither.privacy.engines.grid import pessimistic_law
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.atoms import AtomTerm, ListedLaw
@@ -161,7 +162,7 @@ class Together(Part):
                 others = (others[:, None] * one.under_q()[None, :]).ravel()
                 order = np.argsort(losses, kind="stable")
                 losses, masses, others = losses[order], masses[order], others[order]
-                near = 1e-14 * max(1e-300, float(np.abs(losses).max()))
+                near = MERGED * max(1e-300, float(np.abs(losses).max()))
                 key = np.floor(losses / near)
                 starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))
                 losses = losses[starts]

@@ -49,7 +49,7 @@ from dither.privacy.laws.mixture import FixedSizeTerm
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
-from dither.privacy.laws.term import Array, Term
+from dither.privacy.laws.term import EPS, Array, Term
 
 __all__ = ["Chernoff", "Engine", "Nothing", "engine", "invert", "settles"]
 
@@ -109,9 +109,13 @@ class Chernoff:
         """(-inf, log upper)."""
         c = np.array([self.c])
         k = float(self.moment(c)[0])
-        k += 1e-13 * abs(k) + 2e-14 + sum(t.blur(self.c) for t in self._terms)
-        k += self._rough + self.c * self._placed
-        return -math.inf, min(0.0, k - self.c * epsilon + float(log_kappa(self.c)) + 1e-14)
+        kappa = float(log_kappa(self.c))
+        # Each term says what its moment errs by, and a class 8 roundings of itself. log kappa is a
+        # number below 1 with 4 roundings and one with 2. Sums add one a summand, the product one.
+        rough = (20 + len(self._terms)) * abs(k) + 2 * abs(self.c * epsilon) + 2 * abs(kappa) + 4
+        off = EPS * rough + sum(t.blur(self.c) for t in self._terms)
+        off += self._rough + self.c * self._placed
+        return -math.inf, min(0.0, k - self.c * epsilon + kappa + off)
 
 
 def engine(

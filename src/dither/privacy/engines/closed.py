@@ -13,6 +13,7 @@ from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.term import EPS, Array
 
 __all__ = [
+    "MERGED",
     "Enumeration",
     "LaplaceProfile",
     "OnceSampled",
@@ -21,6 +22,9 @@ __all__ = [
     "context",
 ]
 
+
+MERGED = 1e-14
+"""Losses that agree to this part of the largest are one; whoever merges charges it as a move."""
 
 _DIGITS = 40
 _ATOMS = 400_000
@@ -188,8 +192,9 @@ class Enumeration:
         largest = float(np.abs(losses).max()) + sum(
             t.count * float(np.abs(t.losses).max()) for t in terms
         )
-        # A merge moves a loss by at most 1e-14 of the largest, once a round.
-        self._shift = rounds * (4 * EPS + 1e-14) * largest
+        # Once a round a merge moves a loss, and a sum rounds it. Quotients of up to 1/MERGED round
+        # by 0.012, so a group is that much wider at either end: 2.4 %, in all within 4·EPS.
+        self._shift = rounds * (4 * EPS + MERGED) * largest
         self._shift += sum(t.count * t.position for t in terms)
         self._relative = EPS * (32 * rounds + len(losses) / 8 + 40)
         self._relative += sum(t.count * t.relative for t in terms)
@@ -212,7 +217,7 @@ class Enumeration:
 def _merged(losses: Array, masses: Array) -> tuple[Array, Array]:
     order = np.argsort(losses, kind="stable")
     losses, masses = losses[order], masses[order]
-    near = 1e-14 * max(1e-300, float(np.abs(losses).max()))
+    near = MERGED * max(1e-300, float(np.abs(losses).max()))
     # Equal after rounding to the tolerance, so that no group is wider than it.
     key = np.floor(losses / near)
     starts = np.flatnonzero(np.concatenate([[True], np.diff(key) > 0]))

@@ -117,7 +117,7 @@ class Grid:
         self._shift = sum(
             count * term.position for term, count in singles if isinstance(term, AtomTerm)
         )
-        lost = sum(law.count * math.log1p(-min(above, 0.5)) for law, above in up)
+        lost = sum(law.count * _log_rest(above) for law, above in up)
         self._cut = -math.expm1(lost) * (1 + 1e-9)
         if self._cap > -math.inf:
             self._hits = self._hit(singles)
@@ -152,7 +152,7 @@ class Grid:
             q_off += float(near.q[0] + near.q_error[0])
             ends = (p - p_off, p + p_off + 1e-299, q - q_off, q + q_off + 1e-299)
             for i, value in enumerate(ends):
-                logs[i] += count * math.log1p(-min(max(value, 0.0), 0.999))
+                logs[i] += count * _log_rest(value)
             if cells.apart is None or cells.apart_error is None or near.apart is None:
                 known = False
                 continue
@@ -161,21 +161,27 @@ class Grid:
             # (1 - p)/(1 - q) = 1 - (p - q)/(1 - q)
             for i, gap in enumerate((-doubt, doubt)):
                 gap = max(float(cells.apart[0]) + gap, 0.0)
-                rest = 1 - min(max(q + (q_off if i else -q_off), 0.0), 0.999)
-                gaps[i] += count * math.log1p(-min(gap / rest, 0.999))
+                rest = 1 - max(q + (q_off if i else -q_off), 0.0)
+                gaps[i] += count * _log_rest(gap / rest if rest > 0 else 1.0)
         p_low, p_high, q_low, q_high = (-math.expm1(x) for x in logs)
+        # A term's logarithm, product and sum, and a quotient; 1 - e^-x errs by no more of itself
+        # than x does, and by 2 roundings.
+        off = EPS * (8 + len(singles))
         ends = (
-            p_low * (1 - 1e-14),
-            p_high * (1 + 1e-14),
-            q_low * (1 - 1e-14),
-            q_high * (1 + 1e-14),
+            p_low * (1 - off),
+            p_high * (1 + off),
+            q_low * (1 - off),
+            q_high * (1 + off),
         )
         if not known:
             return _Hits(*ends, 0.0, math.inf)
         # Π(1 - q) - Π(1 - p) = Π(1 - q)·(1 - Π(1 - p)/(1 - q)).
         low, high = -math.expm1(gaps[0]), -math.expm1(gaps[1])
-        least = math.exp(logs[3]) * low * (1 - 1e-14)
-        return _Hits(*ends, least, math.exp(logs[2]) * high * (1 + 1e-14))
+        # An exponential errs by its argument's error; one below e^-700 is taken for that, or for 0.
+        rest = max(logs[2], -700.0)
+        most = math.exp(rest) * high * (1 + off * (1 - rest))
+        least = math.exp(logs[3]) * low * (1 - off * (1 - logs[3])) if logs[3] > -700 else 0.0
+        return _Hits(*ends, least, most)
 
     @staticmethod
     def _width(first: Lattice, guide: Sequence[tuple[LatticeLaw, float]]) -> float:
@@ -226,16 +232,23 @@ class Grid:
             return low, high
         hits = self._hits
         grown, rise = math.exp(min(epsilon, 700.0)), math.expm1(min(epsilon, 700.0))
-        least = max(0.0, hits.p_low - grown * hits.q_high * (1 + 1e-15))
-        least = max(least, hits.least - rise * hits.q_high * (1 + 1e-14))
+        # An exponential, a product and a difference: 3 halves of EPS, and what differences leave.
+        off = 4 * EPS
+        least = hits.p_low * (1 - off) - grown * hits.q_high * (1 + off)
+        least = max(0.0, least, hits.least * (1 - off) - rise * hits.q_high * (1 + off))
         most = hits.p_high
         if epsilon <= self._cap:
-            most -= grown * hits.q_low * (1 - 1e-15)
-            most = min(most, hits.most - rise * hits.q_low * (1 - 1e-14))
+            most = most * (1 + off) - grown * hits.q_low * (1 - off)
+            most = min(most, hits.most * (1 + off) - rise * hits.q_low * (1 - off))
         if least > 0:
             low = float(np.logaddexp(low, math.log(least)))
         high = float(np.logaddexp(high, math.log(max(most, 1e-300))))
         return low - 4 * EPS * (1 + abs(low)), high + 4 * EPS * (1 + abs(high))
+
+
+def _log_rest(mass: float) -> float:
+    """log(1 - mass), -inf where nothing is left."""
+    return math.log1p(-max(mass, 0.0)) if mass < 1 else -math.inf
 
 
 def _pairs(values: Array) -> Array:

@@ -168,6 +168,8 @@ class DiscreteGaussianLaw:
         total = float(np.exp(value - top).sum()) / self.theta(0.0)
         total += still * math.exp(-top)
         found = top + math.log(total)
+        # An exponent rounds by 4 halves of EPS of its parts, a sum of n numbers in pairs by less
+        # than sqrt(n); 1e-14 is for the two logarithms and theta, 90 halves of EPS. Last, e^-50.
         slack = EPS * (64 + 4 * max(sizes) + math.sqrt(len(value))) + 1e-14
         return max(0.0, found - slack), found + slack + 1e-18
 

@@ -237,6 +237,7 @@ def normal_mass(edges: Array, mean: float, sd: float) -> tuple[Array, Array, flo
     the mean where both numbers are small. The C library's erfc errs by about one unit in its last
     place; 16 are charged.
     """
+    # Outer masses: rounding below moves them by less than 1e-12 of themselves.
     below = 0.5 * math.erfc(-(float(edges[0]) - mean) / (sd * math.sqrt(2.0))) * 1.0000001
     above = 0.5 * math.erfc((float(edges[-1]) - mean) / (sd * math.sqrt(2.0))) * 1.0000001
     with np.errstate(invalid="ignore"):
@@ -248,6 +249,8 @@ def normal_mass(edges: Array, mean: float, sd: float) -> tuple[Array, Array, flo
     square = m * m
     tail = 1 + d * d * (square - 1) / 24 + d**4 * (square * (square - 6) + 3) / 1920
     mass = np.exp(-0.5 * square) * d * tail / math.sqrt(2 * math.pi)
+    # m rounds four times, so that its square's half is off by 4·m² halves of EPS; there are some 16
+    # other roundings. The last summand is for masses below the normal doubles.
     error = mass * EPS * (16 + 4 * square) + 1e-307
     wide = np.flatnonzero(~narrow)
     if wide.size:
@@ -255,7 +258,8 @@ def normal_mass(edges: Array, mean: float, sd: float) -> tuple[Array, Array, flo
         upper = left > 0
         first = 0.5 * erfc(np.where(upper, left, -right))
         mass[wide] = np.maximum(first - 0.5 * erfc(np.where(upper, right, -left)), 0.0)
-        # Rounding z by z·eps moves erfc(z) by about 2·z²·eps of itself in the tails.
+        # z rounds four times, and rounding it by z·u moves erfc(z) by about 2·z²·u of itself in the
+        # tails: 4·z²·EPS, of which twice is charged.
         big = np.maximum(np.abs(left), np.abs(right))
         big = np.where(np.isfinite(big), np.minimum(big, 40.0), 0.0)
         error[wide] = first * EPS * (16 + 8 * big**2) + 1e-307
