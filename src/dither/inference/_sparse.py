@@ -125,7 +125,7 @@ class SparseRelease:
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: of the choice and of the values, neighbours that use the claim."""
-        asked = Target(Fraction(8), Fraction(1, 100), Neighbours.REPLACE)
+        asked = Target(Fraction(4), Fraction(1, 100), Neighbours.REPLACE)
         design, steps = cls(Bounds(Fraction(-1), Fraction(1)), 1, asked), Bounds.steps
 
         def named(sums: list[int]) -> tuple[int, ...]:
