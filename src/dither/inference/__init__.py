@@ -15,6 +15,12 @@ Standard errors, intervals at any confidence and p-values then are post-processi
 from dither.inference._ball import BallRelease
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
 from dither.inference._covariance import CovarianceRelease, covariance
+from dither.inference._identity import (
+    LengthRelease,
+    MeasuredLengthRelease,
+    identity_test,
+    uniformity_test,
+)
 from dither.inference._mean import MeanRelease, mean
 from dither.inference._means import BoxRelease, means
 from dither.inference._printed import truncated_mean_as_printed
@@ -22,17 +28,36 @@ from dither.inference._proportion import CanonicalNoise, proportion
 from dither.inference._result import PrivateEstimate as PrivateEstimate
 from dither.inference._result import PrivateResult as PrivateResult
 from dither.inference._result import PrivateTest as PrivateTest
+from dither.inference._signs import SquareRelease
+from dither.inference._sizes import samples_needed
 from dither.inference._sparse import SparseEstimate as SparseEstimate
 from dither.inference._sparse import SparseRelease, sparse_mean
+from dither.inference._tables import TableRelease, goodness_of_fit, independence_test
 
-__all__ = ["covariance", "mean", "means", "proportion", "sparse_mean", "truncated_mean_as_printed"]
+__all__ = [
+    "covariance",
+    "goodness_of_fit",
+    "identity_test",
+    "independence_test",
+    "mean",
+    "means",
+    "proportion",
+    "samples_needed",
+    "sparse_mean",
+    "truncated_mean_as_printed",
+    "uniformity_test",
+]
 
 AUDITED = (
     BallRelease,
     BoxRelease,
     CanonicalNoise,
     CovarianceRelease,
+    LengthRelease,
     MeanRelease,
+    MeasuredLengthRelease,
     SparseRelease,
+    SquareRelease,
+    TableRelease,
 )
 """What touches data here, each with the neighbours that an audit calls it on."""

@@ -1,0 +1,147 @@
+"""How many rows a test needs, before any is asked for: by simulation of the whole mechanism.
+
+A test is given as a *design*: what it would release of n rows under the null and under the
+alternative. Its cut is the quantile of the null's releases that gives the size, and n the least
+number of rows at which the alternative's pass it often enough. Nothing is spent, no data is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dither import _checks as check
+from dither._checks import Number
+from dither.errors import ArgumentError
+from dither.inference._errors import rows_needed
+from dither.inference._identity import LengthRelease
+from dither.inference._inputs import Floats, Target, target
+from dither.inference._signs import EfficientRelease, lengths_of_signs
+from dither.inference._simulation import Seed, SimulatedDraws
+
+__all__ = ["samples_needed"]
+
+Simulated = Callable[[int, bool, np.random.Generator, int], Floats]
+"""Of n, whether the alternative holds, a generator and a size: statistics, large if it does."""
+
+IDENTITY = ("norm", "lipschitz", "efficient", "non-private")
+
+
+def samples_needed(
+    test: str | Simulated,
+    *,
+    epsilon: Number = 1,
+    delta: Number = 0,
+    dimension: int = 1,
+    distance: float = 0.5,
+    method: str = "norm",
+    size: float = 0.05,
+    power: float = 0.8,
+    draws: int = 4000,
+    seed: Seed = None,
+) -> int:
+    """The least number of rows with which a test of this size has this power.
+
+    Parameters
+    ----------
+    test : "identity", or a callable
+        A callable ``(n, alternative, rng, size)`` gives ``size`` simulated statistics of n rows,
+        under the null or the alternative; large ones speak against the null. It brings its own
+        epsilon, and may be any mechanism.
+    epsilon, delta : number
+        What the test may cost, for neighbours that replace a row.
+    dimension : int
+        Coordinates of a row of ±1.
+    distance : float
+        In (0, √dimension]: the Euclidean norm of the expected row under the alternative, whose
+        coordinates are alike and independent.
+    method : {"norm", "lipschitz", "efficient", "non-private"}
+        As of `identity_test`. "efficient" needs a delta, and rejects at its own public
+        threshold n(n - 1)·distance²/4 rather than at a quantile.
+    size : float
+        How often a true null may be rejected.
+    power : float
+        How often the alternative is to be seen.
+    draws : int
+        Simulated releases of each, at least 100.
+    seed : int, numpy.random.Generator or None
+        Of the simulation.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or ten million rows are not enough.
+
+    Examples
+    --------
+    >>> from dither import inference
+    >>> question = {"dimension": 20, "distance": 0.5, "size": 1 / 3, "power": 2 / 3}
+    >>> private = inference.samples_needed("identity", epsilon=1, **question)
+    >>> anyway = inference.samples_needed("identity", method="non-private", **question)
+    >>> 53 <= private <= 59, 23 <= anyway <= 27
+    (True, True)
+    """
+    asked = target(epsilon, delta, "replace")
+    level = check.number("size", size, above=0, below=1)
+    wanted = check.number("power", power, above=0, below=1)
+    draws = check.whole("draws", draws, 100)
+    rng = SimulatedDraws.of(seed)
+    if callable(test):
+        return rows_needed(lambda n: _power(test, n, level, rng, draws) >= wanted)
+    check.choice("test", test, ("identity",))
+    check.choice("method", method, IDENTITY)
+    d = check.whole("dimension", dimension, 1)
+    shift = check.number("distance", distance, above=0) / math.sqrt(d)
+    if shift > 1:
+        raise ArgumentError("distance must be at most the root of dimension: rows are of ±1")
+
+    def efficient(n: int) -> bool:
+        design = EfficientRelease(n, d, asked)
+        cut = n * (n - 1) * shift**2 * d / 4.0
+        false, true = (
+            np.mean(
+                np.concatenate(
+                    [
+                        design.simulate(rng, sums) > cut
+                        for sums in lengths_of_signs(rng, n, np.full(d, (1 + p) / 2), draws)
+                    ]
+                )
+            )
+            for p in (0.0, shift)
+        )
+        return bool(false <= level and true >= wanted)
+
+    if method == "efficient":
+        return rows_needed(efficient)
+
+    def simulated(n: int, alternative: bool, rng: np.random.Generator, some: int) -> Floats:
+        chances = np.full(d, (1 + (shift if alternative else 0.0)) / 2)
+        squares = [(s**2).sum(axis=1) for s in lengths_of_signs(rng, n, chances, some)]
+        return _noisy(method, np.concatenate(squares), n, d, asked, rng)
+
+    return rows_needed(lambda n: _power(simulated, n, level, rng, draws) >= wanted)
+
+
+def _noisy(
+    method: str, squares: Floats, n: int, d: int, asked: Target, rng: np.random.Generator
+) -> Floats:
+    epsilon = float(asked.epsilon)
+    if method == "norm":
+        return np.sqrt(squares) + LengthRelease(4 * d, asked).draw(rng, squares.size)
+    if method == "lipschitz":
+        return squares + rng.laplace(0, 4 * max(1, n - 1) * d / epsilon, squares.size)
+    return squares
+
+
+def _power(
+    simulated: Simulated, n: int, level: float, rng: np.random.Generator, draws: int
+) -> float:
+    """How often the alternative passes the null's quantile."""
+    null = simulated(n, False, rng, draws)
+    return float(np.mean(simulated(n, True, rng, draws) > np.quantile(null, 1.0 - level)))
