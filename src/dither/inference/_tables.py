@@ -135,6 +135,16 @@ class TableRelease:
         drawn += rng.geometric(stop, (size, cells)) - rng.geometric(stop, (size, cells))
         return drawn.reshape(size, *self.shape)
 
+    def _seen(self, first: Sequence[Codes], second: Sequence[Codes]) -> Callable[[Any, int], Any]:
+        """Releases along the difference of two tables, for audits."""
+        gap = (self.statistic(second) - self.statistic(first)).ravel()
+
+        def run(places: Sequence[Codes], size: int) -> npt.NDArray[np.int64]:
+            noise = np.asarray(self.noise.draw((size, gap.size)), dtype=np.int64)
+            return np.asarray((self.statistic(places).ravel() + noise) @ gap, dtype=np.int64)
+
+        return run
+
     @classmethod
     def audit_subjects(cls) -> Iterator[Subject]:
         """What an audit calls: a row that leaves one cell and joins another."""
@@ -144,14 +154,7 @@ class TableRelease:
             second = np.array([1, 1]), np.array([0, 1])
             if not design.asked.replace:
                 second = np.array([0, 1, 1]), np.array([0, 1, 0])
-            gap = (design.statistic(second) - design.statistic(first)).ravel()
-
-            def seen(
-                places: Any, size: int, design: TableRelease = design, gap: Any = gap
-            ) -> Floats:
-                noise = np.asarray(design.noise.draw((size, 4)))
-                return np.asarray((design.statistic(places).ravel() + noise) @ gap)
-
+            seen = design._seen(first, second)
             yield Subject(f"noisy table, {neighbours.value}", seen, first, second)
 
 
