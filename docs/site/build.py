@@ -143,7 +143,8 @@ def room_page(room: ModuleType) -> str:
 
 def name_page(public: Public) -> str:
     """All about one public name."""
-    parts = [":orphan:\n", title(public.name)]
+    shared = sum(other.name == public.name for other in PUBLIC) > 1
+    parts = [":orphan:\n", title(public.full if shared else public.name)]
     parts.append(f"*In* :doc:`{public.room} <index>`\n")
     parts.append(f".. auto{public.kind}:: {public.full}")
     own, above = public.members()

@@ -12,6 +12,7 @@ from docutils import nodes
 from rooms import PUBLIC
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.ext.napoleon import NumpyDocstring
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import find_pending_xref_condition
@@ -180,9 +181,15 @@ def before(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: lis
 
 
 def after(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Make a docstring ready; footnotes are told apart by its name."""
+    """Make a docstring ready; its name distinguishes footnotes."""
     if what in ("attribute", "property", "data") and name in ORIGINAL:
-        lines[:] = ORIGINAL.pop(name)
+        kept = ORIGINAL.pop(name)
+        first = next(
+            (i - 1 for i, line in enumerate(kept) if re.fullmatch(r"-{3,}", line)), len(kept)
+        )
+        # Its sections are read as those of a function: napoleon reads none of an attribute's.
+        sections = NumpyDocstring(kept[first:], app.config, app, "function", name, obj, options)
+        lines[:] = kept[:first] + (sections.lines() if kept[first:] else [])
     label = re.sub(r"\W", "-", name)
     lines[:] = [
         re.sub(r"\[(\d+)\](?=_|$| )", rf"[#{label}-\1]", x) if FOOTNOTE.search(x) else x

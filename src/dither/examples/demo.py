@@ -109,7 +109,7 @@ class Story:
         self.code(at(text, "[tables.affairs.columns]"))
 
     def preview(self, session: Session) -> None:
-        """Say how good the answers will be, for nothing."""
+        """Say how accurate the answers will be, free of charge."""
         self.head("Error bars before spending")
         question = session.sql(MARRIAGES)
         self.say("A question, in SQL:")

@@ -170,8 +170,8 @@ def bound_tables(known: Tables, read: Mapping[str, str], promise: Promise) -> Ta
             )
         if first_by != by:
             raise PromiseError(
-                f"table {name!r} told whose a row is by {first_by!r} before, and now by {by!r}: "
-                f"then one {promise.unit} is not what it was. Declare its unit as it was, or begin "
+                f"in table {name!r} {first_by!r} said whose a row is, and now {by!r} does: one "
+                f"{promise.unit} is then not what it was. Declare its unit as it was, or begin "
                 "a new ledger"
             )
     return {**known, **{name: (promise, by) for name, by in read.items()}}
@@ -196,10 +196,12 @@ def check_promise(promise: Promise) -> None:
 
 
 def checked_tables(tables: Mapping[str, str]) -> dict[str, str]:
-    """Tables with how their units are told."""
+    """Tables, each with what says which unit a row belongs to."""
     texts = [*tables.keys(), *tables.values()]
     if not all(isinstance(t, str) and t and len(t) <= 1000 for t in texts):
-        raise ArgumentError("tables must map names of tables to how their units are told, as text")
+        raise ArgumentError(
+            "tables must map each table's name to what says whose its rows are, as text"
+        )
     canonical(dict(tables), "tables")
     return dict(tables)
 

@@ -46,7 +46,7 @@ DOMAIN = b"dither ledger entry 2\n"
 """Prefixed to what is hashed, so that no hash of an entry is the hash of anything else."""
 
 Tables = Mapping[str, tuple[Promise, str]]
-"""By table: the promise that it is charged under, and how its rows are told to belong to a unit."""
+"""By table: the promise that it is charged under, and what says which unit a row belongs to."""
 
 UNREADABLE = (
     ArgumentError,

@@ -236,7 +236,7 @@ class Ledger:
         note : mapping
             What to note beside it: text, whole numbers, fractions; no float.
         tables : mapping of str to str, optional
-            The private tables that are read, each with how its rows are told to belong to a unit:
+            The private tables that are read, each with what says which unit a row belongs to:
             ``{"visits": "column patient_id"}``. Within a ledger a table stays with the promise
             and the rule that it was first charged under, so that no account misses a release.
 
@@ -381,7 +381,7 @@ class Ledger:
             bound_tables(chain.read_head(connection).tables, read, promise)
 
     def tables(self) -> dict[str, tuple[Promise, str]]:
-        """The tables that were charged so far: the promise of each, and how its units are told."""
+        """The tables charged so far: the promise of each, and what says whose a row is."""
         with self._store.read() as connection:
             return dict(chain.read_head(connection).tables)
 

@@ -30,7 +30,7 @@ _SEEN = 0.01
 """A relative width that shows in a picture."""
 
 _LEAST = 1e-16
-"""Deltas below are drawn here: no picture tells them apart."""
+"""Deltas below are drawn here: no picture shows the difference."""
 
 Floats = npt.NDArray[np.float64]
 

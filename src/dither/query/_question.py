@@ -1,4 +1,4 @@
-"""A question: explained and previewed for nothing; released for its price."""
+"""A question: explained and previewed free of charge, released at its price."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ class Question:
 
     @cached_property
     def _tables(self) -> dict[str, str]:
-        """The private tables that the plan reads, each with how its units are told."""
+        """The private tables that the plan reads, each with what says whose a row is."""
         units = self._opened.policy.units
         read = (scan.table for scan in scans(self._plan.query.relation))
         return {name: units[name].by for name in read if name in units}

@@ -210,7 +210,7 @@ class Release:
     content : mapping
         As stored in the ledger.
     replayed : datetime, optional
-        When the answer was charged, where it is an earlier one told again for nothing.
+        When the answer was charged, where it is an earlier one, replayed free of charge.
     """
 
     def __init__(self, content: Mapping[str, Any], *, replayed: dt.datetime | None = None) -> None:
@@ -219,7 +219,7 @@ class Release:
 
     @property
     def replayed(self) -> bool:
-        """Whether it is an earlier answer, told again for nothing."""
+        """Whether it is an earlier answer, replayed free of charge."""
         return self._charged is not None
 
     @property

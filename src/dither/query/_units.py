@@ -36,9 +36,9 @@ class TableUnit:
     name : str
         Who is protected: what an account is bound to.
     by : str
-        How a row of the table is told to belong to a unit, as the ledger keeps it.
+        What says which unit a row of the table belongs to, as the ledger keeps it.
     rows : int
-        Rows of the table that one unit may have, where no column tells whose they are. What one
+        Rows of the table that one unit may have, where no column says whose they are. What one
         row loses is charged for a group of so many.
     declared : bool
         Named by ``[units]``; other tables may hold the same people.

@@ -235,7 +235,8 @@ def _outputs(
             taken[name] = key
     if len(keys) < len(grouped):
         raise QueryError(
-            "GROUP BY: a key is missing from SELECT, so groups could not be told apart; add it to "
+            "GROUP BY: a key is missing from SELECT, so groups could not be "
+            "distinguished; add it to "
             "SELECT"
         )
     if not outputs:

@@ -89,7 +89,7 @@ def open_unlocked(
 
 
 def lock(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:
-    """Close the door: only the named files and spilled temporary ones, and no setting changes."""
+    """Lock it: only the named files and spilled temporary ones, and no setting changes."""
     listed = ", ".join("'" + str(f).replace("'", "''") + "'" for f in files)
     connection.execute(f"SET allowed_paths = [{listed}]")
     connection.execute("SET enable_external_access = false")

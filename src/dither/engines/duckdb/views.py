@@ -100,7 +100,7 @@ def _base_table(connection: DuckDBPyConnection, database: str, schema: str, name
         node = forms.identifier(column)
         if collated and kind == "VARCHAR":
             # Compared with a collation, texts that differ are one, and which of them a group is
-            # shown as would hang on the order of rows.
+            # shown as would depend on the order of rows.
             node = exp.Collate(this=node, expression=exp.to_identifier("binary", quoted=True))
         read.append(forms.named(node, column))
     source = exp.Table(
