@@ -47,7 +47,7 @@ __all__ = [
     "goodness_of_fit",
     "independence_test",
     "levels_of",
-    "tested",
+    "result_of_table",
 ]
 
 Codes = npt.NDArray[np.int64]
@@ -158,7 +158,7 @@ class TableRelease:
             yield Subject(f"noisy table, {neighbours.value}", seen, first, second)
 
 
-def tested(
+def result_of_table(
     title: str,
     null: str,
     design: TableRelease,
@@ -275,7 +275,7 @@ def goodness_of_fit(
         wanted = np.maximum(tables.sum(axis=1, keepdims=True), 1.0) * chances
         return np.asarray(((tables - wanted) ** 2 / wanted).sum(axis=1))
 
-    return tested(
+    return result_of_table(
         "goodness of fit",
         "the categories have these probabilities",
         TableRelease((len(levels),), asked),
@@ -368,7 +368,7 @@ def independence_test(
     draws = check.whole("draws", draws, 100)
     first = levels_of("x_categories", x_categories)
     second = levels_of("y_categories", y_categories)
-    return tested(
+    return result_of_table(
         "test of independence",
         "the two columns are independent",
         TableRelease((len(first), len(second)), asked),
