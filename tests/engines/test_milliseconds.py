@@ -150,3 +150,43 @@ def test_rows_that_are_written_later_are_read_and_other_columns_refused(tmp_path
         with pytest.raises(PolicyError, match="columns are not what they were"):
             question.release(1)
         assert session.balance()[0].spent.epsilon == 1000
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_rows_are_counted_beside_columns_that_are_not_read(tmp_path, rows):
+    """The engine looks at a file's first column where a query names none."""
+    kinds = [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.binary(), pa.time64("us")]
+    kinds += [pa.dictionary(pa.int8(), pa.string()), pa.duration("s"), pa.decimal256(50, 2)]
+    for number, kind in enumerate(kinds):
+        times = pa.array([0] * rows, pa.int64()).cast(pa.timestamp("ms"))
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"first": pa.nulls(rows, kind), "t": times}), path)
+        with opened(tmp_path, path) as session:
+            assert count(session, "SELECT COUNT(*) AS n FROM t") == rows, kind
+
+
+def test_categories_of_few_bits_beside_them_are_not_read(tmp_path):
+    """On which Arrow could fail; a unit of them is refused, with what to do."""
+    words = pa.array(["a", "b"]).cast(pa.dictionary(pa.int8(), pa.string()))
+    times = pa.array([0, 1], pa.timestamp("ms"))
+    pq.write_table(pa.table({"w": words, "t": times}), tmp_path / "t.parquet")
+    for asked in ({"columns": {"w": {}}}, {"unit": "w", "max_rows": 1, "max_groups": 1}):
+        with pytest.raises(PolicyError, match="store it as plain text"):
+            opened(tmp_path, tmp_path / "t.parquet", **asked)
+
+
+@pytest.mark.parametrize("value", [DAY, None])
+def test_moments_of_96_bits_are_read_as_they_were_tried(tmp_path, value):
+    """Beside a unit of text, where Arrow would give another type than the one rehearsed."""
+    table = pa.table({"u": ["ada"], "t": pa.array([value], pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    with opened(tmp_path, tmp_path / "t.parquet", unit="u", max_rows=1, max_groups=1) as session:
+        assert count(session, "SELECT COUNT(t) AS n FROM t") == (value is not None)
+
+
+def test_two_columns_of_one_name_are_refused_before_anything_is_charged(tmp_path):
+    """The engine would rename the second, and Arrow would not."""
+    times = pa.array([0], pa.timestamp("ms"))
+    pq.write_table(pa.table([times, [1], [2]], ["t", "x", "x"]), tmp_path / "t.parquet")
+    with pytest.raises(PolicyError, match="one name"):
+        opened(tmp_path, tmp_path / "t.parquet")

@@ -96,6 +96,42 @@ def test_units_of_every_type_of_text_are_told_apart(tmp_path, kind):
     assert counted == {(): [5]}
 
 
+INDICES = [getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+def categories(parts: list[list[bytes]], index: pa.DataType) -> pa.ChunkedArray:
+    """Text as categories, each part with those of its own, as when daily files are put together."""
+
+    def encoded(part: list[bytes]) -> pa.Array:
+        kinds = sorted(set(part))
+        places = pa.array([kinds.index(value) for value in part], index)
+        return pa.DictionaryArray.from_arrays(places, strings(kinds, pa.string()))
+
+    return pa.chunked_array([encoded(part) for part in parts])
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+@pytest.mark.parametrize("last", [128, 129, 300])
+def test_one_more_category_fails_no_query(tmp_path, index, last):
+    """Neighbours on both sides of what an index of eight bits can count, in one group of rows."""
+    people = [f"p{i}".encode() for i in range(last)]
+    units = categories([people[i : i + 100] for i in range(0, last, 100)], index)
+    pq.write_table(pa.table({"u": units, "g": ["x"] * last}), tmp_path / "t.parquet")
+    counted = answered(tmp_path / "t.parquet", "SELECT COUNT(DISTINCT u) AS n FROM t")
+    assert counted == {(): [last]}
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_categories_that_are_not_text_fail_nothing(tmp_path, index):
+    """As the unit they are nobody's, elsewhere they are read with a question mark."""
+    units = categories([[b"ada", b"\xff", b"\xfe", b"bob"], [b"b\xe9b", b"ada"]], index)
+    groups = categories([[b"a", b"caf\xe9", b"a"], [b"a", b"\xff", b"a"]], index)
+    pq.write_table(pa.table({"u": units, "g": groups}), tmp_path / "t.parquet")
+    path = tmp_path / "t.parquet"
+    assert answered(path, "SELECT COUNT(DISTINCT u) AS n FROM t") == {(): [2]}
+    assert answered(path, "SELECT COUNT(*) AS n FROM t WHERE g = 'a'") == {(): [2]}
+
+
 def test_a_unit_that_the_source_was_not_told_of_is_refused(tmp_path):
     """Without it, the engine's own reader would replace bytes in identifiers too."""
     pq.write_table(pa.table({"u": ["a"], "g": ["x"]}), tmp_path / "t.parquet")
@@ -126,10 +162,11 @@ def test_one_broken_row_moves_an_answer_as_any_row_does(tmp_path):
 def test_without_the_rule_for_units_two_people_are_one(tmp_path, monkeypatch):
     """The planted fault: identifiers are read as other text is, with a mark for each byte."""
 
-    def route(path, types, unit, quoted, own=parquet.arrow_route):
-        return own(path, types, None, quoted)
+    def direct(path, unit=None, own=parquet.direct):
+        return own(path)
 
-    monkeypatch.setattr(parquet, "arrow_route", route)
+    monkeypatch.setattr(parquet, "arrow_route", lambda *_: None)
+    monkeypatch.setattr(parquet, "direct", direct)
     units = [b"\xff", b"\xfe", b"?"]
     table = pa.table({"u": strings(units, pa.string()), "g": ["x"] * 3})
     pq.write_table(table, tmp_path / "t.parquet")

@@ -12,6 +12,13 @@ become one. Both happen before any expression could see the value. So a file is 
 Either way text that is not UTF-8 fails nothing: each byte that has no place in it is read as ``?``.
 In the column that says who is protected such a text is NULL instead, and its rows are nobody's; a
 question mark that is stored is a character like any other.
+
+Arrow has habits of its own. It reads categories with indices of the width that the file's writer
+had, and fails where a group of rows has more of them; and it takes moments of 96 bits for another
+type than the engine does. A file with such columns is read by the engine where it has no
+milliseconds, and then every unit whose text holds a ``?`` is NULL; else they are not read. Columns
+that are not read are left out of what Arrow is asked for, as the engine looks at the first even
+where nobody names it.
 """
 
 from __future__ import annotations
@@ -23,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dither.engines.writer.dialect import LAST_MOMENT
+from dither.errors import PolicyError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -38,6 +46,11 @@ FIELDS = (
 UNREAD = (
     "it stands beside timestamps in milliseconds or a unit of text, where its type is not read; "
     "hand over a frame"
+)
+ODD = (
+    "it holds categories with indices of other than 32 bits, or timestamps of 96 bits, beside "
+    "timestamps in milliseconds, where these are not read; store it as plain text or as timestamps "
+    "in microseconds, or hand over a frame"
 )
 
 EPOCH = dt.datetime(1970, 1, 1)
@@ -83,10 +96,21 @@ class ArrowRoute:
         return bool(parquet.read_schema(self.path).equals(self.found))
 
 
-def direct(path: str) -> str:
-    """The rows as the engine's own reader gives them; ``path`` is a text in SQL."""
+def direct(path: str, unit: str | None = None) -> str:
+    """The rows as the engine's own reader gives them.
+
+    Parameters
+    ----------
+    path : str
+        A text in SQL.
+    unit : str, optional
+        A name in SQL, of the unit where it is text: NULL where it holds what a bad byte is read as.
+    """
+    rows = "*"
+    if unit is not None:
+        rows = f"* REPLACE (CASE WHEN contains({unit}, '?') THEN NULL ELSE {unit} END AS {unit})"
     return (
-        f"SELECT * FROM read_parquet({path}, hive_partitioning = false, "
+        f"SELECT {rows} FROM read_parquet({path}, hive_partitioning = false, "
         "utf8_validation = 'replace')"
     )
 
@@ -111,11 +135,20 @@ def arrow_route(
 
     found = parquet.read_schema(path)
     late = [pa.types.is_timestamp(field.type) and field.type.unit == "ms" for field in found]
-    if not any(late) and types.get(unit or "") != "VARCHAR":
+    odd = [_read_otherwise(f.type, own, pa) for f, own in zip(found, types.values(), strict=True)]
+    if not any(late) and (types.get(unit or "") != "VARCHAR" or any(odd)):
         return None
+    if len(set(found.names)) < len(found.names):
+        raise PolicyError(
+            "two columns of the file have one name beside timestamps in milliseconds or a unit of "
+            "text; rename one of them"
+        )
     fields, columns, unread = [], {}, {}
-    for field, is_late, (name, own) in zip(found, late, types.items(), strict=True):
-        kept = _as_stored(field.type, pa)
+    for field, is_late, is_odd, (name, own) in zip(found, late, odd, types.items(), strict=True):
+        kept = None if is_odd else _as_stored(field.type, pa)
+        if kept is None:
+            unread[name] = ODD if is_odd else UNREAD
+            continue
         fields.append(pa.field(field.name, kept))
         value = quoted(name)
         if is_late:
@@ -123,10 +156,8 @@ def arrow_route(
         elif own == "VARCHAR" and _is_text(kept, pa):
             whole = f"decode(encode({value})"
             columns[name] = f"TRY({whole}))" if name == unit else f"{whole}, 'replace')"
-        elif not pa.types.is_null(kept):
-            columns[name] = value
         else:
-            unread[name] = UNREAD
+            columns[name] = value
     return ArrowRoute(path, found, pa.schema(fields), columns, unread)
 
 
@@ -143,8 +174,16 @@ def _is_text(kind: Any, pa: Any) -> bool:
     )
 
 
+def _read_otherwise(kind: Any, own: str, pa: Any) -> bool:
+    """Whether Arrow's reader may fail on a value, or give another type than the engine's."""
+    if pa.types.is_dictionary(kind) and _is_text(kind, pa):
+        return kind.index_type not in (pa.int32(), pa.uint32())
+    nanoseconds = pa.types.is_timestamp(kind) and kind.unit == "ns"
+    return nanoseconds and own != "TIMESTAMP_NS"
+
+
 def _as_stored(kind: Any, pa: Any) -> Any:
-    """The type to read as, which no value can fail to have; that of NULL for none."""
+    """The type to read as, which no value can fail to have; ``None`` where there is none."""
     types = pa.types
     if types.is_timestamp(kind) and kind.unit == "ms":
         return pa.int64()
@@ -160,4 +199,4 @@ def _as_stored(kind: Any, pa: Any) -> Any:
         or (types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision)
         or _is_text(kind, pa)
     )
-    return kind if plain else pa.null()
+    return kind if plain else None

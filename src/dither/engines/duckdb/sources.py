@@ -182,7 +182,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     if source.format == "parquet":
         # Bytes that are not UTF-8 are replaced in all text but the unit's.
         computed = frozenset(n for n, k in types.items() if k == "VARCHAR" and n != source.unit)
-        route = _through_arrow(connection, view, path, types, source.unit, shown)
+        route = _read_safely(connection, view, path, types, source.unit, shown)
         unread = route.unread if route is not None else {}
     found = Stored(
         view, types | dict.fromkeys(unread), unread, computed, complete, found_layout, route
@@ -190,7 +190,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     return _with_names(found, shown)
 
 
-def _through_arrow(
+def _read_safely(
     connection: DuckDBPyConnection,
     view: str,
     path: Path,
@@ -198,19 +198,27 @@ def _through_arrow(
     unit: str | None,
     shown: str,
 ) -> parquet.ArrowRoute | None:
-    """Make ``view`` read a Parquet file through Arrow, where the engine's own reader is unsafe."""
+    """Make ``view`` read a Parquet file safely, where the engine's own reader alone does not."""
     kinds = {name: kind or "" for name, kind in types.items()}
     try:
         route = parquet.arrow_route(path, kinds, unit, quoted)
+    except PolicyError as error:
+        raise PolicyError(f"{shown}: {error}") from None
     except Exception:
         raise PolicyError(f"{shown} cannot be read as parquet") from None
     if route is not None:
         route.register(connection, arrow_name(view))
         columns = [f"{value} AS {quoted(name)}" for name, value in route.columns.items()]
-        kept = ", ".join(columns) or f"CAST(NULL AS BOOLEAN) AS {quoted(NO_COLUMN)}"
-        connection.execute(
-            f"CREATE OR REPLACE VIEW {quoted(view)} AS SELECT {kept} FROM {arrow_name(view)}"
-        )
+        select = f"SELECT {', '.join(columns)} FROM {arrow_name(view)}"
+    elif unit is not None and types.get(unit) == "VARCHAR":
+        select = parquet.direct(_text(str(path)), quoted(unit))
+    else:
+        return None
+    connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {select}")
+    # What is rehearsed over empty tables has these types, and so must have what is read.
+    for name, kind in _described(connection, view).items():
+        if kind != types[name]:
+            raise PolicyError(f"{shown}: its column {name!r} is not read as what it is stored as")
     return route
 
 
