@@ -298,14 +298,15 @@ def test_the_same_rows_are_not_protected_twice(tmp_path):
 
 def test_the_same_frame_is_not_protected_twice(tmp_path, frames):
     """Nor where frames or paths are given in place of files."""
-    path = tmp_path / "all.parquet"
+    path, link = tmp_path / "all.parquet", tmp_path / "linked.parquet"
     visits().write_parquet(path)
+    link.hardlink_to(path)
     made = three(tmp_path)
     made["tables"]["labs"] = {"columns": {"age": {"bounds": [0, 110]}}}
     made["tables"]["people"] = {"public": True}
-    for given in (frames["visits"], path):
+    for one, other in ((frames["visits"], frames["visits"]), (path, path), (path, link)):
         with pytest.raises(PolicyError, match=r"tables.visits and tables.labs read the same rows"):
-            dt.open(made, sources={**frames, "visits": given, "labs": given, "people": PEOPLE})
+            dt.open(made, sources={**frames, "visits": one, "labs": other, "people": PEOPLE})
 
 
 def test_an_analyst_has_no_colon(tmp_path):

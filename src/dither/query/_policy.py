@@ -368,11 +368,11 @@ def check_sources(
         path = source if isinstance(source, str | Path) else table.source
         inner = table.source_table or (name if _holds_tables(table, path, engine) else None)
         if isinstance(source, str | Path):
-            place = (Path(source).resolve(), inner)
+            place = (_file(Path(source)), inner)
         elif source is not None:
             place = (id(source), None)
         elif table.source is not None:
-            place = ((folder / table.source).resolve(), inner)
+            place = (_file(folder / table.source), inner)
         else:
             continue
         if not table.private:
@@ -384,6 +384,15 @@ def check_sources(
                 f"({units[first].name!r}, {units[name].name!r}), and neither account would know "
                 "what the other spends: declare one unit for both, or leave one table out"
             )
+
+
+def _file(path: Path) -> Any:
+    """What is one for all names and links of one file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return path.resolve()
+    return found.st_dev, found.st_ino
 
 
 def _holds_tables(table: DeclaredTable, path: str | Path | None, engine: Backend) -> bool:
