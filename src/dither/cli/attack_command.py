@@ -343,8 +343,8 @@ def _attacks(verdicts: list[Verdict]) -> str:
     if len(by) == 1:
         return next(iter(by)).capitalize()
     parts = [f"{name} against {', '.join(releases)}" for name, releases in by.items()]
-    told = "; ".join(parts)
-    return told[:1].upper() + told[1:]
+    sentence_of = "; ".join(parts)
+    return sentence_of[:1].upper() + sentence_of[1:]
 
 
 for command in (linkage, differencing, membership, tour):

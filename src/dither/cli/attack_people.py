@@ -252,12 +252,12 @@ def _covers(asked: tuple[str, ...]) -> dict[str, dict[str, list[Any]]] | None:
 
 def _listed(path: Path) -> dict[str, list[Any]]:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise click.UsageError(f"--covers: {str(path)!r} cannot be read as JSON") from error
-    if not isinstance(told, dict) or not all(isinstance(v, list) for v in told.values()):
+    if not isinstance(stored, dict) or not all(isinstance(v, list) for v in stored.values()):
         raise click.UsageError('--covers: JSON must be {"label": [values], ...}')
-    return told
+    return stored
 
 
 def _truth(path: Path | None, same_order: bool, people: int) -> Any:

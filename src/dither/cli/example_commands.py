@@ -61,7 +61,7 @@ def tour(out: Path, force: bool, seed: int) -> None:
 
     Writes one HTML page, which needs no network. Takes about two minutes.
     """
-    from dither.examples.tour import told
+    from dither.examples.tour import take_tour
 
     if out.suffix not in (".html", ".htm"):
         raise click.UsageError("--out must end in .html")
@@ -69,7 +69,7 @@ def tour(out: Path, force: bool, seed: int) -> None:
         raise click.UsageError(f"--out: {str(out)!r} exists; write over it with --force")
     if not out.resolve().parent.is_dir():
         raise click.UsageError(f"--out: there is no folder {str(out.parent)!r}; make it first")
-    page = told(seed, click.echo)
+    page = take_tour(seed, click.echo)
     try:
         out.write_text(page.html(), encoding="utf-8")
     except OSError as error:

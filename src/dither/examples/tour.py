@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dither.lab.attack import Verdict
 
-__all__ = ["told"]
+__all__ = ["take_tour"]
 
 Tell = Callable[[str], Any]
 
@@ -55,7 +55,7 @@ SURE = 0.999
 """Of intervals, and that no control fails by bad luck."""
 
 
-def told(seed: int, tell: Tell) -> Page:
+def take_tour(seed: int, tell: Tell) -> Page:
     """Run everything and write it down.
 
     Parameters
@@ -63,7 +63,7 @@ def told(seed: int, tell: Tell) -> Page:
     seed : int
         Of targets and simulations.
     tell : callable
-        Is told each step in a line.
+        Is called with each step, as a line.
     """
     rows = women()
     chapters = []
@@ -73,8 +73,8 @@ def told(seed: int, tell: Tell) -> Page:
         tell(f"{len(chapters)}  {chapter.title}: {chapter.verdict}")
         for one in chapter.attempts:
             most = "" if one.allowed is None else f", at most {100 * one.allowed:.1f} %"
-            told = f"{100 * one.success:.1f} %, blindly {100 * one.blindly:.3g} %{most}"
-            tell(f"     {one.name}: {told}")
+            rates = f"{100 * one.success:.1f} %, blindly {100 * one.blindly:.3g} %{most}"
+            tell(f"     {one.name}: {rates}")
     return Page(
         "Four ways to publish, and what an attacker gets",
         LEAD.format(n=rows.height),

@@ -251,10 +251,14 @@ def _each_bounds(bounds: Any, d: int) -> tuple[Bounds, ...]:
 
 def names_of(rows: Any, names: Sequence[str] | None, d: int) -> tuple[str, ...]:
     """The names of the numbers of a row: as given, those of a frame, or x1, x2, ..."""
-    told = list(getattr(rows, "columns", [])) if names is None else list(names)
-    if names is not None and len(told) != d:
+    names_given = list(getattr(rows, "columns", [])) if names is None else list(names)
+    if names is not None and len(names_given) != d:
         raise ArgumentError("names must be as many as each row has numbers")
-    return tuple(map(str, told)) if len(told) == d else tuple(f"x{j + 1}" for j in range(d))
+    return (
+        tuple(map(str, names_given))
+        if len(names_given) == d
+        else tuple(f"x{j + 1}" for j in range(d))
+    )
 
 
 def centre_of(centre: Any, d: int) -> Floats:

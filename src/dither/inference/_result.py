@@ -219,9 +219,9 @@ class PrivateEstimate(PrivateResult):
             lines = [f"{self.title}, {rows}; intervals at {level(0.95)}"]
             wide = max(len(name) for name in self.names[:_SHOWN])
             for j, name in enumerate(self.names[:_SHOWN]):
-                told = f"{name:<{wide}}  {_interval_text(self.values[j], *ends[j])}"
+                shown = f"{name:<{wide}}  {_interval_text(self.values[j], *ends[j])}"
                 lines.append(
-                    f"{told}, standard error {number_text(self.errors.se[j])} "
+                    f"{shown}, standard error {number_text(self.errors.se[j])} "
                     f"(sampling {number_text(self.errors.se_sampling[j])})"
                 )
             if len(self.names) > _SHOWN:

@@ -78,16 +78,16 @@ def batches(total: int, size: int, what: str) -> Iterator[int]:
     >>> list(batches(10, 4, "simulations"))
     [4, 4, 2]
     """
-    done, begun, told = 0, time.monotonic(), False
+    done, begun, shown = 0, time.monotonic(), False
     while done < total:
         now = min(size, total - done)
         yield now
         done += now
         if done < total and time.monotonic() - begun > _PATIENCE and _watched():
-            told = True
+            shown = True
             sys.stderr.write(f"\r{what}: {done:,} of {total:,}")
             sys.stderr.flush()
-    if told:
+    if shown:
         sys.stderr.write(f"\r{what}: {total:,} of {total:,}\n")
 
 

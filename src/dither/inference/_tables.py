@@ -128,7 +128,7 @@ class TableRelease:
         return np.asarray(self.statistic(places) + noise.reshape(self.shape), dtype=float)
 
     def simulate(self, rng: np.random.Generator, rows: int, chances: Floats, size: int) -> Floats:
-        """Layer 2: noisy tables of so many rows, shape (size, *shape)."""
+        """Layer 2: noisy tables of so many rows, in the shape ``(size, *shape)``."""
         cells = math.prod(self.shape)
         drawn = rng.multinomial(rows, chances.ravel() / chances.sum(), size).astype(float)
         stop = -math.expm1(-float(self.asked.epsilon) / (2 if self.asked.replace else 1))

@@ -134,7 +134,7 @@ def combined_mean(
         lower, upper = (weights @ np.array([one.interval for one in each])).tolist()
         lower, upper = max(low, lower - wider), min(high, upper + wider)
         limits = (lower, upper, "bounded") if lower <= upper else (low, high, "bounded")
-    told = tuple(
+    warnings = tuple(
         f"choice {choice}: {count_text(one.n, 'report')}, weight {weight:.3f}"
         for choice, one, weight in zip(full, each, weights.tolist(), strict=True)
     )
@@ -149,7 +149,7 @@ def combined_mean(
         confidence=confidence,
         limits=limits,
         assuming="" if method == "population" else UNRELATED,
-        notes=(*told, INDEPENDENT),
+        notes=(*warnings, INDEPENDENT),
     )
 
 

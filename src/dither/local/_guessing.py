@@ -110,8 +110,8 @@ def subset_guesses(k: int, size: int, held: float, prior: Array | None) -> Array
                 comb(tied, i) * comb(free, drawn - i) / comb(k - 1, drawn)
                 for i in range(min(tied, drawn) + 1)
             ]
-            told = sum(w / (1 + i + beside) for i, w in enumerate(ways))
-            found[alike] += chance * told
+            expected = sum(w / (1 + i + beside) for i, w in enumerate(ways))
+            found[alike] += chance * expected
     return found
 
 

@@ -202,8 +202,8 @@ class Personal(Structure):
         about = {"hash": self.hash}
         if self.joint:
             joined = [c for part in counts.parts.values() for c in part.counts.tolist()]
-            told = {"n": counts.n, "rejected": counts.rejected}
-            return {"channel": self.to_dict(), **about, "counts": joined, **told}
+            counted = {"n": counts.n, "rejected": counts.rejected}
+            return {"channel": self.to_dict(), **about, "counts": joined, **counted}
         parts = [part.to_dict() for part in counts.parts.values()]
         return {"personal": self.to_dict(), **about, "parts": parts, "lost": counts.lost}
 

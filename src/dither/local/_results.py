@@ -216,14 +216,14 @@ class Estimate(Result):
         halves = self._half_widths
         places = _places(halves) if self.unbiased else 4
         wide = places + 5
-        told = f"{f'± {level_text(self.confidence)}':>{wide + 3}}" if self.unbiased else ""
-        lines.append(f"{'value':<20}{'share':>{wide}}{told}")
+        half_column = f"{f'± {level_text(self.confidence)}':>{wide + 3}}" if self.unbiased else ""
+        lines.append(f"{'value':<20}{'share':>{wide}}{half_column}")
         for i in np.argsort(-self.shares, kind="stable")[:_SHOWN].tolist():
             if self.unbiased:
                 half = f"{halves[i]:.{places}f}" if np.isfinite(halves[i]) else "unknown"
-                told = f"{half:>{wide + 3}}"
+                half_column = f"{half:>{wide + 3}}"
             share = _rounded(self.shares[i], places)
-            lines.append(f"{display_text(self.values[i], 19):<20}{share:>{wide}}{told}")
+            lines.append(f"{display_text(self.values[i], 19):<20}{share:>{wide}}{half_column}")
         if len(self.values) > _SHOWN:
             lines.append(f"... and {count_text(len(self.values) - _SHOWN, 'more value')}")
         remarks = [*(self._left_out() if self.unbiased else ()), *self.bias]

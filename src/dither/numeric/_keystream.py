@@ -85,9 +85,9 @@ class SecureWords(_Integers):
     Notes
     -----
     Every statement on exactness in `dither.noise` is relative to ideal words. That these words
-    cannot be told from ideal ones is the standard assumption on AES-256 and on BLAKE2b with a
-    secret key. A key is replaced after 1 GiB, after a second of the system's clock, where that
-    clock goes back, and by `renew`.
+    cannot be distinguished from ideal ones is the standard assumption on AES-256 and on BLAKE2b
+    with a secret key. A key is replaced after 1 GiB, after a second of the system's clock, where
+    that clock goes back, and by `renew`.
 
     *Keys.* The first 48 bytes of BLAKE2b, whose own key is 64 new bytes of ``os.urandom``, over all
     that is new about the moment: both clocks, process, thread, the boot's identity, a counter,

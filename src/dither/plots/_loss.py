@@ -139,14 +139,14 @@ def _law(axes: Axes, loss: Loss) -> None:
     tidy(axes, values="x")
     heading(axes, "law of the privacy loss")
     points = masses = np.zeros(1)
-    told = "infinite: the output tells all"
+    message = "infinite: the output tells all"
     if loss.advantage().lower < 1 - 1e-9:
         try:
             points, masses = loss.loss_distribution()
         except ArgumentError:
-            told = "only bounded, not known"
+            message = "only bounded, not known"
     if not masses.sum() > 0:
-        axes.text(0.5, 0.5, told, ha="center", transform=axes.transAxes)
+        axes.text(0.5, 0.5, message, ha="center", transform=axes.transAxes)
         axes.set_xticks([])
         axes.set_yticks([])
         return

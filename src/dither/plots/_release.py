@@ -274,7 +274,7 @@ def _all_rows(columns: Mapping[str, list[Any]], name: str) -> Series:
     """The answers of one output in the order of the rows.
 
     A noisy count may lie below 0, where its interval does not: it is drawn where its interval
-    allows, and told apart.
+    allows, with a mark.
     """
     value, lower, upper = (_floats(columns[name + end]) for end in ("", "_lower", "_upper"))
     shown = np.fmin(np.fmax(value, lower), upper)

@@ -220,16 +220,16 @@ def _syntax(what: str, error: ParseError) -> str:
     near = str(place.get("highlight") or "").strip()
     line, column = place.get("line"), place.get("col")
     text = str(place.get("description") or "")
-    told = "this is unexpected"
+    reason = "this is unexpected"
     if text.startswith("Expecting ") and len(text) < 30:
-        told = f"expected {text.removeprefix('Expecting ')}"
+        reason = f"expected {text.removeprefix('Expecting ')}"
     elif text.startswith("Required"):
-        told = "something is missing"
+        reason = "something is missing"
     if not isinstance(line, int) or not isinstance(column, int):
-        return f"{what} cannot be read: {told}"
+        return f"{what} cannot be read: {reason}"
     at = f" at {_shown(near)}" if near else ""
     first = max(1, column - len(near) + 1)
-    return f"{what} cannot be read: {told}{at} (line {line}, column {first})"
+    return f"{what} cannot be read: {reason}{at} (line {line}, column {first})"
 
 
 def _depth(tree: exp.Expr) -> int:

@@ -74,7 +74,7 @@ class GroupedQuery:
             ):
                 continue
             constant = self._dialect.constant(value, key.kind)
-            # Of reals two can be one double; other values, all of one kind, are told apart.
+            # Of reals two can be one double; other values, all of one kind, are distinct.
             same = self._dialect.sql(constant) if key.kind is Kind.REAL else value
             found.setdefault(same, (position, constant))
         return list(found.values())

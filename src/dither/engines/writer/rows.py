@@ -243,7 +243,7 @@ class RowSource:
     def _cut(self, relation: Relation, rows: exp.Select, unit: ex.Column) -> exp.Select:
         """At most ``max_join_rows`` rows of each unit, by a keyed hash of their content.
 
-        Rows alike are told apart by a number; as they are alike, it does not matter which has
+        Equal rows are distinguished by a number; as they are alike, it does not matter which has
         which.
         """
         table = self._schema.table(base(relation).table)

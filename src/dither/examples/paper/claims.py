@@ -221,10 +221,10 @@ def _gaps_of_em() -> tuple[float, float]:
     drawn = simulate(channel, people, rng)
     found = []
     for tolerance in (paper_tolerance(0.5) / n, 1e-11):
-        told = drawn.estimate(
+        estimated = drawn.estimate(
             method="likelihood", bins=9, tolerance=tolerance, max_iterations=20_000
         )
-        reports = told.shares @ channel.matrix
+        reports = estimated.shares @ channel.matrix
         gain = channel.matrix @ (drawn.counts / n / np.maximum(reports, 1e-300))
         found.append(float(gain.max() - 1))
     return found[0], found[1]
@@ -393,7 +393,7 @@ def _arm(figure: PaperFigure, place: int) -> tuple[PaperPanel, ...]:
 def _judged(arms: list[bool]) -> str:
     """By the paper's data, and by the same data off the centre with the low range moved along.
 
-    People who leave the low range are another survey, and are told and not judged by.
+    People who leave the low range are another survey, and are reported, and not judged by.
     """
     here, moved, _ = arms
     return HOLDS if here and moved else ONLY_HERE if here else NOT

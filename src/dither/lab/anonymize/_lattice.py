@@ -268,7 +268,7 @@ class _Search:
     progress: Callable[[Progress], object] | None
     deadline: float
     began: float = field(default_factory=time.monotonic)
-    told: float = 0.0
+    shown_at: float = 0.0
     tried: int = 0
     best: tuple[Node, Trial] | None = None
     least: int = 1 << 62
@@ -350,8 +350,8 @@ class _Search:
         if trial.fits and (self.best is None or trial.loss < self.best[1].loss):
             self.best = node, trial
         now = time.monotonic()
-        if self.progress is not None and now - self.told > _PATIENCE:
-            self.told = now
+        if self.progress is not None and now - self.shown_at > _PATIENCE:
+            self.shown_at = now
             settled = int((self.bad | self.done).sum())
             loss = None if self.best is None else self.best[1].loss
             self.progress(Progress(self.tried, settled, self.loss.size, loss, now - self.began))

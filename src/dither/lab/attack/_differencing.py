@@ -80,8 +80,8 @@ class Differencing(Printable):
         text = f"{targets}: the attacker says that {says:,} meet the secret."
         if self.spent:
             text += f" The session charged ε = {loss_text(self.spent, 6)} in all."
-        told = paragraph([text])
-        return told if self.verdict is None else f"{told}\n{self.verdict.summary()}"
+        shown = paragraph([text])
+        return shown if self.verdict is None else f"{shown}\n{self.verdict.summary()}"
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the differences of those who meet the secret and of those who do not.

@@ -70,13 +70,13 @@ def _covered(
     if text == "NULL":
         return np.asarray(same | _among([None], words))
     for read in (_interval, _beyond, _span, _ranged, _listed, _cut):
-        told = read(label.strip(), words, places)
-        if told is not None:
-            return np.asarray(same | told)
+        read_as = read(label.strip(), words, places)
+        if read_as is not None:
+            return np.asarray(same | read_as)
     if any(day is not None for day in days):
-        told = _calendar(label.strip(), days)
-        if told is not None:
-            return np.asarray(same | told)
+        read_as = _calendar(label.strip(), days)
+        if read_as is not None:
+            return np.asarray(same | read_as)
     return same
 
 
@@ -151,11 +151,11 @@ def _members(text: str) -> list[str | None]:
         cells = next(csv.reader([line], skipinitialspace=True, strict=True), [""])
     except csv.Error:
         cells = text.split(",")
-    told: list[str | None] = []
+    read_as: list[str | None] = []
     for cell in cells:
         bare = cell.strip() if '"' not in text else cell
-        told.append(None if bare == "NULL" else bare.replace("\0", "NULL"))
-    return told or [""]
+        read_as.append(None if bare == "NULL" else bare.replace("\0", "NULL"))
+    return read_as or [""]
 
 
 def _cut(text: str, words: Words, places: npt.NDArray[np.float64]) -> Mask | None:

@@ -84,8 +84,8 @@ class Linkage(Printable):
             f"Some row fits {self.found:,}, exactly one row {self.alone:,}"
             + ("." if self.right is None else f"; it is the right one for {self.right:,}."),
         ]
-        told = paragraph(lines)
-        return told if self.verdict is None else f"{told}\n{self.verdict.summary()}"
+        shown = paragraph(lines)
+        return shown if self.verdict is None else f"{shown}\n{self.verdict.summary()}"
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw how many rows fit how many people, and the success beside its controls.

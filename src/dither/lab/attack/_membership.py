@@ -9,7 +9,7 @@ Against a *statistic* the adversary is the strong one, who knows all other recor
 the bound, and says then what such an attacker reaches, not what another might.
 
 Controls: the same statistic or model without its noise must give members away; members of another
-run must not be told from others. What refutes a loss is tested in `_roc`.
+run must not be distinguished from others. What refutes a loss is tested in `_roc`.
 """
 
 from __future__ import annotations

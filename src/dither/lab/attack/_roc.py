@@ -245,11 +245,11 @@ def refuted_by_models(folds: Sequence[Played], loss: Loss, level: float) -> str:
         if hoeffding_tail(right, bound, len(member)) <= each:
             return "No release of the stated loss could be guessed so well."
         coins = np.where(member.ravel(), 1, -1)
-        told = [np.where(guesses.ravel(), 1, -1)]
+        guessed = [np.where(guesses.ravel(), 1, -1)]
         for share in _SHARES:
             most = int(share * coins.size / 2.0)
-            told.append(guess_by_score(scores.ravel(), most, most))
-        for one in told:
+            guessed.append(guess_by_score(scores.ravel(), most, most))
+        for one in guessed:
             r, v = int(np.count_nonzero(one)), int(np.count_nonzero(one == coins))
             # Each bounds the same chance, so the least of them does.
             if any(chance_of_guesses(coins.size, r, v, e, d) <= each for e, d in claims):

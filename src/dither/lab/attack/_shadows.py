@@ -87,8 +87,8 @@ def confidences(
         if len(np.unique(labels[inside])) < 2:
             raise ArgumentError("data must have at least two labels in every half: give more rows")
         answered("the model's fit", one.fit, features[inside], labels[inside])
-        told = answered("the model's predict_proba", one.predict_proba, features)
-        chances = np.asarray(told, dtype=np.float64)
+        answer = answered("the model's predict_proba", one.predict_proba, features)
+        chances = np.asarray(answer, dtype=np.float64)
         place = np.searchsorted(one.classes_, labels)
         place = np.minimum(place, len(one.classes_) - 1)
         known = np.asarray(one.classes_)[place] == labels
@@ -203,8 +203,8 @@ def play_statistic(
     else:
         exact = _drawer(undefended, "undefended")
         tell = _scorer(method, data[target], exact(data, 8), exact(without, 8))
-        found, told = tell(_mixed(exact, data, without, member[:_MEANS]))
-        control, bare = (found, member[:_MEANS], told), BARE
+        found, answer = tell(_mixed(exact, data, without, member[:_MEANS]))
+        control, bare = (found, member[:_MEANS], answer), BARE
     alone = score(outside)[0]
     # The last is above all that was seen without the target: what is never seen then tells most.
     beyond = np.nextafter(alone.max(), np.inf)
@@ -218,11 +218,11 @@ def _on_means(method: str, target: Floats, inside: Floats, outside: Floats) -> t
     each = len(inside) // many
     one, two = (x[: many * each].reshape(many, each, -1).mean(axis=1) for x in (inside, outside))
     half = many // 2
-    found, told = _scorer(method, target, one[:half], two[:half])(
+    found, answer = _scorer(method, target, one[:half], two[:half])(
         np.concatenate([one[half:], two[half:]])
     )
     member = np.repeat([True, False], many - half)
-    return (found, member, told), f"means of {each:,} releases"
+    return (found, member, answer), f"means of {each:,} releases"
 
 
 Draw = Callable[[Floats, int], Floats]

@@ -180,8 +180,8 @@ def _object(value: Any, parts: Parts, depth: int) -> tuple[Hashable, Hashable]:
         # By identity every outcome would be its own, and say nothing.
         parts.blind.add(name)
         return name, name
-    told = (name, known, written(value))
-    return told, told
+    leaf = (name, known, written(value))
+    return leaf, leaf
 
 
 def _compound(

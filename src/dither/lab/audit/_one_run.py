@@ -136,22 +136,22 @@ def audit_one_run(
     >>> found.verdict.value, round(found.lower, 2), found.correct
     ('violated', 3.76, 200)
     """
-    coins, told = np.asarray(included), np.asarray(guesses)
+    coins, answers = np.asarray(included), np.asarray(guesses)
     if coins.ndim != 1 or coins.dtype != np.bool_:
         raise ArgumentError("included must be a flat array of bool, one for each canary")
-    if told.shape != coins.shape or not np.all(np.isin(told, (-1, 0, 1))):
+    if answers.shape != coins.shape or not np.all(np.isin(answers, (-1, 0, 1))):
         raise ArgumentError("guesses must hold 1, -1 or 0 for each canary")
     if not (0 <= epsilon < _MOST and 0 <= delta < 1):
         raise ArgumentError(f"epsilon must be in [0, {_MOST:g}) and delta in [0, 1)")
     confidence = check_confidence(confidence)
-    m, r = coins.size, int(np.count_nonzero(told))
+    m, r = coins.size, int(np.count_nonzero(answers))
     heads = int(np.count_nonzero(coins))
     if binomial_tail(m, max(heads, m - heads), 0.5) < _UNFAIR:
         raise ArgumentError(
             f"included must be fair coins: {heads:,} of {m:,} heads come of fair ones less than "
             "once in a thousand million times"
         )
-    v = int(np.count_nonzero(told == np.where(coins, 1, -1)))
+    v = int(np.count_nonzero(answers == np.where(coins, 1, -1)))
     level = 1 - confidence
     if chance_of_guesses(m, r, r, epsilon, delta) > level:
         right = math.log1p(math.exp(-epsilon))

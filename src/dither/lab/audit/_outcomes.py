@@ -8,7 +8,7 @@ its attributes or its hash, or an exception. It becomes
   and the warnings of its call, as integer codes.
 
 Bytes count one by one and as packed numbers, dates as days or microseconds, texts by the numbers in
-them too. What is printed, written elsewhere, or told by how long a call takes is not seen.
+them too. What is printed, written elsewhere, or shown by how long a call takes is not seen.
 
 Nothing of this looks at which dataset an outcome is of. What the columns are is decided by those
 outcomes that may choose events; the others are only put into them.
@@ -105,8 +105,8 @@ def describe_outcomes(
     """
     found = _described(outputs, seen)
     if any(warned):
-        told = _coded("the warnings of the call", list(warned))
-        found = replace(found, atoms=(*found.atoms, told))
+        given = _coded("the warnings of the call", list(warned))
+        found = replace(found, atoms=(*found.atoms, given))
     return found
 
 
@@ -158,8 +158,8 @@ def _stacked(outputs: Sequence[Any]) -> npt.NDArray[Any] | None:
 
 def _layout(array: npt.NDArray[Any]) -> tuple[Hashable, ...]:
     """What of an array is not its values, and can be seen."""
-    told = None if array.dtype.metadata is None else repr(array.dtype.metadata)
-    return array.shape, array.dtype, told, array.strides, array.flags.writeable
+    metadata = None if array.dtype.metadata is None else repr(array.dtype.metadata)
+    return array.shape, array.dtype, metadata, array.strides, array.flags.writeable
 
 
 def _form(output: Any) -> Hashable:

@@ -142,8 +142,8 @@ def _told(value: Any) -> Found | None:
             return None
         else:
             parts.append(Unseen(type(value).__name__))
-    told = [attempted(getattr, value, name, None)[0] for name in _FORMS]
-    forms = [None if f is None or callable(f) else written(f, str) for f in told]
+    values = [attempted(getattr, value, name, None)[0] for name in _FORMS]
+    forms = [None if f is None or callable(f) else written(f, str) for f in values]
     return (form, *forms, *map(str, names), kind[0]), parts
 
 

@@ -50,7 +50,7 @@ def same_difference(here: Floats, there: Floats) -> str | None:
     """Whether the i-th outcomes of the two datasets always differ by the same vector.
 
     For independent draws each order of one side's n coordinates is as likely. Of whole numbers, at
-    most one order that can be told apart from others gives constant differences. Of floats, whose
+    most one order that differs visibly from others gives constant differences. Of floats, whose
     differences are constant up to rounding, at most Π wᵢ of the n! orders do, where wᵢ coordinates
     lie where the i-th may be matched; and the constant may be any of n.
     """

@@ -85,10 +85,10 @@ class _Side:
     kinds: set[str] = field(default_factory=set)
 
 
-def is_vectorised(mechanism: Callable[..., Any], told: bool | None) -> bool:
+def is_vectorised(mechanism: Callable[..., Any], stated: bool | None) -> bool:
     """Whether a mechanism takes (data, size): as told, or if its second argument is ``size``."""
-    if told is not None:
-        return told
+    if stated is not None:
+        return stated
     try:
         names = list(inspect.signature(mechanism).parameters)
     except (TypeError, ValueError):

@@ -138,8 +138,8 @@ def _logistic(
     x = np.column_stack([np.ones(few.size), *(_scaled(c.values[few], m, s) for c, m, s in scaled)])
     weights = np.zeros(x.shape[1])
     for _ in range(6):
-        told = np.einsum("ij,j->i", x, weights)
-        chance = 1.0 / (1.0 + np.exp(-np.clip(told, -30, 30)))
+        weighed = np.einsum("ij,j->i", x, weights)
+        chance = 1.0 / (1.0 + np.exp(-np.clip(weighed, -30, 30)))
         curve = _gram(x, chance * (1 - chance)) + 5.0 * np.eye(x.shape[1])
         slope = np.einsum("ij,i->j", x, goal - chance)
         weights += np.linalg.solve(curve, slope - 5.0 * weights)

@@ -151,8 +151,8 @@ class LOLOHA(OLH):
         n, g = codes.size, self.buckets
         seeds = words.words(-(-n // 2)).view(np.uint32)[:n]
         right = bucket(words_of(seeds, codes), g)
-        told = self._permanent(right, words.words(n), words.words(n))
-        return np.stack([seeds, self._instant(told, words).astype(np.uint32)], axis=1)
+        memoised = self._permanent(right, words.words(n), words.words(n))
+        return np.stack([seeds, self._instant(memoised, words).astype(np.uint32)], axis=1)
 
     def report(
         self, values: Any, users: Any, memory: Memory, *, words: Words | None = None
@@ -186,9 +186,9 @@ class LOLOHA(OLH):
         seeds = memory.words(label, names, [None] * codes.size, 1)[:, 0].astype(np.uint32)
         right = bucket(words_of(seeds, codes), self.buckets)
         kept = memory.words(label, names, right.tolist(), 2)
-        told = self._permanent(right, kept[:, 0], kept[:, 1])
+        memoised = self._permanent(right, kept[:, 0], kept[:, 1])
         return np.stack(
-            [seeds, self._instant(told, words or secure_words()).astype(np.uint32)], axis=1
+            [seeds, self._instant(memoised, words or secure_words()).astype(np.uint32)], axis=1
         )
 
     def _permanent(
@@ -202,10 +202,10 @@ class LOLOHA(OLH):
         others -= self.buckets * (others >= self.buckets)
         return np.where(first < np.uint64(self.thresholds[0]), right, others)
 
-    def _instant(self, told: Codes, words: Words) -> Codes:
-        others = told + 1 + pick(self.buckets - 1, told.size, words)
+    def _instant(self, memoised: Codes, words: Words) -> Codes:
+        others = memoised + 1 + pick(self.buckets - 1, memoised.size, words)
         others -= self.buckets * (others >= self.buckets)
-        return np.where(coins(self.thresholds[1], told.size, words), told, others)
+        return np.where(coins(self.thresholds[1], memoised.size, words), memoised, others)
 
     @classmethod
     def audit_lasting(cls, coins: Coins) -> Iterator[Subject]:

@@ -249,8 +249,8 @@ class RAPPOR(Remembered, UnaryChannel):
 
         def sums(value: int, size: int) -> npt.NDArray[np.int64]:
             bits = channel.permanent([value] * size, list(range(size)), coins.memory())
-            told = (channel.layers.report(bits, 3, coins.words) for _ in range(8))
-            return sum((bits_of(rows, 3) for rows in told), np.zeros((size, 3), dtype=np.int64))
+            reports = (channel.layers.report(bits, 3, coins.words) for _ in range(8))
+            return sum((bits_of(rows, 3) for rows in reports), np.zeros((size, 3), dtype=np.int64))
 
         yield Subject("local rappor, many reports", sums, 0, 1, channel.lasting.epsilon)
 

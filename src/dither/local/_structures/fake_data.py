@@ -144,9 +144,9 @@ class FakeData(Structure):
         chosen = pick(len(codes), n, words)
         found: Reports = {}
         for j, (k, channel) in enumerate(self.channels.items()):
-            told = channel.draw(codes[k], words)
+            honest = channel.draw(codes[k], words)
             made_up = pick(len(channel.domain), n, words)
-            found[k] = np.where(chosen == j, told, made_up)
+            found[k] = np.where(chosen == j, honest, made_up)
         return found
 
     def read(

@@ -400,7 +400,7 @@ def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
         worst = max(pair.ratio for pair in promise.pairs.values())
         most = Fraction(worst) if worst < float("inf") and not promise.graded else None
     if most is None or most > epsilon:
-        told = (
+        why = (
             "some pairs of values have no epsilon at all"
             if most is None
             else f"its worst pair of values has {loss_text(most, 6)}"
@@ -408,7 +408,7 @@ def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
         raise ArgumentError(
             f"channel must promise epsilon = {remaining(epsilon, 6)} or less between any two "
             "values: "
-            f"{told}; use a channel such as GRR, OUE or OLH, or make this one with a smaller "
+            f"{why}; use a channel such as GRR, OUE or OLH, or make this one with a smaller "
             "epsilon"
         )
     return part
