@@ -59,7 +59,7 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.mechanisms._base import AdditiveNoise, Integers
 from dither.mechanisms._combination import Floats
-from dither.mechanisms._quantile_reading import (
+from dither.mechanisms._quantile_estimates import (
     Weights,
     crossing,
     passing,

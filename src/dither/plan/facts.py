@@ -193,9 +193,9 @@ def _numeric(node: ex.Expression, scope: Scope) -> Facts:
         case ex.Bin(operand=x, edges=edges):
             facts = _number(x, node, scope)
             # Only CLAMP moves a value: bounds that are declared do not keep it within the edges.
-            sure = isinstance(x, ex.Clamp) and edges[0] <= x.lower and x.upper <= edges[-1]
+            proved = isinstance(x, ex.Clamp) and edges[0] <= x.lower and x.upper <= edges[-1]
             last = Fraction(len(edges) - 2)
-            nullable = facts.nullable or not sure
+            nullable = facts.nullable or not proved
             return Facts(Kind.INTEGER, Fraction(0), last, None, Fraction(1), nullable)
     raise UnsupportedError(f"{type(node).__name__} is not an expression of this version")
 

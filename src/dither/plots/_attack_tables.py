@@ -152,7 +152,7 @@ def draw_skewness(found: Skewness, path: str | Path | None = None) -> Figure:
     _success(right, found.verdict)
     foot = (
         f"{found.classes.people:,} people. {found.raised(2):,} of them end at twice the prior of "
-        f"{100 * found.prior:.0f} % or more; {found.sure(0.9):,} at 90 % or more."
+        f"{100 * found.prior:.0f} % or more; {found.reaching(0.9):,} at 90 % or more."
     )
     title = "What is believed of people, before and after"
     return finish(figure, title=title, foot=foot, path=path)

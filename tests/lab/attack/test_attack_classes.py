@@ -120,7 +120,7 @@ def test_ninety_nine_of_a_hundred() -> None:
     rows = [("p", "x")] * 99 + [("p", "y")] + [("q", "y")] * 100
     found = skewness(frame_of(rows), ["group"], "answer", value="x")
     assert homogeneity(frame_of(rows[:100]), ["group"], "answer").given_away == 0
-    assert found.sure(0.99) == 100
+    assert found.reaching(0.99) == 100
     assert found.raised(1.9) == 100
 
 

@@ -148,12 +148,14 @@ class _Reader:
             raise ArgumentError("statistics must be a list of tables: [[statistics]]")
         people = self.body.get("people")
         if people is None:
-            sure = [r["count"] for r in listed if not r.get("where") and _is_whole(r.get("count"))]
-            if not sure:
+            totals = [
+                r["count"] for r in listed if not r.get("where") and _is_whole(r.get("count"))
+            ]
+            if not totals:
                 raise ArgumentError(
                     "people must be given, or a statistic without where that has a count"
                 )
-            people = sure[0]
+            people = totals[0]
         size = whole("people", people, 1)
         rows = tuple(self._row(r, f"statistics[{i}]", size) for i, r in enumerate(listed))
         rules = tuple(

@@ -71,9 +71,9 @@ class Skewness(Printable):
         """People whose probability rose to ``factor`` times the prior or more."""
         return int((self.posterior >= factor * self.prior * (1.0 - 1e-12)).sum())
 
-    def sure(self, above: float) -> int:
-        """People whose probability is now ``above`` or more."""
-        return int((self.posterior >= above * (1.0 - 1e-12)).sum())
+    def reaching(self, probability: float) -> int:
+        """People whose probability is now this or more."""
+        return int((self.posterior >= probability * (1.0 - 1e-12)).sum())
 
     def summary(self) -> str:
         """What was found, and the verdict."""
@@ -81,7 +81,7 @@ class Skewness(Printable):
             f"The prior is {100 * self.prior:.1f} %. It becomes {100 * self.posterior.max():.1f} % "
             f"for the worst class ({self.gain:.2f} times). It at least doubles for "
             f"{count_text(self.raised(2), 'person', 'people')} and reaches 90 % for "
-            f"{self.sure(0.9):,}. Farthest class from everybody: total variation "
+            f"{self.reaching(0.9):,}. Farthest class from everybody: total variation "
             f"{self.variation:.3f}."
         )
         return f"{paragraph([text])}\n{self.verdict.summary()}"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dither.lab._calls import attempted
-from dither.lab.audit._reading import Unseen, held, inside, sealed, written
+from dither.lab.audit._contents import Unseen, held, inside, sealed, written
 
 __all__ = ["Parts", "Raised", "flatten", "raised"]
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.lab._calls import attempted
+from dither.lab.audit._contents import written
 from dither.lab.audit._flattening import raised
-from dither.lab.audit._reading import written
 
 __all__ = ["Draws", "draw_both", "is_vectorised", "joined"]
 
