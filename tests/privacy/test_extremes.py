@@ -1,5 +1,6 @@
 """Parameters at the ends of doubles, and of the wrong type: an answer, or an error of ours."""
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -34,20 +35,20 @@ WRONG = [
     lambda: zcdp(1e-310),
     lambda: pure(1e-310).group(5),
     lambda: approximate("1e-400", 0.1),
-    lambda: Charge.pure("1"),
+    lambda: Charge.pure("x"),
     lambda: Charge.pure(None),
-    lambda: Charge.approximate(1.0, Fraction(0)),
-    lambda: Charge.approximate(Fraction(1), "0"),
+    lambda: Charge.approximate(math.inf, Fraction(0)),
+    lambda: Charge.approximate(Fraction(1), "-1"),
     lambda: Charge.concentrated(None),
     lambda: Charge.concentrated(""),
-    lambda: Charge.bounded_range(1),
-    lambda: Charge.response(1.0),
+    lambda: Charge.bounded_range(True),
+    lambda: Charge.response(math.nan),
     lambda: Charge.response(Fraction(-1)),
-    lambda: Charge.pure(Fraction(1)).sampled(0.5),
+    lambda: Charge.pure(Fraction(1)).sampled(1.5),
     lambda: Charge.pure(Fraction(1)).sampled(Fraction(2)),
     lambda: Charge.pure(Fraction(1)).grouped(0),
     lambda: Charge.pure(Fraction(1)).grouped(1.5),
-    lambda: Charge.pure(Fraction(1)).moved(0.1),
+    lambda: Charge.pure(Fraction(1)).moved(-0.1),
     lambda: Charge.pure(Fraction(1)).rounded_up(Fraction(0)),
     lambda: Charge.pure(Fraction(1)).promising("patient"),
     lambda: Charge.pure(Fraction(1), Promise("patient")).to_group("ward", "3"),

@@ -237,9 +237,10 @@ def test_units_that_are_merged_by_replaced_bytes_are_caught(tmp_path, monkeypatc
     honest = [faults(tmp_path, form, pair, UNITS["text"], schema, asked) for pair in pairs]
     assert honest == [[], []]
 
-    def route(path, types, unit, quoted, own=parquet.arrow_route):
-        return own(path, types, None, quoted)
+    def direct(path, unit=None, own=parquet.direct):
+        return own(path)
 
-    monkeypatch.setattr(parquet, "arrow_route", route)
+    monkeypatch.setattr(parquet, "arrow_route", lambda *_: None)
+    monkeypatch.setattr(parquet, "direct", direct)
     merged = [faults(tmp_path, form, pair, UNITS["text"], schema, asked) for pair in pairs]
     assert any(merged)

@@ -286,10 +286,14 @@ def aggregate_stream(channel: Channel, chunks: Iterable[Any]) -> StreamCount:
     checked_channel(channel)
     if not isinstance(chunks, Iterable) or isinstance(chunks, str | bytes):
         raise ArgumentError("chunks must be a sequence of chunks of reports")
+    try:
+        given = iter(chunks)
+    except TypeError:  # such as an array without dimensions
+        raise ArgumentError("chunks must be a sequence of chunks of reports") from None
     counts = np.zeros(channel.features, dtype=np.int64)
     good = dropped = seen = 0
     bad: list[BadChunk] = []
-    for chunk in _safely(chunks):
+    for chunk in _safely(given):
         index, seen = seen, seen + 1
         try:
             (more, g, b), note = _counted(channel, chunk)
@@ -311,8 +315,7 @@ class _Broken:
         self.error = error
 
 
-def _safely(chunks: Iterable[Any]) -> Iterator[Any]:
-    given = iter(chunks)
+def _safely(given: Iterator[Any]) -> Iterator[Any]:
     while True:
         try:
             chunk = next(given)
