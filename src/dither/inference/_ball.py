@@ -33,6 +33,7 @@ from dither.inference._release import (
     exact_sum_of_squares,
     fixed_noise,
     gaussian_is_better,
+    rows_of,
     seen_at_best,
     spread_of,
 )
@@ -176,8 +177,7 @@ class BallModel:
 
     def __post_init__(self) -> None:
         d, k = self.design.dimension, float(self.design.square)
-        n = self.released[-1] / float(self.design.count) if self.rows is None else self.rows
-        n = max(1.0, float(n))
+        n = rows_of(self.released, self.design.count, self.rows)
         seen = self.released[:d] / n
         square = min(1.0, max(0.0, float(self.released[d]) / (k * n) + 0.5))
         noise = spread_of(self.design.noise).deviation / n

@@ -42,7 +42,14 @@ from dither.inference._ball import BallRelease
 from dither.inference._errors import SimulatedErrors
 from dither.inference._inputs import Floats, Target, matrix, target
 from dither.inference._means import centre_of, names_of
-from dither.inference._release import Noise, Released, fixed_noise, seen_at_best, spread_of
+from dither.inference._release import (
+    Noise,
+    Released,
+    fixed_noise,
+    rows_of,
+    seen_at_best,
+    spread_of,
+)
 from dither.inference._result import PrivateEstimate
 from dither.inference._simulation import batches
 from dither.privacy import Loss, Neighbours
@@ -113,7 +120,7 @@ class CovarianceRelease:
         yield Subject("covariance", seen, low, high, delta=delta)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class CovarianceEstimate(PrivateEstimate):
     """A covariance with the errors of its entries; `components` has its main directions.
 
@@ -234,8 +241,7 @@ class CovarianceModel:
 
     def __post_init__(self) -> None:
         d = self.design.dimension
-        n = self.released[-1] / float(self.design.count) if self.rows is None else self.rows
-        n = max(1.0, float(n))
+        n = rows_of(self.released, self.design.count, self.rows)
         mean = np.clip(self.released[:d] / n, -1.0, 1.0)
         end = d + d * (d + 1) // 2
         second = self._symmetric(self.released[None, d:end] / self._weights)[0] / n

@@ -37,14 +37,13 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._errors import DRAWS, monte_carlo
+from dither.inference._errors import DRAWS
 from dither.inference._inputs import Floats, Target, matrix, target
 from dither.inference._proportion import CanonicalNoise
 from dither.inference._release import fixed_noise, seen_at_best, spread_of
-from dither.inference._result import PrivateTest
+from dither.inference._result import PrivateTest, simulated_test, too_few_rows
 from dither.inference._signs import (
     BATCH,
     EfficientRelease,
@@ -220,21 +219,9 @@ def _tested(
     notes: tuple[str, ...] = ()
     needed = deviation**2 / unit
     if rows < needed:
-        notes = (
-            "n is too small for this epsilon: the noise exceeds what chance alone gives. About "
-            f"{number_text(needed, 2)} rows would do.",
-        )
+        notes = (too_few_rows("the noise exceeds what chance alone gives", needed),)
     public = "n is public" if asked.replace else "n is as measured"
-    return PrivateTest(
-        title,
-        loss,
-        (*assumptions, public),
-        notes,
-        null,
-        statistic,
-        monte_carlo(statistic, lengths),
-        lengths,
-    )
+    return simulated_test(title, loss, (*assumptions, public), notes, null, statistic, lengths)
 
 
 def identity_test(
@@ -339,14 +326,13 @@ def identity_test(
         parts = [efficient.simulate(rng, s) for s in lengths_of_signs(rng, n, coins, draws)]
         simulated = np.concatenate(parts)
     note = "method 'norm' rejects a false null with far fewer rows at the same cost."
-    return PrivateTest(
+    return simulated_test(
         f"identity test, {method}",
         loss,
         (*assumptions, "n is public"),
         (note,),
         null,
         statistic,
-        monte_carlo(statistic, simulated),
         simulated,
     )
 

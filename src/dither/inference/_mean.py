@@ -55,10 +55,11 @@ from dither.inference._release import (
     exact_sum_of_squares,
     fixed_noise,
     gaussian_is_better,
+    rows_of,
     seen_at_best,
     spread_of,
 )
-from dither.inference._result import PrivateEstimate
+from dither.inference._result import PrivateEstimate, too_few_rows
 from dither.inference._simulation import SimulatedNoise
 from dither.privacy import Loss, Neighbours
 
@@ -233,9 +234,8 @@ class MeanModel:
     law: ClampedNormal = field(init=False)
 
     def __post_init__(self) -> None:
-        n = self.released[-1] / float(self.design.count) if self.rows is None else self.rows
         settle = partial(object.__setattr__, self)
-        settle("n", max(1.0, float(n)))
+        settle("n", rows_of(self.released, self.design.count, self.rows))
         settle("seen", self._per_row(self.released[None, :], np.array([self.n]))[0])
         cut = (True, True) if self.shape == "normal" else (False, False)
         law = self._solved(cut, counts=False)
@@ -478,12 +478,9 @@ def _result(model: MeanModel, loss: Loss, null: float) -> PrivateEstimate:
             "nothing is taken to be cut off on that side."
         )
     if model.noise_of_mean > 0.25:
-        needed = model.n * model.noise_of_mean / 0.05
-        notes.append(
-            "n is too small for this epsilon: the noise spans much of the bounds. About "
-            f"{number_text(needed, 2)} rows, or {number_text(needed / model.n, 2)} times the "
-            "epsilon, would do."
-        )
+        times = model.noise_of_mean / 0.05
+        spans = "the noise spans much of the bounds"
+        notes.append(too_few_rows(spans, model.n * times, times))
     elif model.influence is None:
         notes.append(
             "nearly all values lie beyond a bound: what was released does not say where the mean "

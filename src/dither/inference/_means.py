@@ -48,7 +48,7 @@ from dither.inference._release import (
     seen_at_best,
     spread_of,
 )
-from dither.inference._result import PrivateEstimate
+from dither.inference._result import PrivateEstimate, too_few_rows
 from dither.privacy import Charge, Loss, Neighbours
 
 __all__ = [
@@ -363,12 +363,8 @@ def _of_ball(
 def _small(noise: float, n: float) -> tuple[str, ...]:
     if noise <= 0.25:
         return ()
-    needed = n * noise / 0.05
-    return (
-        "n is too small for this epsilon: the noise spans much of what rows are clamped to. About "
-        f"{number_text(needed, 2)} rows, or {number_text(needed / n, 2)} times the epsilon, would "
-        "do.",
-    )
+    spans, times = "the noise spans much of what rows are clamped to", noise / 0.05
+    return (too_few_rows(spans, n * times, times),)
 
 
 def _radii(

@@ -33,11 +33,10 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import number_text
 from dither._subjects import Subject
 from dither.inference._errors import Alternative, Errors, inverted, monte_carlo
 from dither.inference._inputs import Floats, Target, column, target
-from dither.inference._result import PrivateEstimate
+from dither.inference._result import PrivateEstimate, too_few_rows
 from dither.mechanisms import DiscreteLaplace, Tulap
 from dither.noise import below
 from dither.privacy import Loss, Neighbours
@@ -355,10 +354,7 @@ def proportion(
     notes = []
     needed = math.sqrt(noise.variance) / 0.05
     if rows < needed:
-        notes.append(
-            "n is too small for this epsilon: the noise is more than a twentieth of all rows. "
-            f"About {number_text(needed, 2)} rows would do."
-        )
+        notes.append(too_few_rows("the noise is more than a twentieth of all rows", needed))
     missing = "no answer is missing (one that is counts as a no)"
     return PrivateEstimate(
         "proportion",

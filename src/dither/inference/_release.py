@@ -40,6 +40,7 @@ __all__ = [
     "gaussian_is_better",
     "noise_of_rho",
     "release",
+    "rows_of",
     "seen_at_best",
     "spread_of",
 ]
@@ -190,6 +191,17 @@ def release(
     """Release a statistic once, with the noise of less variance; arguments as of `best_noise`."""
     noise, loss = best_noise(asked=asked, dimension=len(statistic), l1=l1, l2_squared=l2_squared)
     return Released(noise.release(tuple(statistic)), noise, loss)
+
+
+def rows_of(released: Floats, weight: Fraction, rows: int | None) -> float:
+    """The public n, or the one that was measured, released last in units of a weight; at least 1.
+
+    Examples
+    --------
+    >>> rows_of(np.array([0.3, 50.0]), Fraction(1, 2), None)
+    100.0
+    """
+    return max(1.0, float(released[-1]) / float(weight) if rows is None else float(rows))
 
 
 class Design(Protocol):

@@ -6,7 +6,6 @@ asked for, once, and then serve every interval and p-value.
 
 from __future__ import annotations
 
-import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
-from dither._format import cost_text, level, number_text, percent
+from dither._format import Printable, cost_text, level, loss_text, number_text, percent
 from dither._format import interval as interval_text
-from dither.inference._errors import DRAWS, Errors, as_alternative
+from dither.inference._errors import DRAWS, Errors, as_alternative, monte_carlo
 from dither.inference._inputs import Floats
 from dither.inference._simulation import Seed, SimulatedDraws
 from dither.privacy import Loss
@@ -28,14 +27,21 @@ from dither.privacy import Loss
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PrivateEstimate", "PrivateResult", "PrivateTest", "p_text"]
+__all__ = [
+    "PrivateEstimate",
+    "PrivateResult",
+    "PrivateTest",
+    "p_text",
+    "simulated_test",
+    "too_few_rows",
+]
 
 _WIDTH = 96
 _SHOWN = 20
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PrivateResult(ABC):
+@dataclass(frozen=True, eq=False)
+class PrivateResult(Printable, ABC):
     """What every result has.
 
     Parameters
@@ -61,14 +67,24 @@ class PrivateResult(ABC):
 
     @abstractmethod
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw it; saved where a path (.png, .svg or .pdf) is given."""
+        """Draw it.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
 
     @property
     def cost(self) -> str:
         """What it cost, in a few words, with the neighbours."""
         charge = self.loss.charge
         if charge.epsilon is None and charge.rho is not None:
-            paid = f"ρ = {number_text(charge.rho)}"
+            paid = f"ρ = {loss_text(charge.rho)}"
         else:
             paid = cost_text(charge.epsilon, charge.delta)
         return f"{paid}, neighbours {self.loss.neighbours.value!r}"
@@ -81,18 +97,8 @@ class PrivateResult(ABC):
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(fill(line, _WIDTH, subsequent_indent="  ") for line in lines)
 
-    def __str__(self) -> str:
-        return self.summary()
 
-    def __repr__(self) -> str:
-        return self.summary()
-
-    def _repr_html_(self) -> str:
-        style = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.45"
-        return f'<pre style="{style}">{html.escape(self.summary())}</pre>'
-
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class PrivateEstimate(PrivateResult):
     """An estimate of one number, or of several, that counts sampling and noise.
 
@@ -230,23 +236,13 @@ class PrivateEstimate(PrivateResult):
         return lines
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the estimate with two intervals: that of sampling alone, and the honest one.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save it: .png, .svg or .pdf.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
+        """Draw the estimate with two intervals: that of sampling alone, and the honest one."""
         from dither.plots._inference import draw_estimate
 
         return draw_estimate(self, path)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class PrivateTest(PrivateResult):
     """A test of a hypothesis that counts sampling and noise.
 
@@ -279,20 +275,37 @@ class PrivateTest(PrivateResult):
         ]
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the statistic among those that the null would give.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save it: .png, .svg or .pdf.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
+        """Draw the statistic among those that the null would give."""
         from dither.plots._inference import draw_test
 
         return draw_test(self, path)
+
+
+def simulated_test(
+    title: str,
+    loss: Loss,
+    assumptions: tuple[str, ...],
+    notes: tuple[str, ...],
+    null: str,
+    statistic: float,
+    simulated: Floats,
+) -> PrivateTest:
+    """A test whose p-value is the share of simulated statistics as large as the released one."""
+    pvalue = monte_carlo(statistic, simulated)
+    return PrivateTest(title, loss, assumptions, notes, null, statistic, pvalue, simulated)
+
+
+def too_few_rows(reason: str, needed: float, times: float | None = None) -> str:
+    """The note that n is too small for the epsilon, how many rows would do, and what epsilon.
+
+    Examples
+    --------
+    >>> too_few_rows("it is cut", 1234)
+    'n is too small for this epsilon: it is cut. About 1,200 rows would do.'
+    """
+    epsilon = "" if times is None else f", or {number_text(times, 2)} times the epsilon,"
+    rows = f"About {number_text(needed, 2)} rows{epsilon} would do."
+    return f"n is too small for this epsilon: {reason}. {rows}"
 
 
 def p_text(pvalue: float, draws: int | None = None) -> str:

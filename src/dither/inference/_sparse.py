@@ -54,7 +54,7 @@ _FOR_CHOICE = Fraction(2, 3)
 """Of rho: a coordinate that is missed costs more than noise in one that is found."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class SparseEstimate(PrivateEstimate):
     """The means of the coordinates that were named; all others are estimated as 0.
 

@@ -31,12 +31,11 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import number_text
 from dither._subjects import Subject
 from dither.errors import ArgumentError
-from dither.inference._errors import DRAWS, monte_carlo
+from dither.inference._errors import DRAWS
 from dither.inference._inputs import Floats, Target, target
-from dither.inference._result import PrivateTest
+from dither.inference._result import PrivateTest, simulated_test, too_few_rows
 from dither.inference._simulation import Seed, SimulatedDraws
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
@@ -187,19 +186,15 @@ def result_of_table(
     notes = []
     needed = 20 * math.prod(design.shape) * math.sqrt(design.noise.variance)
     if rows < needed / 4:
-        notes.append(
-            "n is too small for this epsilon: the noise of a cell is much of its count. About "
-            f"{number_text(needed, 2)} rows would do."
-        )
+        notes.append(too_few_rows("the noise of a cell is much of its count", needed))
     known = "n is public" if design.asked.replace else "n is as measured"
-    return PrivateTest(
+    return simulated_test(
         title,
         design.loss,
         ("rows are an independent sample", "every row is in one of the cells", known),
         tuple(notes),
         null,
         found,
-        monte_carlo(found, simulated),
         simulated,
     )
 
