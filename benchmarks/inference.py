@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from dither import inference
 from dither._stats import clopper_pearson
@@ -54,8 +55,8 @@ def coverage(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | 
                 found = np.array([_one_mean(n, epsilon, neighbours, rng) for _ in range(runs)])
                 held, width, naive, wald, rejected = found.mean(axis=0)
                 good = 0.93 <= held <= 0.97
-                told = f"{neighbours:<10} {n:6,} {epsilon:5} {held:6.3f} {width:6.3f}"
-                yield f"{told} {naive:6.3f} {wald:6.3f} {rejected:8.3f}", good
+                shown = f"{neighbours:<10} {n:6,} {epsilon:5} {held:6.3f} {width:6.3f}"
+                yield f"{shown} {naive:6.3f} {wald:6.3f} {rejected:8.3f}", good
 
 
 def _one_mean(n: int, epsilon: float, neighbours: Any, rng: np.random.Generator) -> list[float]:
@@ -93,8 +94,8 @@ def proportion(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool 
                 held += lower <= share <= upper
                 rejected += found.test(share) <= 0.05
             good = within(rejected, runs, 0.035, 0.06) and within(held, runs, 0.93, 0.97)
-            told = f"{neighbours:<10} n {n:5,} p {share:.2f} eps {epsilon:4}"
-            yield f"{told}: type I {rejected / runs:.3f}, coverage {held / runs:.3f}", good
+            shown = f"{neighbours:<10} n {n:5,} p {share:.2f} eps {epsilon:4}"
+            yield f"{shown}: type I {rejected / runs:.3f}, coverage {held / runs:.3f}", good
 
 
 def _means(d: int, goal: float, runs: int, rng: np.random.Generator) -> Iterator[Any]:
@@ -163,8 +164,8 @@ def sparse(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | No
     for method, each in found.items():
         recall, error, seconds, epsilon = np.mean(each, axis=0)
         good = bool(recall >= 0.92 and error <= 1.0) if method == "one-shot" else None
-        told = f"recall {recall:.3f}, squared error {error:.2f}, {seconds:.1f} s"
-        yield f"{method:<9} {told}, truly eps {epsilon:.3f}", good
+        shown = f"recall {recall:.3f}, squared error {error:.2f}, {seconds:.1f} s"
+        yield f"{method:<9} {shown}, truly eps {epsilon:.3f}", good
 
 
 @row(5)
@@ -181,8 +182,94 @@ def seconds(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | N
             found.simulated(draws=2000).interval()
             bootstrap.append(time.perf_counter() - middle)
             release.append(middle - start)
-        told = f"n {n:9,}: release {min(release) * 1e3:.0f} ms"
-        yield f"{told}, bootstrap {min(bootstrap) * 1e3:.0f} ms", min(bootstrap) < 1.0
+        shown = f"n {n:9,}: release {min(release) * 1e3:.0f} ms"
+        yield f"{shown}, bootstrap {min(bootstrap) * 1e3:.0f} ms", min(bootstrap) < 1.0
+
+
+@row(2000)
+def levels(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """How often each test by simulation rejects a true null at .05."""
+    yield "goal: .035-.06; 'naive' takes the noisy table for an exact one", None
+    for name, test in _TESTS.items():
+        for epsilon in (0.5, 1.0):
+            for neighbours in ("replace", "add-remove"):
+                asked = {"epsilon": epsilon, "neighbours": neighbours}
+                rejected = sum(test(rng, asked) <= 0.05 for _ in range(runs))
+                good = None if "naive" in name else within(rejected, runs, 0.035, 0.06)
+                shown = f"{name:<20} {neighbours:<10} eps {epsilon:4}"
+                yield f"{shown}: type I {rejected / runs:.3f}", good
+
+
+def _three_colours(rng: np.random.Generator) -> Any:
+    return rng.choice(3, 200, p=[0.5, 0.3, 0.2])
+
+
+def _naive(rng: np.random.Generator, asked: dict[str, Any]) -> float:
+    """Pearson's test of a noisy table taken as exact."""
+    x, y = _three_colours(rng), rng.integers(0, 2, 200)
+    table = np.bincount(2 * x + y, minlength=6).reshape(3, 2)
+    noise = np.round(rng.laplace(0, 2 / asked["epsilon"], table.shape))
+    return float(stats.chi2_contingency(np.maximum(table + noise, 1), correction=False).pvalue)
+
+
+_TESTS: dict[str, Callable[[np.random.Generator, dict[str, Any]], float]] = {
+    "identity": lambda rng, asked: (
+        inference.identity_test(rng.choice([-1, 1], (60, 10)), draws=400, **asked).pvalue
+    ),
+    "uniformity": lambda rng, asked: (
+        inference.uniformity_test(
+            rng.integers(0, 6, 200), categories=range(6), draws=400, **asked
+        ).pvalue
+    ),
+    "goodness of fit": lambda rng, asked: (
+        inference.goodness_of_fit(
+            _three_colours(rng),
+            categories=range(3),
+            probabilities=[0.5, 0.3, 0.2],
+            draws=400,
+            **asked,
+        ).pvalue
+    ),
+    "independence": lambda rng, asked: (
+        inference.independence_test(
+            _three_colours(rng),
+            rng.integers(0, 2, 200),
+            x_categories=range(3),
+            y_categories=range(2),
+            draws=400,
+            **asked,
+        ).pvalue
+    ),
+    "independence, naive": _naive,
+}
+
+
+@row(10_000)
+def rows_needed(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """The least n with size at most 1/3 and power at least 2/3 at eps 1, by so many simulations."""
+    yield "goal: 140 for 100 signs at distance .5; in brackets, an independent simulation", None
+    for (d, distance), elsewhere in _ELSEWHERE.items():
+        for method, n in elsewhere.items():
+            found = inference.samples_needed(
+                "identity",
+                epsilon=1,
+                delta=DELTA if method == "efficient" else 0,
+                dimension=d,
+                distance=distance,
+                method=method,
+                size=1 / 3,
+                power=2 / 3,
+                draws=runs,
+            )
+            good = found <= 140 if (d, method) == (100, "norm") else None
+            yield f"d {d:3}, distance {distance}, {method:<11}: {found:6,} ({n:,})", good
+
+
+_ELSEWHERE = {
+    (20, 0.5): {"efficient": 3901, "norm": 56, "non-private": 25},
+    (100, 0.5): {"efficient": 7024, "norm": 134, "non-private": 55},
+    (500, 1.0): {"efficient": 5983, "norm": 148, "non-private": 26},
+}
 
 
 def main() -> int:
