@@ -14,13 +14,14 @@ from scipy.special import erf
 
 from dither import inference
 from dither.errors import ArgumentError
+from dither.inference._efficient import EfficientRelease
 from dither.inference._identity import (
     LengthRelease,
     MeasuredLengthRelease,
 )
 from dither.inference._inputs import target
 from dither.inference._proportion import CanonicalNoise
-from dither.inference._signs import EfficientRelease, SquareRelease, signs
+from dither.inference._signs import SquareRelease, signs
 from dither.inference._sizes import samples_needed
 from dither.lab.audit import Outcome, audit
 
@@ -245,3 +246,14 @@ def test_bad_arguments_are_named(wanted: dict[str, Any]) -> None:
         inference.uniformity_test([1], categories=[1, 1], epsilon=1)
     with pytest.raises(ArgumentError, match="distance"):
         inference.samples_needed("identity", dimension=1, distance=2)
+
+
+def test_each_test_draws_its_own_null() -> None:
+    """Without a seed no two tests share simulated draws; with one they can be repeated."""
+    rows = np.ones((30, 2))
+    fresh = [inference.identity_test(rows, epsilon=1, draws=100).simulated for _ in range(2)]
+    again = [
+        inference.identity_test(rows, epsilon=1, draws=100, seed=3).simulated for _ in range(2)
+    ]
+    assert not np.array_equal(*fresh)
+    np.testing.assert_array_equal(*again)

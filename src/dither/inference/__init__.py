@@ -15,6 +15,7 @@ Standard errors, intervals at any confidence and p-values then are post-processi
 from dither.inference._ball import BallRelease
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
 from dither.inference._covariance import CovarianceRelease, covariance
+from dither.inference._efficient import EfficientRelease
 from dither.inference._identity import (
     LengthRelease,
     MeasuredLengthRelease,
@@ -53,6 +54,7 @@ AUDITED = (
     BoxRelease,
     CanonicalNoise,
     CovarianceRelease,
+    EfficientRelease,
     LengthRelease,
     MeanRelease,
     MeasuredLengthRelease,

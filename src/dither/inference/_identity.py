@@ -39,6 +39,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import DRAWS
 from dither.inference._inputs import Floats, Target, matrix, target
 from dither.inference._proportion import CanonicalNoise
@@ -46,7 +47,6 @@ from dither.inference._release import fixed_noise, seen_at_best, spread_of
 from dither.inference._result import PrivateTest, simulated_test, too_few_rows
 from dither.inference._signs import (
     BATCH,
-    EfficientRelease,
     SquareRelease,
     lengths_of_signs,
     signs,
@@ -200,7 +200,7 @@ def _tested(
     assumptions: Sequence[str],
 ) -> PrivateTest:
     """The result of a released length: ``unit`` is E‖S‖² of one row under the null."""
-    rng, rows = SimulatedDraws.of(seed), table[1]
+    rng, rows = SimulatedDraws.fresh(seed), table[1]
     if asked.replace:
         known = LengthRelease(moved, asked)
         loss, deviation = known.loss, known.unit * math.sqrt(known.noise.variance)
@@ -315,7 +315,7 @@ def identity_test(
         return _tested(
             "identity test", null, moved, asked, exact, float(d), squares, draws, seed, assumptions
         )
-    rng = SimulatedDraws.of(seed)
+    rng = SimulatedDraws.fresh(seed)
     if method == "lipschitz":
         square = SquareRelease(n, d, asked)
         loss, statistic = square.loss, float(square.release(table).values[0])

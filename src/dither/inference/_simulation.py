@@ -1,8 +1,10 @@
 """Layer 2, model: what a whole mechanism would have given, in batches, from a generator.
 
 Simulation never touches data and never protects anybody: its random numbers come from numpy, noise
-that protects comes from `dither.noise`, and the two share no type. Without a generator the same
-public numbers are drawn each time, so that a result gives the same interval whenever it is asked.
+that protects comes from `dither.noise`, and the two share no type. Without a generator an estimate
+draws the same public numbers each time, so that it gives the same interval whenever it is asked. A
+test draws its null afresh: its p-value (1 + #)/(B + 1) is valid over the observation and the null
+together, and tests that share one null would all be a little too liberal, or all too strict.
 """
 
 from __future__ import annotations
@@ -42,6 +44,19 @@ class SimulatedDraws:
             return seed
         whole = 20 if seed is None else check.whole("seed", seed)
         return np.random.Generator(np.random.PCG64DXSM(whole))
+
+    @staticmethod
+    def fresh(seed: Seed) -> np.random.Generator:
+        """The same, but without a seed one that nobody else has: for the null of a test.
+
+        Examples
+        --------
+        >>> SimulatedDraws.fresh(None).random() == SimulatedDraws.fresh(None).random()
+        False
+        """
+        if seed is not None:
+            return SimulatedDraws.of(seed)
+        return np.random.Generator(np.random.PCG64DXSM())
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
+from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import rows_needed
 from dither.inference._identity import LengthRelease
 from dither.inference._inputs import Floats, Target, target
-from dither.inference._signs import EfficientRelease, lengths_of_signs
+from dither.inference._signs import lengths_of_signs
 from dither.inference._simulation import Seed, SimulatedDraws
 
 __all__ = ["samples_needed"]

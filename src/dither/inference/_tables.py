@@ -180,7 +180,7 @@ def result_of_table(
         raise ArgumentError("columns of one table must have equally many rows")
     released = design.release(places)
     rows = len(places[0]) if design.asked.replace else max(0, round(float(released.sum())))
-    rng = SimulatedDraws.of(seed)
+    rng = SimulatedDraws.fresh(seed)
     simulated = statistic(design.simulate(rng, rows, fitted(released), draws))
     found = float(statistic(released[None])[0])
     notes = []
@@ -342,8 +342,11 @@ def independence_test(
     Notes
     -----
     *Guarantee.* epsilon-DP for the neighbours, a row being the unit, both of whose categories are
-    protected. A row with an undeclared category is left out. The margins are fitted to the noisy
-    table, so that the p-value is that of a parametric bootstrap.
+    protected. A row with an undeclared category is left out.
+
+    *Level.* The margins are fitted to the noisy table, so that the p-value is that of a parametric
+    bootstrap. It is conservative where the noise of a cell is much of its count: of true nulls with
+    200 rows in 6 cells about 3 % are rejected at .05 with epsilon 0.5, and 4 % with epsilon 1.
 
     References
     ----------
