@@ -1,4 +1,4 @@
-"""The grid's pieces: cell masses within their stated errors, loans between cells, rare hits."""
+"""The grid: cell masses within their errors, loans between cells, rare hits, sparse samples."""
 
 import math
 
@@ -58,10 +58,11 @@ def test_loans_are_post_processing(rows):
         assert new <= old + 1e-14
 
 
-def convolved(rate, removal, k, epsilon, spacing, points):
+def convolved(rate, removal, k, epsilon, spacing, points, *, step=2e-5):
     """delta(epsilon) of k steps, each loss split between its two lattice neighbours."""
-    z = 2e-5 * np.arange(-600_000, 600_000)
-    mass = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * 2e-5
+    nodes = round(12 / step)
+    z = step * np.arange(-nodes, nodes)
+    mass = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * step
     loss = np.log1p(rate * np.expm1(z - 0.5))
     mass, loss = (mass * np.exp(loss), loss) if removal else (mass, -loss)
     kept = np.abs(loss) < 0.3 * spacing * points
@@ -137,3 +138,50 @@ def test_rates_close_to_nothing(rate):
     # The next order is the rate itself; the sum's kink costs 1e-5.
     assert found.lower <= rate * limit * (1 + 1e-5)
     assert found.upper >= rate * limit * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("removal", [True, False])
+@pytest.mark.parametrize("epsilon", [0.008, 0.0112])
+def test_many_sparse_steps(removal, epsilon):
+    """A thousand steps at rate 1e-4: inside a narrow interval, each direction by itself."""
+    total = 1000 * privacy.gaussian(1.0).poisson(1e-4)
+    low, high, method = one_delta(total, side(total.parts, removal), epsilon)
+    rough = convolved(1e-4, removal, 1000, epsilon, 2e-6, 1 << 18, step=5e-5)
+    fine = convolved(1e-4, removal, 1000, epsilon, 1e-6, 1 << 19, step=5e-5)
+    truth = fine + (fine - rough) / 3
+    assert method.startswith("contour")
+    assert high - low <= 2e-5 * high
+    assert low * (1 - 1e-5) <= truth <= high * (1 + 1e-5)
+
+
+def test_sparse_epsilon_is_narrow():
+    """The epsilon of a sparse total is known to better than a millionth."""
+    for steps, rate in ((1000, 1e-4), (1000, 1e-3)):
+        found = (steps * privacy.gaussian(1.0).poisson(rate)).epsilon(1e-5)
+        assert found.upper - found.lower <= 1e-6 * found.upper
+
+
+@pytest.mark.parametrize("removal", [True, False])
+@pytest.mark.parametrize(("rate", "size"), [(1e-4, 1), (1e-3, 1), (0.01, 2)])
+def test_moments_along_a_line(removal, rate, size):
+    """The quadrature errs by less than it says."""
+    term = SampledGaussianTerm(1.0, rate, removal, 1, size)
+    weights = term.weights
+    c, u = 6.0, 40.0 * np.arange(60)
+    base, value, slack = term.along(c, u)
+    z = 2e-4 * np.arange(-70_000, 170_000)
+    j = np.arange(len(weights))[:, None]
+    # Losses near 1e-4 are turned by up to 2,400: their own rounding must be far below a double's.
+    wide = np.exp((j * z - j * j / 2).astype(np.longdouble))
+    exact = np.array(weights, dtype=np.longdouble)
+    exact[0] = 1 - exact[1:].sum()
+    ratio = np.log((exact[:, None] * wide).sum(axis=0))
+    power = 1 + c if removal else -c
+    weight = np.exp(power * ratio - z * z / 2) * np.longdouble(2e-4) / np.sqrt(2 * np.pi)
+    assert base == pytest.approx(float(np.log(weight.sum())), abs=1e-12)
+    sign = 1j if removal else -1j
+    for i in (1, 7, 25, 59):
+        truth = (weight * np.exp(sign * u[i] * ratio)).sum() / weight.sum()
+        allowed = np.exp(value[i].real) * np.expm1(slack[i])
+        assert allowed < 1e-9
+        assert abs(np.exp(value[i]) - truth) <= allowed + 1e-15
