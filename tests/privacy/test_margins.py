@@ -2,14 +2,17 @@
 
 import math
 import random
+from fractions import Fraction
 from types import SimpleNamespace
 
 import mpmath
 import numpy as np
 import pytest
 
+from dither.accounting import shuffle
 from dither.numeric._balls import library, precision
 from dither.privacy._binomials import half_tails, masses
+from dither.privacy._clones import _uniform_blanket, clones
 from dither.privacy.engines.ball_laws import SampledGaussianLaw
 from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.grid import Grid, moment_ends
@@ -151,11 +154,98 @@ def test_running_tails_of_fair_coins():
             k = round(m / 2 + draw.uniform(-6, 6) * math.sqrt(m) / 2)
             moves = np.floor(np.arange(steps) * draw.uniform(0.3, 0.7)).astype(np.int64)
             path, at = m + np.arange(steps), k + moves
-            tails, here = half_tails(path, at)
-            direct, _ = half_tails(path[-1:], at[-1:])
-            assert abs(tails[-1] - direct[0]) <= 1e-11 * direct[0] + 1e-15 * tails.max()
+            tails, here, off = half_tails(path, at)
+            direct, _, other = half_tails(path[-1:], at[-1:])
+            assert abs(tails[-1] - direct[0]) <= off[-1] + other[0]
             exact = binomial(int(path[-1]), int(at[-1]), 0.5)
             assert abs(here[-1] - exact) <= 1e-12 * exact
+
+
+@pytest.mark.parametrize("slope", [0.45, 0.55, 0.7, 0.95])
+def test_running_tails_of_few_fair_coins(slope):
+    """On the whole path, tails that fall to 1e-30 keep their digits; against exact counts."""
+    draw, worst = random.Random(16), 0.0
+    for _ in range(6):
+        first, steps, ahead = draw.randint(0, 60), draw.randint(1, 150), draw.uniform(0, 12)
+        m = first + np.arange(steps)
+        k = np.floor(slope * m + ahead).astype(np.int64)
+        tails, here, off = half_tails(m, k)
+        for n, i, tail, mass, wrong in zip(m, k, tails, here, off, strict=True):
+            counts = [math.comb(int(n), j) for j in range(int(n) + 1)]
+            more = Fraction(sum(counts[int(i) + 1 :]), 2 ** int(n))
+            with_it = Fraction(sum(counts[int(i) :]), 2 ** int(n))
+            assert abs(Fraction(tail) - more) <= wrong
+            assert abs(Fraction(tail) + Fraction(mass) - with_it) <= wrong
+            worst = max(worst, wrong / float(with_it) if with_it else 0.0)
+    assert worst < 1e-10
+
+
+def of_clones(n, p, epsilon):
+    """The clones' divergence as a ball, from all counts."""
+    arb = library().arb
+    p, e = arb(p), arb(epsilon).exp()
+    rate, total = 2 / (p + 1), arb(0)
+    logs = [arb(i + 1).lgamma() for i in range(n + 1)]
+    for c in range(n):
+        chance = (logs[n - 1] - logs[c] - logs[n - 1 - c]).exp()
+        chance *= rate**c * (1 - rate) ** (n - 1 - c) / (p + 1)
+        k = math.floor(float((c + 1) * (e * p - 1) / ((p - 1) * (1 + e))))
+        more = Fraction(sum(math.comb(c, j) for j in range(k + 1, c + 1)), 2**c)
+        more = arb(library().fmpq(more.numerator, more.denominator))
+        here = arb(math.comb(c, k) if k <= c else 0) / 2**c
+        found = (p - e) * (more + here) + (1 - e * p) * more
+        total += chance * found if found > 0 else 0
+    return total
+
+
+def test_clones_of_few_reports():
+    """Where tails fall by many orders of magnitude over the counts, both ends hold."""
+    draw = random.Random(17)
+    with precision(256):
+        for _ in range(25):
+            n, e0 = draw.choice([20, 60, 100]), power(draw, -9, 0.8)
+            p, epsilon = math.exp(e0), e0 * draw.uniform(0.1, 0.99)
+            low, high = clones(n, p, epsilon, power(draw, -30, -8))
+            exact = of_clones(n, p, epsilon)
+            assert low <= exact <= high
+            if e0 > 1e-3 and high > 1e-25:
+                assert high - low <= 1e-6 * high
+
+
+def test_the_blanket_of_few_uniform_answers():
+    """E (h/n)·(more·(a - e·b) - other·n·(e - 1))+ over all counts a and b of two of h answers."""
+    draw = random.Random(18)
+    with precision(256) as flint:
+        arb = flint.arb
+        for _ in range(25):
+            n, h, e0 = draw.randint(1, 40), draw.choice([2, 3, 10]), power(draw, -8, 0.8)
+            p, e = math.exp(e0), math.exp(e0 * draw.uniform(0.01, 0.99))
+            more, other = (p - 1) / (h + p - 1), 1 / (h + p - 1)
+            total = arb(0)
+            for a in range(n + 1):
+                for b in range(n - a + 1):
+                    worth = arb(more) * (a - arb(e) * b) - arb(other) * n * (arb(e) - 1)
+                    ways = math.comb(n, a) * math.comb(n - a, b) * (h - 2) ** (n - a - b)
+                    total += ways * worth * h / n if worth > 0 else 0
+            exact = total / arb(h) ** n
+            low, high = _uniform_blanket(n, h, more, other, e, 1e-20)
+            assert low <= exact <= high
+            if e0 > 1e-3:
+                assert high - low <= 1e-6 * high + 1e-20
+
+
+@pytest.mark.parametrize("epsilon_0", [1e-9, 1e-6, 0.01, 2.0])
+def test_a_shuffled_loss_that_composes(epsilon_0):
+    """Once, at the points of its profile, where nothing is left to convexity."""
+    law = shuffle(40, epsilon_0)
+    loss = law.loss()
+    step = loss.parts[0][0].bound.spacing
+    with precision(256):
+        for k in (0, 10, 50, 200, 300):
+            exact, found = of_clones(40, law.p, k * step), loss.delta(k * step)
+            assert exact <= found.upper
+            if epsilon_0 >= 0.01:
+                assert found.upper <= exact * (1 + 1e-6) + 2e-14
 
 
 def test_normal_masses_between_edges():

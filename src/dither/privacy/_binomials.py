@@ -22,12 +22,17 @@ __all__ = ["half_tails", "masses", "window"]
 
 Array = npt.NDArray[Any]
 
+_EPS = 2.0**-52
+
 
 def window(n: int, rate: float, tail: float) -> tuple[int, int, float]:
     """Counts outside of which Bin(n, rate) has mass at most ``tail`` a side, by Chernoff."""
     if rate >= 1:
         return n, n, 0.0
     mean = n * rate
+    # What the exponent errs by: its logarithms' arguments round up to four times, which moves it by
+    # as much of x and of n - x, and its two summands, of at most 2n + goal, by EPS of themselves.
+    goal = -math.log(tail) * (1 + 8 * _EPS) + 8 * _EPS * n
 
     def exponent(x: float) -> float:
         """n·KL(x/n, rate)."""
@@ -35,14 +40,15 @@ def window(n: int, rate: float, tail: float) -> tuple[int, int, float]:
         b = (n - x) * math.log((n - x) / (n * (1 - rate))) if x < n else 0.0
         return a + b
 
-    goal, ends = -math.log(tail), []
+    ends = []
     for far in (0.0, float(n)):
         reach = far - mean
         if exponent(far) > goal:
             beyond = partial(_beyond, exponent, goal, mean, reach)
             reach *= bisect(beyond, 0.0, 1.0, steps=60)[1]
         ends.append(mean + reach)
-    return max(0, math.floor(ends[0])), min(n, math.ceil(ends[1])), tail
+    # One further at each end, as the sums round by less than 1.
+    return max(0, math.floor(ends[0]) - 1), min(n, math.ceil(ends[1]) + 1), tail
 
 
 def _beyond(
@@ -112,22 +118,37 @@ def _deviance(x: Array, exact: Fraction) -> Array:
 
 
 def _log_half(m: Array, k: Array) -> Array:
-    """log Pr[Bin(m, 1/2) = k]; -inf outside 0..m."""
+    """log Pr[Bin(m, 1/2) = k]; -inf outside 0..m.
+
+    Off by at most 40·EPS·(1 + D), D the deviance, where a library's function errs by up to 4 units
+    in the last place. With |d| < 1/2 D is m/2 times 2d·artanh(d) + log(1 - d²), whose summands are
+    at most 3·D together and err by 7·EPS of themselves. Further out it is the plain form, off by
+    5·EPS·m, and D is at least 0.13·m. What is left are roundings of numbers of up to 1, but for the
+    last logarithm, which is less than D where it is large.
+    """
     inside = (k >= 0) & (k <= m)
     y = np.clip(k, 0, m)
     a, b = np.maximum(y, 0.5), np.maximum(m - y, 0.5)
     half = np.maximum(m, 1.0) / 2
     d = (y - half) / half
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # (1 + d)·log(1 + d) + (1 - d)·log(1 - d), whose summands agree in most digits where d is
-        # small; of 2d² - d² no more than a third is lost. Both ends are set below.
-        inside_d = np.where(np.abs(d) < 1, d, 0.0)
-        deviance = half * (2 * inside_d * np.arctanh(inside_d) + np.log1p(-inside_d * inside_d))
+    near = np.where(np.abs(d) < 0.5, d, 0.0)
+    deviance = half * (2 * near * np.arctanh(near) + np.log1p(-near * near))
+    far = np.flatnonzero(np.abs(d) >= 0.5)
+    if far.size:
+        x, z, h = a[far], b[far], half[far]
+        deviance[far] = x * np.log(x / h) + z * np.log(z / h)
     value = _remainder(m) - _remainder(y) - _remainder(m - y) - deviance
     value = value + 0.5 * np.log(np.maximum(m, 1.0) / (2 * math.pi * a * b))
     edge = (y == 0) | (y == m)
     value = np.where(edge, -m * math.log(2), value)
     return np.where(inside, value, -np.inf)
+
+
+def _half_masses(m: Array, k: Array, roundings: int = 0) -> tuple[Array, Array]:
+    """Pr[Bin(m, 1/2) = k], and how far each is off where it is rounded so many times more."""
+    log_mass = _log_half(m, k)
+    mass = np.exp(log_mass)
+    return mass, mass * (_EPS * (48 + roundings) - 40 * _EPS * np.maximum(log_mass, -800.0))
 
 
 def _running(values: Array) -> Array:
@@ -141,25 +162,63 @@ def _running(values: Array) -> Array:
     return found
 
 
-def half_tails(m: Array, k: Array) -> tuple[Array, Array]:
-    """Pr[Bin(m, 1/2) > k] and Pr[Bin(m, 1/2) = k], where m grows by 1 and k moves by little.
+def _steps(path: Array) -> int:
+    """Twice how often `_running` rounds a summand, by half of EPS of a sum that holds it."""
+    return 2 * math.isqrt(len(path)) + 2
 
-    Pr[Bin(m+1) > k] = Pr[Bin(m) > k] + Pr[Bin(m) = k]/2; and moving k by one adds or takes one
-    mass. The path starts from a direct sum; its errors are those of `_running`, 2·sqrt(steps)
-    roundings of its largest partial sum, and of the masses.
+
+def _half_tail(m: int, k: int) -> tuple[float, float]:
+    """Pr[Bin(m, 1/2) > k] by its sum, and how far it is off.
+
+    5·sqrt(m) beyond k and the middle a mass is below e^-50 of that at the nearer of both.
     """
-    # Beyond 20·sqrt(m) from the middle lies less than exp(-800), by Hoeffding.
-    far = max(int(k[0]), int(m[0]) // 2) + 2 + math.ceil(20 * math.sqrt(int(m[0])))
-    start = np.arange(int(k[0]) + 1, min(int(m[0]), far) + 1, dtype=float)
-    first = float(np.exp(_log_half(np.full_like(start, float(m[0])), start)).sum())
-    here = np.exp(_log_half(m.astype(float), k.astype(float)))
-    change = np.where(m[1:] > m[:-1], 0.5 * here[:-1], 0.0)
-    move = k[1:] - k[:-1]
-    for j in range(1, int(move.max(initial=0)) + 1):
-        up = np.exp(_log_half(m[1:].astype(float), (k[:-1] + j).astype(float)))
-        change = change - np.where(move >= j, up, 0.0)
-    for j in range(1, int(-move.min(initial=0)) + 1):
-        down = np.exp(_log_half(m[1:].astype(float), (k[:-1] - j + 1).astype(float)))
-        change = change + np.where(move <= -j, down, 0.0)
-    tails: Array = np.concatenate([[first], first + _running(change)])
-    return np.clip(tails, 0.0, 1.0), here
+    far = max(k, m // 2) + 2 + math.ceil(5 * math.sqrt(m))
+    at = np.arange(k + 1, min(m, far) + 1, dtype=float)
+    mass, off = _half_masses(np.full_like(at, float(m)), at)
+    return float(mass.sum()), float(off.sum())
+
+
+def half_tails(m: Array, k: Array) -> tuple[Array, Array, Array]:
+    """Pr[Bin(m, 1/2) > k], Pr[Bin(m, 1/2) = k], and how far the first, or their sum, is off.
+
+    m grows by 1 and k moves by little. Pr[Bin(m+1) > k] = Pr[Bin(m) > k] + Pr[Bin(m) = k]/2; and
+    moving k by one adds or takes one mass. Tails that fall from a large one to a small one by
+    differences would keep the large one's rounding: so they are summed from both ends of the path,
+    where they are small, up to their greatest. What is off adds up on the way: of each mass, and
+    the roundings of `_running`, 2·sqrt(steps) of half of EPS in each level.
+    """
+    x, y = m.astype(float), k.astype(float)
+    here, off = _half_masses(x, y, _steps(m))
+    # Where k is m there is no tail, and nothing is off.
+    alive = int(np.argmax(k < m)) if (k < m).any() else len(m)
+    tails, doubts = np.zeros(len(x)), np.zeros(len(x))
+    if alive < len(m):
+        found = _along(m[alive:], k[alive:], here[alive:], off[alive:])
+        tails[alive:], doubts[alive:] = found
+    return np.clip(tails, 0.0, 1.0), here, doubts + off
+
+
+def _along(m: Array, k: Array, here: Array, off: Array) -> tuple[Array, Array]:
+    """The tails of `half_tails`, and how far each is off."""
+    x, y, move = m.astype(float), k.astype(float), k[1:] - k[:-1]
+    grows = 0.5 * (m[1:] > m[:-1])
+    change, wrong = grows * here[:-1], grows * off[:-1]
+    for sign, moved in ((-1.0, move), (1.0, -move)):
+        for j in range(1, int(moved.max(initial=0)) + 1):
+            # Going up from k to k + j, the masses at k + 1, ..., k + j leave the tail.
+            at = y[:-1] + j if sign < 0 else y[:-1] - j + 1
+            mass, doubt = _half_masses(x[1:], at, _steps(m))
+            some = moved >= j
+            change, wrong = change + sign * some * mass, wrong + some * doubt
+    top = int(np.argmin((2 * y - x) / np.sqrt(np.maximum(x, 1.0))))
+    first, first_off = _half_tail(int(m[0]), int(k[0]))
+    last, last_off = _half_tail(int(m[-1]), int(k[-1]))
+    tails = _from_both(first, last, change[:top], -change[top:])
+    return tails, _from_both(first_off, last_off, wrong[:top], wrong[top:])
+
+
+def _from_both(first: float, last: float, ahead: Array, back: Array) -> Array:
+    """Running sums from the first value on, and then from the last one back."""
+    left = np.append(first, first + _running(ahead))
+    right = np.append((last + _running(back[::-1]))[::-1], last)
+    return np.append(left, right[1:])

@@ -32,9 +32,9 @@ Array = npt.NDArray[Any]
 LISTED = 1000
 """Reports of two answers whose counts are listed, for every j."""
 
-_ROUNDING = 1e-8
-"""Relative charge on delta: binomial masses err by under 1e-11, and sums of up to 10^7 of
-them, in pairs, by 40 roundings; the rest is room."""
+_MASS = 2e-10
+"""Relative charge on delta for binomial masses, which err by up to 2000·2^-53 of their exponents;
+those are at most 745, or the mass is none. That is 1.7e-10; the rest is for sums and quotients."""
 
 _SINGLE = 128
 """So few numbers of uniform answers are not divided at all."""
@@ -50,12 +50,13 @@ def clones(n: int, p: float, epsilon: float, target: float) -> tuple[float, floa
     chances = masses(c, n - 1, 2 / (p + 1)) / (p + 1)
     # P - e·Q at a = A + 1 of c + 1 is in proportion to p·a + (c+1-a) - e·(a + p·(c+1-a)).
     k = np.floor((c + 1) * (e * p - 1) / ((p - 1) * (1 + e)))
-    s0, here = half_tails(c.astype(np.int64), k.astype(np.int64))
+    s0, here, off = half_tails(c.astype(np.int64), k.astype(np.int64))
     s1 = s0 + here
     terms = chances * ((p - e) * s1 + (1 - e * p) * s0)
-    # Rounding acts on each summand before they cancel.
-    size = chances * ((p - e) * s1 + (e * p - 1) * s0)
-    return _charged(terms, size, 2 * cut)
+    # The coefficients are at most p and e·p; e errs by EPS of itself, a product, a difference and a
+    # sum by half each. A k that rounding moved leaves out what is as small.
+    doubt = chances * p * ((1 + e) * off + 4 * _EPS * (s1 + e * s0))
+    return _charged(terms, doubt, _rough(n, 2 / (p + 1), first, last), 2 * cut)
 
 
 def blanket(
@@ -79,7 +80,7 @@ def blanket(
     # A class of one number is its own greatest; else the next class's least is above it.
     high = float(weights @ [upper for _, upper in each[: starts.size]])
     low = float(weights @ [lower for lower, _ in each[-starts.size :]])
-    rounding = 1e-9 * high
+    rounding = _rough(n, rate, first, last) * high
     return max(0.0, low - rounding), min(1.0, high + rounding + 2 * cut)
 
 
@@ -92,18 +93,32 @@ def _uniform_blanket(
     chances = masses(s, n, 2 / h) * (h / n) / 2
     level = other * n * (e - 1)
     k = np.clip(np.floor((e * s + level / more) / (1 + e)), 0, s)
-    s0, here = half_tails((s - 1).astype(np.int64), k.astype(np.int64))
+    s0, here, off = half_tails((s - 1).astype(np.int64), k.astype(np.int64))
     s1 = s0 + here
     # E[a; a > k] = s/2·Pr[Bin(s-1) >= k], E[b; a > k] = s/2·Pr[Bin(s-1) > k].
     terms = chances * ((more * s - level) * s1 - (more * e * s + level) * s0)
-    size = chances * ((more * s + level) * s1 + (more * e * s + level) * s0)
-    return _charged(terms, size, 2 * cut * h * more)
+    # As in `clones`, with coefficients of at most more·e·s + level; e - 1 errs by EPS·e, and what
+    # is made of n, other and more by 2·EPS of itself.
+    most = more * e * s + level
+    doubt = chances * (2 * most * off + 4 * _EPS * (most + other * n * e) * (s1 + s0))
+    return _charged(terms, doubt, _rough(n, 2 / h, first, last), 2 * cut * h * more)
 
 
-def _charged(terms: Array, size: Array, cut: float) -> tuple[float, float]:
-    """The ends of a sum whose summands err by 2e-10 of their size; what was cut is added."""
+def _rough(n: int, rate: float, first: int, last: int) -> float:
+    """How far, in parts of itself, masses of Bin(n, rate) between two counts may be off.
+
+    A rate that errs by 2·EPS, of itself or of 1, moves log Pr[x] by 2·EPS·(x - n·rate)/(1 - rate).
+    """
+    return _MASS + 2 * _EPS * min(float(n), (last - first + 1) / max(1 - rate, _EPS))
+
+
+def _charged(terms: Array, doubt: Array, rough: float, cut: float) -> tuple[float, float]:
+    """The ends of a sum whose summands err by ``doubt``, and by a part of themselves.
+
+    What was cut is added; what underflows is below 1e-300.
+    """
     total = float(np.clip(terms, 0, None).sum())
-    error = _ROUNDING * total + 2e-10 * float(size.sum()) + 1e-300
+    error = rough * total + float(doubt.sum()) + 1e-300
     return max(0.0, total - error), min(1.0, total + error + cut)
 
 

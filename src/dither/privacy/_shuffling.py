@@ -65,6 +65,7 @@ from dither.privacy import Bound, Charge, Loss, Neighbours
 from dither.privacy._clones import LISTED, blanket, clones, counted
 from dither.privacy.laws.atoms import ListedLaw
 from dither.privacy.laws.part import AtMost
+from dither.privacy.laws.term import EPS
 
 __all__ = ["Shuffled", "shuffle"]
 
@@ -81,6 +82,12 @@ _CELLS = 400
 
 _LEAST = 1e-14
 """A delta below which a profile that is to compose is charged as it is, at every epsilon."""
+
+_CLOSEST = 1e-12
+"""Counts are left out as for this delta or a smaller one, so that `delta` and `epsilon` agree."""
+
+_LOGS = 1e-12
+"""What the difference of two logarithms of deltas may be off by: 3 halves of EPS of up to 745."""
 
 _MOST_REPORTS = 10**11
 """Sums over some 10·sqrt(n) counts stay small."""
@@ -170,22 +177,24 @@ class Shuffled:
         grid = h * np.arange(_CELLS + 1)
         high = np.array([self._ends(float(e), _LEAST)[1] for e in grid])
         high[-1] = high[-1] if last < top else 0.0
-        # Both signs: delta(-e) = 1 - e^-e + e^-e·delta(e), as the pair is symmetric.
-        y = np.exp(np.concatenate([-grid[:0:-1], grid]))
+        # Both signs: delta(-e) = 1 - e^-e + e^-e·delta(e), as the pair is symmetric. Lines are
+        # drawn over e^loss - 1, which keeps its digits where losses are small.
+        losses = h * np.arange(-_CELLS, _CELLS + 1)
+        y, above = np.exp(losses), np.expm1(losses)
         left = -np.expm1(-grid[:0:-1]) + np.exp(-grid[:0:-1]) * high[:0:-1]
-        profile = _convex(y, np.concatenate([left, high]))
+        profile = _convex(above, np.concatenate([left, high]))
         # Q's mass above each point is minus the slope; P's is e^loss times Q's.
-        slopes = np.diff(profile) / np.diff(y)
+        slopes = np.diff(profile) / np.diff(above)
         under_q = np.diff(np.concatenate([[-(1 - profile[0]) / y[0]], slopes, [0.0]]))
         masses = np.maximum(under_q, 0.0) * y
-        # What rounding took from the profile is given back at infinity.
-        losses = np.log(y)
+        # What rounding took from the profile is given back at infinity. What the masses make of it
+        # is a sum of products in pairs, below 20 roundings; profile and difference have 6 more.
         short = 0.0
         for i in range(len(y)):
             found = float((masses[i + 1 :] * -np.expm1(losses[i] - losses[i + 1 :])).sum())
             short = max(short, float(profile[i]) - float(high[-1]) - found)
-        infinite = float(high[-1]) + max(short, 0.0) + 1e-18
-        return ListedLaw(words, -_CELLS * h, h, tuple(masses.tolist()), infinite, 1e-13)
+        infinite = (float(high[-1]) + max(short, 0.0)) * (1 + 4 * EPS)
+        return ListedLaw(words, -_CELLS * h, h, tuple(masses.tolist()), infinite, 32 * EPS)
 
     def _epsilon_ends(self, target: float) -> tuple[float, float]:
         """The least epsilon of the pair itself."""
@@ -203,7 +212,7 @@ class Shuffled:
 
         The classes leave a gap of some 1e-3 of epsilon, so a closer search gains nothing.
         """
-        goal = math.log(target)
+        goals = math.log(target) + _LOGS, math.log(target) - _LOGS
         steps: list[tuple[float, tuple[float, float]]] = []
 
         def logs(e: float) -> tuple[float, float]:
@@ -214,15 +223,15 @@ class Shuffled:
         def moved(end: int) -> float:
             (e0, l0), (e1, l1) = steps[-2:]
             slope = (l1[end] - l0[end]) / (e1 - e0)
-            return e1 + (goal - l1[end]) / slope if slope < 0 else e1
+            return e1 + (goals[end] - l1[end]) / slope if slope < 0 else e1
 
         logs(near)
         logs(near * 0.998)
         high = min(near, max(0.0, moved(1)) * (1 + 2e-5))
-        while logs(high)[1] > goal:
+        while logs(high)[1] > goals[1]:
             high *= 1 + 2e-4
         low = min(high, max(0.0, moved(0)) * (1 - 2e-5))
-        while low > 0 and logs(low)[0] < goal:
+        while low > 0 and logs(low)[0] < goals[0]:
             low *= 1 - 5e-4
         return low, min(high, math.log(self.p) * (1 + 1e-15))
 
@@ -233,8 +242,9 @@ class Shuffled:
         """
 
         def over(e: float) -> float:
-            return math.log(max(self._ends(e, target)[end], 1e-320)) - math.log(target)
+            return math.log(max(self._ends(e, target)[end], 1e-320)) - goal
 
+        goal = math.log(target) + (-_LOGS if end else _LOGS)
         f_high, width = min(over(high), -1e-12), high - low
         f_low = over(low)
         while f_low <= 0:
@@ -260,7 +270,8 @@ class Shuffled:
                 side = 1
         return high if end else low
 
-    def _ends(self, epsilon: float, target: float = 1e-12) -> tuple[float, float]:
+    def _ends(self, epsilon: float, target: float = _CLOSEST) -> tuple[float, float]:
+        target = min(target, _CLOSEST)
         if epsilon >= math.log(self.p):
             return 0.0, 0.0
         if self.answers is None or self.hidden is None:
@@ -326,9 +337,9 @@ def shuffle(
     """
     n = check.count("n", n, 1, _MOST_REPORTS, instead="; a bound of fewer reports holds for more")
     exponent = check.number("epsilon_0", epsilon_0, above=0, most=100)
-    # A unit in the exponential's last place, and one in its argument's, which stand for the number
-    # that was printed.
-    p = math.exp(exponent) * (1 + 1e-15 + 2**-52 * exponent)
+    # A unit in the exponential's last place, one in its argument's, which stand for the number that
+    # was printed, and half a unit each of three operations. So log(p), rounded, is not below it.
+    p = math.exp(exponent) * (1 + 4 * EPS + EPS * exponent)
     if randomiser not in _KINDS:
         raise ArgumentError("randomiser must be 'any' or 'grr'" + nearest(str(randomiser), _KINDS))
     if (randomiser == "grr") != (k is not None):
