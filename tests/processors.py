@@ -38,7 +38,7 @@ TESTS = [
     "tests/noise/test_cells.py",
     "tests/noise/test_staircase.py",
     "tests/mechanisms/test_allocate.py",
-    "tests/mechanisms/test_inverses.py",
+    "tests/mechanisms/test_for_error.py",
     "tests/mechanisms/test_inversion.py",
     "tests/mechanisms/test_ratio.py",
 ]

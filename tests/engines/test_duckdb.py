@@ -1,17 +1,42 @@
-"""Every format that a table can be stored in, read alike: held against the reference."""
+"""What DuckDB is asked, to the letter, and every format that it reads, against the reference."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDBEngine
+from dither.engines.writer import Seeds
 from dither.errors import PolicyError
 from engines.conformance.engines import by_group
-from engines.conformance.plans import WIDE
-from engines.hostile import SCHEMA, jobs, stored, tables
+from engines.conformance.plans import PLANS, WIDE, job, schema
+from engines.hostile import SCHEMA, frame, jobs, stored, tables
 from engines.reference import answer
+
+KEPT = Path(__file__).with_name("duckdb_golden.sql")
+
+
+def written() -> str:
+    """Every query of every plan, under its name."""
+    lines = []
+    with DuckDBEngine({name: frame(name, []) for name in SCHEMA.tables}, threads=1) as engine:
+        for name in PLANS:
+            _, sums, histograms = engine._written(job(name), schema(name), Seeds(1, 2))
+            lines += [f"-- {name}", *(f"{sql};" for sql in (sums, *histograms.values())), ""]
+    return "\n".join(lines)
+
+
+def test_the_sql_of_every_plan_is_what_it_was():
+    """A change here is meant, and its text was read before it was kept."""
+    assert written() == KEPT.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    print(written(), end="")
+
 
 KEY = b"sixteen bytes..."
 FORMS = ("polars", "arrow", "pandas", "parquet", "csv", "duckdb")
