@@ -31,7 +31,7 @@ def test_one_value_in_a_wide_range_is_told_to_its_resolution(tmp_path):
     assert (row["y"], row["y_lower"], row["y_upper"]) == (1000, 1000, 1000)
     assert row["x_lower"] <= 1000 <= row["x_upper"]
     assert 0 < row["x_upper"] - row["x_lower"] <= 2
-    assert "quantiles of x are told apart by 1, and no finer" in release.notes
+    assert "quantiles of x are found in steps of 1, and no finer" in release.notes
 
 
 def test_rows_of_a_unit_that_do_not_all_count_leave_no_gap_in_the_interval(tmp_path):

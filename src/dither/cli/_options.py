@@ -23,12 +23,12 @@ __all__ = [
     "Group",
     "Sizes",
     "ask",
-    "asking",
     "confidence",
     "delta",
     "epsilon",
     "plot",
     "policy",
+    "question_options",
     "refuse_given",
 ]
 
@@ -135,7 +135,7 @@ def ask(session: Session, question: str) -> Question:
     return session.sql(question, weights=weights, discover=bool(meta.get("dither.discover")))
 
 
-def asking(function: Function) -> Function:
+def question_options(function: Function) -> Function:
     """What every question needs: SQL, policy, who asks, and how keys and budget are used."""
     for decorate in (
         click.option(

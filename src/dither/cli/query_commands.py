@@ -18,11 +18,11 @@ from dither.cli._options import (
     Amount,
     Sizes,
     ask,
-    asking,
     confidence,
     delta,
     epsilon,
     plot,
+    question_options,
     refuse_given,
 )
 from dither.cli._terminal import print_plan, print_preview, print_release, say_saved, waiting
@@ -42,7 +42,7 @@ Examples:
   dither explain - --epsilon 0.5 < question.sql
 """,
 )
-@asking
+@question_options
 @epsilon(required=False)
 @delta
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -83,7 +83,7 @@ Examples:
       --half-width n=20 --half-width cost=5 --size 1000
 """,
 )
-@asking
+@question_options
 @epsilon(required=False)
 @delta
 @confidence
@@ -215,7 +215,7 @@ Examples:
   dither release - --epsilon 0.5 --token monday --json < question.sql
 """,
 )
-@asking
+@question_options
 @epsilon(required=True)
 @delta
 @confidence

@@ -304,7 +304,7 @@ class SQLEngine(Engine):
     def _rehearse(self, sql: str) -> Sequence[str]:
         """Run a query over empty tables: the types of its columns, in the engine's words.
 
-        None where the engine does not tell types.
+        None where the engine does not give types.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What may be said after an audit or an attack, and how it is told."""
+"""What may be said after an audit or an attack, and in which words."""
 
 from __future__ import annotations
 

@@ -435,7 +435,7 @@ class Ledger:
         Parameters
         ----------
         progress : callable, optional
-            Told from time to time how many entries are checked, and how many there are.
+            Called from time to time with how many entries are checked, and how many there are.
         """
         return verify(self._store, progress)
 

@@ -215,7 +215,7 @@ def _batch(walk: _Walk, end: Head, connection: Connection) -> None:
 
 
 def _diagnosis(record: Record, connection: Connection) -> str:
-    """Tell a moved entry from a changed one; slow, and only needed once."""
+    """Distinguish a moved entry from a changed one; slow, and only needed once."""
     hashes = {row[0] for row in connection.execute(select(entries.c["hash"]))}
     for number in range(len(hashes) + 1000):
         try:

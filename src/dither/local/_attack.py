@@ -126,7 +126,7 @@ def attack(
     game: ClassGame | None = None
     if isinstance(channel, FiniteChannel):
         if mask is not None:
-            game = _class_game(*_worlds(channel, pi, mask), float(pi[mask].sum()))
+            game = _class_game(*_class_laws(channel, pi, mask), float(pi[mask].sum()))
         if isinstance(channel, NumericChannel):
             matrix = _rows(channel, pi, bins)
             pi, mask = _binned(channel, pi, mask, bins)
@@ -139,8 +139,8 @@ def attack(
         _no_bins(bins)
         per_value = channel.guessed(None if prior is None else pi)
         if mask is not None and all(np.ptp(pi[m]) <= 1e-12 for m in (mask, ~mask)):
-            worlds = channel.class_worlds(int(mask.sum()))
-            game = None if worlds is None else _class_game(*worlds, float(pi[mask].sum()))
+            laws = channel.class_laws(int(mask.sum()))
+            game = None if laws is None else _class_game(*laws, float(pi[mask].sum()))
     return Attack(
         success=float(pi @ per_value),
         baseline=float(pi.max()),
@@ -282,7 +282,9 @@ def _played(scores: Array, is_high: npt.NDArray[np.bool_], share: float) -> Clas
     )
 
 
-def _worlds(channel: FiniteChannel, pi: Array, mask: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+def _class_laws(
+    channel: FiniteChannel, pi: Array, mask: npt.NDArray[np.bool_]
+) -> tuple[Array, Array]:
     """The law of a report of a high value, and of a low one."""
     weights = [
         np.where(m, pi if pi[m].sum() else 1.0, 0.0) / (pi[m].sum() or m.sum())

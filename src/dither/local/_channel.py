@@ -331,7 +331,7 @@ class Channel(Audited, ABC):
             f"a {self.kind} report has too many forms for a closed form; use simulate_attack"
         )
 
-    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+    def class_laws(self, h: int) -> tuple[Shares, Shares] | None:
         """Laws that decide which of two classes, of h and k - h values alike, a report is of.
 
         Under a value of the first class, and of the second; None where no closed form is known.

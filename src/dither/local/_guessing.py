@@ -69,7 +69,7 @@ def bit_guesses(own: Array, ones: Array, prior: Array | None) -> Array:
     return np.asarray(found[which.ravel()])
 
 
-def bit_worlds(own: Array, one: float, h: int, k: int) -> tuple[Array, Array]:
+def bit_class_laws(own: Array, one: float, h: int, k: int) -> tuple[Array, Array]:
     """Laws of (1-bits among h high values, among the k - h low) under a high and a low value.
 
     Where bits are alike and the values of a class equally frequent, these two numbers carry all
@@ -115,7 +115,7 @@ def subset_guesses(k: int, size: int, held: float, prior: Array | None) -> Array
     return found
 
 
-def subset_worlds(k: int, size: int, held: float, h: int) -> tuple[Array, Array]:
+def subset_class_laws(k: int, size: int, held: float, h: int) -> tuple[Array, Array]:
     """Laws of how many members of the set are high, under a high and under a low value."""
     most, all_sets = min(h, size), comb(k, size)
     base = np.array([comb(h, a) * comb(k - h, size - a) / all_sets for a in range(most + 1)])

@@ -300,7 +300,7 @@ def aggregate_stream(channel: Channel, chunks: Iterable[Any]) -> StreamCount:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever a source raises, an exit too, the others count
-            bad.append(BadChunk(index, _told(error)))
+            bad.append(BadChunk(index, _error_text(error)))
             continue
         counts, good, dropped = counts + more, good + g, dropped + b
         if note:
@@ -361,7 +361,7 @@ def _file(channel: Channel, path: Path) -> tuple[Tally, str]:
     return (found.counts, found.n, found.rejected), note
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """The error's kind; its text only where it is our own, which never holds data."""
     name = type(error).__name__
     return f"{name}: {error}" if isinstance(error, ArgumentError) else name

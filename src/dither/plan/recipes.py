@@ -257,8 +257,8 @@ class Build:
         bins = -(-cells // width)
         if width > 1:
             self.notes.append(
-                f"quantiles of {show(aggregate.operand)} are told apart by {number(width * step)}, "
-                "and no finer"
+                f"quantiles of {show(aggregate.operand)} are found in steps of "
+                f"{number(width * step)}, and no finer"
             )
         leaves = Leaves(
             aggregate.operand, step, low, high, width, bins, PARTS if self.has_unit else 1

@@ -80,7 +80,7 @@ class Table:
     unit_name : str, optional
         Who is protected, by name. Tables with one name hold the same units; others do not.
     unit_rows : int
-        Rows of the table that one unit may have, where no column tells whose they are.
+        Rows of the table that one unit may have, where no column says whose they are.
     complete : bool
         Every row of the source is read, whatever it holds. Only then is the number of rows that are
         read public where the size of the table is.

@@ -41,7 +41,7 @@ WIDTH = 8.0
 DOTS = 150
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-"""Okabe and Ito's colours, told apart with any common colour blindness."""
+"""Okabe and Ito's colours, distinct under any common colour blindness."""
 
 MARKERS = ("o", "s", "D", "^", "v", "P")
 """One shape a series, so that nothing rests on colour alone."""

@@ -93,17 +93,19 @@ def levels_of(name: str, column: Sequence[Any], ranges: bool = True) -> Levels:
     if known and all(_measured(value) for value in known):
         known.sort()
         places = tuple(known) if len(known) == len(distinct) else None
-        return _levels(name, known, [label_text(_say(v)) for v in known], distinct, places=places)
+        return _levels(
+            name, known, [label_text(_value_text(v)) for v in known], distinct, places=places
+        )
     if all(isinstance(value, bool) for value in known):
         known.sort()
-    return _levels(name, known, [label_text(_say(value)) for value in known], distinct)
+    return _levels(name, known, [label_text(_value_text(value)) for value in known], distinct)
 
 
 def joined(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> tuple[str, list[Any]]:
     """Several keys as one, for pictures that have room for one."""
     if len(columns) == 1:
         return names[0], list(columns[0])
-    rows = [" · ".join(map(_say, row)) for row in zip(*columns, strict=True)]
+    rows = [" · ".join(map(_value_text, row)) for row in zip(*columns, strict=True)]
     return " · ".join(names), rows
 
 
@@ -134,7 +136,7 @@ def _measured(value: Any) -> bool:
     return isinstance(value, dt.date) or (isinstance(value, int | float) and math.isfinite(value))
 
 
-def _say(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, float) and not isinstance(value, bool):

@@ -139,7 +139,7 @@ def _law(axes: Axes, loss: Loss) -> None:
     tidy(axes, values="x")
     heading(axes, "law of the privacy loss")
     points = masses = np.zeros(1)
-    message = "infinite: the output tells all"
+    message = "infinite: the output reveals all"
     if loss.advantage().lower < 1 - 1e-9:
         try:
             points, masses = loss.loss_distribution()

@@ -231,7 +231,7 @@ def _single(
         axes.tick_params(axis="x", labelsize=8, labelcolor=MUTED)
         axes.tick_params(axis="y", labelsize=10)
         axes.annotate(
-            _said(one, half),
+            _answer_text(one, half),
             (1.03, 0.5),
             xycoords="axes fraction",
             va="center",
@@ -242,7 +242,7 @@ def _single(
     return figure
 
 
-def _said(one: Series, half: float) -> str:
+def _answer_text(one: Series, half: float) -> str:
     value = float(one.value[0]) if one.value.size else math.nan
     return "no answer" if math.isnan(value) else short(_rounded(value, half))
 

@@ -185,7 +185,7 @@ class Charge:
         other = self.promise not in (None, promise)
         if not self.free and (other or self.neighbours not in (None, promise.neighbours)):
             raise ArgumentError(
-                f"this charge is stated for {self._said()}; it says nothing of "
+                f"this charge is stated for {self._stated_for()}; it says nothing of "
                 f"{promise.describe()} unless it is converted (to_replace, to_group)"
             )
         return replace(self, promise=promise, neighbours=None)
@@ -332,7 +332,7 @@ class Charge:
         grown = distance * (1 + directed.exp_upper(min(self.epsilon, _REACH)))
         return Charge.approximate(self.epsilon, min(Fraction(1), self.delta + grown))
 
-    def _said(self) -> str:
+    def _stated_for(self) -> str:
         if self.promise is not None:
             return self.promise.describe()
         if self.neighbours is not None:
@@ -381,8 +381,8 @@ def _common(a: Charge, b: Charge) -> tuple[Promise | None, Neighbours | None]:
         stated = b
     else:
         raise ArgumentError(
-            f"a charge stated for {a._said()} and one stated for {b._said()} cannot be added: "
-            "state both for one promise (promising), or convert one (to_replace, to_group)"
+            f"a charge stated for {a._stated_for()} and one stated for {b._stated_for()} cannot be "
+            "added: state both for one promise (promising), or convert one (to_replace, to_group)"
         )
     return stated.promise, stated.neighbours
 

@@ -165,7 +165,7 @@ class Loss(Answers):
                 )
             if self.unit not in (None, wanted.unit):
                 raise ArgumentError(
-                    f"this loss is stated for {_said(self)}; it says nothing of "
+                    f"this loss is stated for {_stated_for(self)}; it says nothing of "
                     f"{wanted.describe()} unless it is converted (to_group)"
                 )
         return replace(self, unit=wanted.unit, neighbours=wanted.neighbours)
@@ -473,12 +473,12 @@ def _common(a: Loss, b: Loss) -> Loss:
             "cannot be added; state both for one relation"
         )
     raise ArgumentError(
-        f"a loss stated for {_said(a)} and one stated for {_said(b)} cannot be added: state both "
-        "for one unit (promising), or convert one (to_group)"
+        f"a loss stated for {_stated_for(a)} and one stated for {_stated_for(b)} cannot be added: "
+        "state both for one unit (promising), or convert one (to_group)"
     )
 
 
-def _said(loss: Loss) -> str:
+def _stated_for(loss: Loss) -> str:
     return loss.promise.describe() if loss.promise else "nobody in particular"
 
 

@@ -1,6 +1,6 @@
 """Several mechanisms on one sample: the pair of the whole is mixed, not that of each.
 
-Mechanisms with finite pairs are read as one with the product pair (`Together`). Gaussians and
+Mechanisms with finite pairs are read as one with the product pair (`ProductPair`). Gaussians and
 Laplaces become one pessimistic law (`blended`): each loss's law is discretised as a grid does it,
 both P's and Q's mass kept, so that the discrete pair dominates; sums of independent losses are then
 exact on the common lattice. A sample of a pair that dominates dominates the sample. How near that
@@ -32,7 +32,7 @@ from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_lea
 from dither.privacy.laws.sampled import FixedSize, Poisson, pure
 from dither.privacy.laws.term import EPS, Term
 
-__all__ = ["Together", "blended", "described", "excess", "shared"]
+__all__ = ["ProductPair", "blended", "described", "excess", "shared"]
 
 
 _MOST = 20_000
@@ -91,15 +91,15 @@ def _together(parts: Counted, what: str) -> Part:
         words = f"({described(parts)})"
         law: Part = blended(smooth, words)
         if rest:
-            law = Together(((law, 1), *rest))
+            law = ProductPair(((law, 1), *rest))
             law.term(True, 1)
         return AtMost(law, words)
-    Together(known).term(True, 1)
-    return Together(merged(parts))
+    ProductPair(known).term(True, 1)
+    return ProductPair(merged(parts))
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Part):
+class ProductPair(Part):
     """Independent mechanisms with finite pairs, read as one mechanism with the product pair.
 
     Every part's `term` is an `AtomTerm`. Losses that agree to 1e-14 of the largest are merged, and
@@ -127,13 +127,13 @@ class Together(Part):
         """Of instances; parts without one are left out."""
         found = [(part.instance(), count) for part, count in self.parts]
         known = tuple((part, count) for part, count in found if part is not None)
-        return Together(known) if known else None
+        return ProductPair(known) if known else None
 
     def dominating(self) -> Part | None:
         """Of what dominates each."""
         found = [(part.dominating(), count) for part, count in self.parts]
         known = tuple((part, count) for part, count in found if part is not None)
-        return Together(known) if len(known) == len(found) else None
+        return ProductPair(known) if len(known) == len(found) else None
 
     def moment(self, removal: bool, count: int) -> Term | None:
         """Of what dominates."""
@@ -196,7 +196,7 @@ class Together(Part):
     def grouped(self, size: int) -> Part:
         """By the pure epsilon of the whole, where there is one."""
         known = self.dominating()
-        assert isinstance(known, Together)
+        assert isinstance(known, ProductPair)
         ends = [known.term(removal, 1) for removal in (True, False)]
         if not all(pure(end) for end in ends):
             raise ArgumentError("group of mechanisms on one sample needs pure mechanisms")

@@ -96,7 +96,7 @@ class Request:
 
     @classmethod
     def in_certificate(cls, body: Mapping[str, Any]) -> Request:
-        """The request that a certificate tells of."""
+        """The request that a certificate is of."""
         return cls(body["question"], body["requested"], body["promise"], body["policy"])
 
     @cached_property

@@ -45,8 +45,8 @@ def draft_policy(source: str | Path, *, table: str | None = None, unit: str | No
     -------
     str
         TOML that opens as it stands: every column is listed, with what can be declared of it in a
-        comment. Facts come from the owner's knowledge, since facts read from the data would tell
-        of the data.
+        comment. Facts come from the owner's knowledge, since facts read from the data would reveal
+        some of the data.
 
     Raises
     ------

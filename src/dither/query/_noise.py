@@ -62,7 +62,7 @@ class NoisePlan:
 
     Notes
     -----
-    Where one unit may have ``rows`` rows and no column tells whose they are, the noise protects a
+    Where one unit may have ``rows`` rows and no column says whose they are, the noise protects a
     row, and its loss is charged for a group of so many. ``allocation`` is about a row then.
     """
 

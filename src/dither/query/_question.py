@@ -203,7 +203,7 @@ class Question:
         -----
         The release is (epsilon, delta)-differentially private for the neighbours that ``explain``
         names. The charge is on the disk before the engine starts, because from then on the time it
-        takes, or a crash, may tell something.
+        takes, or a crash, may reveal something.
         """
         opened = self._opened
         opened.check_open()
@@ -310,7 +310,8 @@ class Question:
         asked = check.positive("epsilon", epsilon)
         if asked > LARGEST_EPSILON:
             raise ArgumentError(
-                f"epsilon must be at most {LARGEST_EPSILON:,}: far below it, a release tells all"
+                f"epsilon must be at most {LARGEST_EPSILON:,}: "
+                "far below it, a release hides nothing"
             )
         whole = self._opened.policy.budget.delta
         share = self._opened.policy.release_delta if delta is None else check.exact("delta", delta)

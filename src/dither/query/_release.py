@@ -289,11 +289,11 @@ class Release:
         if len(rows) > LONGEST:
             lines.append(f"... and {len(rows) - LONGEST:,} more rows")
         lines += wrapped(self._covers())
-        for text in self._said():
+        for text in self._remarks():
             lines += wrapped(text)
         return "\n".join(lines)
 
-    def _said(self) -> list[str]:
+    def _remarks(self) -> list[str]:
         """What stands below the answers: cost, who is protected, what intervals leave out."""
         body = self._content["certificate"]
         replayed = " (replayed: nothing charged now)" if self.replayed else ""
@@ -359,8 +359,9 @@ class Release:
         left = len(self.keys)
         shown = html_table(heads, rows[:LONGEST], left=left)
         more = [f"... and {len(rows) - LONGEST:,} more rows"] if len(rows) > LONGEST else []
-        said = "".join(f"<p>{html.escape(t)}</p>" for t in (*more, self._covers(), *self._said()))
-        return f"<div>{shown}{said}</div>"
+        texts = (*more, self._covers(), *self._remarks())
+        below = "".join(f"<p>{html.escape(t)}</p>" for t in texts)
+        return f"<div>{shown}{below}</div>"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Heads and rows: each key, and each answer with its interval."""

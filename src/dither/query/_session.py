@@ -197,15 +197,15 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        title, tables, accounts = self._said()
+        title, tables, accounts = self._listing()
         return "\n".join([title, *(f"  {line}" for line in (*tables, *accounts))])
 
     def _repr_html_(self) -> str:
-        title, tables, accounts = self._said()
+        title, tables, accounts = self._listing()
         items = "".join(f"<li>{html.escape(line)}</li>" for line in (*tables, *accounts))
         return f"<div><b>{html.escape(title)}</b><ul>{items}</ul></div>"
 
-    def _said(self) -> tuple[str, list[str], list[str]]:
+    def _listing(self) -> tuple[str, list[str], list[str]]:
         """The session in a line; a line for each table; one for each account."""
         tables = []
         for name, table in self.tables.items():

@@ -1,8 +1,8 @@
 """Whom each private table holds: units that several tables share, and those of one table alone.
 
 ``[units.NAME]`` says that the units of several tables are the same people. They then share one
-account, since what two tables tell of one person adds up. A table that no unit names has a unit of
-its own, and so an account of its own.
+account, since what two tables reveal about one person adds up. A table that no unit names has a
+unit of its own, and so an account of its own.
 """
 
 from __future__ import annotations

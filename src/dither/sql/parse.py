@@ -67,7 +67,7 @@ class Reading:
     tokens: tuple[Token, ...]
 
     def words(self, node: exp.Expr) -> str | None:
-        """How a node of the tree was written; ``None`` where that cannot be told.
+        """How a node of the tree was written; ``None`` where that is not known.
 
         sqlglot says where names and constants stand, and of all else nothing. So the words are the
         shortest run of tokens around those of the node that is read as the same node.

@@ -12,7 +12,7 @@ no standard has. Three rules bind every form, because privacy rests on them:
 sqlglot spells the tree in the engine's grammar, quotes names and escapes text. It may also put
 another function in a form's place, or leave out what an engine lacks (``TRY_CAST`` becomes ``CAST``
 in many): so the writer uses no such form of its own, and ``tests/engines/conformance`` holds every
-dialect against a reference on values that would tell.
+dialect against a reference on values that would show a difference.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Dialect(ABC):
     def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
         """A hash of the parts, NULL among them, under a key.
 
-        It need not be a cryptographic one, nor tell all values apart: what is kept of a unit is a
+        It need not be a cryptographic one, nor distinguish all values: what is kept of a unit is a
         function of that unit's rows and of the key, whatever the function, and the caller breaks
         ties by the parts themselves. The key is for fairness, so that nobody can choose an
         identifier that is always kept.

@@ -293,7 +293,7 @@ def cleaned_columns(job: Job, schema: Schema) -> frozenset[ex.Column]:
     """The columns that a job reads as ``Dialect.cleaned`` gives them; others it reads raw alone.
 
     What nobody asks for is not written, since an engine may compute it all the same. Joins read
-    all of a table's columns, to tell its rows apart.
+    all of a table's columns, to distinguish its rows.
     """
     every = read_columns(job)
     if not isinstance(_without_filters(job.relation), Scan):

@@ -58,7 +58,7 @@ def format_preserving(
     Notes
     -----
     A permutation for each number of digits, so that distinct numbers stay distinct. Not protected:
-    what the format tells, how often a number occurs, all other columns, and everything from
+    what the format reveals, how often a number occurs, all other columns, and everything from
     anyone who holds the key. Check digits do not survive.
 
     Examples

@@ -2,7 +2,7 @@
 
 A hierarchy is a table (one row a value, one column a level) or a rule that makes one for the values
 at hand (`_rules`). Every level is a function of the level below, and the last one
-tells nothing apart; where a table stops short of that, a level ``*`` is added.
+distinguishes nothing; where a table stops short of that, a level ``*`` is added.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _places(said: pl.Series, leaves: pl.Series) -> NDArray[np.int64]:
 
 
 def _hint(said: pl.Series, table: pl.DataFrame) -> str:
-    """What may be wrong, told from texts without telling any."""
+    """What may be wrong with them; no text of the data is shown."""
     if said.str.strip_chars().is_in(table["0"].implode()).fill_null(True).all():
         return "; without the spaces around them they would be covered"
     return "; add a row for each"

@@ -31,7 +31,7 @@ __all__ = ["Measures", "Sensitive", "from_classes", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class Sensitive:
-    """What classes tell about one sensitive column; the worst class decides.
+    """What classes reveal about one sensitive column; the worst class decides.
 
     Attributes
     ----------

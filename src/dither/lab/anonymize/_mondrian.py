@@ -27,7 +27,7 @@ __all__ = ["mondrian"]
 
 Ranges = tuple[pl.Series, pl.Series, NDArray[np.int32], NDArray[np.int32]]
 _LISTED = 6
-"""Values that a set names one by one, where the rest can be told from its ends."""
+"""Values that a set names one by one, where the rest follows from its ends."""
 _ODD = re.compile(r'[,"{}…\r\n]|^\s|\s$|^NULL$|^$')
 
 
@@ -177,24 +177,24 @@ class _Side:
         """The text of each part's range."""
         key, size = combine([(low, self.size), (high, self.size)], len(low))
         classes = label(key, size)
-        said = [_written(t) for t in texts(self.values).to_list()]
+        shown = [_written(t) for t in texts(self.values).to_list()]
         alone = ["NULL" if t is None else t for t in texts(self.values).to_list()]
         written = [
             alone[low[one]]
             if low[one] == high[one]
-            else self._say(said, int(low[one]), int(high[one]))
+            else self._range_text(shown, int(low[one]), int(high[one]))
             for one in classes.first.tolist()
         ]
         return pl.Series(written, dtype=pl.String).gather(classes.of)
 
-    def _say(self, said: list[str], low: int, high: int) -> str:
+    def _range_text(self, shown: list[str], low: int, high: int) -> str:
         if high - low + 1 == self.size and not self.number:
             return ANY
         if self.number:
-            return f"[{said[low]}, {said[high]}]"
+            return f"[{shown[low]}, {shown[high]}]"
         if high - low < _LISTED or not self.sorted:
-            return "{" + ", ".join(dict.fromkeys(said[low : high + 1])) + "}"
-        return f"{{{said[low]} … {said[high]}: {high - low + 1}}}"
+            return "{" + ", ".join(dict.fromkeys(shown[low : high + 1])) + "}"
+        return f"{{{shown[low]} … {shown[high]}: {high - low + 1}}}"
 
 
 def _covers(ranges: Mapping[str, Ranges]) -> Covers:

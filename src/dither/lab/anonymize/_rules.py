@@ -36,7 +36,7 @@ class _Intervals:
                     level.append(None if value is None else str(value))
                 else:
                     low = self.start + (number - self.start) // width * width
-                    level.append(f"[{_say(low)}, {_say(low + width)})")
+                    level.append(f"[{_end_text(low)}, {_end_text(low + width)})")
         return _as_table(values, levels)
 
 
@@ -215,13 +215,13 @@ def _finite(value: object) -> Fraction | None:
     return None
 
 
-def _say(number: Fraction) -> str:
+def _end_text(number: Fraction) -> str:
     return str(number.numerator) if number.denominator == 1 else repr(float(number))
 
 
 def _as_table(values: pl.Series, levels: Sequence[Sequence[str | None]]) -> pl.DataFrame:
     """Values and levels, with texts made distinct where two values are written alike."""
-    columns = [pl.Series("0", _apart(texts(values)), dtype=pl.String)]
+    columns = [pl.Series("0", _distinct(texts(values)), dtype=pl.String)]
     columns += [
         pl.Series(str(i), level, dtype=pl.String) for i, level in enumerate(levels, start=1)
     ]
@@ -229,7 +229,7 @@ def _as_table(values: pl.Series, levels: Sequence[Sequence[str | None]]) -> pl.D
     return pl.DataFrame([*columns, top])
 
 
-def _apart(said: pl.Series) -> pl.Series:
-    if said.n_unique() == len(said):
-        return said
-    return pl.Series(f"{i}: {text}" for i, text in enumerate(said.to_list()))
+def _distinct(written: pl.Series) -> pl.Series:
+    if written.n_unique() == len(written):
+        return written
+    return pl.Series(f"{i}: {text}" for i, text in enumerate(written.to_list()))

@@ -1,8 +1,8 @@
 """Classes of a release, in which people hide, and guesses of what those in a class answered.
 
 k-anonymity counts rows and not answers, so it bounds none of the attacks on classes: `homogeneity`,
-`skewness` and `background`. What they measure is what a release tells about people *in* it. Some of
-that is true of everybody like them, and would be learned without them; certainty is not.
+`skewness` and `background`. What they measure is what a release reveals about people *in* it. Some
+of that is true of everybody like them, and would be learned without them; certainty is not.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def in_classes(
 
 
 def number_of(values: Sequence[Any], asked: Any, argument: str) -> int:
-    """The number of a sensitive value; the message where no row has it tells none of the data."""
+    """The number of a sensitive value; the message where no row has it holds no data."""
     for i, value in enumerate(values):
         if value == asked and isinstance(value, bool) == isinstance(asked, bool):
             return i

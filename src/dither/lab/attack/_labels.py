@@ -221,7 +221,7 @@ def _day(value: Any) -> dt.date | None:
 
 
 def _moment(value: Any) -> dt.datetime | None:
-    """A date or time of day on it, whether told as such or as ISO text; without its zone."""
+    """A date or time of day on it, whether as such or as ISO text; without its zone."""
     if isinstance(value, dt.datetime):
         return value.replace(tzinfo=None)
     if isinstance(value, dt.date):

@@ -2,7 +2,7 @@
 
 A few exact statistics of a small group fix it: each is an equation in the same unknowns. What is
 withheld ("(D)") still says that a count is small. The result is every database up to the order of
-people, which is all that statistics without names can tell.
+people, which is all that statistics without names can show.
 
 Source. Garfinkel, Abowd and Martindale, "Understanding database reconstruction attacks on public
 data", ACM Queue 2018.

@@ -1,4 +1,4 @@
-"""How well scores tell members from others, and whether that is more than a loss allows.
+"""How well scores separate members from others, and whether that is more than a loss allows.
 
 Shown are areas and true alarms, each with an interval. What refutes a loss is tested at a stated
 level:
@@ -16,7 +16,7 @@ release. Three things that are shown are tested at once, with the level shared a
 
 *Models.* A model has a coin for each record. Models are attacked in folds, each with shadows of the
 other folds, so given those the models of a fold are one run with many canaries, of which
-`chance_of_guesses` tells how many guesses may be right, whatever depends on what. Guesses by
+`chance_of_guesses` gives how many guesses may be right, whatever depends on what. Guesses by
 the attack's own threshold are tested, and those about the highest and lowest scores alone.
 
 Source. Area and its interval: DeLong, DeLong and Clarke-Pearson, Biometrics 1988. True alarms at a

@@ -1,4 +1,4 @@
-"""Membership attacks by shadows: copies whose members are known show how members are told.
+"""Membership attacks by shadows: copies whose members are known show how to recognise members.
 
 *Models.* N models are trained, each on a random half of the records, so that every record is in
 about half of them. They are attacked in four folds, each with the models of the other three as
@@ -141,7 +141,7 @@ def _mean(seen: Floats, of: Mask) -> Floats:
 
 
 def _threshold(confidence: Floats, member: Mask) -> float:
-    """The threshold that tells this model's own members best."""
+    """The threshold that separates this model's own members best."""
     order = np.argsort(-confidence, kind="stable")
     gained = np.cumsum(np.where(member[order], 1, -1))
     ends = np.append(np.diff(confidence[order]) < 0, True)
@@ -202,8 +202,8 @@ def play_statistic(
         control, bare = _on_means(method, data[target], inside, outside)
     else:
         exact = _drawer(undefended, "undefended")
-        tell = _scorer(method, data[target], exact(data, 8), exact(without, 8))
-        found, answer = tell(_mixed(exact, data, without, member[:_MEANS]))
+        guess = _scorer(method, data[target], exact(data, 8), exact(without, 8))
+        found, answer = guess(_mixed(exact, data, without, member[:_MEANS]))
         control, bare = (found, member[:_MEANS], answer), BARE
     alone = score(outside)[0]
     # The last is above all that was seen without the target: what is never seen then tells most.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Skewness", "skewness"]
 
 DUELS = 20_000
-"""Pairs of people that are told apart, to score."""
+"""Pairs of people that are ranked, to score."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +169,7 @@ def _duels(
     *,
     strangers: bool = False,
 ) -> int:
-    """Of so many pairs, how many are told apart rightly; a tie is a coin.
+    """Of so many pairs, how many are ranked rightly; a tie is a coin.
 
     By strangers' scores no pair of them says anything: each is dealt anew for every duel.
     """

@@ -80,7 +80,7 @@ def audit(
     time_limit : float, optional
         Seconds after which no call is begun; what was drawn is used. Ctrl-C does the same.
     progress : callable, optional
-        Told (done, of) samples of each dataset.
+        Called with (done, of) samples of each dataset.
 
     Returns
     -------
@@ -234,7 +234,7 @@ def _same(d0: Any, d1: Any) -> bool:
 
 
 def _differ(d0: Any, d1: Any) -> bool:
-    """Whether their own comparison tells them apart: large ones are not looked into for nothing."""
+    """Whether they compare as different: large ones are then not looked into for nothing."""
     found, error = attempted(_compared, d0, d1)
     return error is None and found is True  # or it compares in a way of its own
 

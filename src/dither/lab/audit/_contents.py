@@ -32,10 +32,10 @@ class Unseen:
 
 
 _READERS = ("to_pydict", "to_dict", "to_list", "tolist")
-"""How frames and series of common libraries tell what they hold."""
+"""Methods of frames and series of common libraries that give what they hold."""
 
 _FORMS = ("dtype", "dtypes", "schema", "typecode")
-"""How they tell of which types it is."""
+"""Attributes of theirs that give its types."""
 
 _HEAP = 1 << 9
 """The flag of classes that a program makes."""
@@ -99,7 +99,7 @@ def inside(value: Any) -> Found | None:
         return None, [value.__self__, value.__func__]
     if isinstance(value, KeysView | ValuesView | ItemsView):
         return None, list(value)
-    return _told(value)
+    return _any_object(value)
 
 
 def _class(kind: type) -> Found:
@@ -124,8 +124,8 @@ def _function(value: types.FunctionType) -> Found:
     return (value.__name__, value.__qualname__, value.__code__), [*given, *cells]
 
 
-def _told(value: Any) -> Found | None:
-    """What any other object tells, by a method that is common or by its attributes."""
+def _any_object(value: Any) -> Found | None:
+    """Any other object, by a common method or by its attributes."""
     own, kind = held(value), _class(type(value))
     fields = [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
     names = [*(n for n in fields if n in own), *sorted(own.keys() - set(fields), key=str)]

@@ -165,7 +165,7 @@ def _with_attributes(
 
 
 def _object(value: Any, parts: Parts, depth: int) -> tuple[Hashable, Hashable]:
-    """Any other object: what it holds, or what its own hash tells."""
+    """Any other object: what it holds, or its own hash."""
     name = type(value).__name__
     if id(value) in parts.above:
         return (name, "itself"), (name, "itself")

@@ -46,7 +46,7 @@ _BITS_OF = {np.dtype(f"f{size}"): np.dtype(f"u{size}") for size in (2, 4, 8)}
 
 _FEW, _SIMPLE, _PAIRS = 60, 4, 8
 """Of each dataset's outcomes, those that may show coordinates with one noise; values that their
-difference may then have; and pairs of coordinates that are told."""
+difference may then have; and pairs of coordinates that are reported."""
 
 
 @dataclass(frozen=True, slots=True)

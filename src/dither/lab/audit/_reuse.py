@@ -144,7 +144,7 @@ def _gaps(codes: Codes) -> list[int]:
 
 
 def _log_orders(codes: npt.NDArray[np.int64]) -> float:
-    """log(n!/Π m!): how many orders of the outcomes can be told apart."""
+    """log(n!/Π m!): how many orders of the outcomes are distinct."""
     counts = np.bincount(codes)
     return math.lgamma(len(codes) + 1) - sum(
         math.lgamma(c + 1) for c in counts[counts > 1].tolist()

@@ -86,7 +86,7 @@ class _Side:
 
 
 def is_vectorised(mechanism: Callable[..., Any], stated: bool | None) -> bool:
-    """Whether a mechanism takes (data, size): as told, or if its second argument is ``size``."""
+    """Whether a mechanism takes (data, size): as stated, or if its second argument is ``size``."""
     if stated is not None:
         return stated
     try:

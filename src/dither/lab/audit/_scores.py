@@ -1,4 +1,4 @@
-"""Scores that tell two samples apart: every event of an audit is a score beyond a threshold.
+"""Scores that separate two samples: every event of an audit is a score beyond a threshold.
 
 A score is a column as it is, the smoothed log-likelihood ratio of an atom, or what a small
 classifier says: logistic regression by Newton steps, and boosting of one-column histograms. All are

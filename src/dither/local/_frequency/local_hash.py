@@ -17,7 +17,7 @@ from dither.local._audited import AuditCase
 from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, bind
-from dither.local._guessing import bit_guesses, bit_worlds
+from dither.local._guessing import bit_class_laws, bit_guesses
 from dither.local._hashing import bucket, bucket_edges, cells, words_of
 from dither.local._limits import checked_cells, checked_epsilon
 from dither.local._oracles import FiniteChannel, PureChannel
@@ -194,12 +194,12 @@ class OLH(_Hashed):
             found += times * bit_guesses(own, np.full(k, w), prior)
         return found
 
-    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+    def class_laws(self, h: int) -> tuple[Shares, Shares] | None:
         """Under an ideal hash: how many values of each class the report supports."""
         p, q0 = (float(c) for c in self._chances)
         sizes, many = np.unique(self._sizes, return_counts=True)
         parts = [
-            bit_worlds(np.array([(1 - w) * q0, w * p]) * times, w, h, len(self.domain))
+            bit_class_laws(np.array([(1 - w) * q0, w * p]) * times, w, h, len(self.domain))
             for w, times in zip(sizes.tolist(), many.tolist(), strict=True)
         ]
         high, low = zip(*parts, strict=True)

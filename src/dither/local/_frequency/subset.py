@@ -17,7 +17,7 @@ from dither.local._bits import count_columns, packed_rows, row_bytes
 from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Domain, bind
-from dither.local._guessing import subset_guesses, subset_worlds
+from dither.local._guessing import subset_class_laws, subset_guesses
 from dither.local._limits import checked_epsilon, sums_to
 from dither.local._oracles import PureChannel
 from dither.numeric import Words
@@ -183,9 +183,9 @@ class SubsetSelection(PureChannel):
         """In closed form, as the other members are drawn without replacement."""
         return subset_guesses(len(self.domain), self.size, self.support[0], prior)
 
-    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+    def class_laws(self, h: int) -> tuple[Shares, Shares] | None:
         """How many members of the set are of the first class."""
-        return subset_worlds(len(self.domain), self.size, self.support[0], h)
+        return subset_class_laws(len(self.domain), self.size, self.support[0], h)
 
     @property
     def ties(self) -> tuple[float, float]:

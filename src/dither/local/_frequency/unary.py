@@ -22,7 +22,7 @@ from dither.local._bits import (
 )
 from dither.local._channel import Codes, Counts, DomainLike, Shares, Tally
 from dither.local._coins import ONE, coins, exp_bounds, threshold
-from dither.local._guessing import bit_guesses, bit_worlds
+from dither.local._guessing import bit_class_laws, bit_guesses
 from dither.local._oracles import PureChannel
 from dither.numeric import Words
 
@@ -116,12 +116,12 @@ class UnaryChannel(PureChannel):
         p, q = self.chances
         return bit_guesses(np.column_stack([1 - p, p]), q, prior)
 
-    def class_worlds(self, h: int) -> tuple[Shares, Shares] | None:
+    def class_laws(self, h: int) -> tuple[Shares, Shares] | None:
         """How many bits of each class are 1, where all bits are alike."""
         p, q = self.chances
         if np.ptp(p) > 0 or np.ptp(q) > 0:
             return None
-        return bit_worlds(np.array([1 - p[0], p[0]]), float(q[0]), h, p.size)
+        return bit_class_laws(np.array([1 - p[0], p[0]]), float(q[0]), h, p.size)
 
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:
         """Two binomial draws for each value: the ones of its holders, and of the others."""

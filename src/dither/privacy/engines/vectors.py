@@ -49,7 +49,7 @@ _ATOMS = 60_000
 """Losses that are summed one by one; beyond, one number's noise is compared with continuous."""
 
 _DIVISORS = 12
-"""Divisors that are told apart."""
+"""Divisors that are kept apart."""
 
 _LISTED = 10_000
 """The largest squared norm whose vectors of few entries are searched."""

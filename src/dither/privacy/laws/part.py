@@ -108,7 +108,7 @@ _SURE = 64
 """Losses from which (e^epsilon - 1)/(e^epsilon + 1) is taken for 1: it is, but for 1e-27."""
 
 _FARTHEST = 650
-"""Losses from which no mu is told: it would be above 50."""
+"""Losses from which no mu is given: it would be above 50."""
 
 
 def rho_of_pure(epsilon: Fraction) -> Fraction:
