@@ -14,6 +14,18 @@ import pytest
 from dither import inference
 from dither.errors import ArgumentError
 from dither.inference._inputs import bounds_of, column, columns, matrix, target
+from dither.inference._tables import codes
+
+
+class Hostile:
+    """A value whose every conversion fails in a way of its own."""
+
+    def __float__(self) -> float:
+        raise OverflowError
+
+    def __gt__(self, other: object) -> bool:
+        raise RuntimeError
+
 
 SAME = [1.0, float("nan"), 2.5]
 
@@ -31,6 +43,9 @@ SAME = [1.0, float("nan"), 2.5]
         pa.array([1.0, None, 2.5]),
         [1, "n/a", 2.5],
         [1, object(), 2.5],
+        [1, [2, 3], 2.5],
+        [1, Hostile(), 2.5],
+        pa.chunked_array([[1.0, None], [2.5]]),
     ],
 )
 def test_columns_are_doubles_with_nan_for_what_is_missing(given: Any) -> None:
@@ -45,6 +60,14 @@ def test_what_cannot_hold_numbers_is_refused(given: Any) -> None:
     """The type decides, and the message names the argument."""
     with pytest.raises(ArgumentError, match="x must"):
         column("x", given)
+
+
+def test_categories_come_from_columns_of_every_library() -> None:
+    """A column's own way to Python values is taken, so that none counts as undeclared."""
+    given = ["a", None, "b", "odd"]
+    kinds = (list, pl.Series, pd.Series, pa.array, lambda x: pa.chunked_array([x]))
+    for kind in (*kinds, lambda x: pd.Series(x, dtype="category")):
+        assert codes("x", kind(given), ["a", "b"]).tolist() == [0, -1, 1, -1]
 
 
 def test_matrices_and_frames() -> None:

@@ -241,10 +241,11 @@ def _floats(name: str, values: Any) -> Floats:
         try:
             values = np.asarray(items)
         except ValueError:
-            raise ArgumentError(f"{name} must be rows of equally many numbers") from None
+            if all(hasattr(v, "__len__") for v in items):
+                raise ArgumentError(f"{name} must be rows of equally many numbers") from None
+            values = _objects(items)
         if values.dtype.kind not in "biufO":  # numpy has made texts of what was not alike
-            values = np.empty(len(items), dtype=object)
-            values[:] = items
+            values = _objects(items)
     if isinstance(values, np.ma.MaskedArray):
         values = np.where(np.ma.getmaskarray(values), np.nan, values.data.astype(np.float64))
     kind = values.dtype.kind
@@ -256,14 +257,22 @@ def _floats(name: str, values: Any) -> Floats:
     raise ArgumentError(f"{name} must hold numbers; its type is {values.dtype.name}")
 
 
+def _objects(items: list[Any]) -> npt.NDArray[np.object_]:
+    found = np.empty(len(items), dtype=object)
+    for place, item in enumerate(items):
+        found[place] = item
+    return found
+
+
 def _number(value: Any) -> float:
     """A value as a double, NaN where it is not a number."""
     if isinstance(value, str | bytes) or value is None:
         return math.nan
     try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
     except Exception:
         # Whatever a type of somebody's own raises must not tell the caller about one row.
         return math.nan

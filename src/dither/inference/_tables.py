@@ -80,7 +80,8 @@ def codes(name: str, values: Any, levels: Sequence[Any]) -> Codes:
     """
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise ArgumentError(f"{name} must be a flat sequence of categories")
-    items = values.tolist() if hasattr(values, "tolist") else list(values)
+    listed = getattr(values, "to_pylist", None) or getattr(values, "tolist", None)
+    items = listed() if listed else list(values)
     known = {level: place for place, level in enumerate(levels)}
 
     def place(value: Any) -> int:
