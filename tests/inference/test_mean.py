@@ -176,3 +176,27 @@ def test_results_show_themselves(tmp_path: Any) -> None:
     assert found._repr_html_().startswith("<pre")
     found.plot(tmp_path / "mean.png")
     assert (tmp_path / "mean.png").stat().st_size > 5000
+
+
+def test_an_error_that_nothing_divides_is_not_divided(tmp_path: Any) -> None:
+    """Where what was released does not say where the mean is, no share is laid to the noise."""
+    found = inference.mean([99.0] * 300, bounds=(0, 9), epsilon=100)
+    assert np.isnan(found.se_sampling)
+    assert "Standard error" in found.summary()
+    assert "nan" not in found.summary()
+    assert "The noise makes" not in found.summary()
+    found.plot(tmp_path / "mean.png")
+
+
+@pytest.mark.parametrize("rows", [2, 10])
+def test_few_rows_have_students_intervals(rows: int) -> None:
+    """Where the noise is next to nothing, what few rows do not say of the deviation is counted."""
+    rng, held = np.random.default_rng(rows), 0
+    for _ in range(100):
+        found = inference.mean(rng.normal(4.5, 1.5, rows), bounds=(0, 9), epsilon=1000)
+        lower, upper = found.simulated(draws=300, seed=rng).interval()
+        held += lower <= 4.5 <= upper
+    # Fewer than 87 of 100 happen once in 1,500 times; normal quantiles hold 75 at n = 2.
+    assert held >= 87
+    if rows == 10:
+        assert found.se_privacy < 0.1 * found.se_sampling

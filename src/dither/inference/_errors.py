@@ -129,7 +129,7 @@ class SimulatedErrors(Errors):
     draws : array of float, shape (B, k)
         With the noise.
     sampling : array of float, shape (B, k)
-        Without it.
+        Without it; NaN where what was released does not tell the two apart.
     limits : array of float, shape (k, 2), optional
         Where the truth is known to lie: intervals are cut there.
 
@@ -150,7 +150,7 @@ class SimulatedErrors(Errors):
     def se(self) -> Floats:
         """The root of the mean square of the errors; noise never makes it smaller."""
         square = np.mean(self.draws**2, axis=0)
-        return np.asarray(np.sqrt(np.maximum(square, np.mean(self.sampling**2, axis=0))))
+        return np.asarray(np.sqrt(np.fmax(square, np.mean(self.sampling**2, axis=0))))
 
     @property
     def se_sampling(self) -> Floats:

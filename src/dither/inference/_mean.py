@@ -332,12 +332,14 @@ class MeanModel:
         row = self.influence
         if row is None:
             # Nothing that was released says where the mean is.
-            draws = sampling = rng.uniform(-2 * reach, 2 * reach, size)
+            draws, sampling = rng.uniform(-2 * reach, 2 * reach, size), np.full(size, np.nan)
         else:
             expected = np.where(row != 0, _expected(self.law), 0.0)
             sampling = (np.where(row != 0, alone, 0.0) - expected) @ row
+            sampling = np.clip(sampling * self._student(rng, size), -2 * reach, 2 * reach)
             added = np.where(row != 0, noisy - alone, 0.0) @ row
             draws = sampling * self._spreads(rng, size) + added
+            draws = np.clip(draws, -2 * reach, 2 * reach)
         return SimulatedErrors(
             np.array([self.at]),
             draws[:, None] * half,
@@ -349,7 +351,9 @@ class MeanModel:
         """Deviations that the noisy second moment leaves possible, over the one that was found.
 
         The noise of the second moment may be larger than the variance; then the deviation that was
-        found says little, and each simulated release has one of its own.
+        found says little, and each simulated release has one of its own. Of few rows the sample
+        says little either: n·found/possible² is χ² with n - 1 degrees of freedom, as in Student's
+        interval; of one row nothing but the box is left.
         """
         found = self.law.deviation**2
         seen = float(self.seen[1] - self.seen[0] ** 2)
@@ -360,6 +364,15 @@ class MeanModel:
         if possible.size < size // 4:
             possible = np.array([max(base, found, _SMALL**2)])
         return np.asarray(np.sqrt(rng.choice(possible, size) / found))
+
+    def _student(self, rng: np.random.Generator, size: int) -> Floats:
+        """Deviations that few rows leave possible, over theirs, as in Student's interval.
+
+        n·found²/possible² is χ² with n - 1 degrees of freedom; of one row the box alone is left.
+        """
+        n = max(1, round(self.n))
+        share = rng.chisquare(n - 1, size) / n if n > 1 else np.zeros(size)
+        return np.asarray(1.0 / np.sqrt(np.maximum(share, (_SMALL / _LARGE) ** 2)))
 
     @cached_property
     def influence(self) -> Floats | None:

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither import _checks as check
-from dither._format import Printable, cost_text, level, loss_text, number_text, percent
+from dither._format import (
+    Printable,
+    cost_text,
+    count_text,
+    level,
+    loss_text,
+    number_text,
+    percent,
+)
 from dither._format import interval as interval_text
 from dither.inference._errors import DRAWS, Errors, as_alternative, monte_carlo
 from dither.inference._inputs import Floats
@@ -211,28 +219,33 @@ class PrivateEstimate(PrivateResult):
 
     def _lines(self) -> list[str]:
         ends = self.errors.interval(0.95)
-        rows = f"{self.rows:,} rows" + ("" if _public(self.loss) else " (measured with noise)")
+        rows = count_text(self.rows, "row") + (
+            "" if _public(self.loss) else " (measured with noise)"
+        )
         draws = None if self.errors.exact else self.draws
+        known = np.isfinite(self.errors.se_sampling)
         if self.names is None:
             shown = _interval_text(self.values[0], *ends[0])
             lines = [f"{self.title}, {rows}: {shown} at {level(0.95)}"]
+            error = f"Standard error {number_text(self.se)}"
+            if known.all():
+                noise = number_text(self.se_privacy)
+                error += f": sampling {number_text(self.se_sampling)}, noise {noise}"
             lines.append(
-                f"Standard error {number_text(self.se)}: sampling "
-                f"{number_text(self.se_sampling)}, noise {number_text(self.se_privacy)}. "
-                f"p {p_text(self.pvalue, draws)} against {number_text(self.null)}."
+                f"{error}. p {p_text(self.pvalue, draws)} against {number_text(self.null)}."
             )
         else:
             lines = [f"{self.title}, {rows}; intervals at {level(0.95)}"]
             wide = max(len(name) for name in self.names[:_SHOWN])
             for j, name in enumerate(self.names[:_SHOWN]):
                 shown = f"{name:<{wide}}  {_interval_text(self.values[j], *ends[j])}"
-                lines.append(
-                    f"{shown}, standard error {number_text(self.errors.se[j])} "
-                    f"(sampling {number_text(self.errors.se_sampling[j])})"
-                )
+                part = f" (sampling {number_text(self.errors.se_sampling[j])})" if known[j] else ""
+                lines.append(f"{shown}, standard error {number_text(self.errors.se[j])}{part}")
             if len(self.names) > _SHOWN:
                 lines.append(f"... and {len(self.names) - _SHOWN:,} more")
-        lines.append(f"The noise makes {percent(self._share, 0)} of the variance of the error.")
+        if known.all():
+            share = percent(self._share, 0)
+            lines.append(f"The noise makes {share} of the variance of the error.")
         return lines
 
     def plot(self, path: str | Path | None = None) -> Figure:
