@@ -66,11 +66,17 @@ def test_the_weight_of_the_square_is_free() -> None:
 
 @pytest.mark.parametrize("subject", list(declared(inference)), ids=lambda s: s.name)
 def test_audits_refute_nothing(subject: Any) -> None:
-    """No declared release is caught, and each uses enough of its claim to be caught at half."""
-    slow = "choice" in subject.name  # drawn one by one, in exact arithmetic
+    """No declared release is caught, and each uses enough of its claim to be caught at half.
+
+    But for one whose claim is the sum of steps that no pair of tables uses at once.
+    """
+    summed = "efficient" in subject.name
+    slow = summed or "choice" in subject.name  # drawn one by one, in exact arithmetic
     rows, claim = (subject.d0, subject.d1), (subject.epsilon, subject.delta)
     found = audit(subject.mechanism, *rows, *claim, samples=2_000 if slow else 20_000)
     assert found.verdict is Outcome.NOT_REFUTED
+    if summed:
+        return
     half = (subject.epsilon / 2, subject.delta)
     found = audit(subject.mechanism, *rows, *half, samples=4_000 if slow else 60_000)
     assert found.verdict is Outcome.VIOLATED
