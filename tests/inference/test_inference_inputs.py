@@ -149,7 +149,10 @@ def test_too_few_rows_are_told() -> None:
 
 def test_all_rows_beyond_a_bound_give_the_whole_box() -> None:
     """Clamped values say only that the mean is far out: a wide interval, and a note says so."""
-    found = inference.mean([50.0] * 5000, bounds=(0, 2), epsilon=1)
-    lower, upper = found.interval()
-    assert lower < 2 < 4.5 < upper
-    assert any("beyond a bound" in note for note in found.notes)
+    wide = 0
+    for _ in range(60):
+        found = inference.mean([50.0] * 5000, bounds=(0, 2), epsilon=1)
+        lower, upper = found.interval()
+        wide += lower < 2 < 4.5 < upper and any("beyond a bound" in n for n in found.notes)
+    # The slopes at the solution alone would have it some 50 times.
+    assert wide >= 56

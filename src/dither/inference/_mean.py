@@ -74,6 +74,9 @@ _FEWER = 4.5
 """Deviations by which fewer values than expected must lie beyond a bound that is no cut at all:
 Laplace noise is so far below its mean once in a thousand times."""
 
+_AS_LIKELY = 3.84
+"""By how much a sum of squares may be larger than the least: χ² of one degree at 95 %."""
+
 _LARGE = 8.0
 _FAR = 4.0
 """Half-ranges from the middle within which the mean is looked for."""
@@ -380,6 +383,8 @@ class MeanModel:
         law = self.law
         if not any(law.cut):
             return np.array([1.0, 0.0, 0.0, 0.0])
+        if self._all_beyond():
+            return None
         step = 1e-4 * law.deviation
         m, s, cut = law.mean, law.deviation, law.cut
         ways = [
@@ -396,6 +401,22 @@ class MeanModel:
         if left < 1.0 / _FAR**2:
             return None
         return np.asarray(np.linalg.solve(known, weighted.T * weights)[0])
+
+    def _all_beyond(self) -> bool:
+        """Whether it may as well be that all values lie beyond one bound, however far.
+
+        Then the slopes at the solution say nothing of how far off it may be. The two are compared
+        as likelihoods are: a truth with all values beyond is missed once in some 20 times at most.
+        """
+        law = self.law
+        used = self._used(law.cut, counts=True)
+        weights, seen = self._weights(used), np.where(used, self.seen, 0.0)
+
+        def off(expected: Floats) -> float:
+            return float(np.sum((weights * (expected - seen)) ** 2))
+
+        ends = np.array([[-1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 1.0]])[np.array(law.cut)]
+        return min(map(off, ends)) <= off(_expected(law)) + _AS_LIKELY
 
 
 def _expected(law: ClampedNormal) -> Floats:
