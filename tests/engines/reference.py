@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
-from dither.plan.job import Job, Leaves, Rows, Total, Units, Values
+from dither.plan.job import Job, Leaves, Rows, Total, UnitProducts, Units, Values
 from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Schema
@@ -286,6 +286,9 @@ def _share(measurement, rows, max_rows: int, evaluate: Evaluator):
             return min(sum(evaluate(operand, row) is not None for row in rows), max_rows)
         case Total():
             return _total(measurement, rows, max_rows, evaluate)
+        case UnitProducts(left=left, right=right, centre=centre):
+            first, second = (_total(t, rows, max_rows, evaluate) for t in (left, right))
+            return first * second - centre
         case Leaves():
             numbers = sorted(
                 (

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from dither.plan.expressions import Column
-from dither.plan.job import Leaves, Rows, Total, Units, Values, sensitivity
+from dither.plan.job import Leaves, Rows, Total, UnitProducts, Units, Values, sensitivity
 
 X = Column("t", "x")
 
@@ -23,6 +23,13 @@ def vectors(measurement, groups, max_groups, max_rows):
         case Total():
             low, high = measurement.ends
             one = [(n,) for n in range(min(0, low * max_rows), max(0, high * max_rows) + 1)]
+        case UnitProducts(left=left, right=right, centre=centre):
+            ones, others = (
+                range(min(0, t.ends[0] * max_rows), max(0, t.ends[1] * max_rows) + 1)
+                for t in (left, right)
+            )
+            pairs = zip(ones, ones, strict=True) if left == right else product(ones, others)
+            one = sorted({(0,), *((v * w - centre,) for v, w in pairs)})
         case Leaves():
             most = max_rows * measurement.parts
             ranges = [range(most + 1)] * measurement.bins
@@ -42,6 +49,9 @@ MEASUREMENTS = [
     Total(X, F(1), 0, 3, centre=1),
     Total(X, F(1), 0, 2, centre=1, parts=3),
     Total(X, F(1), -1, 1, square=True, square_centre=1),
+    UnitProducts(Total(X, F(1), -1, 1), Total(X, F(1), -1, 1), 1),
+    UnitProducts(Total(X, F(1), -1, 2), Total(X, F(1), -1, 2)),
+    UnitProducts(Total(X, F(1), -1, 1), Total(X, F(1), -2, 2)),
     Leaves(X, F(1), 0, 1, 1, 2),
     Leaves(X, F(1), 0, 1, 1, 2, parts=2),
 ]

@@ -17,6 +17,7 @@ import polars as pl
 
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.duckdb.frames import to_arrow
+from dither.plan import aggregates as ag
 from dither.plan.job import ExactAnswer, Histogram, Job, Units
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
@@ -230,6 +231,15 @@ def planned(sql: str, schema: Schema, *, discover: bool = False) -> Plan:
     """SQL as a plan; with ``discover``, its keys are discovered even where they are public."""
     query = parse_query(sql, schema)
     return lower(replace(query, discover=True) if discover else query, schema)
+
+
+def planned_once(sql: str, schema: Schema) -> Plan:
+    """The same with units that count once, and the products of all that it sums."""
+    query = parse_query(sql, schema)
+    summed = [o.aggregate.operand for o in query.outputs if isinstance(o.aggregate, ag.Sum)]
+    pairs = [(a, b) for i, a in enumerate(summed) for b in summed[i:]]
+    products = [ag.Output(f"p{i}", ag.UnitProduct(*pair)) for i, pair in enumerate(pairs)]
+    return lower(ag.QueryOfUnits(query.relation, query.keys, (*query.outputs, *products)), schema)
 
 
 # --- distance ---------------------------------------------------------------------------------

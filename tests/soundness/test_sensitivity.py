@@ -23,7 +23,7 @@ from dither.plan.job import ExactAnswer, Histogram, Total
 from dither.plan.kinds import Kind
 from dither.plan.lower import Plan
 from dither.plan.schema import Schema, Table
-from soundness.queries import queries
+from soundness.queries import CONDITIONS, NUMBERS, queries
 from soundness.tables import (
     DOCTOR_ROWS,
     KEY,
@@ -37,6 +37,7 @@ from soundness.tables import (
     frame,
     moved,
     planned,
+    planned_once,
     schema_of,
     violations,
 )
@@ -89,6 +90,33 @@ def drawn_plan(sql: str, limits: dict[str, object], discover: bool) -> tuple[Pla
 def test_no_unit_moves_an_answer_further_than_claimed(bench, sql, limits, discover, seed, most):
     """L1 and squared L2 over all groups and leaves stay within the plan's sensitivities."""
     plan, schema = drawn_plan(sql, limits, discover)
+    pair = drawn_pair(seed, replace_one=schema.replace_one, most=most)
+    first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
+    assert violations(plan, first, second) == []
+
+
+@SETTINGS
+@given(
+    numbers=st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3, unique=True),
+    key=st.sampled_from(("", "g", "b", "i", "BIN(x, -10, 0, 5, 1000)")),
+    condition=st.sampled_from(("", *CONDITIONS)),
+    limits=bounds,
+    seed=st.integers(0, 2**32),
+    most=st.sampled_from((1, 4, 15, 60)),
+)
+def test_no_unit_that_counts_once_moves_an_answer_further_than_claimed(
+    bench, numbers, key, condition, limits, seed, most
+):
+    """Sums, squares and products of units' means, as inference asks for them."""
+    sums = [f"SUM({x}) AS s{i}" for i, x in enumerate(numbers)]
+    by = f" GROUP BY {key}" if key else ""
+    where = f" WHERE {condition}" if condition else ""
+    chosen = ", ".join([*([f"{key} AS k"] if key else []), "COUNT(*) AS n", *sums])
+    schema = schema_of(**limits)
+    try:
+        plan = planned_once(f"SELECT {chosen} FROM visits{where}{by}", schema)
+    except DitherError:
+        assume(False)
     pair = drawn_pair(seed, replace_one=schema.replace_one, most=most)
     first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
     assert violations(plan, first, second) == []
@@ -148,6 +176,23 @@ def test_the_smaller_claim_of_a_single_group_is_reached(bench):
     sql = "SELECT COUNT(*) AS n, COUNT(DISTINCT u) AS us, SUM(i) AS s FROM visits WHERE i > 0"
     one, gone = (target_rows("a", per_group=9, i=i) for i in (110, 0))
     assert all(reached(bench, sql, one, gone, max_groups=2, max_rows=3, replace_one=True))
+
+
+def test_a_unit_that_counts_once_reaches_every_claim(bench):
+    """Its mean at a bound moves sums, squares and products by all that is claimed."""
+    schema = schema_of(max_groups=3, max_rows=9)
+    plan = planned_once(
+        "SELECT COUNT(*) AS n, SUM(x - 495) AS s, SUM(i - 55) AS t FROM visits", schema
+    )
+    rest = [{**row, "u": 7} for row in target_rows("b", per_group=1, x=495.0, i=55)]
+    found = []
+    for value, other in ((1000.0, 110), (495.0, 55)):
+        own = target_rows("abc", per_group=30, x=value, i=other)
+        answers = [bench.run(plan.job, schema, {"visits": r}) for r in ([*rest, *own], rest)]
+        assert violations(plan, *answers) == []
+        distances = [F(l1) for l1, _ in moved(plan.job, *answers)]
+        found.append([d == c.l1 for d, c in zip(distances, plan.sensitivities, strict=True)])
+    assert all(map(any, zip(*found, strict=True)))
 
 
 def test_a_row_that_is_a_person_reaches_every_claim(bench):

@@ -24,7 +24,16 @@ from dither.engines.writer.grouped import HistogramQuery
 from dither.engines.writer.rows import RowSource, Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
-from dither.plan.job import ExactAnswer, Histogram, Job, Leaves, Measurement, Total, Units
+from dither.plan.job import (
+    ExactAnswer,
+    Histogram,
+    Job,
+    Leaves,
+    Measurement,
+    Total,
+    UnitProducts,
+    Units,
+)
 from dither.plan.kinds import Kind, Value
 from dither.plan.schema import ColumnFacts, Schema
 
@@ -282,6 +291,8 @@ class SQLEngine(Engine):
 
     def _dtype(self, job: Job, measurement: Measurement) -> type[np.int64] | type[np.object_]:
         """int64 where the public facts prove that every sum fits, else Python integers."""
+        if isinstance(measurement, UnitProducts):
+            return np.object_
         size = measurement.magnitude if isinstance(measurement, Total) else 1
         rows = 1 if job.unit is None or isinstance(measurement, Units) else job.max_rows
         return np.int64 if size * rows * self.dialect.most_rows < 2**63 else np.object_

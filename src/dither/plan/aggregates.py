@@ -22,8 +22,10 @@ __all__ = [
     "Output",
     "Quantile",
     "Query",
+    "QueryOfUnits",
     "Ratio",
     "Sum",
+    "UnitProduct",
     "Variance",
 ]
 
@@ -73,6 +75,17 @@ class Variance(Aggregate):
     operand: Expression
     sample: bool = True
     root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnitProduct(Aggregate):
+    """``SUM(AVG(x) * AVG(y))`` over units, each with the averages of its own rows.
+
+    Where x is y, half of the largest square is taken from each, so that a unit moves it by less.
+    """
+
+    left: Expression
+    right: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +206,13 @@ class Query:
         for name, _ in self.order:
             if name not in names:
                 raise QueryError(f"ORDER BY {name}: the release has no such column")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOfUnits(Query):
+    """A question in which each unit counts once: in one group, with the average of its rows.
+
+    Units are then an independent sample wherever people are, however many rows each has, and a unit
+    moves a sum by no more than one row could. Of a unit's groups the one with the smallest keyed
+    hash is kept.
+    """

@@ -37,7 +37,7 @@ Under replacement the entries of u and of v are of one sign, so ‖u - v‖₂²
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
@@ -61,8 +61,10 @@ __all__ = [
     "MeasurementSensitivity",
     "Rows",
     "Total",
+    "UnitProducts",
     "Units",
     "Values",
+    "read_by",
     "sensitivity",
 ]
 
@@ -138,6 +140,26 @@ class Total(Measurement):
 
 
 @dataclass(frozen=True, slots=True)
+class UnitProducts(Measurement):
+    """Products of what each unit contributes to two totals: how units differ, and go together.
+
+    A unit that contributes v to ``left`` and w to ``right``, both bounded as they say, contributes
+    ``v * w - centre``. Where ``left`` is ``right`` that is a square, which lies between 0 and its
+    largest value, so that a ``centre`` halfway halves what a unit can move.
+    """
+
+    left: Total
+    right: Total
+    centre: int = 0
+
+    def ends(self, max_rows: int) -> tuple[int, int]:
+        """The smallest and the largest integer that one unit can contribute."""
+        most = max_rows * max_rows * self.left.magnitude * self.right.magnitude
+        least = 0 if self.left == self.right else -most
+        return least - self.centre, most - self.centre
+
+
+@dataclass(frozen=True, slots=True)
 class Leaves(Measurement):
     """A histogram on a public grid, the leaves of a quantile tree.
 
@@ -174,6 +196,15 @@ class Leaves(Measurement):
         """Where ``within`` is not 0: the histogram of the stretches."""
         width, bins = self.width * self.within, -(-self.bins // self.within)
         return replace(self, width=width, bins=bins, within=0)
+
+
+def read_by(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """The measurements that rows are read for: totals in place of the products of them."""
+    return [
+        part
+        for m in measurements
+        for part in ((m.left, m.right) if isinstance(m, UnitProducts) else (m,))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +388,9 @@ def sensitivity(
         case Total():
             size = max_rows * measurement.magnitude
             width = max_rows * measurement.width
+        case UnitProducts():
+            low, high = measurement.ends(max_rows)
+            size, width = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
         case _:
             raise TypeError(type(measurement).__name__)
     l1 = Fraction(max_groups * size)

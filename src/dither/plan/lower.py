@@ -94,14 +94,18 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
             f"more than {MOST_KEYS:,}; group by fewer or coarser keys, or discover them"
         )
     unit = _unit(query.relation, table)
-    groups = (table.max_groups if unit is not None else 1) if keys else 1
+    once = isinstance(query, ag.QueryOfUnits)
+    groups = (table.max_groups if unit is not None and not once else 1) if keys else 1
+    rows = 1 if once else table.max_rows
     if public_keys is not None:
         groups = min(groups, public_keys)
+    if once:
+        notes.append(f"each {table.unit or 'row'} counts once, with the average of its rows")
     build = Build(scope, unit is not None, notes, query.outputs)
     recipes = tuple(build.recipe(o.aggregate, o.weight) for o in query.outputs)
     if public_keys is None:
         build.measure(Units() if unit is not None else Rows(), Fraction(1))
-    job = Job(query.relation, unit, keys, tuple(build.weights), groups, table.max_rows)
+    job = Job(query.relation, unit, keys, tuple(build.weights), groups, rows)
     public_size = (
         schema.replace_one
         and table.complete

@@ -16,7 +16,7 @@ from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Expression
 from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
-from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
+from dither.plan.job import Leaves, Measurement, Rows, Total, UnitProducts, Units, Values
 from dither.plan.kinds import Kind
 from dither.plan.text import brief, number, show
 
@@ -190,6 +190,8 @@ class Build:
                 return Linear(((count, one),), Fraction(0))
             case ag.Sum(operand=operand):
                 return self._sum(operand, weight, alone)
+            case ag.UnitProduct(left=left, right=right):
+                return self._products(left, right, weight)
         raise UnsupportedError(f"{type(aggregate).__name__} is not an aggregate of this version")
 
     def _count(self, operand: Expression, facts: Facts, weight: Fraction) -> int:
@@ -205,6 +207,19 @@ class Build:
         total_at = self.measure(centred, weight / 2)
         count_at = self._count(operand, facts, weight / 2)
         return Linear(((total_at, step / centred.parts), (count_at, centred.centre * step)), floor_)
+
+    def _products(self, left: Expression, right: Expression, weight: Fraction) -> Linear:
+        if not self.has_unit:
+            raise QueryError("products of units' means need a table whose unit is a column")
+        totals = []
+        for operand in (left, right):
+            _, step, low, high = self._lattice(operand, "SUM", SQUARE_CELLS)
+            totals.append(self._in_parts(Total(operand, step, low, high)))
+        first, second = totals
+        centre = first.magnitude**2 // 2 if first == second else 0
+        scale = first.step * second.step / (first.parts * second.parts)
+        place = self.measure(UnitProducts(first, second, centre), weight)
+        return Linear(((place, scale),))
 
     def _mean(self, operand: Expression, weight: Fraction) -> MeanRecipe:
         facts, step, low, high = self._lattice(operand, "AVG", self._cells(operand))

@@ -125,7 +125,10 @@ def _groups(plan: Plan) -> Node:
         groups = count_text(plan.job.max_groups, "group")
         rows = count_text(plan.job.max_rows, "row")
         each = " in each" if plan.job.max_groups > 1 else ""
-        facts.append((f"one {plan.table.unit}", f"counts in at most {groups}, with {rows}{each}"))
+        counts = f"counts in at most {groups}, with {rows}{each}"
+        if isinstance(plan.query, ag.QueryOfUnits):
+            counts = f"counts once{', in one group' if plan.job.keys else ''}"
+        facts.append((f"one {plan.table.unit}", counts))
     if not plan.job.keys:
         return Node("one group of all rows", tuple(facts))
     if plan.public_keys is None:
@@ -153,6 +156,9 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     measurement, bound = plan.job.measurements[i], plan.sensitivities[i]
     facts: list[tuple[str, str]] = []
     scale, named = Fraction(1), ""
+    if isinstance(measurement, jb.UnitProducts):
+        for total in (measurement.left, measurement.right):
+            scale *= total.step / total.parts
     if isinstance(measurement, jb.Total | jb.Leaves):
         scope = Scope.of(plan.query.relation, plan.schema)
         operand = measurement.operand
@@ -321,6 +327,11 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
             what = f"({show(x)} - {number(measurement.centre * measurement.step)})"
             plain = show(x) if measurement.centre == 0 else what
             return f"sum of {what}²" if square else f"sum of {plain}"
+        case jb.UnitProducts(left=left, right=right) if left == right:
+            return f"sum of squares of each {unit}'s mean of {show(left.operand)}"
+        case jb.UnitProducts(left=left, right=right):
+            each = f"each {unit}'s means of {show(left.operand)} and {show(right.operand)}"
+            return f"sum of products of {each}"
         case jb.Leaves(operand=x, bins=bins, within=0):
             return f"histogram of {show(x)} in {bins:,} bins, as a tree"
         case jb.Leaves(operand=x, bins=bins, within=within):
@@ -358,6 +369,8 @@ def aggregate_text(aggregate: ag.Aggregate) -> str:
             return f"SUM({show(x)})"
         case ag.Mean(operand=x):
             return f"AVG({show(x)})"
+        case ag.UnitProduct(left=x, right=y):
+            return f"SUM(AVG({show(x)}) * AVG({show(y)}))"
         case ag.Variance(operand=x, root=root, sample=sample):
             name = "STDDEV" if root else "VAR"
             return f"{name}{'' if sample else '_POP'}({show(x)})"

@@ -22,7 +22,8 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
     """The canonical SQL of a query, in the SQL of DuckDB.
 
     Reading it back gives the same query. What SQL cannot say is left out: the weights of outputs,
-    public keys declared for this query alone, and ``discover``.
+    public keys declared for this query alone, and ``discover``. That units count once is said in a
+    comment; such a query is not read back.
 
     Parameters
     ----------
@@ -70,6 +71,8 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
         parts.append(f"ORDER BY {', '.join(falls)}")
     if query.limit is not None:
         parts.append(f"LIMIT {query.limit}")
+    if isinstance(query, ag.QueryOfUnits):
+        parts.append("/* each unit counts once, with the average of its rows */")
     return " ".join(parts)
 
 
@@ -154,6 +157,8 @@ def _aggregate(aggregate: ag.Aggregate, unit: ex.Column | None, writer: Expressi
             return f"SUM({writer.text(x)})"
         case ag.Mean(operand=x):
             return f"AVG({writer.text(x)})"
+        case ag.UnitProduct(left=x, right=y):
+            return f"SUM(AVG({writer.text(x)}) * AVG({writer.text(y)}))"
         case ag.Variance(operand=x, sample=sample, root=root):
             name = ("STDDEV" if root else "VAR") + ("_SAMP" if sample else "_POP")
             return f"{name}({writer.text(x)})"

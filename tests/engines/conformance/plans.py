@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from dither.plan import aggregates as ag
 from dither.plan.job import Job
 from dither.plan.lower import lower
 from dither.plan.schema import Schema
@@ -67,6 +68,8 @@ PLANS = {
     "JOIN doctors ON visits.h = doctors.code GROUP BY label",
     "a public table beside all rows": "SELECT COUNT(weight) AS n, COUNT(*) AS r FROM people "
     "LEFT JOIN doctors ON people.h = doctors.code",
+    "units that count once": "SELECT COUNT(*) AS n, COUNT(x) AS k, SUM(x) AS s, SUM(i - 55) AS t, "
+    "AVG(i) AS a FROM visits",
     "two tables of one unit": "SELECT SUM(z) AS s, COUNT(*) AS n FROM visits "
     "JOIN labs ON visits.u = labs.u WHERE z <> x",
 }
@@ -114,8 +117,21 @@ def schema(name: str) -> Schema:
     return PEOPLE if "people" in PLANS[name] else WIDE
 
 
+UNITS = "units that count once"
+
+
 @cache
 def job(name: str) -> Job:
-    """The job of a plan."""
+    """The job of a plan; of units, with the products of their means."""
     query = parse_query(PLANS[name].replace("people", "visits"), schema(name))
+    if name == UNITS:
+        query = of_units(query)
     return lower(query, schema(name)).job
+
+
+def of_units(query: ag.Query) -> ag.QueryOfUnits:
+    """A query in which units count once, with the products of all that it sums."""
+    summed = [o.aggregate.operand for o in query.outputs if isinstance(o.aggregate, ag.Sum)]
+    pairs = [(a, b) for i, a in enumerate(summed) for b in summed[i:]]
+    products = [ag.Output(f"p{i}", ag.UnitProduct(*pair)) for i, pair in enumerate(pairs)]
+    return ag.QueryOfUnits(query.relation, query.keys, (*query.outputs, *products))

@@ -24,7 +24,7 @@ from dither.engines.writer.forms import (
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope
-from dither.plan.job import GroupKey, Job, Leaves, Total, Values
+from dither.plan.job import GroupKey, Job, Leaves, Total, Values, read_by
 from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import ColumnFacts, Schema
@@ -105,7 +105,8 @@ class RowSource:
         self._names = {column: f"c{i}" for i, column in enumerate(read_columns(job))}
         self._tables = {scan.alias: scan.table for scan in scans(job.relation)}
         self._job = job
-        self._summed = {m.operand for m in job.measurements if isinstance(m, Total | Leaves)}
+        read = read_by(job.measurements)
+        self._summed = {m.operand for m in read if isinstance(m, Total | Leaves)}
         self._cleaned = cleaned_columns(job, schema)
         self.emitter = Emitter(
             dialect,
@@ -282,7 +283,7 @@ def read_columns(job: Job) -> tuple[ex.Column, ...]:
     found: list[ex.Column] = [] if job.unit is None else [job.unit]
     for key in job.keys:
         found.extend(ex.columns(key.expression))
-    for measurement in job.measurements:
+    for measurement in read_by(job.measurements):
         if isinstance(measurement, Values | Total | Leaves):
             found.extend(ex.columns(measurement.operand))
     found.extend(_columns_of(job.relation))
@@ -298,13 +299,13 @@ def cleaned_columns(job: Job, schema: Schema) -> frozenset[ex.Column]:
     every = read_columns(job)
     if not isinstance(_without_filters(job.relation), Scan):
         return frozenset(every)
-    totals = {m.operand for m in job.measurements if isinstance(m, Total)}
+    totals = {m.operand for m in read_by(job.measurements) if isinstance(m, Total)}
     found = [] if job.unit is None else [job.unit]
     found.extend(_columns_of(job.relation))
     for key in job.keys:
         if not reads_unchecked(key, job, schema):
             found.extend(ex.columns(key.expression))
-    for measurement in job.measurements:
+    for measurement in read_by(job.measurements):
         match measurement:
             case Values(operand=operand) if operand not in totals:
                 found.extend(ex.columns(operand))

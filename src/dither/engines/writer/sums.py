@@ -18,12 +18,13 @@ from dither.engines.writer.forms import binary, call, case, identifier, named, s
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
-from dither.plan.job import Leaves, Measurement, Rows, Total, Units, Values
+from dither.plan.job import Leaves, Measurement, Rows, Total, UnitProducts, Units, Values, read_by
 from dither.plan.kinds import Kind
 
 __all__ = ["SumsQuery", "check_overflow"]
 
 ROWS = "n"
+TOO_LARGE = "a sum could leave the engine's integers; declare narrower bounds or a larger step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class SumsQuery(GroupedQuery):
         return _Lattice(total.operand, kind, total.step, total.lower, total.upper)
 
     def _lattices(self, wanted: Sequence[Measurement]) -> dict[_Lattice, str]:
-        found = dict.fromkeys(self._lattice(m) for m in wanted if isinstance(m, Total))
+        found = dict.fromkeys(self._lattice(m) for m in read_by(wanted) if isinstance(m, Total))
         return {lattice: f"v{i}" for i, lattice in enumerate(found)}
 
     def _plain(self, wanted: list[Measurement]) -> dict[ex.Expression, str]:
@@ -153,7 +154,7 @@ class SumsQuery(GroupedQuery):
     def _parts(self, wanted: list[Measurement]) -> exp.Select:
         """By unit and group: rows, values and raw sums, each once."""
         columns: dict[str, exp.Expression] = {ROWS: exp.Count(this=exp.Star())}
-        for measurement in wanted:
+        for measurement in read_by(wanted):
             if isinstance(measurement, Values):
                 name = self._counted(measurement.operand, wanted)
                 columns[f"count_{name}"] = _count_of(name)
@@ -185,6 +186,8 @@ class SumsQuery(GroupedQuery):
                     part = self._dialect.least(count, limit.copy())
                 case Total():
                     part = self._scaled_down(measurement, wanted)
+                case UnitProducts():
+                    part = self._product(measurement, wanted)
                 case _:
                     raise TypeError(type(measurement).__name__)
             found.append(self._dialect.summed(part))
@@ -205,6 +208,15 @@ class SumsQuery(GroupedQuery):
             ),
             otherwise=arithmetic("//", arithmetic("*", summed, limit), divisor),
         )
+
+    def _product(self, products: UnitProducts, wanted: list[Measurement]) -> exp.Expression:
+        arithmetic = self._dialect.arithmetic
+        first, second = (
+            self._dialect.widened(self._scaled_down(total, wanted))
+            for total in (products.left, products.right)
+        )
+        centre = self._dialect.wide_integer(products.centre)
+        return arithmetic("-", arithmetic("*", first, second), centre)
 
     def _grouped(self, found: exp.Select) -> exp.Select:
         if self._keys:
@@ -255,6 +267,12 @@ def check_overflow(dialect: Dialect, measurement: Measurement, max_rows: int) ->
             raise BoundsError("the leaves of a histogram do not cover its bounds")
         if measurement.parts * dialect.most_rows * max_rows >= dialect.largest_sum:
             raise BoundsError("max_rows is too large for the engine's integers; lower it")
+    if isinstance(measurement, UnitProducts):
+        for total in (measurement.left, measurement.right):
+            check_overflow(dialect, total, max_rows)
+        most = max(abs(end) for end in measurement.ends(max_rows))
+        if (most + abs(measurement.centre)) * dialect.most_rows >= dialect.largest_sum:
+            raise BoundsError(TOO_LARGE)
     if not isinstance(measurement, Total):
         return
     ends = (measurement.lower, measurement.upper, measurement.centre)
@@ -263,6 +281,4 @@ def check_overflow(dialect: Dialect, measurement: Measurement, max_rows: int) ->
     largest = max(largest, measurement.magnitude)
     rows = dialect.most_rows * max(max_rows, 1)
     if largest * rows >= dialect.largest_sum or max(abs(e) for e in ends) > 2**62:
-        raise BoundsError(
-            "a sum could leave the engine's integers; declare narrower bounds or a larger step"
-        )
+        raise BoundsError(TOO_LARGE)
