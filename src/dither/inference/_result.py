@@ -35,6 +35,8 @@ from dither.privacy import Loss
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dither.query._certificate import Certificate
+
 __all__ = [
     "PrivateEstimate",
     "PrivateResult",
@@ -62,12 +64,15 @@ class PrivateResult(Printable, ABC):
         What its numbers rest on.
     notes : tuple of str
         What was seen that speaks against them, or limits them.
+    certificate : Certificate or None
+        What a release of a table promises, and where the ledger has it.
     """
 
     title: str
     loss: Loss
     assumptions: tuple[str, ...]
     notes: tuple[str, ...]
+    certificate: Certificate | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def _lines(self) -> list[str]:
@@ -100,6 +105,8 @@ class PrivateResult(Printable, ABC):
     def summary(self) -> str:
         """A few lines for people: the numbers, what share of their error is noise, the cost."""
         lines = [*self._lines(), f"Cost: {self.cost}."]
+        if self.certificate is not None:
+            lines[-1] += f" Ledger entry {self.certificate.content['ledger']['entry']}."
         if self.assumptions:
             lines.append(f"Assumes: {'; '.join(self.assumptions)}.")
         lines += [f"Note: {note}" for note in self.notes]

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dither._format import cost_text
 from dither.errors import ArgumentError
 from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, tidy
+from dither.plots._preview import panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dither.inference._asked_question import InferencePreview
     from dither.inference._result import PrivateEstimate, PrivateTest
 
-__all__ = ["draw_estimate", "draw_test"]
+__all__ = ["draw_estimate", "draw_inference_preview", "draw_test"]
 
 _MOST = 40
 
@@ -72,3 +75,29 @@ def draw_test(result: PrivateTest, path: str | Path | None) -> Figure:
     axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     foot = f"{result.cost}; null: {result.null}"
     return finish(figure, title=result.title, foot=foot, path=path)
+
+
+def draw_inference_preview(preview: InferencePreview, path: str | Path | None) -> Figure:
+    """What is reached with so many people, and from how many on the noise matters little."""
+    figure = new_figure(5.5, 3.6)
+    axes = figure.add_subplot()
+    order = sorted(range(len(preview.sizes)), key=lambda i: preview.sizes[i])
+    sizes = [preview.sizes[i] for i in order]
+    panel(axes, sizes, [preview.widths[i] for i in order], 0)
+    axes.set_xticks(sizes)
+    axes.set_xlabel("people")
+    axes.set_ylabel(preview.reaches)
+    low, high = axes.get_xlim()
+    if low < preview.needed < high:
+        axes.axvline(preview.needed, color=MUTED, linewidth=0.8, linestyle="--")
+        axes.annotate(
+            "the noise matters little",
+            (preview.needed, 0.02),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            size=8.5,
+            color=MUTED,
+        )
+    foot = f"{cost_text(preview.epsilon, preview.delta)}; sampling and noise"
+    return finish(figure, title=preview.title, foot=foot, path=path)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_preview"]
+__all__ = ["panel", "plot_preview"]
 
 
 def plot_preview(
@@ -86,7 +86,7 @@ def plot_preview(
     for i, (axes, name) in enumerate(zip(grid.flat, shown, strict=False)):
         curve = [half_widths[name][k] for k in order]
         rising = [sizes[k] for k in order]
-        _panel(axes, rising, curve, i)
+        panel(axes, rising, curve, i)
         axes.set_xticks(_apart(rising, 0.09 * across))
         axes.set_ylabel("± " + with_unit(name, units))
         axes.set_xlabel("rows in the group" if i + across >= len(shown) else "")
@@ -98,7 +98,7 @@ def plot_preview(
     return finish(figure, title=title, foot=foot, path=path)
 
 
-def _panel(axes: Axes, sizes: Sequence[int], curve: Sequence[float | None], number: int) -> None:
+def panel(axes: Axes, sizes: Sequence[int], curve: Sequence[float | None], number: int) -> None:
     """One output: points at the sizes asked, each with its figure."""
     from matplotlib.patheffects import withStroke
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dither import _checks as check
 from dither.errors import ArgumentError, QueryError
@@ -24,6 +24,9 @@ from dither.query._question import Question
 from dither.sql import Names, parse_written
 from dither.sql.joins import join
 from dither.sql.names import default_key_name, key_expression
+
+if TYPE_CHECKING:
+    from dither.inference._asked import Inference
 
 __all__ = [
     "AggregateRequest",
@@ -176,6 +179,7 @@ class TableQuery:
     ask: Ask
     keys: tuple[ag.Key, ...] = ()
     discover: bool = False
+    once: bool = False
     words: list[Words] = field(default_factory=list, compare=False, repr=False)
 
     def _read(self, text: str) -> Expression:
@@ -281,11 +285,29 @@ class TableQuery:
             if not isinstance(asked, AggregateRequest):
                 raise ArgumentError(f"{name} must be an aggregate such as dt.count()")
             made.append(ag.Output(name, asked.make(self._read), asked.weight))
+        kind = ag.QueryOfUnits if self.once else ag.Query
         return self.ask(
-            ag.Query(
-                self.relation, self.keys, tuple(made), discover=self.discover, words=self._written
-            )
+            kind(self.relation, self.keys, tuple(made), discover=self.discover, words=self._written)
         )
+
+    def infer(self, epsilon: Any, delta: Any = None) -> Inference:
+        """Ask about the people that the rows were sampled from: estimates, intervals and tests.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            What each release may cost; delta is the policy's ``release_delta`` where left out.
+
+        Returns
+        -------
+        Inference
+            Its methods (``.mean("cost")``, ``.difference("cost", by="group")``, ...) give
+            questions that are explained and previewed free of charge, and released at this price.
+        """
+        from dither.inference._asked import Inference
+
+        self._before_keys("infer")
+        return Inference(self, check.positive("epsilon", epsilon), delta)
 
     def histogram(self, x: str, edges: Sequence[float | int | str | Fraction]) -> Question:
         """Count rows per range of a number: ``group_by(dt.bins(x, edges)).agg(count=...)``."""

@@ -1,0 +1,316 @@
+"""Inference on protected tables: ``session.table("visits").infer(epsilon=0.5).mean("cost")``.
+
+Each method makes one question of exact sums. It passes the same plan, engine, noise, ledger and
+certificate as every query, in one charge; what it releases enters the models of this room with the
+law of its noise. Errors, intervals at any confidence and p-values then cost nothing.
+
+Where a column says whose a row is, each person counts once, with the average of their rows: in one
+group, by a keyed hash, where there are groups. So what is sampled is people, who are independent,
+and not rows, which are not; and one person moves the sums by no more than one row would.
+
+How the budget is divided. A person at a bound moves Σ t, Σ (t² - 1/2) and n at once, by all that
+each of them can move, so that under neighbours that are added or removed dividing epsilon among the
+three loses nothing against releasing them jointly. Cells of a table are released jointly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither import _checks as check
+from dither.errors import ArgumentError, QueryError, nearest
+from dither.inference._asked_designs import (
+    difference_design,
+    known_share_design,
+    mean_design,
+    measured_share_design,
+    table_design,
+)
+from dither.inference._asked_question import Design, InferenceQuestion
+from dither.inference._errors import DRAWS
+from dither.inference._mean import Shape
+from dither.query import _statistics as st
+
+if TYPE_CHECKING:
+    from dither.query._builder import TableQuery
+    from dither.query._question import Question
+
+__all__ = ["Inference"]
+
+# What of the budget each sum gets. A mean far from the middle of its bounds rests on n as well.
+_OF_MEAN = {"total": Fraction(11, 20), "n": Fraction(6, 20), "square": Fraction(3, 20)}
+_OF_SIDES = Fraction(2, 20)
+
+
+class Inference:
+    """Questions about the people that a table's rows were sampled from.
+
+    Made by ``session.table("visits").infer(epsilon=0.5)``, after filters and joins. Each method
+    gives an `InferenceQuestion`: nothing is charged until its ``release``.
+
+    Examples
+    --------
+    >>> import dither as dt, numpy as np, polars as pl, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> cost = np.random.default_rng(1).normal(40, 12, 5000)
+    >>> session = dt.open(
+    ...     {"budget": {"epsilon": 2, "ledger": folder.name + "/demo.ledger"},
+    ...      "tables": {"visits": {"columns": {"cost": {"bounds": [0, 100]}}}}},
+    ...     sources={"visits": pl.DataFrame({"cost": cost})},
+    ... )
+    >>> question = session.table("visits").infer(epsilon=1).mean("cost")
+    >>> found = question.release()
+    >>> lower, upper = found.interval(0.999999)
+    >>> lower < 40 < upper, found.certificate
+    (True, <certificate of ledger entry 1>)
+    >>> session.close(); folder.cleanup()
+    """
+
+    def __init__(self, rows: TableQuery, epsilon: Fraction, delta: Any) -> None:
+        self._rows, self._epsilon, self._delta = rows, epsilon, delta
+        self._unit = st.unit_of(rows)
+
+    def mean(self, x: str, *, shape: Shape | None = None, null: float = 0.0) -> InferenceQuestion:
+        """The mean of a number with declared bounds.
+
+        Parameters
+        ----------
+        x : str
+            A column or an expression. Rows in which it is missing are left out.
+        shape : {"normal", "any"}
+            "normal", where a row is a person: values are normal before they are clamped, and what
+            clamping takes from the mean is given back unless the released numbers beyond the
+            bounds contradict. "any", where a person may have several rows: the mean over people of
+            the average of their clamped values.
+        null : float
+            What ``pvalue`` tests.
+
+        Raises
+        ------
+        QueryError, BoundsError
+            It is not a number, or has no bounds.
+        """
+        return self._mean_of(x, shape, check.number("null", null), f"mean of {x}")
+
+    def proportion(self, condition: str, *, null: float = 0.5) -> InferenceQuestion:
+        """The share of people of whom something is true.
+
+        Parameters
+        ----------
+        condition : str
+            A boolean column, a number declared to be 0 or 1, or a condition such as
+            ``"age >= 65"``. Rows in which it is unknown are left out. Of a person with several
+            rows, the share of them counts.
+        null : float
+            In [0, 1]: what ``pvalue`` tests.
+        """
+        against = check.number("null", null, least=0, most=1)
+        title = f"proportion with {condition}"
+        x = st.Variable.of(self._rows, condition)
+        truth = x.truth
+        if self._unit is not None:
+            return self._share_of_people(x, against, title)
+
+        def counted(xs: Sequence[st.Variable]) -> dict[str, st.Request]:
+            return {"n": (st.Term.count(), Fraction(1)), "yes": (st.Term.yes(xs[0]), Fraction(1))}
+
+        question, scales = st.ask(self._rows, [x], counted)
+        if st.public_size(question):
+            return self._made(title, question, scales, known_share_design(title, against))
+        text = condition if truth is x.expression else f"({condition}) <> 0"
+        question, scales = st.ask(self._rows, [x], _counts, [text])
+        return self._made(title, question, scales, measured_share_design(title, against))
+
+    def difference(
+        self,
+        x: str,
+        by: str,
+        *,
+        levels: Sequence[Any] | None = None,
+        shape: Shape | None = None,
+        null: float = 0.0,
+    ) -> InferenceQuestion:
+        """How much the mean of a number differs between two groups: the second less the first.
+
+        Parameters
+        ----------
+        x : str
+            A number with declared bounds.
+        by : str
+            What tells the groups apart: a column with declared values, bins, or a condition. Who
+            is in which group is as private as the number.
+        levels : (first, second), optional
+            The two groups, where there are more; by default they are in declared order, and false
+            comes before true.
+        shape : {"normal", "any"}
+            As of `mean`.
+        null : float
+            The difference that ``pvalue`` tests.
+        """
+        rows, pair = self._two(by, levels)
+        against, kind = check.number("null", null), self._shape(shape)
+        number = st.Variable.of(rows, x)
+        ends = number.ends
+        title = f"mean of {x}, {by} = {_said(pair[1])} minus {_said(pair[0])}"
+        question, scales = st.ask(
+            rows,
+            [number, st.Variable.of(rows, by)],
+            lambda v: _mean_terms(v[:1], kind),
+            [by],
+            pair if levels is not None else None,
+        )
+        design = difference_design(title, ends, kind, against, self._assumed(grouped=True))
+        return self._made(title, question, scales, design)
+
+    def test_independence(self, x: str, y: str, *, draws: int = DRAWS) -> InferenceQuestion:
+        """Pearson's χ² test that two columns have nothing to do with each other.
+
+        Parameters
+        ----------
+        x, y : str
+            Columns with declared values or bins, or conditions. What is undeclared or missing is
+            left out.
+        draws : int
+            Simulated tables under the null, at least 100.
+        """
+        draws = check.whole("draws", draws, 100)
+        pair = [st.Variable.of(self._rows, text) for text in (x, y)]
+        shape = tuple(len(v.levels) for v in pair)
+        question, scales = st.ask(self._rows, pair, _counts, [x, y])
+        title = f"test that {x} and {y} are independent"
+        design = table_design(
+            title,
+            f"{x} and {y} are independent",
+            shape,
+            None,
+            draws,
+            self._assumed(grouped=True),
+        )
+        return self._made(title, question, scales, design)
+
+    def goodness_of_fit(
+        self, x: str, probabilities: Mapping[Any, float] | None = None, *, draws: int = DRAWS
+    ) -> InferenceQuestion:
+        """Pearson's χ² test that the levels of a column have the probabilities that are said.
+
+        Parameters
+        ----------
+        x : str
+            A column with declared values or bins, or a condition.
+        probabilities : mapping of level to number, optional
+            Above 0, for every level; scaled to add up to 1. By default all are equal.
+        draws : int
+            Simulated tables under the null, at least 100.
+        """
+        draws = check.whole("draws", draws, 100)
+        variable = st.Variable.of(self._rows, x)
+        levels = variable.levels
+        chances = np.full(len(levels), 1.0)
+        if probabilities is not None:
+            if not isinstance(probabilities, Mapping) or set(probabilities) != set(levels):
+                raise ArgumentError(
+                    f"probabilities must be one number for each level of {x}: "
+                    + ", ".join(map(repr, levels))
+                )
+            chances = np.array(
+                [check.number("probabilities", probabilities[v], above=0) for v in levels]
+            )
+        question, scales = st.ask(self._rows, [variable], _counts, [x])
+        title = f"goodness of fit of {x}"
+        null = f"the levels of {x} have these probabilities"
+        assumed = self._assumed(grouped=True)
+        design = table_design(title, null, (len(levels),), chances / chances.sum(), draws, assumed)
+        return self._made(title, question, scales, design)
+
+    # --- what the methods share ---------------------------------------------------------------
+
+    def _made(
+        self, title: str, question: Question, scales: Mapping[str, Fraction], design: Design
+    ) -> InferenceQuestion:
+        return InferenceQuestion(title, question, scales, self._epsilon, self._delta, design)
+
+    def _mean_of(self, x: str, shape: Shape | None, null: float, title: str) -> InferenceQuestion:
+        kind = self._shape(shape)
+        variable = st.Variable.of(self._rows, x)
+        ends = variable.ends
+        question, scales = st.ask(self._rows, [variable], lambda v: _mean_terms(v, kind))
+        return self._made(
+            title,
+            question,
+            scales,
+            mean_design(title, ends, kind, null, self._assumed(grouped=False)),
+        )
+
+    def _share_of_people(self, x: st.Variable, null: float, title: str) -> InferenceQuestion:
+        """The mean over people of the share of their rows in which something is true."""
+        text = f"CASE WHEN {x.text} THEN 1 ELSE 0 END"
+        if x.truth is not x.expression:
+            text = x.text
+        rows = st.complete(self._rows, x)
+        inner = Inference(replace(rows, once=False), self._epsilon, self._delta)
+        return inner._mean_of(text, None, null, title)
+
+    def _shape(self, shape: Shape | None) -> Shape:
+        if shape is None:
+            return "normal" if self._unit is None else "any"
+        check.choice("shape", shape, ("normal", "any"))
+        if shape == "normal" and self._unit is not None:
+            raise ArgumentError(
+                "shape must be 'any' where a person may have several rows: averages of clamped "
+                "values are not clamped normal values"
+            )
+        return shape
+
+    def _two(self, by: str, levels: Sequence[Any] | None) -> tuple[TableQuery, tuple[Any, ...]]:
+        """The rows of two groups, and their levels."""
+        variable = st.Variable.of(self._rows, by)
+        declared = variable.levels
+        if levels is None:
+            if len(declared) != 2:
+                raise QueryError(
+                    f"{by} has {len(declared)} levels: name two of them, levels=(first, second)"
+                )
+            return self._rows, declared
+        pair = tuple(levels)
+        if len(pair) != 2 or pair[0] == pair[1]:
+            raise ArgumentError("levels must be two different levels, (first, second)")
+        for value in pair:
+            if value not in declared:
+                raise ArgumentError(
+                    f"levels: {value!r} is not a declared level of {by}"
+                    + nearest(str(value), [str(v) for v in declared])
+                )
+        return st.among(self._rows, variable, pair), pair
+
+    def _assumed(self, *, grouped: bool) -> tuple[str, ...]:
+        if self._unit is None:
+            return ("rows are an independent sample",)
+        once = f"each {self._unit} counts once, with the average of its rows"
+        if grouped:
+            once = f"each {self._unit} counts once, in one of its groups"
+        return f"people, told apart by {self._unit}, are an independent sample", once
+
+
+def _said(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _counts(_: Sequence[st.Variable]) -> dict[str, st.Request]:
+    return {"n": (st.Term.count(), Fraction(1))}
+
+
+def _mean_terms(variables: Sequence[st.Variable], shape: Shape) -> dict[str, st.Request]:
+    (x,) = variables
+    found = {
+        "total": (st.Term.total(x), _OF_MEAN["total"]),
+        "square": (st.Term.square(x), _OF_MEAN["square"]),
+        "n": (st.Term.count(), _OF_MEAN["n"]),
+    }
+    if shape == "normal":
+        found |= {side: (st.Term.beyond(x, side), _OF_SIDES) for side in ("below", "above")}
+    return found

@@ -1,0 +1,247 @@
+"""How the sums of each question are read, and how many people they take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dither._format import number_text
+from dither.inference import _asked_sums as model
+from dither.inference._asked_question import Design, Laws
+from dither.inference._errors import Errors, SimulatedErrors
+from dither.inference._inputs import Floats
+from dither.inference._mean import Shape
+from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest
+from dither.privacy import Loss
+from dither.query import _statistics as st
+
+__all__ = [
+    "difference_design",
+    "known_share_design",
+    "mean_design",
+    "measured_share_design",
+    "table_design",
+]
+
+FINE = 0.05
+"""The share of the range, or of all rows, that the noise may be where n is called large enough."""
+
+
+def _even(n: int, shape: Shape, groups: int = 1) -> st.Sums:
+    """The sums of n values spread evenly over their bounds, in groups of equal size."""
+    each = np.full(groups, n / groups)
+    found = {"n": each, "total": 0 * each, "square": -each / 6}
+    if shape == "normal":
+        found |= {"below": 0 * each, "above": 0 * each}
+    return st.Sums(found)
+
+
+def _widths(result: Any, confidence: float) -> tuple[float, float]:
+    """Half the interval of an estimate, and the noise's share in its variance."""
+    found = result.simulated(draws=1000)
+    lower, upper = found.interval(confidence)
+    return (upper - lower) / 2, found._share
+
+
+def _reach_of(read: Any, expected: Any) -> Callable[[int, Laws, Loss, float], tuple[float, float]]:
+    def reach(n: int, laws: Laws, loss: Loss, confidence: float) -> tuple[float, float]:
+        return _widths(read(expected(n), laws, loss), confidence)
+
+    return reach
+
+
+def mean_design(
+    title: str,
+    ends: tuple[Fraction, Fraction],
+    shape: Shape,
+    null: float,
+    assumed: tuple[str, ...],
+) -> Design:
+    """The mean of one group."""
+
+    def needed(laws: Laws) -> float:
+        return laws["total"].deviation / FINE
+
+    def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
+        group = model.GroupMean(sums.group(0), laws, ends, shape)
+        return PrivateEstimate(
+            title,
+            loss,
+            (*assumed, *_on_shape(ends, [group])),
+            _mean_notes([group], needed(laws)),
+            None,
+            np.array([group.model.at]),
+            round(group.model.n),
+            group.errors,
+            null,
+        )
+
+    def expected(n: int) -> st.Sums:
+        return _even(n, shape)
+
+    return Design(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
+
+
+def difference_design(
+    title: str,
+    ends: tuple[Fraction, Fraction],
+    shape: Shape,
+    null: float,
+    assumed: tuple[str, ...],
+) -> Design:
+    """The difference of the means of two groups, the second less the first."""
+
+    def needed(laws: Laws) -> float:
+        return 2 * laws["total"].deviation / FINE
+
+    def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
+        groups = [model.GroupMean(sums.group(i), laws, ends, shape) for i in (0, 1)]
+        first, second = (group.model.at for group in groups)
+
+        def errors(rng: np.random.Generator, size: int) -> Errors:
+            one, other = (group.errors(rng, size) for group in groups)
+            assert one.limits is not None
+            assert other.limits is not None
+            return SimulatedErrors(
+                np.array([second - first]),
+                other.draws - one.draws,
+                other.sampling - one.sampling,
+                other.limits - one.limits[:, ::-1],
+            )
+
+        return PrivateEstimate(
+            title,
+            loss,
+            (*assumed, *_on_shape(ends, groups)),
+            _mean_notes(groups, needed(laws) / 2),
+            None,
+            np.array([second - first]),
+            sum(round(group.model.n) for group in groups),
+            errors,
+            null,
+        )
+
+    def expected(n: int) -> st.Sums:
+        return _even(n, shape, 2)
+
+    return Design(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
+
+
+def _on_shape(
+    ends: tuple[Fraction, Fraction], groups: Sequence[model.GroupMean]
+) -> tuple[str, ...]:
+    lower, upper = map(number_text, ends)
+    if any(any(group.law.cut) for group in groups):
+        return (f"values are normal before they are clamped to [{lower}, {upper}]",)
+    return (f"the mean is that of values clamped to [{lower}, {upper}]",)
+
+
+def _mean_notes(groups: Sequence[model.GroupMean], needed: float) -> tuple[str, ...]:
+    if any(group.model.noise_of_mean > 0.25 for group in groups):
+        return (model.too_few(needed * len(groups), "the noise spans much of the bounds"),)
+    if any(group.model.influence is None for group in groups):
+        return (
+            "nearly all values lie beyond a bound: what was released does not say where the mean "
+            "is. Declare wider bounds.",
+        )
+    return ()
+
+
+def _share_notes(rows: int, needed: float) -> tuple[str, ...]:
+    if rows >= needed:
+        return ()
+    return (model.too_few(needed, "the noise is more than a twentieth of all rows"),)
+
+
+def known_share_design(title: str, null: float) -> Design:
+    """The share of yes among people whose number is public."""
+
+    def needed(laws: Laws) -> float:
+        return laws["yes"].deviation / FINE
+
+    def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
+        seen = sums.group(0)
+        n = max(0, round(seen["n"]))
+        exact = model.known_share(laws["yes"], seen["yes"], n)
+        return PrivateEstimate(
+            title,
+            loss,
+            ("rows are an independent sample",),
+            _share_notes(n, needed(laws)),
+            None,
+            np.array([exact.share]),
+            n,
+            lambda rng, size: exact,
+            null,
+        )
+
+    def expected(n: int) -> st.Sums:
+        return st.Sums({"n": np.array([float(n)]), "yes": np.array([float(n // 2)])})
+
+    return Design(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
+
+
+def measured_share_design(title: str, null: float) -> Design:
+    """The share of yes, where no and yes are counted with noise."""
+
+    def needed(laws: Laws) -> float:
+        return laws["n"].deviation / FINE
+
+    def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
+        no, yes = (float(v) for v in sums.values["n"])
+        start, errors = model.measured_share(laws["n"], yes, no)
+        return PrivateEstimate(
+            title,
+            loss,
+            ("rows are an independent sample", "n is as measured"),
+            _share_notes(start.n, needed(laws)),
+            None,
+            np.array([start.share]),
+            start.n,
+            errors,
+            null,
+        )
+
+    def expected(n: int) -> st.Sums:
+        return st.Sums({"n": np.array([float(n - n // 2), float(n // 2)])})
+
+    return Design(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
+
+
+def table_design(
+    title: str,
+    null: str,
+    shape: tuple[int, ...],
+    chances: Floats | None,
+    draws: int,
+    assumed: tuple[str, ...],
+) -> Design:
+    """A χ² test of a noisy table: against probabilities, or of independence."""
+
+    cells = math.prod(shape)
+
+    def needed(laws: Laws) -> float:
+        return 20 * cells * laws["n"].deviation
+
+    def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
+        table = sums.values["n"].reshape(shape)
+        found, pvalue, simulated = model.table_test(table, laws["n"], chances, draws)
+        notes: tuple[str, ...] = ()
+        if table.sum() < needed(laws) / 4:
+            notes = (model.too_few(needed(laws), "the noise of a cell is much of its count"),)
+        return PrivateTest(
+            title, loss, (*assumed, "n is as measured"), notes, null, found, pvalue, simulated
+        )
+
+    def expected(n: int) -> st.Sums:
+        return st.Sums({"n": np.full(cells, n / cells)})
+
+    def reach(n: int, laws: Laws, loss: Loss, confidence: float) -> tuple[float, float]:
+        return model.smallest_effect(laws["n"], shape, chances, n), math.nan
+
+    reaches = "smallest effect seen (Cohen's w, power 0.8)"
+    return Design(read, expected, needed, 0.25, reaches, reach)

@@ -1,0 +1,275 @@
+"""An inference about a table that may be explained, previewed and released, and its preview."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dither import _checks as check
+from dither._format import cost_text, number_text, percent, wrapped
+from dither._format import level as level_text
+from dither.errors import ArgumentError
+from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest
+from dither.privacy import Loss
+from dither.query import _statistics as st
+from dither.query._display import table as shown_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dither.query._explain import Explanation
+    from dither.query._question import Question
+
+__all__ = ["Design", "InferencePreview", "InferenceQuestion", "Laws"]
+
+Laws = Mapping[str, st.Law]
+
+
+@dataclass(frozen=True)
+class Design:
+    """How a question's sums are read.
+
+    Parameters
+    ----------
+    read : callable
+        Of sums, laws and loss: the result. It must not raise, whatever the sums are.
+    expected : callable
+        Of a number of people: sums without noise that they might give.
+    needed : callable
+        Of the laws: the people with whom noise matters little.
+    least : float
+        The part of them below which it is too wide.
+    reaches : str
+    reach : callable
+        Of n, laws, loss and confidence: what is reached, and the noise's share.
+    """
+
+    read: Callable[[st.Sums, Laws, Loss], PrivateResult]
+    expected: Callable[[int], st.Sums]
+    needed: Callable[[Laws], float]
+    least: float
+    reaches: str
+    reach: Callable[[int, Laws, Loss, float], tuple[float, float]]
+
+
+class InferenceQuestion:
+    """One inference about a table: explained and previewed free of charge, released at its price.
+
+    Made by the methods of `Inference`. `release` charges the ledger once and gives the result,
+    whose errors, intervals and p-values cost nothing more.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        question: Question,
+        scales: Mapping[str, Fraction],
+        epsilon: Fraction,
+        delta: Any,
+        design: Design,
+    ) -> None:
+        self.title = title
+        self.epsilon, self.delta = epsilon, delta
+        self._question, self._scales, self._design = question, scales, design
+        self._laws = st.laws(question, scales, epsilon, delta)
+        # What could fail fails here, on numbers that were made up.
+        design.read(design.expected(100), self._laws, self.loss)
+
+    @property
+    def sql(self) -> str:
+        """The sums that are released, as SQL."""
+        return self._question.sql
+
+    @property
+    def loss(self) -> Loss:
+        """What a release would lose."""
+        return self._question.loss(self.epsilon, self.delta)
+
+    def explain(self) -> Explanation:
+        """Who is protected, how far one unit moves each sum, the noise and the cost."""
+        return self._question.explain(self.epsilon, self.delta)
+
+    def preview(
+        self, sizes: Sequence[int] = (100, 1_000, 10_000), *, confidence: float = 0.95
+    ) -> InferencePreview:
+        """What so many people would tell, before anything is spent or read.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Numbers of people, in all groups together.
+        confidence : float
+            Of the intervals.
+
+        Returns
+        -------
+        InferencePreview
+            Of an estimate the half-width of its interval, sampling and noise; of a test the
+            smallest effect that it would see. It says which sizes are too small for the epsilon.
+
+        Notes
+        -----
+        Values are taken to be spread evenly over their bounds, groups to be of equal size.
+        """
+        inside = check.confidence(confidence)
+        found = [check.whole("sizes", n, 1) for n in sizes]
+        if not found:
+            raise ArgumentError("sizes must hold at least one number of people")
+        reached, shares = [], []
+        for n in found:
+            width, share = self._design.reach(n, self._laws, self.loss, inside)
+            reached.append(width)
+            shares.append(share)
+        return InferencePreview(
+            self.title,
+            self.epsilon,
+            self.loss.charge.delta or Fraction(0),
+            inside,
+            self._design.reaches,
+            tuple(found),
+            tuple(reached),
+            tuple(shares),
+            self._design.needed(self._laws),
+            self._design.least,
+        )
+
+    def release(self, *, token: str | None = None) -> Any:
+        """Charge the ledger, run the question, add noise, and read what came out.
+
+        Parameters
+        ----------
+        token : str, optional
+            Names the request. Asked again with the same token, the stored answer comes back and
+            nothing is charged.
+
+        Returns
+        -------
+        PrivateEstimate or PrivateTest
+            With its ``certificate``.
+
+        Raises
+        ------
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+        """
+        released = self._question.release(self.epsilon, self.delta, token=token)
+        sums = st.sums_of(released, self._scales)
+        found = self._design.read(sums, self._laws, self.loss)
+        return replace(found, certificate=released.certificate)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _RESULTS:
+            raise AttributeError(
+                f"nothing has been released yet: call .release(), which charges the ledger, and "
+                f"ask its result for {name!r}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<inference, not released yet: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+
+_RESULTS = frozenset(
+    name
+    for kind in (PrivateEstimate, PrivateTest)
+    for name in (*dir(kind), *kind.__dataclass_fields__)
+    if not name.startswith("_")
+)
+
+
+@dataclass(frozen=True)
+class InferencePreview:
+    """What so many people would tell.
+
+    Parameters
+    ----------
+    title : str
+    epsilon, delta : Fraction
+        What it would cost.
+    confidence : float
+        Of the intervals.
+    reaches : str
+        What is said of each size.
+    sizes : tuple of int
+        People.
+    widths : tuple of float
+        The half-width of the interval, or the smallest effect; inf where there is none.
+    shares : tuple of float
+        How much of the variance of the error is the noise's; NaN of tests.
+    needed : float
+        With so many people the noise matters little.
+    least : float
+        The part of ``needed`` below which the noise is too wide for any answer.
+    """
+
+    title: str
+    epsilon: Fraction
+    delta: Fraction
+    confidence: float
+    reaches: str
+    sizes: tuple[int, ...]
+    widths: tuple[float, ...]
+    shares: tuple[float, ...]
+    needed: float
+    least: float
+
+    @property
+    def enough(self) -> tuple[bool, ...]:
+        """By size: whether the epsilon is large enough for it."""
+        return tuple(n >= self.least * self.needed for n in self.sizes)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A Polars frame: ``people``, ``reaches``, ``noise`` and ``enough``."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "people": list(self.sizes),
+                "reaches": list(self.widths),
+                "noise": list(self.shares),
+                "enough": list(self.enough),
+            }
+        )
+
+    def __str__(self) -> str:
+        heads = ["people", self.reaches]
+        rows = [[f"{n:,}", number_text(w, 3)] for n, w in zip(self.sizes, self.widths, strict=True)]
+        if not all(map(math.isnan, self.shares)):
+            heads.append("noise's share")
+            for row, share in zip(rows, self.shares, strict=True):
+                row.append(percent(share, 0))
+        heads.append("")
+        for row, enough in zip(rows, self.enough, strict=True):
+            row.append("" if enough else "too few")
+        lines = [f"{self.title}, at {cost_text(self.epsilon, self.delta)}"]
+        lines += shown_table(heads, rows)
+        for n, enough in zip(self.sizes, self.enough, strict=True):
+            if not enough:
+                larger = float(self.epsilon) * self.needed / n
+                lines += wrapped(
+                    f"{n:,} people are too few for this epsilon: about "
+                    f"{number_text(math.ceil(self.needed), 2)} people would do, or epsilon "
+                    f"{number_text(larger, 2)}"
+                )
+        if "half-width" in self.reaches:
+            lines += wrapped(
+                f"intervals at {level_text(self.confidence)}, sampling and noise; values are taken "
+                "to be spread evenly over their bounds"
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def plot(self, path: str | None = None) -> Any:
+        """Draw what is reached against the number of people."""
+        from dither.plots._inference import draw_inference_preview
+
+        return draw_inference_preview(self, path)

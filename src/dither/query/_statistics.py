@@ -1,0 +1,344 @@
+"""What inference asks of a table: exact sums by declared levels, each with the law of its noise.
+
+Bounds, levels and kinds come from the policy. Where a row is a person the question is ordinary SQL.
+Where a column says whose a row is, each unit counts once, in one group and with the average of its
+rows (`QueryOfUnits`): units are an independent sample, rows of one person are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import BoundsError, QueryError
+from dither.mechanisms import AdditiveNoise
+from dither.plan import aggregates as ag
+from dither.plan import expressions as ex
+from dither.plan.facts import Facts, Scope, infer, listed_values, why_unbounded
+from dither.plan.kinds import Kind
+from dither.plan.recipes import Linear
+from dither.plan.relations import Filter, base
+from dither.plan.schema import Table
+from dither.query._builder import AggregateRequest, TableQuery
+from dither.query._question import Question
+from dither.query._release import Release
+
+__all__ = ["Law", "Sums", "Term", "Variable", "ask", "laws", "sums_of", "unit_of"]
+
+Floats = npt.NDArray[np.float64]
+Request = tuple["Term", Fraction]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An expression over a table's columns, with what is public about it.
+
+    Parameters
+    ----------
+    rows : TableQuery
+    text : str
+        As it was written.
+    expression : Expression
+    facts : Facts
+    """
+
+    rows: TableQuery
+    text: str
+    expression: ex.Expression
+    facts: Facts
+
+    @classmethod
+    def of(cls, rows: TableQuery, text: str) -> Variable:
+        """Read an expression.
+
+        Raises
+        ------
+        QueryError
+            It cannot be read, or names what the table does not have.
+        """
+        expression = rows._read(text)
+        return cls(rows, text, expression, infer(expression, _scope(rows)))
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The declared bounds of a number.
+
+        Raises
+        ------
+        QueryError, BoundsError
+            It is not a number, or has no bounds, or only one value.
+        """
+        kind, found = self.facts.kind, self.facts.range
+        if kind is None or not kind.numeric:
+            raise QueryError(f"{self.text} is not a number; its proportion or a test may be asked")
+        if found is None:
+            why = why_unbounded(self.expression, _scope(self.rows))
+            raise BoundsError(
+                f"{self.text} needs bounds: {why} write CLAMP({self.text}, lower, upper)"
+            )
+        if found[0] == found[1]:
+            raise BoundsError(f"{self.text} can have one value only, by its declared bounds")
+        return found
+
+    @property
+    def truth(self) -> ex.Expression:
+        """The expression as a condition; of a number declared to be 0 or 1, whether it is not 0.
+
+        Raises
+        ------
+        QueryError
+            It is neither.
+        """
+        if self.facts.kind is Kind.BOOLEAN:
+            return self.expression
+        listed = self.facts.domain
+        if listed is not None and set(listed) <= {0, 1}:
+            return ex.Compare("<>", self.expression, ex.Literal(0))
+        raise QueryError(
+            f"{self.text} is neither true nor false: write a condition, such as "
+            f'"{self.text} = \'value\'" or "{self.text} > 10"'
+        )
+
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """The public values by which rows can be grouped.
+
+        Raises
+        ------
+        QueryError
+            There are none, or fewer than two.
+        """
+        key = self.rows.group_by(self.text).keys[0]
+        values = key.values or listed_values(infer(key.expression, _scope(self.rows)))
+        if values is None:
+            raise QueryError(
+                f"{self.text} has no declared levels: give its values, bins or bounds in the policy"
+            )
+        if len(values) < 2:
+            raise QueryError(f"{self.text} has a single level, so there is nothing to compare")
+        return tuple(values)
+
+    @property
+    def measure(self) -> str | None:
+        """The unit of measurement of a column, where the policy gives one."""
+        node = self.expression
+        return _scope(self.rows).column(node).unit if isinstance(node, ex.Column) else None
+
+
+@dataclass(frozen=True)
+class Term:
+    """One sum, as an aggregate; ``scale`` is what the released number is divided by."""
+
+    aggregate: ag.Aggregate
+    scale: Fraction = Fraction(1)
+
+    @classmethod
+    def count(cls) -> Term:
+        """Units that have a row; rows, where a row is the unit."""
+        return cls(ag.CountUnits())
+
+    @classmethod
+    def total(cls, x: Variable) -> Term:
+        """Σ t, with t the value in half-ranges from the middle of its bounds."""
+        return cls(ag.Sum(_centred(x)), _half(x))
+
+    @classmethod
+    def square(cls, x: Variable) -> Term:
+        """Σ (t² - 1/2); of units, of the averages of their rows."""
+        centred, half = _centred(x), _half(x)
+        if x.rows.once:
+            return cls(ag.UnitProduct(centred, centred), half**2)
+        product = ex.Arithmetic("*", centred, centred)
+        return cls(ag.Sum(ex.Arithmetic("-", product, _constant(half**2 / 2))), half**2)
+
+    @classmethod
+    def product(cls, x: Variable, y: Variable) -> Term:
+        """Σ s·t of two values; of units, of the averages of their rows."""
+        first, second = _centred(x), _centred(y)
+        if x.rows.once:
+            return cls(ag.UnitProduct(first, second), _half(x) * _half(y))
+        return cls(ag.Sum(ex.Arithmetic("*", first, second)), _half(x) * _half(y))
+
+    @classmethod
+    def beyond(cls, x: Variable, side: str) -> Term:
+        """How many values lie below the lower bound, or above the upper one."""
+        lower, upper = x.ends
+        if side == "below":
+            return cls(ag.Sum(_one_where(ex.Compare("<", x.expression, _constant(lower)))))
+        return cls(ag.Sum(_one_where(ex.Compare(">", x.expression, _constant(upper)))))
+
+    @classmethod
+    def yes(cls, x: Variable) -> Term:
+        """How many are true."""
+        return cls(ag.Sum(_one_where(x.truth)))
+
+
+@dataclass(frozen=True)
+class Law:
+    """The noise of one sum, after its scale: ``step`` times an integer draw, or none at all."""
+
+    noise: AdditiveNoise | None
+    step: float
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation; 0 where the sum is public."""
+        return 0.0 if self.noise is None else self.noise.variance**0.5 * self.step
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Released sums: by name, one number for each group.
+
+    Parameters
+    ----------
+    values : mapping of str to array of float, shape (groups,)
+    """
+
+    values: Mapping[str, Floats]
+
+    def group(self, place: int) -> dict[str, float]:
+        """The sums of one group."""
+        return {name: float(values[place]) for name, values in self.values.items()}
+
+
+def unit_of(rows: TableQuery) -> str | None:
+    """The column that says whose a row is; None where a row is a person.
+
+    Raises
+    ------
+    QueryError
+        A person may have several rows and no column says whose they are.
+    """
+    table = _table(rows)
+    if table.unit_rows > 1:
+        raise QueryError(
+            f"one {table.unit_name} may have {table.unit_rows} rows of {table.name} and no column "
+            "says whose they are, so no interval can count who was sampled: name the column "
+            "(unit = ...) in the policy"
+        )
+    return table.unit
+
+
+def complete(rows: TableQuery, *variables: Variable) -> TableQuery:
+    """The rows in which none of the variables is missing; each unit once, where there are units."""
+    relation = rows.relation
+    for variable in variables:
+        if variable.facts.nullable:
+            known = ex.Not(ex.IsNull(variable.expression))
+            relation = Filter(relation, known)
+    return replace(rows, relation=relation, once=unit_of(rows) is not None)
+
+
+def among(rows: TableQuery, variable: Variable, levels: Sequence[Any]) -> TableQuery:
+    """The rows in which a variable has one of these levels, in this order where it is grouped by.
+
+    Raises
+    ------
+    QueryError
+        The variable is cut into bins, which have no values to name.
+    """
+    key = rows.group_by(variable.text).keys[0]
+    if isinstance(key.expression, ex.Bin):
+        raise QueryError(
+            f"{variable.text} is cut into bins: filter its rows, so that two bins are left, or "
+            "compare by a condition"
+        )
+    held = ex.InList(variable.expression, tuple(levels))
+    return replace(rows, relation=Filter(rows.relation, held))
+
+
+def ask(
+    rows: TableQuery,
+    variables: Sequence[Variable],
+    terms: Callable[[Sequence[Variable]], Mapping[str, Request]],
+    by: Sequence[str] = (),
+    levels: tuple[Any, ...] | None = None,
+) -> tuple[Question, dict[str, Fraction]]:
+    """The question of some sums, and their scales.
+
+    Parameters
+    ----------
+    rows : TableQuery
+    variables : sequence of Variable
+        Rows in which one is missing are left out.
+    terms : callable
+        Of the same variables over the rows that are left: by name, a sum and its weight.
+    by : sequence of str
+        What to group by.
+    levels : tuple, optional
+        The levels of the one variable to group by, where not all that are declared.
+    """
+    kept = complete(rows, *variables)
+    found = terms([replace(v, rows=kept) for v in variables])
+    outputs = {
+        name: AggregateRequest(lambda _, made=term.aggregate: made, weight)  # type: ignore[misc]
+        for name, (term, weight) in found.items()
+    }
+    grouped = kept.group_by(*by) if by else kept
+    if levels is not None:
+        (key,) = grouped.keys
+        grouped = replace(grouped, keys=(replace(key, values=levels),))
+    return grouped.agg(**outputs), {name: term.scale for name, (term, _) in found.items()}
+
+
+def laws(
+    question: Question, scales: Mapping[str, Fraction], epsilon: Any, delta: Any
+) -> dict[str, Law]:
+    """The noise of each sum, before anything is spent or read."""
+    noise_plan = question._noise_plan(epsilon, delta)
+    found = {}
+    for output, recipe in zip(question._plan.query.outputs, question._plan.recipes, strict=True):
+        assert isinstance(recipe, Linear)
+        ((place, step),) = recipe.terms
+        scale = scales[output.name]
+        found[output.name] = Law(noise_plan.noises[place], float(step / scale))
+    return found
+
+
+def public_size(question: Question) -> bool:
+    """Whether the number of rows is public, so that it comes without noise."""
+    return question._plan.public_size
+
+
+def sums_of(release: Release, scales: Mapping[str, Fraction]) -> Sums:
+    """What was released, in the scale of the models."""
+    frame = release.frame
+    return Sums(
+        {
+            name: frame[name].to_numpy().astype(np.float64) / float(scale)
+            for name, scale in scales.items()
+        }
+    )
+
+
+def _scope(rows: TableQuery) -> Scope:
+    return Scope.of(rows.relation, rows.schema, rows._written)
+
+
+def _table(rows: TableQuery) -> Table:
+    return rows.schema.table(base(rows.relation).table)
+
+
+def _half(x: Variable) -> Fraction:
+    lower, upper = x.ends
+    return (upper - lower) / 2
+
+
+def _centred(x: Variable) -> ex.Expression:
+    lower, upper = x.ends
+    middle = (lower + upper) / 2
+    return ex.Arithmetic("-", x.expression, _constant(middle)) if middle else x.expression
+
+
+def _constant(value: Fraction) -> ex.Literal:
+    return ex.Literal(value.numerator if value.denominator == 1 else value)
+
+
+def _one_where(condition: ex.Expression) -> ex.Expression:
+    return ex.Case(((condition, ex.Literal(1)),), ex.Literal(0))
