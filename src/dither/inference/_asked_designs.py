@@ -15,7 +15,7 @@ from dither.inference._asked_question import Design, Laws
 from dither.inference._errors import Errors, SimulatedErrors
 from dither.inference._inputs import Floats
 from dither.inference._mean import Shape
-from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest
+from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest, too_few_rows
 from dither.privacy import Loss
 from dither.query import _statistics as st
 
@@ -142,7 +142,7 @@ def _on_shape(
 
 def _mean_notes(groups: Sequence[model.GroupMean], needed: float) -> tuple[str, ...]:
     if any(group.model.noise_of_mean > 0.25 for group in groups):
-        return (model.too_few(needed * len(groups), "the noise spans much of the bounds"),)
+        return (too_few_rows("the noise spans much of the bounds", needed * len(groups)),)
     if any(group.model.influence is None for group in groups):
         return (
             "nearly all values lie beyond a bound: what was released does not say where the mean "
@@ -154,7 +154,7 @@ def _mean_notes(groups: Sequence[model.GroupMean], needed: float) -> tuple[str, 
 def _share_notes(rows: int, needed: float) -> tuple[str, ...]:
     if rows >= needed:
         return ()
-    return (model.too_few(needed, "the noise is more than a twentieth of all rows"),)
+    return (too_few_rows("the noise is more than a twentieth of all rows", needed),)
 
 
 def known_share_design(title: str, null: float) -> Design:
@@ -232,7 +232,7 @@ def table_design(
         found, pvalue, simulated = model.table_test(table, laws["n"], chances, draws)
         notes: tuple[str, ...] = ()
         if table.sum() < needed(laws) / 4:
-            notes = (model.too_few(needed(laws), "the noise of a cell is much of its count"),)
+            notes = (too_few_rows("the noise of a cell is much of its count", needed(laws)),)
         return PrivateTest(
             title, loss, (*assumed, "n is as measured"), notes, null, found, pvalue, simulated
         )

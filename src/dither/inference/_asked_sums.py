@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from dither._format import number_text
 from dither.inference._clamped import ClampedNormal
 from dither.inference._errors import Errors, SimulatedErrors, monte_carlo
 from dither.inference._inputs import Bounds, Floats
@@ -291,11 +290,3 @@ def _contrast(chances: Floats) -> Floats:
 
 def _even_contrast(levels: int) -> Floats:
     return _contrast(np.full(levels, 1.0 / levels))
-
-
-def too_few(needed: float, what: str) -> str:
-    """The note of a result whose noise is too wide for its n."""
-    return (
-        f"n is too small for this epsilon: {what}. About {number_text(needed, 2)} would do, or a "
-        "larger epsilon."
-    )
