@@ -244,7 +244,7 @@ class InferencePreview:
         if not all(map(math.isnan, self.shares)):
             heads.append("noise's share")
             for row, share in zip(rows, self.shares, strict=True):
-                row.append(percent(share, 0))
+                row.append("unknown" if math.isnan(share) else percent(share, 0))
         heads.append("")
         for row, enough in zip(rows, self.enough, strict=True):
             row.append("" if enough else "too few")
