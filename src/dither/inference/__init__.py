@@ -24,8 +24,11 @@ from dither.inference._identity import (
 )
 from dither.inference._mean import MeanRelease, mean
 from dither.inference._means import BoxRelease, means
+from dither.inference._moments import MomentsRelease
 from dither.inference._printed import truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
+from dither.inference._regression import RegressionEstimate as RegressionEstimate
+from dither.inference._regression import linear_regression
 from dither.inference._result import PrivateEstimate as PrivateEstimate
 from dither.inference._result import PrivateResult as PrivateResult
 from dither.inference._result import PrivateTest as PrivateTest
@@ -40,6 +43,7 @@ __all__ = [
     "goodness_of_fit",
     "identity_test",
     "independence_test",
+    "linear_regression",
     "mean",
     "means",
     "proportion",
@@ -58,6 +62,7 @@ AUDITED = (
     LengthRelease,
     MeanRelease,
     MeasuredLengthRelease,
+    MomentsRelease,
     SparseRelease,
     SquareRelease,
     TableRelease,

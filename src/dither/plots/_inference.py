@@ -33,14 +33,6 @@ def draw_estimate(result: PrivateEstimate, path: str | Path | None) -> Figure:
     ends = result.errors.interval(0.95)[:shown]
     reach = 1.959964 * result.errors.se_sampling[:shown]
     values, places = result.values[:shown], np.arange(shown)
-    for j, (low, high) in enumerate(ends):
-        axes.plot(
-            [low, high],
-            [j, j],
-            color=COLOURS[0],
-            linewidth=2.2,
-            label="with noise" if not j else None,
-        )
     for j, (at, half) in enumerate(zip(values, reach, strict=True)):
         axes.plot(
             [at - half, at + half],
@@ -52,6 +44,17 @@ def draw_estimate(result: PrivateEstimate, path: str | Path | None) -> Figure:
             label="sampling alone" if not j else None,
         )
     axes.plot(values, places, "o", color=INK, markersize=5)
+    axes.update_datalim([(x, 0) for x in ends.ravel() if np.isfinite(x)])
+    axes.autoscale_view()
+    edges = axes.get_xlim()
+    for j, (low, high) in enumerate(ends):
+        # An interval without an end runs to the edge, with an arrow there.
+        across, label = np.clip([low, high], *edges), None if j else "with noise"
+        axes.plot(across, [j, j], color=COLOURS[0], linewidth=2.2, zorder=1.5, label=label)
+        for end, edge, mark in ((low, edges[0], "<"), (high, edges[1], ">")):
+            if not np.isfinite(end):
+                axes.plot([edge], [j], mark, color=COLOURS[0], clip_on=False)
+    axes.set_xlim(edges)
     if result.names is None:
         axes.axvline(result.null, color=MUTED, linewidth=0.8, linestyle="--")
     axes.set_yticks(places, [names[j] for j in range(shown)])

@@ -1,0 +1,485 @@
+"""Formulas such as ``cost ~ age + C(region)``: columns whose bounds and levels are public.
+
+A formula is read by formulaic (pip install 'dither[inference]'), as statsmodels reads it; only its
+grammar is used. What a column is worth is computed here, row by row, from values that
+are clamped to their declared bounds first: no row can raise anything, no row depends on another,
+and the bounds of every column follow from the declared ones by interval arithmetic. What looks at
+the data (``center``, ``scale``, ``poly``, splines) is refused.
+
+Coding. Factors have the levels that are declared, the first as reference. As in R, a factor within
+a term is coded without its reference where the rest of the term stands in the formula too.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+from dither.inference._inputs import Bounds, Floats, bounds_of, column
+
+__all__ = ["MISSING", "Column", "Design", "read_design"]
+
+Interval = tuple[float, float]
+
+MISSING = -1 - Bounds.steps
+"""What the points of a row are that misses something."""
+
+_UNIT = Bounds(Fraction(-1), Fraction(1))
+_EXAMPLE = "write it as 'cost ~ age + C(region)', with names of columns"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the regressors: a product of expressions, 0 where factors have other levels.
+
+    Parameters
+    ----------
+    label : str
+    parts : tuple of str
+        Expressions whose product it is.
+    where : tuple of (str, int)
+        Factors, with the place of the level that each must have.
+    bounds : Bounds
+        Of its values; around 0 where there are factors.
+    """
+
+    label: str
+    parts: tuple[str, ...]
+    where: tuple[tuple[str, int], ...]
+    bounds: Bounds
+
+    def excludes(self, other: Column) -> bool:
+        """Whether no row has both: a factor would need two levels."""
+        mine = dict(self.where)
+        return any(mine.get(name, level) != level for name, level in other.where)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A formula with what is public about its columns.
+
+    Parameters
+    ----------
+    formula : str
+    answer : str
+        The response, an expression.
+    bounds : mapping
+        From a name to its ends.
+    levels : mapping
+        From a factor to its levels, the first as reference.
+    binary : bool
+        Whether the response is a yes or a no: then it is -1 or 1.
+    response : Bounds
+    terms : tuple of tuple of Column
+        The intercept is not among them.
+    """
+
+    formula: str
+    answer: str
+    bounds: Mapping[str, Bounds]
+    levels: Mapping[str, tuple[Any, ...]]
+    binary: bool
+    response: Bounds
+    terms: tuple[tuple[Column, ...], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Of all terms."""
+        return tuple(c for term in self.terms for c in term)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coefficients."""
+        return ("Intercept", *(c.label for c in self.columns))
+
+    @property
+    def factors(self) -> int:
+        """Terms in which factors take part."""
+        return sum(bool(term[0].where) for term in self.terms)
+
+    def points(self, frame: Any) -> npt.NDArray[np.int64]:
+        """Regressors on the lattice, shape (n, d); `MISSING` throughout where a row misses one."""
+        points, whole = self._points(frame, self._raw(frame, ()))
+        points[~whole] = MISSING
+        return points
+
+    def rows(self, frame: Any) -> npt.NDArray[np.int64]:
+        """Regressors and then the response on the lattice, shape (n, d + 1)."""
+        raw = self._raw(frame, tuple(_names(self.answer)))
+        points, whole = self._points(frame, raw)
+        if self.binary:
+            values = raw[self.answer]
+            answer = np.where(values != 0, Bounds.steps, -Bounds.steps)
+        else:
+            values = _worth(self.answer, raw, len(points))
+            answer = self.response.lattice(np.nan_to_num(values))
+        found = np.column_stack([points, answer])
+        found[~(whole & ~np.isnan(values))] = MISSING
+        return found
+
+    def _points(
+        self, frame: Any, raw: Mapping[str, Floats]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        n = len(next(iter(raw.values()))) if raw else _length(frame)
+        points = np.zeros((n, len(self.columns)), dtype=np.int64)
+        whole = np.ones(n, dtype=np.bool_)
+        for j, c in enumerate(self.columns):
+            values, held = np.ones(n), np.ones(n, dtype=np.bool_)
+            for part in c.parts:
+                values = values * _worth(part, raw, n)
+            for name, level in c.where:
+                whole &= raw[name] >= 0
+                held &= raw[name] == level
+            whole &= ~np.isnan(values)
+            points[:, j] = np.where(held, c.bounds.lattice(np.nan_to_num(values)), 0)
+        return points, whole
+
+    def _raw(self, frame: Any, more: Sequence[str]) -> dict[str, Floats]:
+        """Columns by name: numbers clamped to their bounds, factors as the places of levels."""
+        there = _columns_of(frame)
+        needed = dict.fromkeys(more)
+        for c in self.columns:
+            needed.update((name, None) for name, _ in c.where)
+            needed.update((name, None) for part in c.parts for name in _names(part))
+        found: dict[str, Floats] = {}
+        for name in needed:
+            if name not in there:
+                raise ArgumentError(f"formula names {name!r}, which is not a column of frame")
+            if name in self.levels:
+                found[name] = _places(frame[name], self.levels[name])
+                continue
+            values = column(f"column {name!r} of frame", frame[name])
+            ends = self.bounds.get(name)
+            if ends is not None:
+                values = np.clip(values, float(ends.lower), float(ends.upper))
+            found[name] = values
+        if len({len(values) for values in found.values()}) > 1:
+            raise ArgumentError("frame must have columns of one length")
+        return found
+
+
+def read_design(formula: Any, bounds: Any, levels: Any = None, *, binary: bool = False) -> Design:
+    """Read a formula with one response and an intercept, and what is public of its columns.
+
+    Parameters
+    ----------
+    formula : str
+    bounds : mapping
+        From the name of a column to (lower, upper).
+    levels : mapping, optional
+        From the name of a factor to its values, the first as reference.
+    binary : bool
+        Whether the response is a yes or a no; then it needs no bounds.
+
+    Raises
+    ------
+    ArgumentError
+        It cannot be read, a column has neither bounds nor levels, or a transformation is not one of
+        single values.
+
+    Examples
+    --------
+    >>> read = read_design(
+    ...     "log(cost) ~ age * C(region)",
+    ...     bounds={"cost": (1, 1000), "age": (0, 100)},
+    ...     levels={"region": ["north", "south"]})
+    >>> read.names
+    ('Intercept', 'age', 'C(region)[T.south]', 'age:C(region)[T.south]')
+    >>> float(read.response.lower), round(float(read.response.upper), 3)
+    (0.0, 6.908)
+    """
+    answer, terms = _parsed(formula)
+    ends = {n: bounds_of(f"bounds[{n!r}]", pair) for n, pair in _mapping("bounds", bounds).items()}
+    known = {n: _levels(n, given) for n, given in _mapping("levels", levels).items()}
+    both = sorted(set(ends) & set(known))
+    if both:
+        raise ArgumentError(f"{both[0]!r} has bounds and levels: it is a number or a factor")
+    if binary:
+        if not answer.isidentifier():
+            raise ArgumentError("the response must be the name of a column of yes and no")
+        response = _UNIT
+    else:
+        response = _ends((answer,), ends)
+    standing: set[frozenset[str]] = {frozenset(term) for term in terms} | {frozenset()}
+    made = tuple(tuple(_columns(term, standing, ends, known)) for term in terms)
+    return Design(formula.strip(), answer, ends, known, binary, response, made)
+
+
+def _parsed(formula: Any) -> tuple[str, list[tuple[str, ...]]]:
+    """The response, and of each term the expressions whose product it is."""
+    if not isinstance(formula, str):
+        raise ArgumentError(f"formula must be a text: {_EXAMPLE}")
+    try:
+        from formulaic.errors import FormulaParsingError
+        from formulaic.parser import DefaultFormulaParser
+    except ImportError:
+        raise ArgumentError("formulas need formulaic: pip install 'dither[inference]'") from None
+    try:
+        read = DefaultFormulaParser().get_terms(formula)
+    except (FormulaParsingError, SyntaxError, ValueError):
+        raise ArgumentError(f"formula cannot be read: {_EXAMPLE}") from None
+    left, right = list(getattr(read, "lhs", ())), getattr(read, "rhs", None)
+    if right is None or isinstance(right, tuple) or len(left) != 1 or len(left[0].factors) != 1:
+        raise ArgumentError(f"formula must have one response and terms: {_EXAMPLE}")
+    terms = [tuple(f.expr for f in term.factors) for term in right]
+    if ("1",) not in terms:
+        raise ArgumentError("formula must have an intercept: leave out '- 1' and '0'")
+    return left[0].factors[0].expr, [term for term in terms if term != ("1",)]
+
+
+def _columns(
+    term: tuple[str, ...],
+    standing: set[frozenset[str]],
+    bounds: Mapping[str, Bounds],
+    levels: Mapping[str, tuple[Any, ...]],
+) -> Iterator[Column]:
+    """The columns of a term: one, or one for each combination of the levels of its factors."""
+    factors = {e: name for e in term if (name := _factor(e, levels)) is not None}
+    parts = tuple(e for e in term if e not in factors)
+    ends = _ends(parts, bounds)
+    if factors:
+        reach = max(abs(ends.lower), abs(ends.upper))
+        ends = Bounds(-reach, reach)
+    choices = []
+    for e, name in factors.items():
+        reduced = frozenset(term) - {e} in standing
+        places = range(1 if reduced else 0, len(levels[name]))
+        choices.append([(e, name, k, f"{e}[{'T.' * reduced}{levels[name][k]}]") for k in places])
+    for chosen in product(*choices):
+        shown = {e: text for e, _, _, text in chosen}
+        where = tuple((name, k) for _, name, k, _ in chosen)
+        yield Column(":".join(shown.get(e, e) for e in term), parts, where, ends)
+
+
+def _factor(expression: str, levels: Mapping[str, Any]) -> str | None:
+    """The factor that an expression names, or None where it is a number."""
+    tree = _tree(expression)
+    name = tree.id if isinstance(tree, ast.Name) else None
+    if isinstance(tree, ast.Call) and _function(tree) == "C":
+        if len(tree.args) != 1 or tree.keywords or not isinstance(tree.args[0], ast.Name):
+            raise ArgumentError(
+                "C(...) takes the name of a column alone; levels says its values, the reference "
+                "first"
+            )
+        name = tree.args[0].id
+        if name not in levels:
+            raise ArgumentError(
+                f"levels must declare the values of {name!r}, as in levels={{{name!r}: [...]}}: "
+                "they may not come from the data"
+            )
+    return name if name in levels else None
+
+
+def _ends(parts: Sequence[str], bounds: Mapping[str, Bounds]) -> Bounds:
+    """The ends of a product of expressions."""
+    low, high = 1.0, 1.0
+    for part in parts:
+        ranges = {}
+        for name in _names(part):
+            if name not in bounds:
+                raise ArgumentError(
+                    f"bounds must declare {name!r}, as in bounds={{{name!r}: (lower, upper)}}, or "
+                    "levels its values where it is a factor: they may not come from the data"
+                )
+            ranges[name] = (float(bounds[name].lower), float(bounds[name].upper))
+        low, high = _times((low, high), _range(_tree(part), ranges, part))
+    if not parts:
+        return _UNIT
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ArgumentError(f"{':'.join(parts)} has no finite bounds: its columns need others")
+    if low == high:
+        return Bounds(Fraction(low) - 1, Fraction(high) + 1)
+    return bounds_of(":".join(parts), (low, high))
+
+
+_LINES = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "sqrt": -1e-300, "exp": -math.inf}
+"""Rising functions of one number, with what it must be above."""
+
+
+def _range(tree: ast.expr, ranges: Mapping[str, Interval], told: str) -> Interval:
+    """What an expression may be worth; refuses whatever is not a function of single values."""
+    match tree:
+        case ast.Name(id=name):
+            return ranges[name]
+        case ast.Constant(value=bool() | complex()):
+            pass
+        case ast.Constant(value=int() | float() as value):
+            return float(value), float(value)
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            low, high = _range(inner, ranges, told)
+            return -high, -low
+        case ast.UnaryOp(op=ast.UAdd(), operand=inner):
+            return _range(inner, ranges, told)
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() as power)):
+            if not isinstance(power, bool) and 0 < power <= 16:
+                low, high = _range(left, ranges, told)
+                ends = sorted((_power(low, power), _power(high, power)))
+                return (0.0 if low < 0 < high and power % 2 == 0 else ends[0]), ends[1]
+            raise ArgumentError(f"a power in formula must be a whole number from 1 to 16: {told}")
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _range(left, ranges, told), _range(right, ranges, told)
+            if isinstance(op, ast.Add):
+                return a[0] + b[0], a[1] + b[1]
+            if isinstance(op, ast.Sub):
+                return a[0] - b[1], a[1] - b[0]
+            if isinstance(op, ast.Mult):
+                return _times(a, b)
+            if isinstance(op, ast.Div):
+                if b[0] <= 0 <= b[1]:
+                    raise ArgumentError(f"bounds must keep the divisor away from 0: {told}")
+                return _times(a, (1 / b[1], 1 / b[0]))
+        case ast.Call(args=[inner], keywords=[]):
+            name = _function(tree)
+            if name == "I":
+                return _range(inner, ranges, told)
+            if name == "abs":
+                low, high = _range(inner, ranges, told)
+                most = max(abs(low), abs(high))
+                return (0.0 if low < 0 < high else min(abs(low), abs(high))), most
+            if name in _LINES:
+                low, high = _range(inner, ranges, told)
+                if low <= _LINES[name]:
+                    raise ArgumentError(
+                        f"bounds must keep what {name} is taken of above {_LINES[name]:g}: {told}"
+                    )
+                with np.errstate(over="ignore"):
+                    return float(getattr(np, name)(low)), float(getattr(np, name)(high))
+    raise ArgumentError(
+        f"formula may not hold {told}: columns are names, C(name), and + - * / **, I, abs, exp, "
+        "log, log2, log10, log1p and sqrt of them. What looks at the data, such as center, scale, "
+        "poly and splines, would have to be paid for"
+    )
+
+
+def _worth(expression: str, raw: Mapping[str, Floats], n: int) -> Floats:
+    """The values of an expression that `_range` has taken."""
+    with np.errstate(all="ignore"):
+        found = _values(_tree(expression), raw)
+    return np.asarray(np.broadcast_to(found, (n,)), dtype=np.float64)
+
+
+def _values(tree: ast.expr, raw: Mapping[str, Floats]) -> Any:
+    match tree:
+        case ast.Name(id=name):
+            return raw[name]
+        case ast.Constant(value=value):
+            return float(value)  # type: ignore[arg-type]
+        case ast.UnaryOp(op=op, operand=inner):
+            found = _values(inner, raw)
+            return -found if isinstance(op, ast.USub) else found
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)](_values(left, raw), _values(right, raw))
+        case ast.Call(args=[inner]):
+            name = _function(tree)
+            return _values(inner, raw) if name == "I" else getattr(np, name)(_values(inner, raw))
+    raise AssertionError(ast.dump(tree))
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.Pow: np.power,
+}
+
+
+def _power(value: float, power: int) -> float:
+    try:
+        return value**power
+    except OverflowError:
+        return math.inf
+
+
+def _times(a: Interval, b: Interval) -> Interval:
+    ends = [x * y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _tree(expression: str) -> ast.expr:
+    try:
+        return ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        # A name in backquotes that is not one of Python's.
+        return ast.Name(id=expression, ctx=ast.Load())
+
+
+def _names(expression: str) -> dict[str, None]:
+    """The columns that an expression takes."""
+    tree = _tree(expression)
+    called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    called |= {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    found = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called)
+    return {n.id: None for n in found}
+
+
+def _function(call: ast.Call) -> str:
+    """The name of what is called, with or without ``np.``."""
+    match call.func:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id="np" | "numpy"), attr=name):
+            return name
+    return ""
+
+
+def _mapping(name: str, given: Any) -> Mapping[str, Any]:
+    if given is None and name == "levels":
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(n, str) for n in given):
+        raise ArgumentError(
+            f"{name} must be a mapping from names of columns to "
+            f"{'(lower, upper)' if name == 'bounds' else 'their values'}"
+        )
+    return given
+
+
+def _levels(name: str, given: Any) -> tuple[Any, ...]:
+    wanted = f"levels[{name!r}] must be a list of at least two different values"
+    if isinstance(given, str | bytes):
+        raise ArgumentError(wanted)
+    try:
+        found = tuple(given)
+        different = len(set(found))
+    except TypeError:
+        raise ArgumentError(wanted) from None
+    if different < max(2, len(found)):
+        raise ArgumentError(wanted)
+    return found
+
+
+def _places(values: Any, levels: tuple[Any, ...]) -> Floats:
+    """The place of each value among the levels; -1 where it is none of them."""
+    known = {level: k for k, level in enumerate(levels)}
+
+    def place(value: Any) -> int:
+        try:
+            return known.get(value, -1)
+        except Exception:
+            # Whatever a type of somebody's own raises must not tell the caller about one row.
+            return -1
+
+    items = values.tolist() if hasattr(values, "tolist") else list(values)
+    return np.array([place(v) for v in items], dtype=np.float64)
+
+
+def _columns_of(frame: Any) -> set[str]:
+    if isinstance(frame, Mapping):
+        return set(frame)
+    if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
+        return set(getattr(frame, "column_names", None) or frame.columns)
+    raise ArgumentError("frame must be a frame, or a mapping from names to columns")
+
+
+def _length(frame: Any) -> int:
+    first = frame[next(iter(sorted(_columns_of(frame))))]
+    return len(first)

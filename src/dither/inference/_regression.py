@@ -1,0 +1,348 @@
+"""Linear regression by formula, from moments that are released once.
+
+The three layers: `MomentsRelease` (release), `LinearModel` (model and infer), and here what people
+call and get. ``method`` names two others: see `dither.inference._boosted`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither import _checks as check
+from dither._checks import Number
+from dither._format import number_text, percent
+from dither.inference._errors import Errors
+from dither.inference._formula import MISSING, Design, read_design
+from dither.inference._inputs import Bounds, Floats, Target, target
+from dither.inference._linear import LinearErrors, LinearModel
+from dither.inference._moments import MomentsRelease
+from dither.inference._result import PrivateEstimate, p_text
+from dither.privacy import Neighbours
+
+if TYPE_CHECKING:
+    from dither.privacy import Loss
+
+__all__ = ["RegressionEstimate", "linear_regression", "moments_of", "regression_of"]
+
+_SHOWN = 40
+_EACH = 64
+"""Combinations up to which each has simulated releases of its own."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionEstimate(PrivateEstimate):
+    """Coefficients with the errors of sampling and noise, as a table; and predictions from them.
+
+    ``estimate``, ``se``, ``interval()`` and ``pvalue`` are arrays in the order of ``names``;
+    ``params`` and ``bse`` are the same by name.
+
+    Parameters
+    ----------
+    design : Design
+        The formula, with the bounds and levels that it was read with.
+    model : object
+        Layer 2: what simulates the release.
+    rsquared : float
+        The share of the variance of the response that the regressors explain, from the same
+        release.
+    scale : float
+        The variance of the residuals.
+    """
+
+    design: Design = field(default=None, repr=False)  # type: ignore[assignment]
+    model: Any = field(default=None, repr=False)
+    rsquared: float = math.nan
+    scale: float = math.nan
+
+    @property
+    def params(self) -> dict[str, float]:
+        """Coefficients by name."""
+        return self._by_name(self.estimate)
+
+    @property
+    def bse(self) -> dict[str, float]:
+        """Standard errors by name."""
+        return self._by_name(self.se)
+
+    @property
+    def pvalues(self) -> dict[str, float]:
+        """Two-sided p-values of 0 by name."""
+        return self._by_name(self.pvalue)
+
+    def conf_int(self, alpha: float = 0.05) -> dict[str, tuple[float, float]]:
+        """Intervals by name, at confidence 1 - alpha."""
+        ends = self.interval(1.0 - check.number("alpha", alpha, above=0, below=1))
+        return {n: (float(a), float(b)) for n, (a, b) in zip(self._labels, ends, strict=True)}
+
+    @property
+    def residual_deviation(self) -> float:
+        """The standard deviation of the residuals."""
+        return math.sqrt(self.scale)
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return self.names or ()
+
+    def _by_name(self, values: Floats) -> dict[str, float]:
+        return {n: float(v) for n, v in zip(self._labels, values, strict=True)}
+
+    def predict(self, frame: Any, *, new: bool = False) -> PrivateEstimate:
+        """What the response is expected to be, with intervals; costs nothing.
+
+        Parameters
+        ----------
+        frame : frame or mapping
+            With the columns of the regressors. These rows are not protected.
+        new : bool
+            Whether intervals are for the response of one further row, not for its expectation: they
+            take its residual to be normal.
+
+        Returns
+        -------
+        PrivateEstimate
+            A number a row; where a row misses something, that of a row in the middle of the bounds.
+        """
+        points = self.design.points(frame)
+        points[points[:, :1].ravel() == MISSING if points.size else slice(0)] = 0
+        ways = np.column_stack([np.ones(len(points)), points / Bounds.steps])
+        half, middle = float(self.design.response.half), float(self.design.response.middle)
+        scale, offset = np.full(len(ways), half), np.full(len(ways), middle)
+        model, residual = self.model, self.residual_deviation if new else 0.0
+
+        def simulate(rng: np.random.Generator, size: int) -> Errors:
+            return errors_of(model, ways, scale, offset, rng, size, residual)
+
+        return PrivateEstimate(
+            "response of one further row" if new else "expected response",
+            self.loss,
+            (*self.assumptions, *(("residuals are normal",) if new else ())),
+            self.notes,
+            tuple(f"row {j + 1}" for j in range(len(ways))),
+            ways @ model.solved.slopes * scale + offset,
+            self.rows,
+            simulate,
+            draws=self.draws,
+            seed=self.seed,
+        )
+
+    @cached_property
+    def _table(self) -> list[str]:
+        ends = self.errors.interval(0.95)
+        head = ("", "estimate", "std err", "sampling", "p", "[0.025", "0.975]")
+        rows: list[tuple[str, ...]] = [head]
+        for j, name in enumerate(self._labels[:_SHOWN]):
+            numbers = (self.estimate[j], self.se[j], self.se_sampling[j])
+            rows.append(
+                (
+                    name,
+                    *(_short(v) for v in numbers),
+                    p_text(float(self.pvalue[j]), self.draws).removeprefix("= "),
+                    *(_short(v) for v in ends[j]),
+                )
+            )
+        wide = [max(len(row[k]) for row in rows) for k in range(len(head))]
+        lines = [
+            f"{row[0]:<{wide[0]}}  "
+            + "  ".join(f"{c:>{w}}" for c, w in zip(row[1:], wide[1:], strict=True))
+            for row in rows
+        ]
+        if len(self._labels) > _SHOWN:
+            lines.append(f"... and {len(self._labels) - _SHOWN:,} more")
+        return [line.rstrip() for line in lines]
+
+    @property
+    def _fit(self) -> str:
+        return (
+            f"R² {number_text(self.rsquared, 3)}, residual standard deviation "
+            f"{number_text(self.residual_deviation, 3)}."
+        )
+
+    def _lines(self) -> list[str]:
+        public = self.loss.neighbours is Neighbours.REPLACE
+        rows = f"{self.rows:,} rows" + ("" if public else " (measured with noise)")
+        share = f"The noise makes {percent(self._share, 0)} of the variance of the error of slopes."
+        return [f"{self.title}, {rows}. {self._fit}", *self._table, share]
+
+    @property
+    def _share(self) -> float:
+        """The share of the variance that the noise makes, the median of the slopes."""
+        se, sampling = self.se, self.se_sampling
+        shares = 1.0 - np.where(np.isfinite(se), (sampling / np.maximum(se, 1e-300)) ** 2, 0.0)
+        return float(np.median(shares[1:] if len(shares) > 1 else shares))
+
+
+def errors_of(
+    model: LinearModel,
+    ways: Floats,
+    scale: Floats,
+    offset: Floats,
+    rng: np.random.Generator,
+    size: int,
+    residual: float = 0.0,
+) -> LinearErrors:
+    """Errors of combinations; many of them share the simulated releases of the coefficients."""
+    each = len(ways) <= _EACH
+    simulated = model.pivots(rng, size, ways if each else np.eye(ways.shape[1]))
+    if not each:
+        simulated = simulated.max(axis=1, keepdims=True)
+    return LinearErrors(model, ways, scale, offset, simulated, residual)
+
+
+def _short(value: float) -> str:
+    return "inf" if value == math.inf else "-inf" if value == -math.inf else number_text(value)
+
+
+def moments_of(design: Design, asked: Target) -> MomentsRelease:
+    """The release that a formula asks for: from public facts alone."""
+    columns = design.columns
+    zero = frozenset(
+        (i, j)
+        for i in range(len(columns))
+        for j in range(i + 1, len(columns))
+        if columns[i].excludes(columns[j])
+    )
+    factors = design.factors
+    return MomentsRelease(len(columns), len(design.terms) - factors, factors, zero, asked)
+
+
+def coefficients(design: Design) -> tuple[Floats, Floats, Floats]:
+    """Of slopes in units of the lattice: combinations, scales and offsets that are coefficients."""
+    half, middle = float(design.response.half), float(design.response.middle)
+    d = len(design.columns)
+    ways, scale, offset = np.eye(d + 1), np.full(d + 1, half), np.zeros(d + 1)
+    offset[0] = middle
+    for j, c in enumerate(design.columns, 1):
+        scale[j] = half / float(c.bounds.half)
+        ways[0, j] = -float(c.bounds.middle) / float(c.bounds.half)
+    return ways, scale, offset
+
+
+def regression_of(
+    design: Design, released: Floats, loss: Loss, asked: Target, rows: int | None
+) -> RegressionEstimate:
+    """Layers 2 and 3, from a release of `moments_of`: of rows in memory, or of an engine's sums.
+
+    Parameters
+    ----------
+    design : Design
+    released : array of float
+    loss : Loss
+    asked : Target
+    rows : int or None
+        The public n, or None where it was measured.
+    """
+    model = LinearModel(moments_of(design, asked), released, rows)
+    ways, scale, offset = coefficients(design)
+
+    def simulate(rng: np.random.Generator, size: int) -> Errors:
+        return errors_of(model, ways, scale, offset, rng, size)
+
+    assumptions = [
+        "rows are an independent sample",
+        "residuals have one variance",
+        "columns are those clamped to their bounds",
+        "n is as measured" if rows is None else "no value is missing",
+    ]
+    notes = []
+    if model.drowned:
+        notes.append(
+            f"in {model.drowned} of {len(ways)} directions the regressors vary no more than the "
+            "noise: estimates there are pulled towards 0, and their intervals are wide, or "
+            "infinite where nothing released tells how large they are. More rows, a larger "
+            "epsilon, tighter bounds or fewer terms would help."
+        )
+    return RegressionEstimate(
+        f"linear regression {design.formula}",
+        loss,
+        tuple(assumptions),
+        tuple(notes),
+        design.names,
+        ways @ model.solved.slopes * scale + offset,
+        round(model.n),
+        simulate,
+        design=design,
+        model=model,
+        rsquared=model.rsquared,
+        scale=float(model.solved.variance) * float(design.response.half) ** 2,
+    )
+
+
+def linear_regression(
+    formula: str,
+    frame: Any,
+    *,
+    bounds: Any,
+    epsilon: Number,
+    delta: Number = 0,
+    levels: Any = None,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+) -> RegressionEstimate:
+    """Linear regression by formula, with intervals that count sampling, noise and weak data.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"cost ~ age + C(region)"``, as statsmodels takes it: sums, ``*``, ``:`` and
+        functions of single values. What looks at the data (center, scale, poly, splines) is
+        refused.
+    frame : frame or mapping from names to columns
+        A row is who is protected.
+    bounds : mapping from names to (lower, upper)
+        Public ends of every number; values beyond are clamped. They must not come from the data.
+    epsilon, delta : number
+        What the release may cost. Of Laplace and Gaussian noise the better one is used.
+    levels : mapping from names to lists, optional
+        Public values of every factor, the first as reference.
+    neighbours : {"replace", "add-remove"}
+        Whether the number of rows is public, or protected and bought with noise.
+
+    Returns
+    -------
+    RegressionEstimate
+        With ``params``, ``bse``, ``conf_int()``, ``pvalues``, ``rsquared`` and ``predict``.
+
+    Raises
+    ------
+    ArgumentError
+        The formula cannot be read or names what is not in the frame, a column has neither bounds
+        nor levels, or an argument is out of range. No value of the data raises anything.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit. A row
+    that misses a value, or has a level that was not declared, counts as a row of middles and
+    reference levels where rows are replaced, and is left out where they are added or removed.
+
+    *Errors.* The interval of a coefficient holds what the released moments do not reject, noise in
+    the regressors included. A constant or collinear column has an infinite one. ``se`` is half the
+    length of the 68 % interval, ``se_sampling`` that of least squares on the same rows.
+
+    References
+    ----------
+    Wang, "Revisiting differentially private linear regression", UAI 2018; Anderson and Rubin, 1949.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import inference
+    >>> rng = np.random.default_rng(1)
+    >>> age = rng.uniform(20, 90, 20_000)
+    >>> cost = 100 + 5 * age + rng.normal(0, 60, 20_000)
+    >>> found = inference.linear_regression(
+    ...     "cost ~ age", {"age": age, "cost": cost},
+    ...     bounds={"age": (0, 100), "cost": (0, 1000)}, epsilon=1)
+    >>> lower, upper = found.conf_int(1e-6)["age"]
+    >>> lower < 5 < upper, 0.5 < found.rsquared < 1, found.loss.charge.epsilon
+    (True, True, Fraction(1, 1))
+    """
+    asked = target(epsilon, delta, neighbours)
+    design = read_design(formula, bounds, levels)
+    points = design.rows(frame)
+    released = moments_of(design, asked).release(points)
+    rows = len(points) if asked.replace else None
+    return regression_of(design, released.values, released.loss, asked, rows)
