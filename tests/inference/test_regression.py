@@ -117,7 +117,7 @@ def test_columns_are_those_of_statsmodels() -> None:
             points[:, j] * float(c.bounds.half) + (float(c.bounds.middle) if not c.where else 0)
             for j, c in enumerate(design.columns)
         ]
-            assert set(design.names) == set(theirs.columns)
+        assert set(design.names) == set(theirs.columns)
         for c, values in zip(design.columns, ours, strict=True):
             np.testing.assert_allclose(values, theirs[c.label], atol=1e-4)
 
