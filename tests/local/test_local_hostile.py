@@ -15,9 +15,10 @@ import pytest
 
 from dither import local
 from dither.errors import ArgumentError
-from dither.local import wire
+from dither.local import _aggregate, wire
 from dither.local._channel import Channel, channel_from_dict
 from dither.local._limits import sums_to
+from dither.local._structures import parts
 from dither.local.wire import _HEAD, _MAGIC, _UNKNOWN
 
 UNIT = local.Interval(0, 1, steps=8)
@@ -147,10 +148,50 @@ def test_a_description_of_an_offer_may_say_anything(offer: local.Personal) -> No
             continue
     reports = offer.privatize([0, 1, 2, 3], list(offer.parts) * 2)
     for found in changed(offer.aggregate(reports).to_dict()):
-        try:
-            wire.counts_from_dict(found)
-        except ArgumentError:
-            continue
+        for given in (found, signed(found)):
+            try:
+                wire.counts_from_dict(given)
+            except ArgumentError:
+                continue
+
+
+def signed(found: dict[str, Any]) -> dict[str, Any]:
+    """Counts with the digest of what they say that they are of."""
+    of = next((found[k] for k in ("structure", "personal", "channel") if k in found), None)
+    return {**found, "hash": hashlib.sha256(json_of(of)).hexdigest()}
+
+
+def json_of(described: Any) -> bytes:
+    """The canonical text of a description."""
+    return json.dumps(described, sort_keys=True, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        local.GRR(1 << 16, 1).aggregate([3]),
+        local.Personal({"a": local.GRR(4, 1), "b": local.OUE(4, 1)}).aggregate({"a": [0]}),
+    ],
+    ids=["channel", "offer"],
+)
+def test_nothing_is_made_of_a_description_with_another_digest(
+    counts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text is compared first: its size and its channels are whatever somebody wrote."""
+    found = json.loads(json.dumps(counts.to_dict()))
+    assert wire.counts_from_dict(found).n == 1
+
+    def made(*_: Any) -> Any:
+        raise AssertionError("made before its digest was compared")
+
+    for module in (_aggregate, parts):
+        for name in ("channel_from_dict", "structure_from_dict"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, made)
+    with pytest.raises(ArgumentError, match="hash"):
+        wire.counts_from_dict({**found, "hash": "0" * 64})
+    with pytest.raises(AssertionError):
+        wire.counts_from_dict(found)
 
 
 @pytest.mark.parametrize("header", [b"3", b"[]", b'"grr"', b"null", b"{", b"\xff", b"[" * 9000])

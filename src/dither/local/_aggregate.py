@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._channel import Channel, channel_from_dict
+from dither.local._channel import Channel, channel_from_dict, check_digest
 from dither.local._domain import bind, brief
 from dither.local._limits import MOST, described
+
+_OTHER_HASH = "the aggregate's hash is not that of its channel"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -205,11 +207,12 @@ class Aggregate:
         if not isinstance(found, Mapping):
             raise ArgumentError("the aggregate must be a dictionary, as to_dict writes it")
         with described("the aggregate is truncated or was not written by to_dict"):
-            channel = channel_from_dict(found["channel"])
             hashed, counts = found["hash"], np.array(found["counts"])
             n, rejected = found["n"], found["rejected"]
-        if not isinstance(hashed, str) or hashed != channel.hash:
-            raise ArgumentError("the aggregate's hash is not that of its channel")
+            check_digest(found["channel"], hashed, _OTHER_HASH)
+            channel = channel_from_dict(found["channel"])
+        if hashed != channel.hash:
+            raise ArgumentError(_OTHER_HASH)
         return cls(channel, counts, n, rejected)
 
     def to_arrow(self) -> Any:

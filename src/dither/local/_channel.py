@@ -393,6 +393,12 @@ def canonical(found: dict[str, Any]) -> bytes:
     ).encode()
 
 
+def check_digest(described: Any, digest: Any, refusal: str) -> None:
+    """Refuse a description that has another digest, before anything is made of what it says."""
+    if not isinstance(digest, str) or hashlib.sha256(canonical(described)).hexdigest() != digest:
+        raise ArgumentError(refusal)
+
+
 def channel_from_dict(found: dict[str, Any]) -> Channel:
     """The channel that `Channel.to_dict` wrote.
 

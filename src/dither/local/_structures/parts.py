@@ -20,7 +20,14 @@ from dither._format import loss_text, remaining
 from dither.errors import ArgumentError, nearest
 from dither.local._aggregate import Aggregate
 from dither.local._audited import Audited
-from dither.local._channel import PART_BYTES, Channel, Codes, canonical, channel_from_dict
+from dither.local._channel import (
+    PART_BYTES,
+    Channel,
+    Codes,
+    canonical,
+    channel_from_dict,
+    check_digest,
+)
 from dither.local._domain import Domain, bind, brief, collection, repr_of
 from dither.local._guarantee import Guarantee
 from dither.local._limits import described
@@ -35,6 +42,8 @@ Maker = Callable[[Domain, Fraction], Channel]
 Reports = dict[str, Any]
 """Reports by the name of their part."""
 
+
+_OTHER_HASH = "the counts' hash is not that of their structure"
 
 _KINDS: dict[str, type[Structure]] = {}
 
@@ -299,9 +308,10 @@ class PartCounts:
             raise ArgumentError("the counts must be a dictionary, as to_dict writes it")
         with described("the counts are truncated or were not written by to_dict"):
             of = [found[k] for k in ("structure", "personal", "channel") if k in found]
+            check_digest(of[0], found["hash"], _OTHER_HASH)
             structure = structure_from_dict(of[0])
             if found["hash"] != structure.hash:
-                raise ArgumentError("the counts' hash is not that of their structure")
+                raise ArgumentError(_OTHER_HASH)
             return structure.counts_from_dict(found)
 
 
