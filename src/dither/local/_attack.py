@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
-from dither._format import Printable
+from dither._format import Printable, percent
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, checked_channel
 from dither.local._domain import Value
@@ -84,8 +84,8 @@ class Attack(Printable):
     --------
     >>> from dither import local
     >>> print(local.GRR(2, epsilon=1).attack([0.5, 0.5]))
-    one report, knowing the prior: guessed right 73.1% of the time
-    without the report: 50.0%
+    one report, knowing the prior: guessed right 73.1 % of the time
+    without the report: 50.0 %
     """
 
     success: float
@@ -98,14 +98,15 @@ class Attack(Printable):
     def summary(self) -> str:
         """A few lines for people."""
         known = "knowing the prior" if self.with_prior else "without a prior"
-        lines = [f"one report, {known}: guessed right {self.success:.1%} of the time"]
-        lines.append(f"without the report: {self.baseline:.1%}")
-        lines += [f"  of holders of {name} values: {s:.1%}" for name, s in self.per_class.items()]
+        lines = [f"one report, {known}: guessed right {percent(self.success)} of the time"]
+        lines.append(f"without the report: {percent(self.baseline)}")
+        held = self.per_class.items()
+        lines += [f"  of holders of {name} values: {percent(share)}" for name, share in held]
         if self.who_is_high is not None:
             game = self.who_is_high
             lines.append(
-                f"whether the value is high: {game.accuracy:.1%} (without the report "
-                f"{game.baseline:.1%}; area under the ROC curve {game.auc:.3f})"
+                f"whether the value is high: {percent(game.accuracy)} (without the report "
+                f"{percent(game.baseline)}; area under the ROC curve {game.auc:.3f})"
             )
         return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dither._format import percent
 from dither.plots._canvas import (
     COLOURS,
     INK,
@@ -75,7 +76,7 @@ def draw_anonymized(result: Anonymized, path: str | Path | None = None) -> Figur
     """
     asked = ", ".join((f"{result.k}-anonymity", *result.required))
     total = len(result.rows) + result.suppressed
-    left_out = f"{result.suppressed / total:.1%} of rows" if result.suppressed else "no row"
+    left_out = f"{percent(result.suppressed / total)} of rows" if result.suppressed else "no row"
     title = f"{asked}: loss {result.loss:.3f}, {left_out} left out"
     odds = _odds(result.measures)
     levels = [

@@ -77,8 +77,8 @@ def draw_verdicts(
     (_against_epsilon if by_epsilon else _side_by_side)(axes, shown)
     runs, targets = len(shown[0].score.hits), sum(shown[0].score.targets)
     foot = (
-        f"{shown[0].game}: {count_text(targets, 'target')} in {count_text(runs, 'run')} a point; "
-        f"bars are nominal {level(shown[0].confidence)} intervals."
+        f"Guessed: {shown[0].game}. {count_text(targets, 'target')} in {count_text(runs, 'run')} "
+        f"a point; bars are nominal {level(shown[0].confidence)} intervals."
     )
     said = title or (shown[0].summary().split("\n")[0] if len(shown) == 1 else None)
     return finish(
@@ -287,7 +287,7 @@ def draw_reconstruction(found: Reconstruction, path: str | Path | None = None) -
         before: Counter[int] = Counter()
         for p in table:
             x = p[numbers[0]]
-            # People of the same age stand on each other's heads.
+            # People of the same age are stacked.
             y = row - head * before[x]
             before[x] += 1
             colour, marker, face = _look(p, listed)
@@ -297,7 +297,7 @@ def draw_reconstruction(found: Reconstruction, path: str | Path | None = None) -
             axes.plot(x, y, marker, color=colour, markersize=size, zorder=3,
                       markerfacecolor=colour if face else "white", markeredgewidth=1.6)  # fmt: skip
         for x, many in before.items() if few else ():
-            axes.annotate(str(x), (x, row - head * (many - 1)), (0, 11), size=8, color=INK,
+            axes.annotate(str(x), (x, row - head * (many - 1)), (0, 14), size=8, color=INK,
                           textcoords="offset points", ha="center")  # fmt: skip
     tidy(axes, values="x")
     axes.spines["left"].set_visible(False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dither._format import percent
 from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, short, tidy
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def draw_classes(classes: ClassCounts, verdict: Verdict, path: str | Path | None
     given = int(sizes[pure].sum())
     foot = (
         f"{classes.people:,} people in {len(sizes):,} classes; a dot is larger where more classes "
-        f"fall together; dotted: the commonest answer overall ({100 * classes.prior:.0f}\u00a0%)."
+        f"fall together; dotted: the commonest answer overall ({percent(classes.prior, 0)})."
     )
     title = f"{given:,} people are given away by what their class has in common"
     return finish(figure, title=title, foot=foot, path=path)
@@ -152,7 +153,7 @@ def draw_skewness(found: Skewness, path: str | Path | None = None) -> Figure:
     _success(right, found.verdict)
     foot = (
         f"{found.classes.people:,} people. {found.raised(2):,} of them end at twice the prior of "
-        f"{100 * found.prior:.0f} % or more; {found.reaching(0.9):,} at 90 % or more."
+        f"{percent(found.prior, 0)} or more; {found.reaching(0.9):,} at 90 % or more."
     )
     title = "What is believed of people, before and after"
     return finish(figure, title=title, foot=foot, path=path)

@@ -82,10 +82,13 @@ def limits(series: Sequence[Series], zero: bool) -> tuple[float, float]:
 
 def draw(axes: Axes, form: Form, levels: Levels, series: Sequence[Series], flat: bool) -> None:
     """Draw the series of one output; ``flat`` lays the levels along the vertical axis."""
-    zero = form.from_zero
-    low, high = limits(series, zero)
     if not len(levels):
         axes.text(0.5, 0.5, "no group", ha="center", transform=axes.transAxes, color=MUTED)
+        axes.spines[:].set_visible(False)
+        axes.set(xticks=[], yticks=[])
+        return
+    zero = form.from_zero
+    low, high = limits(series, zero)
     if form is Form.LINE:
         for i, one in enumerate(series):
             _line(axes, list(levels.places or range(len(levels))), one, i, low, high)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dither._checks import number
-from dither._format import Printable, count_text, wrapped
+from dither._format import Printable, count_text, percent, wrapped
 from dither.lab._frames import read
 from dither.lab._grouping import Classes, Ints
 from dither.lab.anonymize import _definitions as of
@@ -113,14 +113,14 @@ class Measures(Printable):
             f"{', '.join(self.quasi)}",
             f"k = {self.k:,}; rows alone in their class: {self.risk.unique:,}",
             f"prosecutor   highest {self.risk.prosecutor.highest:.4g}, average "
-            f"{self.risk.prosecutor.average:.4g}, {self.risk.prosecutor.exposed:.1%} of rows above "
-            f"{self.risk.threshold:g}",
+            f"{self.risk.prosecutor.average:.4g}, {percent(self.risk.prosecutor.exposed)} of rows "
+            f"above {self.risk.threshold:g}",
         ]
         if self.risk.journalist is not None:
             lines.append(
                 f"journalist   highest {self.risk.journalist.highest:.4g}, average "
-                f"{self.risk.journalist.average:.4g}, {self.risk.journalist.exposed:.1%} of rows "
-                f"above {self.risk.threshold:g}"
+                f"{self.risk.journalist.average:.4g}, {percent(self.risk.journalist.exposed)} "
+                f"of rows above {self.risk.threshold:g}"
             )
         lines.append(f"marketer     {self.risk.marketer:.4g} of rows linked rightly")
         for name, found in self.sensitive.items():

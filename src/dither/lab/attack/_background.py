@@ -26,7 +26,7 @@ import numpy as np
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
-from dither._format import Printable, count_text
+from dither._format import Printable, count_text, percent
 from dither.errors import ArgumentError
 from dither.lab._grouping import Ints
 from dither.lab._simulation import SimulatedWorld
@@ -89,8 +89,8 @@ class Background(Printable):
         classes = count_text(len(c.counts), "class", "classes")
         lines = [f"{count_text(c.people, 'person', 'people')} in {classes}; their {c.sensitive}:"]
         lines += [
-            f"{one.companions:>3} others known: {100 * one.certain:5.1f} % certain; guessed "
-            f"right {100 * one.verdict.success:.1f} % (blindly {100 * c.prior:.1f} %)"
+            f"{one.companions:>3} others known: {percent(one.certain):>7} certain; guessed "
+            f"right {percent(one.verdict.success)} (blindly {percent(c.prior)})"
             for one in self.known
         ]
         if self.ruled_out is not None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._checks import confidence as check_confidence
-from dither._format import Printable, count_text
+from dither._format import Printable, count_text, percent
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
 from dither.lab._verdicts import paragraph
@@ -78,7 +78,7 @@ class Skewness(Printable):
     def summary(self) -> str:
         """What was found, and the verdict."""
         text = (
-            f"The prior is {100 * self.prior:.1f} %. It becomes {100 * self.posterior.max():.1f} % "
+            f"The prior is {percent(self.prior)}. It becomes {percent(self.posterior.max())} "
             f"for the worst class ({self.gain:.2f} times). It at least doubles for "
             f"{count_text(self.raised(2), 'person', 'people')} and reaches 90 % for "
             f"{self.reaching(0.9):,}. Farthest class from everybody: total variation "

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._format import Printable, count_text, percent
+from dither._format import level as level_text
 from dither._stats import binomial_tail, clopper_pearson, hoeffding_tail, student_reach
 from dither.errors import ArgumentError
 from dither.lab._verdicts import Outcome, paragraph
@@ -252,7 +253,7 @@ def judge(
         outcome = Outcome.UNPROVEN
         reason = (
             f"The interval of {above} lies above what the loss allows. It is nominal, and nothing "
-            f"proves a violation at {100 * confidence:g} %: play more."
+            f"proves a violation at {level_text(confidence)}: play more."
         )
     elif prior >= 1.0:
         outcome = Outcome.INCONCLUSIVE

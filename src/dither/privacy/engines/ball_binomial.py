@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from dither._stats import bisect
 from dither.numeric._balls import Ball, down, library, powers, precision, up
 from dither.privacy.engines.search import best_tilt
 from dither.privacy.laws.response import ResponseTerm
@@ -128,15 +129,12 @@ class BinomialProfile:
     def _saddle(self, mean: float) -> float:
         """The s at which a part has this mean, by bisection; any other would be as sound."""
         odds = [float(x) for x in self._odds(0.0)]
-        low, high = 0.0, 40.0
-        for _ in range(60):
-            s = (low + high) / 2
+
+        def reached(s: float) -> bool:
             at = [x * math.exp(s * i) for i, x in enumerate(odds)]
-            if sum(i * x for i, x in enumerate(at)) < mean * sum(at):
-                low = s
-            else:
-                high = s
-        return low
+            return sum(i * x for i, x in enumerate(at)) >= mean * sum(at)
+
+        return bisect(reached, 0.0, 40.0, steps=60)[0]
 
 
 class _Parts:

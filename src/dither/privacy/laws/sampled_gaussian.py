@@ -27,6 +27,7 @@ import math
 
 import numpy as np
 
+from dither._stats import bisect_arrays
 from dither.errors import ArgumentError
 from dither.privacy.laws.term import (
     EPS,
@@ -334,11 +335,7 @@ class SampledGaussianTerm(Term):
         high = np.full_like(losses, 80.0 + self.k * self.a)
         with np.errstate(divide="ignore"):
             floor = math.log(self.weights[0]) if self.weights[0] > 0 else -math.inf
-        for _ in range(64):
-            middle = (low + high) / 2
-            above = self.log_ratio(middle)[0] >= losses
-            high = np.where(above, middle, high)
-            low = np.where(above, low, middle)
+        low, high = bisect_arrays(lambda z: self.log_ratio(z)[0] >= losses, low, high, steps=64)
         return np.where(losses <= floor, -np.inf, (low + high) / 2)
 
     def ends(self, tail: float) -> tuple[float, float]:
