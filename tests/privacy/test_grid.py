@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from dither import privacy
 from dither.privacy._side import one_delta, side
+from dither.privacy.engines import grid as grids
+from dither.privacy.engines.ball_closed import SampledGaussianProfile
 from dither.privacy.engines.grid import Grid, _Hits, _levelled
+from dither.privacy.engines.lattice import Lattice, LatticeLaw
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import EPS, normal_mass
 
@@ -104,6 +107,45 @@ def test_left_out_hits_show(monkeypatch):
     )
     monkeypatch.setattr(Grid, "_hit", lambda *_: _Hits(0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     assert math.exp(Grid(terms, log_delta=None, epsilon=0.00107).bounds(0.00107)[1]) < truth * 0.99
+
+
+def test_hits_that_all_but_always_come(monkeypatch):
+    """Where one in ten thousand runs has no large loss, what is left of the mass is still exact."""
+    term, epsilon = SampledGaussianTerm(0.1, 0.9999, True, 1), 1.0
+    low, high = SampledGaussianProfile(term).bounds(epsilon)
+
+    def found():
+        return Grid([term], log_delta=None, epsilon=epsilon, cap=epsilon).bounds(epsilon)
+
+    assert found()[0] <= low
+    assert high <= found()[1] <= high + 1e-6
+    # A chance that is held below one puts the upper end below the truth.
+    monkeypatch.setattr(grids, "_log_rest", lambda mass: math.log1p(-min(max(mass, 0.0), 0.999)))
+    assert found()[1] < low
+
+
+def test_lattices_against_all_outcomes():
+    """Masses that fall by e^20 a point, near where a lattice was made and far off: exactly."""
+    h, masses = 0.3, np.exp(-np.array([0.3, 9.0, 25.0, 45.0, 70.0]))
+    with mpmath.workdps(60):
+        exact = [mpf(m) for m in masses.tolist()]
+        for count, epsilon in ((1, 0.25), (1, 1.05), (2, 0.1), (3, 0.95), (3, 2.3), (3, 3.1)):
+            law = [mpf(1)]
+            for _ in range(count):
+                total = [mpf(0)] * (len(law) + len(exact) - 1)
+                for i, a in enumerate(law):
+                    for j, b in enumerate(exact):
+                        total[i + j] += a * b
+                law = total
+            for made_for in (epsilon, 0.05):
+                laws = [LatticeLaw(-0.1, masses, count, 0.0)]
+                low, high = Lattice(laws, h, log_delta=None, epsilon=made_for).bounds(epsilon)
+                above = [mpf(-0.1) * count + mpf(h) * i - mpf(epsilon) for i in range(len(law))]
+                truth = mpmath.log(
+                    sum(-m * mpmath.expm1(-x) for m, x in zip(law, above, strict=True) if x > 0)
+                )
+                assert low <= truth <= high
+                assert made_for != epsilon or high - low < 1e-9
 
 
 def test_above_the_cap():

@@ -246,7 +246,7 @@ class Planner:
             y = min(part * cuts.v, 0.9 * math.pi / self._top)
             theta = j * (term.a * y)
             turn = np.arctan2((size * np.sin(theta)).sum(0), (size * np.cos(theta)).sum(0))
-            whole = np.exp(-np.outer(u, turn * (1 - _SPARE))) @ mass + ends
+            whole = (np.exp(-np.outer(u, turn * (1 - _SPARE))) * mass).sum(axis=1) + ends
             best = np.minimum(best, np.log(whole) + y * y * square / 2)
         result: Array = top + best + _SPARE * (1 + np.abs(top + best))
         return result

@@ -8,7 +8,18 @@ that the transform's absolute errors become relative ones ::
 
 Errors, all charged: mass outside the window of N points (Chernoff at other tilts; it wraps round,
 which only adds), the transform's rounding (8·log2 N units an entry, the masses adding up to 1),
-the masses' own relative errors, and the rounding of positions.
+the masses' own errors, and the rounding of positions.
+
+*The masses' errors.* Let w_k >= 0 be the tilted masses of one repetition as they are computed, of
+sum s, and e^b·w_k·(1 + r_k) the true m_k·e^{cL_k}, |r_k| <= q_k, b a double. A weight
+f(L) = e^{-c(L-e)}·(1 - e^{e-L})_+ is at most kappa(c), so that over n repetitions
+
+    |Σ Π w_k·(Π(1 + r_k) - 1)·f| <= kappa(c)·Σ Π w_k·(Π(1 + q_k) - 1) <= kappa(c)·s^n·(e^{nq} - 1)
+
+with q = Σ w_k·q_k/s, since Σ w_k·(1 + q_k) = s·(1 + q); laws of several kinds multiply alike. It is
+the mean of q_k under the tilted law that counts, however large a q_k far out may be, but it is
+charged where f is largest, and not where f lies: the outcomes above epsilon may be those of the
+largest errors. What the double b itself is off by does not matter, as m_k is compared with e^b·w_k.
 """
 
 from __future__ import annotations
@@ -99,13 +110,16 @@ class Lattice:
             weight = np.exp(z - top)
             whole = float(weight.sum())
             weight /= whole
-            base += count * (c * start + top + math.log(whole))
+            level = c * start + top + math.log(whole)
+            base += count * level
             m = float((weight * index).sum())
             mean += count * m
             variance += count * float((weight * (index - m) ** 2).sum())
-            # Each tilted mass errs by its exponent's rounding; K(c) by as much again.
+            # q_k. With u = EPS/2: 2u·|log m|, 2u·|c·h·k| for two products, u·|z|, u·|z - top|, 3u
+            # for an exponential and a quotient; and level has u·|c·start| for its product, 2u·|log
+            # whole|, at most 31u, and u of each of its two sums. 48u are for s: a sum in pairs.
             large = float((weight * (np.abs(z) + np.abs(logs))).sum()) + abs(top) + abs(c * start)
-            relative += count * (rough + EPS * (2 * large + len(z) / 8 + 40))
+            relative += count * (rough + EPS * (2 * large + abs(level) + 48))
             shift += count * 2 * EPS * (abs(start) + h * float(index.max()))
             offset += count * start
             tilted.append((index, weight, count))
@@ -136,8 +150,8 @@ class Lattice:
         slack += 4 * EPS * np.abs(exponent)
         product = np.exp(np.minimum(exponent.real, 300.0) + 1j * exponent.imag)
         size = np.abs(product)
-        # The true value lies in the unit disc.
-        wrong = np.minimum(size * np.expm1(np.minimum(slack, 300.0)), 1 + size)
+        # The true value is at most s^n in all, which is below 2.
+        wrong = np.minimum(size * np.expm1(np.minimum(slack, 300.0)), 2 + size)
         mass = np.roll(np.fft.irfft(product, n), -(first % n))
         # Back: what is wrong of the spectrum, and the same tree over the spectrum's own sum.
         self._entry = (2 * float(wrong.sum()) + 2 * unit * float(np.abs(product).sum())) / n
@@ -200,9 +214,10 @@ class Lattice:
         if not up or first == 0:
             # What lies below the window is above epsilon too, or was wrapped into the sum.
             away += self._outside_low
-        error += math.exp(min(kappa - top, 80.0)) * away
+        away += math.expm1(min(self._relative, 80.0))
+        error += math.exp(min(kappa - top, 80.0)) * away * (1 + 1e-9)
         scale = self._base - self.c * epsilon + top
-        rough = self._relative + 8 * EPS * (abs(self._base) + abs(self.c * epsilon))
+        rough = 8 * EPS * (abs(self._base) + abs(self.c * epsilon))
         if up:
             return scale + math.log(max(total + error, error, 1e-300)) + rough
         value = total - error

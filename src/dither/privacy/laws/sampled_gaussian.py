@@ -302,7 +302,7 @@ class SampledGaussianTerm(Term):
             theta = j * (self.a * y)
             turn = np.arctan2((size * np.sin(theta)).sum(0), (size * np.cos(theta)).sum(0))
             growth = 0.5 * y * y - (c * math.log(math.cos(ka * y / 2)) if power < 0 else 0.0)
-            held = np.exp(-np.outer(u, turn[kept] * (1 - 1e-9))) @ mass[kept] + ends
+            held = (np.exp(-np.outer(u, turn[kept] * (1 - 1e-9))) * mass[kept]).sum(axis=1) + ends
             best = np.minimum(best, np.log(held) * (1 - 1e-9) + growth - whole + 1e-9)
         return best
 

@@ -36,6 +36,10 @@ SHORT = 128
 """Summands of one matrix product, so that its rounding is charged as that of a short sum."""
 
 
+_BLOCK = (8, 32, 128)
+"""Rows, summands and columns of a product of matrices that one thread does by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cells:
     """Masses of a law on the cells between consecutive edges.
@@ -177,7 +181,7 @@ def transform(losses: Array, weights: Array, u: Array) -> Complex:
     # In short products, so that their sums' rounding is charged as short.
     for first in range(0, len(losses), SHORT):
         piece = slice(first, first + SHORT)
-        value += coarse[:, piece] @ fine[:, piece].T
+        value += _product(coarse[:, piece], fine[:, piece].T)
     found: Complex = value.ravel()[: len(u)]
     return found
 
@@ -197,9 +201,27 @@ def turned(losses: Array, weights: Array, u: Array) -> Complex:
     for first in range(0, len(losses), SHORT):
         piece = slice(first, first + SHORT)
         inner = _less_one(fine[:, piece])
-        held = weights[piece]
-        value += _less_one(coarse[:, piece]) @ ((inner + 1) * held).T + inner @ held
+        own = inner * weights[piece]
+        value += _product(_less_one(coarse[:, piece]), (own + weights[piece]).T) + own.sum(axis=1)
     found: Complex = value.ravel()[: len(u)]
+    return found
+
+
+def _product(a: Complex, b: Complex) -> Complex:
+    """a @ b, in blocks of at most 2^15 products.
+
+    BLAS shares larger ones between threads, which take longer to wait for one another than for the
+    work, and all the more on a machine that has other work.
+    """
+    found = np.zeros((len(a), b.shape[1]), dtype=complex)
+    for j in range(0, b.shape[1], _BLOCK[2]):
+        columns = slice(j, j + _BLOCK[2])
+        for k in range(0, len(b), _BLOCK[1]):
+            inner = slice(k, k + _BLOCK[1])
+            right = np.ascontiguousarray(b[inner, columns])
+            rows = max(1, math.prod(_BLOCK) // right.size)
+            for i in range(0, len(a), rows):
+                found[i : i + rows, columns] += a[i : i + rows, inner] @ right
     return found
 
 
