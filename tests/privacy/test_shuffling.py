@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from dither.accounting import shuffle, shuffle_clones_2021, shuffle_clones_2023
 from dither.errors import ArgumentError
+from dither.privacy._clones import blanket as blanket_of_doubles
+from dither.privacy._clones import counted as list_of_counts
+from dither.privacy._two_answers import TwoAnswers
 
 
 def clones(n, epsilon_0, epsilon):
@@ -249,10 +252,70 @@ def test_the_worst_inputs_are_not_alike():
     assert found.lower > alike * (1 + mpmath.mpf(10) ** -4)
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 12), st.floats(0.05, 5.0), st.floats(0, 0.98))
+def test_the_search_among_inputs_finds_the_worst(n, epsilon_0, part):
+    """Of few reports it is what a list of all inputs says."""
+    epsilon = part * epsilon_0
+    truth = counted(n, epsilon_0, epsilon)
+    low, high = TwoAnswers(n, math.exp(epsilon_0), float(truth)).ends(epsilon)
+    assert low <= truth <= high
+    assert high - low <= 1e-8 * truth + 1e-13
+
+
+@pytest.mark.parametrize(("n", "epsilon_0"), [(40, 3.0), (700, 0.4), (1100, 1.5)])
+def test_the_search_among_many_inputs(n, epsilon_0):
+    """Against the laws of the counts of ones, for every number of others who hold one."""
+    p = math.exp(epsilon_0)
+    for part in (0.0, 0.02, 0.1, 0.3):
+        low, high = list_of_counts(n, p, part * epsilon_0)
+        if low > 0:
+            found = TwoAnswers(n, p, low).ends(part * epsilon_0)
+            assert found[0] <= high
+            assert low <= found[1]
+            # At 0 nearly all inputs are alike, and not all are told apart.
+            assert found[1] - found[0] <= (1e-8 if part else 1e-3) * high
+
+
+def test_a_block_of_inputs_is_bounded_by_fewer_others(monkeypatch):
+    """Were all others counted for every block, the first ones would hide the worst inputs."""
+    n, p, epsilon = 300, math.exp(1.0), 0.2
+    truth = list_of_counts(n, p, epsilon)[0]
+    whole = TwoAnswers._delta
+
+    def all_ones(self, ones, zeros, at):
+        return whole(self, n - 1 - zeros, zeros, at) if ones + zeros < n - 1 else (0.0, 0.0)
+
+    monkeypatch.setattr(TwoAnswers, "_delta", all_ones)
+    assert TwoAnswers(n, p, truth).ends(epsilon)[1] < truth
+
+
+def test_few_blocks_are_still_an_upper_bound():
+    """Where the search ends early both ends hold."""
+    n, p = 3000, math.exp(1.0)
+    for epsilon in (0.02, 0.07):
+        found = TwoAnswers(n, p, 1e-6).ends(epsilon)
+        early = TwoAnswers(n, p, 1e-6, most=20).ends(epsilon)
+        assert early[0] <= found[1]
+        assert found[0] <= early[1] <= 10 * found[1]
+
+
+@pytest.mark.parametrize("n", [1001, 20_000])
+def test_two_answers_have_both_ends(n):
+    """Beyond the list, too; and delta there is the one that was asked for."""
+    one = shuffle(n, 1.0, randomiser="grr", k=2)
+    found = one.epsilon(1e-6)
+    assert not found.one_sided
+    assert found.width <= 1e-9 * found.upper
+    assert one.delta(found.lower).upper >= 1e-6 >= one.delta(found.upper).lower
+    assert one.delta(float(found)).width <= 1e-7 * 1e-6
+    assert one.loss().epsilon(1e-6) <= 1.1 * found
+
+
 def test_two_answers_are_tighter_than_the_blanket():
-    """At the end of the list the counts say less than the blanket, and both ends meet."""
-    listed = shuffle(1000, 1.0, randomiser="grr", k=2).epsilon(1e-6)
-    blanket_ = shuffle(1001, 1.0, randomiser="grr", k=2).epsilon(1e-6)
-    assert listed.width <= 1e-8
-    assert listed < 0.95 * blanket_
-    assert blanket_.one_sided
+    """The counts say less than the blanket, where all are listed and where they are searched."""
+    for n in (1000, 1001):
+        found = shuffle(n, 1.0, randomiser="grr", k=2).epsilon(1e-6)
+        assert found.width <= 1e-8
+        low, high = blanket_of_doubles(n, math.exp(1.0), float(found), 1e-6, (2, 2), 12)
+        assert 1e-6 < low <= high

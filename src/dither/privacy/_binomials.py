@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dither._stats import bisect
 
-__all__ = ["half_tails", "masses", "window"]
+__all__ = ["half_tails", "masses", "window", "windowed"]
 
 
 Array = npt.NDArray[Any]
@@ -98,6 +98,14 @@ def masses(x: Array, n: int, rate: float) -> Array:
     log_mass = np.where(y == 0, n * math.log1p(-rate), log_mass)
     log_mass = np.where(y == n, n * math.log(rate), log_mass)
     return np.where(inside, np.exp(log_mass), 0.0)
+
+
+@lru_cache(maxsize=512)
+def windowed(n: int, rate: float, tail: float) -> tuple[Array, Array, float]:
+    """The numbers in a `window` of Bin(n, rate), their masses, and what is cut on either side."""
+    first, last, cut = window(n, rate, tail)
+    numbers = np.arange(first, last + 1, dtype=float)
+    return numbers, masses(numbers, n, rate), cut
 
 
 def _deviance(x: Array, exact: Fraction) -> Array:

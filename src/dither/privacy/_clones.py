@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither.errors import ArgumentError
-from dither.privacy._binomials import half_tails, masses, window
+from dither.privacy._binomials import half_tails, windowed
 
 __all__ = [
     "LISTED",
@@ -45,9 +45,8 @@ _EPS = 2.0**-52
 def clones(n: int, p: float, epsilon: float, target: float) -> tuple[float, float]:
     """The divergence for any randomiser: a sum over C of binomial tails."""
     e = math.exp(epsilon)
-    first, last, cut = window(n - 1, 2 / (p + 1), min(target, 0.1) * 1e-9)
-    c = np.arange(first, last + 1, dtype=float)
-    chances = masses(c, n - 1, 2 / (p + 1)) / (p + 1)
+    c, chances, cut = windowed(n - 1, 2 / (p + 1), min(target, 0.1) * 1e-9)
+    chances = chances / (p + 1)
     # P - e·Q at a = A + 1 of c + 1 is in proportion to p·a + (c+1-a) - e·(a + p·(c+1-a)).
     k = np.floor((c + 1) * (e * p - 1) / ((p - 1) * (1 + e)))
     s0, here, off = half_tails(c.astype(np.int64), k.astype(np.int64))
@@ -66,9 +65,8 @@ def blanket(
     k, h = answers
     truth_more, other = (p - 1) / (k + p - 1), 1 / (k + p - 1)
     rate = h * other
-    first, last, cut = window(n - 1, rate, min(target, 0.1) * 1e-9)
-    m = np.arange(first, last + 1, dtype=float)
-    chances = masses(m, n - 1, rate)
+    m, chances, cut = windowed(n - 1, rate, min(target, 0.1) * 1e-9)
+    first, last = int(m[0]), int(m[-1])
     mean = (n - 1) * rate
     starts = _classes(first, last, mean, mean * (1 - rate), classes)
     weights = np.add.reduceat(chances, starts - first)
@@ -88,9 +86,8 @@ def _uniform_blanket(
     n: int, h: int, more: float, other: float, e: float, target: float
 ) -> tuple[float, float]:
     """E (h/n)·(more·(a - e·b) - other·n·(e - 1))+ for a, b among n uniform of h answers."""
-    first, last, cut = window(n, 2 / h, min(target, 0.1) * 1e-7)
-    s = np.arange(max(1, first), last + 1, dtype=float)
-    chances = masses(s, n, 2 / h) * (h / n) / 2
+    s, chances, cut = windowed(n, 2 / h, min(target, 0.1) * 1e-7)
+    s, chances = s[s > 0], chances[s > 0] * (h / n) / 2
     level = other * n * (e - 1)
     k = np.clip(np.floor((e * s + level / more) / (1 + e)), 0, s)
     s0, here, off = half_tails((s - 1).astype(np.int64), k.astype(np.int64))

@@ -26,11 +26,12 @@ any randomiser is given.
 The same formula holds with k replaced by h and D as it was, and without the bound of any
 randomiser.
 
-*Two answers*, few reports. The count of ones is all that the shuffled reports are, and delta is
-convex in the law of each other report, so the worst are others of fixed inputs, j of them holding
-1. With a = p/(p + 1) and S_j the law of Bin(j, a) + Bin(n-1-j, 1-a), the reports are S_j + Ber(a)
-against S_j + Ber(1-a), and delta is the largest over j; j and n-1-j are the two directions of one
-another. The worst j is not 0 or n-1 in general: it moves with epsilon.
+*Two answers*. The count of ones is all that the shuffled reports are, and delta is convex in the
+law of each other report, so the worst are others of fixed inputs, j of them holding 1. With a =
+p/(p + 1) and S_j the law of Bin(j, a) + Bin(n-1-j, 1-a), the reports are S_j + Ber(a) against S_j +
+Ber(1-a), and delta is the largest over j; j and n-1-j are the two directions of one another. The
+worst j is not 0 or n-1 in general: it moves with epsilon. Of few reports all laws are listed; of
+more the largest is searched for (`_two_answers`).
 
 The variation-ratio reduction of [3]_, theorem 4.7, is not used for randomised response: counted
 over all histograms, three answers and three reports exceed it (epsilon_0 = 1, epsilon = 0.9, others
@@ -63,6 +64,7 @@ from dither.errors import ArgumentError, nearest
 from dither.numeric import log_upper
 from dither.privacy import Bound, Charge, Loss, Neighbours
 from dither.privacy._clones import LISTED, blanket, clones, counted
+from dither.privacy._two_answers import TwoAnswers
 from dither.privacy.laws.atoms import ListedLaw
 from dither.privacy.laws.part import AtMost
 from dither.privacy.laws.term import EPS
@@ -77,7 +79,13 @@ _ROUGH = 2
 
 _KINDS = ("any", "grr")
 
-_CELLS = 400
+_COUNTED = 10**7
+"""Reports of two answers whose worst inputs are searched for."""
+
+_FEWER = 64
+"""Blocks of inputs that are told apart where a profile is taken at hundreds of places."""
+
+_CELLS = 256
 """Steps of a profile that is to compose; its chords lie above it by their square."""
 
 _LEAST = 1e-14
@@ -121,29 +129,40 @@ class Shuffled:
         """A delta of the reports at an epsilon, rounding and cut tails included.
 
         One-sided, as the pair tells an attacker more than the reports do; but of two answers and at
-        most 1,000 reports it is the reports' own.
+        most ten million reports it is the reports' own.
         """
         e = check.number("epsilon", epsilon, least=0)
         low, high = self._ends(e)
-        return Bound(low if self.listed else 0.0, high, self.method, one_sided=not self.listed)
+        if self.counted and self.n > LISTED and e < math.log(self.p):
+            for _ in range(3):
+                target = high
+                low, high = TwoAnswers(self.n, self.p, max(target, 1e-280)).ends(e)
+                if high > 1e-6 * target:
+                    break
+        return Bound(low if self.counted else 0.0, high, self.method, one_sided=not self.counted)
 
     @property
-    def listed(self) -> bool:
-        """Whether the reports' laws are computed, for all inputs of the others."""
-        return self.answers == self.hidden == 2 and self.n <= LISTED
+    def counted(self) -> bool:
+        """Whether the reports' own laws are computed, for all inputs of the others."""
+        return self.answers == self.hidden == 2 and self.n <= _COUNTED
 
     @property
     def method(self) -> str:
         """How the bounds are computed."""
-        if self.listed:
+        if self.counted:
             return "all counts, exactly"
         return "clones, numeric" if self.answers is None else "privacy blanket, numeric"
 
     def epsilon(self, delta: float) -> Bound:
         """An epsilon of the reports at a delta in (0, 1); one-sided where `delta` is."""
-        low, high = self._epsilon_ends(check.number("delta", delta, above=0, below=1))
-        low = min(low, high) if self.listed else 0.0
-        return Bound(low, high, self.method, one_sided=not self.listed)
+        target = check.number("delta", delta, above=0, below=1)
+        if self.counted and self.n > LISTED:
+            low, high = TwoAnswers(self.n, self.p, target).epsilon(target)
+            high = min(high, math.log(self.p) * (1 + 1e-15))
+        else:
+            low, high = self._epsilon_ends(target)
+        low = min(low, high) if self.counted else 0.0
+        return Bound(low, high, self.method, one_sided=not self.counted)
 
     def loss(self) -> Loss:
         """A loss that composes with others: any reports shuffled in this way, in one round.
@@ -202,7 +221,7 @@ class Shuffled:
         if rough._ends(0.0, target)[1] <= target:
             return 0.0, 0.0
         top = math.log(self.p) * (1 + 1e-15)
-        if self.answers is None or self.listed:
+        if self.answers is None or self.counted:
             high = self._root(target, 1, 0.0, top, 1e-11)
             return self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high
         return self._refined(target, rough._root(target, 1, 0.0, top, 1e-2))
@@ -276,8 +295,10 @@ class Shuffled:
             return 0.0, 0.0
         if self.answers is None or self.hidden is None:
             return clones(self.n, self.p, epsilon, target)
-        if self.listed:
+        if self.counted and self.n <= LISTED:
             return counted(self.n, self.p, epsilon)
+        if self.counted:
+            return TwoAnswers(self.n, self.p, target, _FEWER).ends(epsilon)
         answers = self.answers, self.hidden
         found = [blanket(self.n, self.p, epsilon, target, answers, self.classes)]
         if self.hidden == self.answers:
