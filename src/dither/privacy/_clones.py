@@ -55,7 +55,7 @@ def clones(n: int, p: float, epsilon: float, target: float) -> tuple[float, floa
     # The coefficients are at most p and e·p; e errs by EPS of itself, a product, a difference and a
     # sum by half each. A k that rounding moved leaves out what is as small.
     doubt = chances * p * ((1 + e) * off + 4 * _EPS * (s1 + e * s0))
-    return _charged(terms, doubt, _rough(n, 2 / (p + 1), first, last), 2 * cut)
+    return _charged(terms, doubt, _rough(n, 2 / (p + 1), len(c)), 2 * cut)
 
 
 def blanket(
@@ -78,7 +78,7 @@ def blanket(
     # A class of one number is its own greatest; else the next class's least is above it.
     high = float(weights @ [upper for _, upper in each[: starts.size]])
     low = float(weights @ [lower for lower, _ in each[-starts.size :]])
-    rounding = _rough(n, rate, first, last) * high
+    rounding = _rough(n, rate, len(m)) * high
     return max(0.0, low - rounding), min(1.0, high + rounding + 2 * cut)
 
 
@@ -98,15 +98,15 @@ def _uniform_blanket(
     # is made of n, other and more by 2·EPS of itself.
     most = more * e * s + level
     doubt = chances * (2 * most * off + 4 * _EPS * (most + other * n * e) * (s1 + s0))
-    return _charged(terms, doubt, _rough(n, 2 / h, first, last), 2 * cut * h * more)
+    return _charged(terms, doubt, _rough(n, 2 / h, len(s) + 1), 2 * cut * h * more)
 
 
-def _rough(n: int, rate: float, first: int, last: int) -> float:
-    """How far, in parts of itself, masses of Bin(n, rate) between two counts may be off.
+def _rough(n: int, rate: float, length: int) -> float:
+    """How far, in parts of itself, masses of Bin(n, rate) in a window may be off.
 
     A rate that errs by 2·EPS, of itself or of 1, moves log Pr[x] by 2·EPS·(x - n·rate)/(1 - rate).
     """
-    return _MASS + 2 * _EPS * min(float(n), (last - first + 1) / max(1 - rate, _EPS))
+    return _MASS + 2 * _EPS * min(float(n), length / max(1 - rate, _EPS))
 
 
 def _charged(terms: Array, doubt: Array, rough: float, cut: float) -> tuple[float, float]:
