@@ -102,9 +102,8 @@ def engine(user_level: bool) -> Callable[[Path], Callable[[], object]]:
         from dither.engines.duckdb import DuckDBEngine
         from dither.plan.expressions import Column
         from dither.plan.job import GroupKey, Job, Rows, Total
-        from dither.plan.kinds import Kind
         from dither.plan.relations import Scan
-        from dither.plan.schema import ColumnFacts, Schema, Table
+        from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
         cent, most = Fraction(1, 100), Fraction(MOST_INCOME)
         columns = {

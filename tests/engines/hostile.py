@@ -16,9 +16,8 @@ from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
 from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units, Values
-from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 AGES = tuple(map(Fraction, (0, 18, 65, 110)))
 GROUPS = ("a", "b", "NULL", "o'b")

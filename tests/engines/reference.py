@@ -17,9 +17,8 @@ from itertools import pairwise
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
 from dither.plan.job import Job, Leaves, Rows, Total, UnitProducts, Units, Values
-from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
-from dither.plan.schema import ColumnFacts, Schema
+from dither.plan.schema import ColumnFacts, Kind, Schema
 
 FIRST, LAST = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 

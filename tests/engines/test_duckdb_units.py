@@ -11,9 +11,8 @@ import pytest
 from dither.engines.duckdb import DuckDBEngine
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units
-from dither.plan.kinds import Kind
 from dither.plan.relations import Scan
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 KEY = b"another sixteen."
 

@@ -19,7 +19,7 @@ from dither.engines.writer.forms import identifier
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.facts import infer
-from dither.plan.kinds import Kind
+from dither.plan.schema import Kind
 from engines.hostile import SCOPE, admitted, days, numbers, texts, truths
 
 VALUES = {

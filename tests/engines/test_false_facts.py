@@ -19,9 +19,8 @@ from dither.engines.writer.dialect import Dialect
 from dither.engines.writer.expressions import Emitter
 from dither.engines.writer.forms import identifier
 from dither.plan.job import ExactAnswer
-from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
 from soundness.tables import moved, violations
 

@@ -29,10 +29,9 @@ from dither.engines.writer.dialect import Seeds
 from dither.engines.writer.expressions import Emitter
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Rows, Values
-from dither.plan.kinds import Kind
 from dither.plan.lower import lower
 from dither.plan.relations import Scan
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
 from engines.conformance.engines import by_group
 from engines.reference import answer

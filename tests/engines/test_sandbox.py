@@ -15,9 +15,8 @@ from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.errors import ArgumentError, EngineError, PolicyError
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Rows, Total
-from dither.plan.kinds import Kind
 from dither.plan.relations import PublicJoin, Scan
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 KEY = b"k" * 16
 COLUMNS = {

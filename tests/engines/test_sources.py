@@ -18,9 +18,8 @@ from dither.engines.duckdb import DuckDBEngine, FileSource, FrameSource
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Rows, Values
-from dither.plan.kinds import Kind
 from dither.plan.relations import Scan
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 KEY = b"0123456789abcdef"
 

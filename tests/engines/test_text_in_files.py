@@ -11,9 +11,8 @@ import pytest
 import dither as dt
 from dither.engines.duckdb import DuckDBEngine, FileSource, parquet
 from dither.errors import PolicyError
-from dither.plan.kinds import Kind
 from dither.plan.lower import lower
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
 from engines.conformance.engines import by_group
 

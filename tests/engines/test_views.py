@@ -12,9 +12,8 @@ from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.errors import PolicyError
 from dither.plan.expressions import Column
 from dither.plan.job import GroupKey, Job, Rows, Total
-from dither.plan.kinds import Kind
 from dither.plan.relations import Scan
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 KEY = b"0123456789abcdef"
 BASE = (

@@ -15,8 +15,7 @@ from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.expressions import PARTS, TRUNCATIONS
 from dither.plan.facts import Facts, Scope, infer, listed_values
-from dither.plan.kinds import Kind, kind_of_value
-from dither.plan.schema import ColumnFacts, Table
+from dither.plan.schema import ColumnFacts, Kind, Table, kind_of_value
 from plan.plan_interpreter import value_of
 
 DAYS = (dt.date(2023, 12, 30), dt.date(2024, 1, 1), dt.date(2024, 2, 29), dt.date(2024, 4, 1))

@@ -14,7 +14,7 @@ import pytest
 
 import dither as dt
 from dither.errors import ArgumentError, BoundsError, DitherError, PolicyError, QueryError
-from dither.plan.kinds import Kind
+from dither.plan.schema import Kind
 from dither.sql.parse import MOST_TOKENS
 
 LONE = "caf\udce9"

@@ -34,8 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dither.engines.duckdb import FileSource
-from dither.plan.kinds import Kind
-from dither.plan.schema import ColumnFacts, Schema
+from dither.plan.schema import ColumnFacts, Kind, Schema
 from soundness.tables import DOCTOR_ROWS, HOSTILE, TARGET, TYPES, Pair, Row, drawn_row, schema_of
 
 # --- who is protected ---------------------------------------------------------------------------

@@ -19,9 +19,8 @@ from dither.engines.duckdb import DuckDBEngine
 from dither.engines.duckdb.frames import to_arrow
 from dither.plan import aggregates as ag
 from dither.plan.job import ExactAnswer, Histogram, Job, Units
-from dither.plan.kinds import Kind
 from dither.plan.lower import Plan, lower
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
 
 KEY = b"the same key for two neighbours!"

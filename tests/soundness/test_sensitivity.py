@@ -20,9 +20,8 @@ from dither.engines.duckdb import DuckDBEngine
 from dither.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dither.errors import DitherError
 from dither.plan.job import ExactAnswer, Histogram, Total
-from dither.plan.kinds import Kind
 from dither.plan.lower import Plan
-from dither.plan.schema import Schema, Table
+from dither.plan.schema import Kind, Schema, Table
 from soundness.queries import CONDITIONS, NUMBERS, queries
 from soundness.tables import (
     DOCTOR_ROWS,

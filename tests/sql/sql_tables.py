@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from fractions import Fraction as F
 
-from dither.plan.kinds import Kind
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 
 def _columns(*columns: ColumnFacts) -> dict[str, ColumnFacts]:

@@ -12,9 +12,8 @@ import pytest
 from dither.errors import QueryError, UnknownNameError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.expressions import PARTS, TRUNCATIONS
-from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import Names, parse_expression
 from dither.sql.dates import date_part, read_timestamp, truncation
 from dither.sql.joins import join, join_public, join_unit, start

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from dither.errors import DitherError
 from dither.plan import aggregates as ag
-from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, Scan
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import Names, parse_expression, to_sql
 
 COLUMNS = {n: ColumnFacts(n, Kind.INTEGER) for n in "xy"} | {

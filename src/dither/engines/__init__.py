@@ -20,8 +20,7 @@ from typing import Any, Self
 
 from dither.errors import PolicyError, nearest
 from dither.plan.job import ExactAnswer, Job
-from dither.plan.kinds import Kind, Value
-from dither.plan.schema import ColumnFacts, Schema
+from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 
 __all__ = ["Backend", "Engine", "Format", "TableSource", "backend", "register"]
 

@@ -34,8 +34,7 @@ from dither.plan.job import (
     UnitProducts,
     Units,
 )
-from dither.plan.kinds import Kind, Value
-from dither.plan.schema import ColumnFacts, Schema
+from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 
 __all__ = ["Cursor", "SQLEngine", "all_rows"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
 
-from dither.plan.kinds import Kind, Value
+from dither.plan.schema import Kind, Value
 
 __all__ = [
     "LARGEST_INTEGER",

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Expression
-from dither.plan.kinds import Value, with_kind
 from dither.plan.relations import Relation
+from dither.plan.schema import Value, with_kind
 from dither.plan.text import Words, number, unwritable
 
 __all__ = [

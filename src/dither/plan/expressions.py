@@ -23,7 +23,7 @@ from typing import ClassVar, TypeGuard
 
 from dither.errors import QueryError, UnsupportedError, nearest
 from dither.plan._ranges import Facts, absolute, reshaped, whole
-from dither.plan.kinds import Value, with_kind
+from dither.plan.schema import Value, with_kind
 
 __all__ = [
     "PARTS",

@@ -36,9 +36,8 @@ from dither.plan._ranges import (
     within_limits,
 )
 from dither.plan.expressions import Column
-from dither.plan.kinds import Kind, Value, kind_of_value
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table, Value, kind_of_value
 from dither.plan.text import Words, show
 
 __all__ = [

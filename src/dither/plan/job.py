@@ -46,8 +46,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.plan.expressions import Column, Expression
-from dither.plan.kinds import Kind, Value
 from dither.plan.relations import Relation
+from dither.plan.schema import Kind, Value
 
 Integers = npt.NDArray[np.int64]
 

@@ -15,10 +15,9 @@ from dither.plan import expressions as ex
 from dither.plan.expressions import Column
 from dither.plan.facts import Facts, Scope, infer, listed_values
 from dither.plan.job import GroupKey, Job, MeasurementSensitivity, Rows, Units, sensitivity
-from dither.plan.kinds import Kind, Value
 from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base
-from dither.plan.schema import Schema, Table
+from dither.plan.schema import Kind, Schema, Table, Value
 from dither.plan.text import number, show
 
 __all__ = [

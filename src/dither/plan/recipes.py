@@ -17,7 +17,7 @@ from dither.plan import aggregates as ag
 from dither.plan.expressions import Expression
 from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
 from dither.plan.job import Leaves, Measurement, Rows, Total, UnitProducts, Units, Values
-from dither.plan.kinds import Kind
+from dither.plan.schema import Kind
 from dither.plan.text import brief, number, show
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What is public about the tables: the facts that bounds, keys and sensitivities follow from.
+"""What is public about the tables: kinds of value, and the facts that bounds and keys follow from.
 
 No privacy rests on their being true. What a fact says of a value is enforced on that value where
 it matters (clamped where it is summed, NULL or left out where it is unlisted), or the fact only
@@ -10,13 +10,73 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
 
 from dither.errors import PolicyError, UnknownNameError, nearest
-from dither.plan.kinds import Kind, Value
 
-__all__ = ["ColumnFacts", "Schema", "Table"]
+__all__ = ["ColumnFacts", "Kind", "Schema", "Table", "Value", "kind_of_value", "with_kind"]
+
+Value = int | Fraction | str | bool | dt.date | dt.datetime
+"""What a literal or a declared public value may be; reals are exact rationals."""
+
+
+class Kind(Enum):
+    """The kind of a value; NULL is possible in every kind."""
+
+    INTEGER = "integer"
+    REAL = "real"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether arithmetic is defined."""
+        return self in (Kind.INTEGER, Kind.REAL)
+
+    @property
+    def temporal(self) -> bool:
+        """Whether date parts and truncation are defined."""
+        return self in (Kind.DATE, Kind.TIMESTAMP)
+
+
+def kind_of_value(value: Value) -> Kind:
+    """The kind of a public value.
+
+    Examples
+    --------
+    >>> kind_of_value(3), kind_of_value("north")
+    (<Kind.INTEGER: 'integer'>, <Kind.TEXT: 'text'>)
+    """
+    match value:
+        case bool():
+            return Kind.BOOLEAN
+        case int():
+            return Kind.INTEGER
+        case Fraction():
+            return Kind.REAL
+        case str():
+            return Kind.TEXT
+        case dt.datetime():
+            return Kind.TIMESTAMP
+        case dt.date():
+            return Kind.DATE
+
+
+def with_kind(value: Value | None) -> tuple[Kind | None, Value | None]:
+    """A constant beside its kind: what two constants are compared by.
+
+    Python takes 1, 1.0 and true for equal, and an engine gives each a type of its own.
+
+    Examples
+    --------
+    >>> with_kind(1) == with_kind(True), with_kind(1) == with_kind(1)
+    (False, True)
+    """
+    return (None if value is None else kind_of_value(value)), value
 
 
 @dataclass(frozen=True, slots=True)

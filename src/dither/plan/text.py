@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dither.plan import expressions as ex
-from dither.plan.kinds import Value
+from dither.plan.schema import Value
 
 __all__ = [
     "ExpressionWriter",

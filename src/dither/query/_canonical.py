@@ -22,7 +22,7 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan import job as jb
 from dither.plan import relations as rel
-from dither.plan.kinds import Value
+from dither.plan.schema import Value
 
 __all__ = ["FORM", "form", "hashed", "policy_digest", "request_digest"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dither.engines import TableSource, backend
 from dither.errors import PolicyError, nearest
-from dither.plan.kinds import Kind
+from dither.plan.schema import Kind
 
 __all__ = ["draft_policy"]
 

@@ -16,8 +16,7 @@ from typing import Any, overload
 
 from dither import _checks as check
 from dither.errors import ArgumentError, PolicyError, QueryError, nearest
-from dither.plan.kinds import Kind, Value
-from dither.plan.schema import ColumnFacts
+from dither.plan.schema import ColumnFacts, Kind, Value
 from dither.sql.dates import read_date, read_timestamp
 
 __all__ = [

@@ -18,9 +18,9 @@ from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, all
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import OPEN, Opened
 from dither.plan.job import ExactAnswer, Histogram, Job, Leaves, Rows, Units
-from dither.plan.kinds import Value
 from dither.plan.lower import Plan
 from dither.plan.recipes import QuantileRecipe
+from dither.plan.schema import Value
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
 from dither.query._estimates import refined

@@ -17,8 +17,7 @@ from typing import Any
 
 from dither.engines import Backend, backend
 from dither.errors import ArgumentError, PolicyError, nearest
-from dither.plan.kinds import Kind
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
 from dither.privacy import Neighbours, Promise
 from dither.privacy._budget import BudgetFilter

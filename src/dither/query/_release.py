@@ -16,7 +16,6 @@ from dither.plan.aggregates import Aggregate, Count, CountUnits, CountValues, Va
 from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.facts import Scope
 from dither.plan.job import GroupKey, Total
-from dither.plan.kinds import Kind
 from dither.plan.lower import Plan
 from dither.plan.recipes import (
     Linear,
@@ -26,6 +25,7 @@ from dither.plan.recipes import (
     Recipe,
     VarianceRecipe,
 )
+from dither.plan.schema import Kind
 from dither.plan.text import number
 from dither.query._certificate import Certificate
 from dither.query._display import html_table, table

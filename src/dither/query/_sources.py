@@ -17,9 +17,8 @@ from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.aggregates import Query
 from dither.plan.expressions import Column, columns
 from dither.plan.facts import LONGEST_LIST
-from dither.plan.kinds import Kind, Value
 from dither.plan.relations import scans
-from dither.plan.schema import ColumnFacts, Schema
+from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 from dither.query._policy import DeclaredTable, Policy
 
 __all__ = [

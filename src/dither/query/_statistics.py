@@ -20,10 +20,9 @@ from dither.mechanisms import AdditiveNoise
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.facts import Facts, Scope, infer, listed_values, why_unbounded
-from dither.plan.kinds import Kind
 from dither.plan.recipes import Linear
 from dither.plan.relations import Filter, base
-from dither.plan.schema import Table
+from dither.plan.schema import Kind, Table
 from dither.query._builder import AggregateRequest, TableQuery
 from dither.query._question import Question
 from dither.query._release import Release

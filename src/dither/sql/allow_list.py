@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from dither.errors import QueryError, UnknownNameError, UnsupportedError, nearest
 from dither.plan import expressions as ex
-from dither.plan.kinds import Value
+from dither.plan.schema import Value
 from dither.sql.dates import read_dates
 from dither.sql.names import Names
 

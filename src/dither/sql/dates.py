@@ -8,7 +8,7 @@ import re
 from dither.errors import QueryError, UnsupportedError, nearest
 from dither.plan import expressions as ex
 from dither.plan.expressions import PARTS, TRUNCATIONS
-from dither.plan.kinds import Kind, Value
+from dither.plan.schema import Kind, Value
 from dither.plan.text import show
 from dither.sql.names import Names
 

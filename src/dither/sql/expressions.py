@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.kinds import Value
+from dither.plan.schema import Value
 from dither.sql.allow_list import (
     FUNCTION_NAMES,
     Place,

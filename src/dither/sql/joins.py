@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Column, Expression
-from dither.plan.kinds import Kind
 from dither.plan.relations import PublicJoin, Relation, Scan, UnitJoin, base, scans
-from dither.plan.schema import Schema, Table
+from dither.plan.schema import Kind, Schema, Table
 from dither.sql.names import Names, find, find_table
 
 __all__ = ["beside", "join", "join_public", "join_unit", "start"]

@@ -10,9 +10,8 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.expressions import Column, Expression
 from dither.plan.facts import Scope, infer
-from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, scans
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 __all__ = [
     "Names",

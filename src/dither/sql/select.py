@@ -59,7 +59,7 @@ def parse_expression(text: str, names: Names) -> ex.Expression:
 
     Examples
     --------
-    >>> from dither.plan.kinds import Kind
+    >>> from dither.plan.schema import Kind
     >>> from dither.plan.relations import Scan
     >>> from dither.plan.schema import ColumnFacts, Table
     >>> visits = Table("visits", {"age": ColumnFacts("age", Kind.INTEGER)})
@@ -112,7 +112,7 @@ def parse_query(text: str, schema: Schema) -> Query:
 
     Examples
     --------
-    >>> from dither.plan.kinds import Kind
+    >>> from dither.plan.schema import Kind
     >>> from dither.plan.schema import ColumnFacts, Table
     >>> visits = Table("visits", {"region": ColumnFacts("region", Kind.TEXT)})
     >>> query = parse_query(

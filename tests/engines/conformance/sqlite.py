@@ -23,8 +23,7 @@ from dither.engines.writer import Dialect, Seeds, Stored
 from dither.engines.writer.forms import call
 from dither.errors import ArgumentError, EngineError, UnsupportedError
 from dither.plan.job import Job
-from dither.plan.kinds import Kind
-from dither.plan.schema import Schema
+from dither.plan.schema import Kind, Schema
 from engines.reference import _part, _truncate
 
 AVAILABLE = sqlite3.sqlite_version_info >= (3, 39)

@@ -14,8 +14,7 @@ from dither.engines import Engine
 from dither.engines.sql_engine import SQLEngine
 from dither.engines.writer import Dialect
 from dither.errors import DitherError, PolicyError
-from dither.plan.kinds import Kind
-from dither.plan.schema import ColumnFacts, Schema, Table
+from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from engines.conformance import sqlite
 from engines.conformance.sqlite import SQLiteDialect, SQLiteEngine
 

@@ -10,8 +10,7 @@ from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import binary, call, named, selected
-from dither.plan.kinds import Kind
-from dither.plan.schema import ColumnFacts
+from dither.plan.schema import ColumnFacts, Kind
 
 __all__ = ["DUCKDB", "DuckDBDialect"]
 

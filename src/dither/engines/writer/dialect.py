@@ -28,8 +28,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from dither.engines.writer.forms import binary, call, case, identifier, named, selected, subquery
-from dither.plan.kinds import Kind, Value, kind_of_value
-from dither.plan.schema import ColumnFacts
+from dither.plan.schema import ColumnFacts, Kind, Value, kind_of_value
 
 __all__ = ["FIRST_DAY", "LARGEST", "LAST_MOMENT", "Dialect", "Seeds"]
 

@@ -28,7 +28,7 @@ from dither.engines.writer.sizes import Sizes
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
 from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer
-from dither.plan.kinds import Kind
+from dither.plan.schema import Kind
 
 __all__ = ["Emitter", "Shared"]
 

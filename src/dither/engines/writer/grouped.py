@@ -26,7 +26,7 @@ from dither.engines.writer.forms import (
 from dither.engines.writer.rows import RowSource, without_negative_zero
 from dither.plan import expressions as ex
 from dither.plan.job import GroupKey, Job, Leaves
-from dither.plan.kinds import Kind, Value
+from dither.plan.schema import Kind, Value
 
 __all__ = ["UNIT", "GroupedQuery", "HistogramQuery"]
 

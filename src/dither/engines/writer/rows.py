@@ -25,9 +25,8 @@ from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope
 from dither.plan.job import GroupKey, Job, Leaves, Total, Values, read_by
-from dither.plan.kinds import Kind
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
-from dither.plan.schema import ColumnFacts, Schema
+from dither.plan.schema import ColumnFacts, Kind, Schema
 
 __all__ = ["RowSource", "Stored", "without_negative_zero"]
 

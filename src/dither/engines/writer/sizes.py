@@ -13,7 +13,7 @@ from fractions import Fraction
 from dither.engines.writer.dialect import LARGEST
 from dither.plan import expressions as ex
 from dither.plan.facts import Facts
-from dither.plan.kinds import Kind
+from dither.plan.schema import Kind
 
 __all__ = ["Sizes"]
 

@@ -19,7 +19,7 @@ from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
 from dither.plan.job import Leaves, Measurement, Rows, Total, UnitProducts, Units, Values, read_by
-from dither.plan.kinds import Kind
+from dither.plan.schema import Kind
 
 __all__ = ["SumsQuery", "check_overflow"]
 
