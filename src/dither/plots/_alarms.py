@@ -29,19 +29,7 @@ _LOWEST = 1e-3
 
 
 def draw_audit(audit: Audit, path: str | Path | None = None) -> Figure:
-    """Draw true alarms against false alarms, on logarithmic axes.
-
-    Parameters
-    ----------
-    audit : Audit
-        What is drawn.
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Draw true alarms against false alarms, on logarithmic axes."""
     points = [(e.q_upper, e.p_lower) for e in audit.events if e.p_lower > e.q_upper]
     low = min([_LOWEST, *(q / 3 for q, _ in points)])
     bottom = min([low, *(p / 3 for _, p in points)])

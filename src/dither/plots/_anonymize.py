@@ -33,19 +33,7 @@ _ROW = 0.36
 
 
 def draw_measures(measures: Measures, path: str | Path | None = None) -> Figure:
-    """Class sizes beside the attackers' odds.
-
-    Parameters
-    ----------
-    measures : Measures
-        What is drawn.
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Class sizes beside the attackers' odds."""
     title = f"{measures.rows:,} rows, {measures.classes:,} classes, k = {measures.k:,}"
     return _measured(measures, title, path)
 
@@ -61,19 +49,7 @@ def _measured(measures: Measures, title: str, path: str | Path | None) -> Figure
 
 
 def draw_anonymized(result: Anonymized, path: str | Path | None = None) -> Figure:
-    """What was generalised, how large classes are, and the attackers' odds.
-
-    Parameters
-    ----------
-    result : Anonymized
-        What is drawn.
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """What was generalised, how large classes are, and the attackers' odds."""
     asked = ", ".join((f"{result.k}-anonymity", *result.required))
     total = len(result.rows) + result.suppressed
     left_out = f"{percent(result.suppressed / total)} of rows" if result.suppressed else "no row"

@@ -22,19 +22,7 @@ _FAR = 30.0
 
 
 def draw_theorems(table: EveryTheorem, path: str | Path | None = None) -> Figure:
-    """One bar a theorem that gives a number, the sharpest in another colour.
-
-    Parameters
-    ----------
-    table : EveryTheorem
-        What is drawn.
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """One bar a theorem that gives a number, the sharpest in another colour."""
     figure = new_figure(WIDTH, 1.6 + 0.4 * sum(row.value is not None for row in table.rows))
     bars_of_theorems(figure.subplots(), table)
     foot = "Every bar is a proven bound" + (
@@ -88,19 +76,7 @@ def _bars(
 
 
 def draw_division(table: EveryDivision, path: str | Path | None = None) -> Figure:
-    """Total error by every theorem, and beside it the noise that each part gets by it.
-
-    Parameters
-    ----------
-    table : EveryDivision
-        What is drawn.
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Total error by every theorem, and beside it the noise that each part gets by it."""
     rows = [row for row in table.rows if row.error is not None]
     lines = len(rows) * len(table.parts)
     figure = new_figure(WIDTH * 1.25, 1.9 + 0.42 * len(rows) + 0.16 * min(lines, 40))
