@@ -1,8 +1,10 @@
 """Tails and intervals against scipy, their coverage computed; searches against their definition."""
 
 import math
+import random
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -145,3 +147,52 @@ def test_decimals_of_what_never_turns():
     assert stats.greatest_decimal(lambda x: True, low, high) == high
     narrow = Fraction(10001, 10000), Fraction(10002, 10000)
     assert stats.least_decimal(lambda x: True, *narrow) is None
+
+
+def test_quantiles_err_by_less_than_is_charged():
+    """At 60 digits; and their difference is rounded down."""
+    draw, worst = random.Random(1), 0.0
+    many = mpmath.MPContext()
+    many.dps = 60
+    for i in range(600):
+        p = [10 ** draw.uniform(-300, -1), 1 - 10 ** draw.uniform(-15.9, -0.3), draw.random()][
+            i % 3
+        ]
+        z = many.mpf(stats.normal_quantile(p))
+        exact = z - (many.erfc(-z / many.sqrt(2)) / 2 - p) / many.npdf(z)
+        worst = max(worst, abs(float((z - exact) / exact)))
+        assert stats.quantiles_apart(p, 0.5) <= exact
+    assert 1e-16 < worst < stats._QUANTILE / 5
+
+
+def test_tails_of_hoeffding_are_rounded_up():
+    """Also where a mean is hardly above its bound, and of very many runs."""
+    draw = random.Random(2)
+    many = mpmath.MPContext()
+    many.dps = 60
+    for _ in range(400):
+        bound = draw.uniform(0.01, 0.99)
+        mean = min(1.0, bound + 10 ** draw.uniform(-9, -0.5))
+        runs = int(10 ** draw.uniform(0, 9))
+        p, q = many.mpf(mean), many.mpf(bound)
+        gap = p * many.log(p / q) + ((1 - p) * many.log((1 - p) / (1 - q)) if mean < 1 else 0)
+        exact, found = many.exp(-runs * gap), stats.hoeffding_tail(mean, bound, runs)
+        if exact > 1e-300:
+            assert exact <= found <= exact * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("n", [10, 10**6, 10**9, 10**12])
+def test_bounds_of_rare_events_keep_their_level(n):
+    """The chance of so few hits, or misses, is at most the level at the bound, at 60 digits."""
+    many = mpmath.MPContext()
+    many.dps = 60
+    for hits in range(5):
+        for level in (0.05, 1e-9):
+            upper = many.mpf(stats.upper_bound(hits, n, level))
+            misses = 1 - many.mpf(stats.lower_bound(n - hits, n, level))
+            for p in (upper, misses):
+                terms = (many.binomial(n, j) * p**j * (1 - p) ** (n - j) for j in range(hits + 1))
+                chance = sum(terms)
+                assert chance <= level
+                if p is upper and n <= 10**9:
+                    assert chance >= level * (1 - 1e-5)

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 __all__ = [
     "binomial_tail",
+    "binomial_tail_above",
     "bisect",
     "bisect_arrays",
     "clopper_pearson",
@@ -37,6 +38,7 @@ __all__ = [
     "log_of",
     "lower_bound",
     "normal_quantile",
+    "quantiles_apart",
     "student_reach",
     "two_sided",
     "upper_bound",
@@ -46,7 +48,20 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Real = TypeVar("Real", float, Fraction)
 
+EPS = 2.0**-52
+
 _SLACK = 1e-6
+"""The part by which a level is reduced for what tails err by, which is below 1e-9 for n to 10^9.
+
+A deviance errs by some 4·EPS of the distance from its mean, |k - n·p|, and of itself. Where a tail
+is above e^-745 the distance is at most 20·sqrt(n), so that this is below 6e-10 at n = 10^9; up to
+10·sqrt(n) factors of later terms add 3 halves of EPS each, 1e-10; what is cut is 1e-18 of a term.
+"""
+
+_QUANTILE = 1e-14
+"""The part of itself that `normal_quantile` errs by, at most: Wichura's rational functions are good
+to 1e-16, and evaluating them rounds some 30 times."""
+
 _NORMAL = NormalDist()
 
 
@@ -70,6 +85,18 @@ def normal_quantile(p: float) -> float:
     1.959964
     """
     return _NORMAL.inv_cdf(p)
+
+
+def quantiles_apart(p: float, q: float) -> float:
+    """Φ⁻¹(p) - Φ⁻¹(q), rounded down.
+
+    Examples
+    --------
+    >>> round(quantiles_apart(0.975, 0.025), 6)
+    3.919928
+    """
+    x, y = normal_quantile(p), normal_quantile(q)
+    return x - y - _QUANTILE * (abs(x) + abs(y))
 
 
 def two_sided(confidence: float) -> float:
@@ -146,6 +173,20 @@ def binomial_tail(n: int, k: int, p: float) -> float:
     return min(1.0, _outwards(n, k, p, 1.0 - p))
 
 
+def binomial_tail_above(n: int, k: int, p: float) -> float:
+    """A number of at least Pr[Binomial(n, p) >= k], for a p that is off by up to 2^-53.
+
+    A chance moves the logarithm of the tail by at most k/p, so by as many roundings.
+
+    Examples
+    --------
+    >>> round(binomial_tail_above(10, 8, 0.5), 7)
+    0.0546876
+    """
+    off = _SLACK + (EPS * k / p if p > 0 else 0.0)
+    return min(1.0, binomial_tail(n, k, p) * (1 + off))
+
+
 def _outwards(n: int, k: int, p: float, q: float) -> float:
     """Pr[Binomial(n, p) >= k] for k > n·p, where the terms fall from k on; q = 1 - p."""
     if k > n or p <= 0.0:
@@ -217,7 +258,8 @@ def lower_bound(hits: int, n: int, level: float) -> float:
         return 0.0
     level *= 1.0 - _SLACK
     if hits >= n:
-        return math.exp(math.log(level) / n)
+        # Next to 1 a double is coarser than the level's slack.
+        return math.nextafter(math.exp(math.log(level) / n), 0.0)
     # In logarithms, so that a small probability has as many digits as a large one.
     top = math.log(hits / n)
     low, _ = bisect(lambda x: binomial_tail(n, hits, math.exp(x)) > level, -700.0, top, 1e-9)
@@ -237,9 +279,9 @@ def upper_bound(hits: int, n: int, level: float) -> float:
     level *= 1.0 - _SLACK
     if hits <= 0:
         return -math.expm1(math.log(level) / n)
-    # Pr[X <= hits] as a tail of the misses.
+    # Pr[X <= hits] as a tail of the misses, by both chances: 1 - p alone would lose a small p.
     return bisect(
-        lambda p: binomial_tail(n, n - hits, 1.0 - p) <= level, hits / n, 1.0, 1e-9 * hits / n
+        lambda p: _outwards(n, n - hits, 1.0 - p, p) <= level, hits / n, 1.0, 1e-9 * hits / n
     )[1]
 
 
@@ -273,6 +315,8 @@ def wilson(rate: Floats, n: int, z: float) -> Floats:
 def hoeffding_tail(mean: float, bound: float, runs: int) -> float:
     """The largest chance of such a mean of independent scores in [0, 1] of mean at most a bound.
 
+    Rounded up.
+
     Examples
     --------
     >>> hoeffding_tail(0.4, 0.5, 10), round(hoeffding_tail(1.0, 0.5, 10) * 1024, 9)
@@ -282,10 +326,13 @@ def hoeffding_tail(mean: float, bound: float, runs: int) -> float:
         return 1.0
     if bound <= 0.0:
         return 0.0
-    gap = mean * math.log(mean / bound)
-    if mean < 1.0:
-        gap += (1.0 - mean) * math.log((1.0 - mean) / (1.0 - bound))
-    return math.exp(-runs * gap)
+    above = mean * math.log(mean / bound)
+    below = (1.0 - mean) * math.log((1.0 - mean) / (1.0 - bound)) if mean < 1.0 else 0.0
+    # A logarithm's argument rounds up to three times, which its factor, of at most 1, carries
+    # over; a logarithm, a product and the sum err by 2·EPS of the summands.
+    gap = above + below - EPS * (3.0 + 2.0 * (above + abs(below)))
+    exponent = runs * max(gap, 0.0)
+    return min(1.0, math.exp(-exponent) * (1.0 + EPS * (2.0 + exponent)))
 
 
 def bisect(

@@ -9,10 +9,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from dither.accounting import shuffle
+from dither.accounting import shuffle, shuffle_clones_2021, shuffle_clones_2023
 from dither.numeric._balls import library, precision
+from dither.privacy import gdp
 from dither.privacy._binomials import half_tails, masses
 from dither.privacy._clones import _uniform_blanket, clones
+from dither.privacy._compound import _log_inverse_gamma
+from dither.privacy._tradeoff import dual
 from dither.privacy.engines.ball_laws import SampledGaussianLaw
 from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.grid import Grid, moment_ends
@@ -22,9 +25,10 @@ from dither.privacy.laws.classes import Concentrated
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.part import gdp_of_variation
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.term import normal_mass
+from dither.privacy.laws.term import EPS, normal_mass
 
 many = mpmath.MPContext()
 many.dps = 60
@@ -305,3 +309,86 @@ def test_chernoff_bounds_are_rounded_up():
         high = number(found.bounds(epsilon)[1])
         size = c * number(epsilon) + c * (c + 1) * number(rho) * count + 20
         assert min(exact, 0) <= high <= min(exact, 0) + size / 10**13
+
+
+def test_gaussians_of_a_variation():
+    """mu with erf(mu/sqrt(8)) just below a distance, from 1e-300 to those next to 1."""
+    draw = random.Random(19)
+    with precision(256) as flint:
+        for i in range(_DRAWS):
+            x = power(draw, -300, 0) if i % 2 else 1 - power(draw, -15.9, -0.1)
+            mu = flint.arb(gdp_of_variation(x))
+            assert (mu / flint.arb(8).sqrt()).erf() <= flint.arb(x)
+            assert (mu * (1 + 1e-13) / flint.arb(8).sqrt()).erf() >= flint.arb(x)
+
+
+def test_trade_offs_of_gaussians():
+    """Phi(mu + z) at false alarms of Phi(z), down to 1e-30, where a fixed margin leaves nothing."""
+    draw = random.Random(20)
+    for _ in range(12):
+        mu, z = draw.uniform(0.5, 4), draw.uniform(-11, 2)
+        fpr = float(many.ncdf(z))
+        at = many.mpf(z) - (many.ncdf(z) - fpr) / many.npdf(z)
+        exact, found = many.ncdf(at + mu), gdp(mu).tpr(fpr)
+        assert found.lower <= exact <= found.upper
+        assert found.upper - found.lower <= 1e-9 * found.upper
+
+
+def test_the_dual_of_lines():
+    """The least value of the greatest of some lines, exactly, from values at rounded places."""
+    draw = random.Random(21)
+    for _ in range(_DRAWS):
+        fpr = power(draw, -14, -0.3)
+        corners = sorted({power(draw, -8, 8) for _ in range(draw.randint(1, 5))})
+        weights = [power(draw, -6, 0) for _ in corners]
+        weights = [w / math.fsum(weights) for w in weights]
+        pairs = [(Fraction(w), Fraction(c)) for w, c in zip(weights, corners, strict=True)]
+        extra = 1 - sum(w for w, _ in pairs)
+
+        def f(y, pairs=pairs, fpr=fpr, extra=extra):
+            return sum(w * max(0, 1 - y / c) for w, c in pairs) + extra + y * Fraction(fpr)
+
+        exact = min(f(y) for y in [Fraction(0), *(c for _, c in pairs)])
+        seen = [(0.0, 1.0, 1.0)]
+        for c in corners:
+            for e in (draw.uniform(-3, 3) * power(draw, -7, 0) for _ in range(12)):
+                e += math.log(c)
+                value = float(f(Fraction(str(many.exp(e)))))
+                seen.append((math.exp(e), value * (1 - 4 * EPS), value * (1 + 4 * EPS)))
+        low, high = dual(seen, fpr)
+        assert low <= exact <= high
+
+
+def test_the_number_of_runs():
+    """gamma's mean is at least what was asked, and hardly more, at all shapes."""
+    draw = random.Random(22)
+    for _ in range(_DRAWS):
+        mean = 1 + power(draw, -12, 12)
+        eta = draw.choice(
+            [0.0, 1.0, power(draw, -9, 5), -power(draw, -9, -1e-3), power(draw, -9, -5) - 1]
+        )
+
+        def runs(x, eta=eta):
+            rest = number(eta) / -many.expm1(-eta * x) if eta else 1 / x
+            return many.expm1(x) * rest
+
+        found = number(_log_inverse_gamma(mean, eta))
+        assert runs(found) >= mean
+        near = 1e-9 + 1e-13 / (mean - 1) + 1e-13 / (1 + min(eta, 0.0))
+        assert runs(found * (1 - min(near, 0.5))) <= mean
+
+
+def test_closed_forms_of_shuffling():
+    """Rounded up, and by little, where one report's epsilon is small too."""
+    draw = random.Random(23)
+    for _ in range(_DRAWS):
+        n, e0, d = draw.randint(10**4, 10**9), power(draw, -12, 0.3), power(draw, -12, -1)
+        e, log_d = many.exp(e0), many.log(4 / number(d))
+        old = 8 * many.sqrt(e * log_d / n) + 8 * e / n
+        new = 4 * many.sqrt(2 * log_d / ((e + 1) * n)) + number(4) / n
+        pairs = [
+            (shuffle_clones_2021, many.log1p((e - 1) / (e + 1) * old)),
+            (shuffle_clones_2023, many.log1p((e - 1) * new)),
+        ]
+        for form, exact in pairs:
+            assert exact <= form(n, e0, d) <= exact * (1 + number(10) ** -14)

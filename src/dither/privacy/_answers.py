@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from dither.privacy.engines.grid import Grid, moment_ends
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianNoise
 from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.part import gdp_of_variation
 from dither.privacy.laws.rationals import Amount, printing_at_least, printing_at_most, root
 from dither.privacy.laws.term import EPS
 
@@ -37,7 +37,11 @@ _APART = 0.25
 """How far apart the epsilons are that engines of a profile are made for."""
 
 _CLOSE = 1e-6
-"""A relative width beyond which a point of a profile is given an engine of its own."""
+"""A relative width beyond which a point of a profile is given an engine of its own, and within
+which the largest of all orders is known. No bound rests on it."""
+
+_SAME = 1e-11
+"""A relative width within which an answer is called exact. Both ends are given as they are."""
 
 
 class Answers:
@@ -243,20 +247,19 @@ class Answers:
             raise ArgumentError(
                 "no finite rho is known for this loss; ask for epsilon(delta) instead"
             )
-        if low >= high * (1 - 1e-11):
+        if low >= high * (1 - _SAME):
             return Bound(min(low, high), high, "exact: the sum over parts, reached at large orders")
-        if known and len(known) == len(found) and low >= high * (1 - 1e-6):
+        if known and len(known) == len(found) and low >= high * (1 - _CLOSE):
             return Bound(
                 min(low, high), high, "the largest of all orders", one_sided=self.one_sided
             )
         for s in sides(self):
-            orders = [1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0]
+            # At the first the ratio is E[L], but for 1e-6 of it: K is convex, so K(c) >= c·E[L].
+            orders = [1e-6, 1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0]
             if all(isinstance(t, AtomTerm | LaplaceTerm) for t in s.lower_terms):
-                orders = np.geomspace(1e-3, 1e2, 120).tolist()
+                orders = [1e-6, *np.geomspace(1e-3, 1e2, 120).tolist()]
             for c in orders:
                 low = max(low, _moment_bounds(s, c)[0] / (c * (c + 1)))
-            if s.exact:
-                low = max(low, sum(t.mean() for t in s.lower_terms) * (1 - 1e-12))
         return Bound(
             min(low, high),
             high,
@@ -281,12 +284,11 @@ class Answers:
         high, low = _up(root(square)), printing_at_most(sqrt_lower(_tail(self.parts)))
         if all(isinstance(part, GaussianNoise) for part, _ in self.parts):
             return Bound(min(low, high), high, "closed form (Gaussian)")
-        if low >= high * (1 - 1e-11):
+        if low >= high * (1 - _SAME):
             return Bound(
                 min(low, high), high, "exact: the unsampled total, whose tail a sample keeps"
             )
-        seen = min(self.delta(0.0).lower, 1 - 1e-15)
-        low = max(low, 2 * NormalDist().inv_cdf((1 + seen) / 2) * (1 - 1e-7))
+        low = max(low, gdp_of_variation(self.delta(0.0).lower))
         method = "upper bound: sum over parts; lower: the tail and the total variation"
         return Bound(max(0.0, min(low, high)), high, method, one_sided=self.one_sided)
 

@@ -19,6 +19,7 @@ __all__ = ["calibrate"]
 
 
 _TIGHT = 1e-11
+"""A width of log(parameter) at which the search ends; what it found is then proved by itself."""
 
 _STEPS = (1, 2, 4, 8, 16, 32, 64, 80)
 """Doublings and halvings of the start that are tried."""
@@ -153,6 +154,7 @@ class _Promise:
                 values.append(0.0)
                 continue
             low, high = one_delta(loss, this, self.epsilon)[:2]
+            # What the logarithm of it is off by, beyond that, `Side.below` allows for.
             least = low * (1 - 4 * EPS)
             values.append(low if lower else high)
         top = max(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from dither import _checks as check
 from dither._stats import bisect
 from dither.errors import ArgumentError
 from dither.numeric import sqrt_lower
+from dither.numeric._balls import Ball, library, precision, up
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss
 from dither.privacy._makers import Relation, gaussian, renyi
 from dither.privacy._promise import Neighbours
+from dither.privacy.laws.term import EPS
 
 __all__ = ["noisy_votes", "repeat_and_select", "tree_aggregation"]
 
@@ -117,6 +120,9 @@ def repeat_and_select(loss: Loss, *, mean: float, shape: float | None = 1.0) -> 
     if not isinstance(loss, Loss):
         raise ArgumentError("loss must be a loss, such as privacy.gaussian(4)")
     runs = check.number("mean", mean, least=1, below=1e15)
+    if runs != int(runs):
+        # It stands for the number that was printed.
+        runs = math.nextafter(runs, math.inf)
     known = {}
     for order in _ORDERS.tolist():
         try:
@@ -129,32 +135,44 @@ def repeat_and_select(loss: Loss, *, mean: float, shape: float | None = 1.0) -> 
     values = np.array(list(known.values()))
     tail = math.log(runs) / (orders - 1)
     if shape is None:
-        small = [loss.delta(math.log1p(1 / (a - 1)) * (1 - 1e-15)).upper for a in orders.tolist()]
+        # A quotient, half of EPS; log1p, which makes that no larger and adds EPS; and a product.
+        ends = [math.log1p(1 / (a - 1)) * (1 - 4 * EPS) for a in orders.tolist()]
+        small = [loss.delta(end).upper for end in ends]
         found = values + runs * np.array(small) + tail
     else:
         eta = check.number("shape", shape, above=-1, below=1e6)
-        gamma = _gamma(runs, eta)
-        other = (1 - 1 / orders) * values - math.log(gamma) / orders
+        lost = _log_inverse_gamma(runs, eta)
+        other = (1 - 1 / orders) * values + lost / orders
         # At order 1, where D is multiplied by 0, what is left is log(1/gamma).
-        best = min(float(other.min()), -math.log(gamma))
+        best = min(float(other.min()), lost)
         found = values + (1 + eta) * best + tail
-    bounds = dict(zip(orders.tolist(), (found * (1 + 1e-13)).tolist(), strict=True))
+    # All summands are at least 0. eta stands for the number that was printed, so that 1 + eta is
+    # off by EPS/(1 + eta) of itself; the rest are some 12 operations, and a logarithm.
+    off = EPS * (16 if shape is None else 16 + 2 / (1 + eta))
+    bounds = dict(zip(orders.tolist(), (found * (1 + off)).tolist(), strict=True))
     return replace(renyi(bounds, neighbours=loss.neighbours), unit=loss.unit)
 
 
-def _gamma(mean: float, eta: float) -> float:
-    """The parameter in (0, 1) whose number of runs has at least this mean, rounded down."""
+def _log_inverse_gamma(mean: float, eta: float) -> float:
+    """log(1/gamma) of the parameter whose number of runs has this mean, rounded up.
 
-    def expected(gamma: float) -> float:
-        if eta == 0:
-            return (1 / gamma - 1) / -math.log(gamma)
-        # eta·(1 - gamma)/(gamma·(1 - gamma^eta))
-        return eta / -math.expm1(eta * math.log(gamma)) * (1 / gamma - 1)
+    With x = log(1/gamma) and w = |eta| the mean is w·(1 - e^-x)/(1 - e^(-w·x)), times e^x or, where
+    eta < 0, e^(x·(1 + eta)); w/(1 - e^(-w·x)) is 1/x at eta = 0. It rises from 1 with x. Each
+    factor keeps its digits: 3 functions with a unit in their last places and some operations, and
+    the exponent, of which 1 + eta is off by EPS/(1 + eta) of itself.
+    """
+    least = min(1.0, 1 + eta)
 
-    low, high = math.log(1e-300), math.log1p(-1e-9)
-    if expected(math.exp(high)) >= mean:
-        return math.exp(high)
-    return math.exp(bisect(lambda x: expected(math.exp(x)) < mean, low, high, steps=200)[0])
+    def reaches(x: float) -> bool:
+        w = abs(eta)
+        rest = w / -math.expm1(-w * x) if w > 1e-200 else 1 / x
+        off = EPS * (16 + x * least * (2 + 1 / least))
+        return math.exp(min(x * least, 700.0)) * -math.expm1(-x) * rest * (1 - off) >= mean
+
+    top = 100 / least
+    if not reaches(top):
+        raise ArgumentError("shape is too close to -1 for so many runs")
+    return bisect(reaches, 1e-16, top, steps=200)[1]
 
 
 def noisy_votes(
@@ -200,48 +218,79 @@ def noisy_votes(
     >>> round(safe.epsilon(1e-6), 3), clear.epsilon(1e-6) < safe.epsilon(1e-6) / 2
     (1.544, True)
     """
-    s = check.number("sigma", sigma, above=1e-100, below=1e100)
+    exact = check.exact("sigma", sigma, above=1e-100, below=1e100)
     if votes is None:
-        exact = check.exact("sigma", sigma)
         loss = gaussian(sqrt_lower(exact**2 / 2), neighbours=neighbours)
         return loss.with_charge(Charge.concentrated(1 / exact**2))
     try:
         listed = list(votes)
     except TypeError as error:
         raise ArgumentError("votes must be a sequence of counts") from error
-    counts = sorted((check.number("votes", v, least=0, below=1e15) for v in listed), reverse=True)
+    counts = sorted((check.exact("votes", v, least=0, below=1e15) for v in listed), reverse=True)
     if len(counts) < 2:
         raise ArgumentError("votes must hold a count for each of at least 2 labels")
-    # erfc at z, which rounds three times and was read once, errs by 8·z²·2^-53 of itself and its
-    # last place: at z < 26.5, where it is above 0, by 6.3e-13.
-    q = 0.5 * math.fsum(math.erfc((counts[0] - v) / (2 * s)) for v in counts[1:]) * (1 + 1e-12)
-    q += 1e-300
-    bounds = {a: _votes_at(a, s, q) for a in _ORDERS.tolist()}
+    with precision(128):
+        s = _ball(exact)
+        away = [(_ball(counts[0] - v) / (2 * s)).erfc() for v in counts[1:]]
+        q = up(sum(away[1:], away[0]) / 2)
+        bounds = {a: _votes_at(a, s, q) for a in _ORDERS.tolist()}
     return renyi(bounds, neighbours=neighbours)
 
 
-def _votes_at(order: float, sigma: float, q: float) -> float:
-    """The smaller of the bound with votes and a/sigma²; any pair of orders gives a true one."""
-    plain = order / sigma**2
-    best = plain
+def _ball(x: Fraction) -> Ball:
+    flint = library()
+    return flint.arb(flint.fmpq(x.numerator, x.denominator))
+
+
+def _votes_at(order: float, sigma: Ball, q: float) -> float:
+    """The smaller of the bound with votes and a/sigma²; any pair of orders gives a true one.
+
+    A pair is chosen in doubles, and balls prove what it gives.
+    """
+    plain, best, pair = up(library().arb(order) / sigma**2), math.inf, None
     if q >= 1:
-        return best * (1 + 1e-13)
-    log_q = math.log(q)
+        return plain
+    s, log_q = float(sigma), math.log(q)
     # The pair that the theorem's authors use, and larger ones for larger orders.
-    middle = max(sigma * math.sqrt(-log_q), 1 + 1e-6)
+    middle = max(s * math.sqrt(-log_q), 1 + 1e-6)
     for second in (middle, *(middle * np.geomspace(0.5, 2, 9)).tolist()):
         for first in (second + 1, max(second + 1, order)):
-            if second <= 1 or first < order:
-                continue
-            e1, e2 = first / sigma**2, second / sigma**2
-            limit = (second - 1) * e2 - second * (
-                math.log(first / (first - 1)) + math.log(second / (second - 1))
-            )
-            inner = (second - 1) / second * (log_q + e2)
-            if log_q > limit or inner >= 0 or q >= 1:
-                continue
-            log_a = math.log1p(-q) - math.log(-math.expm1(inner))
-            log_b = e1 - log_q / (first - 1)
-            value = np.logaddexp(math.log1p(-q) + (order - 1) * log_a, log_q + (order - 1) * log_b)
-            best = min(best, float(value) / (order - 1) + 1e-12 * (1 + plain))
-    return max(best, 0.0) * (1 + 1e-13)
+            value = _votes_by(order, first, second, s, q, log_q)
+            if value < best:
+                best, pair = value, (first, second)
+    if pair is None or best >= plain:
+        return plain
+    return min(plain, _votes_proved(order, *pair, sigma, q))
+
+
+def _votes_by(
+    order: float, first: float, second: float, sigma: float, q: float, log_q: float
+) -> float:
+    """Theorem 6 at a pair of orders, about; inf where it does not hold."""
+    if second <= 1 or first < order:
+        return math.inf
+    e1, e2 = first / sigma**2, second / sigma**2
+    limit = (second - 1) * e2
+    limit -= second * (math.log(first / (first - 1)) + math.log(second / (second - 1)))
+    inner = (second - 1) / second * (log_q + e2)
+    if log_q > limit or inner >= 0:
+        return math.inf
+    log_a = math.log1p(-q) - math.log(-math.expm1(inner))
+    log_b = e1 - log_q / (first - 1)
+    value = np.logaddexp(math.log1p(-q) + (order - 1) * log_a, log_q + (order - 1) * log_b)
+    return max(0.0, float(value) / (order - 1))
+
+
+def _votes_proved(order: float, first: float, second: float, sigma: Ball, chance: float) -> float:
+    """Theorem 6 at a pair of orders, rounded up; inf where balls do not prove that it holds."""
+    arb = library().arb
+    a, b, c, q = (arb(x) for x in (order, first, second, chance))
+    e1, e2, log_q = b / sigma**2, c / sigma**2, q.log()
+    limit = (c - 1) * e2 - c * ((b / (b - 1)).log() + (c / (c - 1)).log())
+    inner = (c - 1) / c * (log_q + e2)
+    if not (log_q <= limit and inner < 0 and q < 1):
+        return math.inf
+    log_a = (1 - q).log() - (-inner.expm1()).log()
+    log_b = e1 - log_q / (b - 1)
+    value = (1 - q) * ((a - 1) * log_a).exp() + q * ((a - 1) * log_b).exp()
+    return max(0.0, up(value.log() / (a - 1)))

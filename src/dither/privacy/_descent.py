@@ -39,7 +39,8 @@ _FAR = 1.5
 """The longest step, in a logarithm."""
 
 _CLOSE = 1e-10
-"""Of a logarithm to the boundary."""
+"""Of a logarithm to the boundary: of the search, as are all widths here. Who divides asks the
+theorem or the loss itself whether what was found keeps the promise."""
 
 _SETTLED = 1e-8
 """Relative gain below which two steps in a row end the search."""
@@ -101,7 +102,7 @@ class Wanted:
         whole = float((self.counts * weights).sum()) + free
         if whole <= 0:
             return np.zeros_like(weights), 0.0
-        # Room for the rounding of the shares' sum.
+        # Room for the rounding of the shares' sum, which is checked exactly where it is promised.
         unit = self.delta * (1 - 1e-14) / whole
         return weights * unit, free * unit
 
@@ -257,6 +258,12 @@ def _total_slopes(wanted: Wanted, levels: Array, slack: float) -> tuple[Array, f
     if slack > 0 and wanted.uses.any():
         in_slack = (math.log(wanted.total(levels, slack * math.exp(h))) - here) / h
     return slopes, in_slack
+
+
+def log_ratio(value: float, goal: float) -> float:
+    """log(value/goal), with the sign that the numbers themselves have."""
+    found = math.log(max(value, 1e-300) / goal)
+    return max(found, 5e-324) if value > goal else min(found, 0.0)
 
 
 def largest_factor(over: Callable[[float], float]) -> float:

@@ -22,7 +22,7 @@ from dither._format import Printable, loss_text, remaining
 from dither.errors import ArgumentError, nearest
 from dither.numeric import float_down
 from dither.privacy import approximate, compose
-from dither.privacy._descent import Array, Found, Wanted, largest_factor, least
+from dither.privacy._descent import Array, Found, Wanted, largest_factor, least, log_ratio
 from dither.privacy._saddle import PureSaddle
 from dither.privacy.theorems import advanced_of_groups, basic_of_groups
 
@@ -271,7 +271,7 @@ class _Search:
 
         def over(t: float) -> float:
             parts = (n * approximate(min(t * x, _MOST), d) for x, d, n in groups)
-            return math.log(max(compose(*parts).delta(self.epsilon).upper, 1e-300) / self.delta)
+            return log_ratio(compose(*parts).delta(self.epsilon).upper, self.delta)
 
         scale = largest_factor(over)
         left = Fraction(self.delta) - basic_of_groups(groups)[1]

@@ -21,6 +21,7 @@ from dither.privacy import Loss, gaussian, laplace, randomized_response
 from dither.privacy._conversion import rho_of_epsilon
 from dither.privacy._division import divide_groups
 from dither.privacy._noise_division import split_groups
+from dither.privacy.laws.term import EPS
 
 __all__ = ["EveryDivision", "Part", "Share", "Shares", "divide_by_every_theorem"]
 
@@ -252,7 +253,9 @@ def _zcdp(parts: tuple[Part, ...], epsilon: float, delta: float) -> Answer:
     rho = float(rho_of_epsilon(epsilon, delta))
     ratios = [part.error(1.0) ** -0.25 for part in parts]
     spent = math.fsum(0.5 * p.count / r**2 for p, r in zip(parts, ratios, strict=True))
-    scale = math.sqrt(spent / rho) * (1 + 1e-14)
+    # Squares, quotients and a sum in `spent`, and rho itself, have 6 roundings of half of EPS,
+    # whose root has half; the root, and the products below, have 4 more.
+    scale = math.sqrt(spent / rho) * (1 + 8 * EPS)
     error = math.fsum(p.count * p.error(scale * r) for p, r in zip(parts, ratios, strict=True))
     pairs = zip(parts, ratios, strict=True)
     return error, tuple(Share(None, None, scale * r * p.sensitivity) for p, r in pairs), None

@@ -13,7 +13,7 @@ from typing import Any
 from dither import _checks as check
 from dither._format import Printable
 from dither.errors import ArgumentError
-from dither.numeric import float_down, float_up
+from dither.numeric import float_down, float_up, sqrt_lower
 from dither.privacy import Bound, Loss, approximate, gdp
 from dither.privacy._conversion import epsilon_of_rho
 from dither.privacy._side import merged, sides
@@ -26,6 +26,7 @@ __all__ = ["EveryTheorem", "Row", "by_every_theorem", "shares_by_every_theorem"]
 
 
 _EQUAL = 1e-9
+"""A part by which two theorems' answers differ that are shown as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +282,7 @@ def shares_by_every_theorem(
         if each:
             raise ArgumentError("needs pure mechanisms")
         rho = rho_of_epsilon(e, d)
-        return math.sqrt(2 * float(rho) / k) * (1 - 1e-15), f"rho {float(rho):.6g} in all"
+        return float_down(sqrt_lower(2 * rho / k)), f"rho {float(rho):.6g} in all"
 
     beside = f", each with delta {each:g}" if each else ""
     return EveryTheorem(

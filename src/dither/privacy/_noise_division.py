@@ -18,7 +18,7 @@ from dither import _checks as check
 from dither._format import Printable
 from dither.errors import ArgumentError
 from dither.privacy import Loss, compose
-from dither.privacy._descent import Array, Wanted, largest_factor, least
+from dither.privacy._descent import Array, Wanted, largest_factor, least, log_ratio
 from dither.privacy._saddle import LossSaddle, moments_known
 
 __all__ = ["Split", "split", "split_groups"]
@@ -152,8 +152,8 @@ def split_groups(
     def over(factor: float) -> float:
         loss = composed((levels / factor).tolist())
         if d == 0:
-            return math.log(max(loss.epsilon(0.0).upper, 1e-300) / e)
-        return math.log(max(loss.delta(e).upper, 1e-300) / d)
+            return log_ratio(loss.epsilon(0.0).upper, e)
+        return log_ratio(loss.delta(e).upper, d)
 
     scales = (levels / largest_factor(over)).tolist()
     error = math.fsum(c * f(x) for f, x, c in zip(errors, scales, counts, strict=True))

@@ -197,13 +197,13 @@ class Shuffled:
         high = np.array([self._ends(float(e), _LEAST)[1] for e in grid])
         high[-1] = high[-1] if last < top else 0.0
         # Both signs: delta(-e) = 1 - e^-e + e^-e·delta(e), as the pair is symmetric. Lines are
-        # drawn over e^loss - 1, which keeps its digits where losses are small.
+        # drawn over e^loss, less 1 where losses are small, so that its digits are kept.
         losses = h * np.arange(-_CELLS, _CELLS + 1)
-        y, above = np.exp(losses), np.expm1(losses)
+        y = np.exp(losses)
         left = -np.expm1(-grid[:0:-1]) + np.exp(-grid[:0:-1]) * high[:0:-1]
-        profile = _convex(above, np.concatenate([left, high]))
+        profile = _convex(np.expm1(losses) if last < 1 else y, np.concatenate([left, high]))
         # Q's mass above each point is minus the slope; P's is e^loss times Q's.
-        slopes = np.diff(profile) / np.diff(above)
+        slopes = np.diff(profile) / (y[:-1] * math.expm1(h))
         under_q = np.diff(np.concatenate([[-(1 - profile[0]) / y[0]], slopes, [0.0]]))
         masses = np.maximum(under_q, 0.0) * y
         # What rounding took from the profile is given back at infinity. What the masses make of it

@@ -50,12 +50,16 @@ _MANY = 10**9
 
 _RANGES = "bounded ranges as if chosen adaptively (the optimum of fixed ones is not computed)"
 
+_CLOSE = 2e-14
+"""A width at which the search for an epsilon ends; both of its ends are proved by themselves."""
+
 PARAMETERS = 2e-12
 """Relative slack on delta for the rounding of parameters that were read into doubles.
 
 It is what losses of ordinary size need. With mu the deviation of the loss and a = mu/2 -
 epsilon/mu, d log(delta)/d log(mu) = mu·phi(a)/delta, which is at most about |a|·(mu + |a|); and
-d log(delta)/d log(epsilon) is no larger. See `Side.rounding`, which grows with mu.
+d log(delta)/d log(epsilon) is no larger. See `Side.rounding`, which grows with mu. With mu and |a|
+of up to 10 that is 200·EPS, 5e-14; logarithms of up to 745, and their sums, add 4e-13.
 """
 
 
@@ -133,7 +137,9 @@ class Side:
         self.infinite = _infinite(everything, lost=True)
         lift = sum(t.lift for t in everything)
         if lift > 0:
-            self.infinite = min(1.0, self.infinite * math.exp(lift) * (1 + 4e-16))
+            # A sum's rounding, a unit in the exponential's last place, and two products.
+            off = EPS * (4 + len(everything) * lift)
+            self.infinite = min(1.0, self.infinite * math.exp(lift) * (1 + off))
         self.infinite_lower = _infinite(self.lower_terms, up=False)
         self.tops = total((part.top(removal), count) for part, count in self.parts)
         least, most = _largest(self.lower_terms)[0], math.inf
@@ -222,6 +228,7 @@ class Side:
             return False
         if not all(term.smooth for term in self.upper_terms):
             return False
+        # Which is more than the target, a logarithm of up to 745, was rounded by.
         log_delta -= self.rounding(log_delta)
         return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta)
 
@@ -285,9 +292,10 @@ def other(loss: Composed, this: Side) -> Side:
 
 
 def _slacked(loss: Composed, epsilon: float) -> float:
+    """slack·(1 + e^epsilon), rounded up: a unit in the exponential's last place, 3 operations."""
     if loss.slack == 0:
         return 0.0
-    return loss.slack * (1 + math.exp(epsilon)) if epsilon < 709 else math.inf
+    return loss.slack * (1 + math.exp(epsilon)) * (1 + 4 * EPS) if epsilon < 709 else math.inf
 
 
 def one_delta(
@@ -302,7 +310,8 @@ def one_delta(
         low, high, method = one_delta(loss, other(loss, this), -at, near=swapped)
         rest, scale = -math.expm1(at), math.exp(at)
         low, high = rest + scale * low, rest + scale * high
-        return max(0.0, low * (1 - 1e-14)), min(1.0, high * (1 + 1e-14)), method
+        # Both summands are positive, each with a unit in its last place; 3 operations.
+        return max(0.0, low * (1 - 4 * EPS)), min(1.0, high * (1 + 4 * EPS)), method
     extra = _slacked(loss, at)
     if at >= this.top:
         # Only what is infinite is left; it is as stated, not a logarithm's exponential.
@@ -327,24 +336,25 @@ def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float
     if target == 0 or target < this.infinite + 2 * loss.slack:
         raise ArgumentError(_too_small(loss, this))
     log_target = math.log(target)
+    # Logarithms of numbers of up to 2^±1074, and of sums, are off by 3 halves of EPS of theirs.
+    off = 3 * EPS * (1 + 745)
     found = this.answer(log_target, None)
 
     def upper(e: float) -> float:
-        value = found.upper(e)
-        extra = _slacked(loss, e)
-        return float(np.logaddexp(value, math.log(extra))) if extra > 0 else value
+        value, extra = found.upper(e), _slacked(loss, e)
+        return float(np.logaddexp(value, math.log(extra))) + off if extra > 0 else value
 
     def lower(e: float) -> float:
         value, extra = found.lower(e), _slacked(loss, e)
-        rest = math.exp(value) - extra if extra > 0 else 1.0
-        if extra > 0:
-            return math.log(rest) if rest > 0 else -math.inf
-        return value
+        if extra == 0 or value < -745:
+            return value if extra == 0 else -math.inf
+        rest = math.exp(value) * (1 - EPS * (4 + abs(value))) - extra
+        return math.log(rest) - off if rest > 0 else -math.inf
 
     # At the largest finite loss, delta is what is infinite.
     reached = math.isfinite(ceiling) and this.infinite + _slacked(loss, ceiling) <= target
     start = min(found.start, ceiling)
-    high = invert(upper, log_target, start, above=True, tiny=2e-14)
+    high = invert(upper, log_target - off, start, above=True, tiny=_CLOSE)
     if reached:
         high = min(high, ceiling)
     if not math.isfinite(high):
@@ -352,8 +362,8 @@ def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float
             "delta is too small for any finite epsilon that could be certified; ask for a larger "
             "delta" + (" or truncate less" if loss.slack > 0 else "")
         )
-    low = invert(lower, log_target, high, above=False, tiny=2e-14)
-    return min(low * (1 - 4e-16), high), high, found.method
+    low = invert(lower, log_target + off, high, above=False, tiny=_CLOSE)
+    return min(low, high), high, found.method
 
 
 def _too_small(loss: Composed, this: Side) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.privacy._side import Composed, Side, one_delta
+from dither.privacy.laws.term import EPS
 
 __all__ = ["one_tpr"]
 
@@ -36,8 +37,10 @@ def one_tpr(
 
     def value(e: float, near: float) -> float:
         low, high, _ = one_delta(loss, this, e, near=near)
-        more = math.exp(e) * fpr
-        seen.append((math.exp(e), low + more * (1 - 1e-15), high + more * (1 + 1e-15)))
+        y = math.exp(e)
+        # A unit in the exponential's last place, and half a unit each of three operations.
+        off = 4 * EPS
+        seen.append((y, (low + y * fpr) * (1 - off), (high + y * fpr) * (1 + off)))
         return seen[-1][2]
 
     def bounds() -> tuple[float, float]:
@@ -58,6 +61,7 @@ def one_tpr(
     low, high = bounds()
     # The gap that the engine's own width leaves is closed by no further point.
     own = min(row[2] - row[1] for row in sorted(seen, key=lambda row: row[2])[:3])
+    # From here on points are only sought for; any of them serve.
     if high - low > max(1e-10 * high, 3 * own):
         # An atom makes a kink there; sections close in on it, with what was made for nearby.
         section(lambda e: value(e, near), best - 0.01, best + 0.01, 70)
@@ -86,6 +90,11 @@ def dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, flo
 def _dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, float]:
     y, low, high = (np.array(column) for column in zip(*sorted(set(seen)), strict=True))
     least = float(high.min())
+    # A y that is off by EPS of itself moves f by EPS·y·|f'|. By convexity -y·f' is at most twice
+    # what f falls by from y/2, or from a point left of it; and f' is at most fpr.
+    smaller = np.searchsorted(y, y / 2, side="right") - 1
+    moved = EPS * (2 * np.maximum(high[smaller] - low, 0.0) + high)
+    low, high = low - moved, high + moved
     # Of points that all but coincide one does: slopes between them are noise.
     apart = np.flatnonzero(np.diff(y, prepend=-1.0) > 1e-12 * y)
     y, low, high = y[apart], low[apart], high[apart]
@@ -111,11 +120,18 @@ def _dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, fl
         cross = (right - down * gap - left) / (up - down)
     cross = np.where(np.isfinite(cross), np.clip(cross, 0.0, gap), 0.0)
     ends = np.minimum(larger(np.zeros(n - 1)), larger(gap))
-    between = np.minimum(ends, larger(cross))
+    # Where they cross both are the same; the flatter one is hurt less by how the place is rounded.
+    with np.errstate(invalid="ignore"):
+        a, b = (np.asarray(v + k * (cross - at)) for v, k, at in lines)
+        flatter = np.where(np.abs(up) < np.abs(down), a, b)
+    inside = (cross > 0) & (cross < gap) & np.isfinite(flatter)
+    between = np.minimum(ends, np.where(inside, flatter, larger(cross)))
+    # A slope has 3 roundings, a line's value 3 more, each of at most what the line falls by, which
+    # is at most its end. Where lines cross is off by 8 of them over the slopes' difference.
+    between = between - 8 * EPS * np.maximum(high[:-1], high[1:])
     # Right of the last point: the line upwards, or y·fpr.
     last = low[-1] if rise[-1] >= 0 else float(y[-1]) * fpr
-    scale = 1e-15 * float(high.max())
-    return float(min(between.min(), last)) - scale, least
+    return float(min(between.min(), last * (1 - EPS))), least
 
 
 def smallest(

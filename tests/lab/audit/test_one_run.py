@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -54,13 +55,28 @@ def test_without_delta_it_is_binomial():
     """For delta = 0 the bound is the tail of the binomial law, abstaining or not."""
     for v in (0, 3, 7, 10):
         expected = binom.sf(v - 1, 10, 1 / (1 + math.exp(-0.7)))
-        assert chance_of_guesses(50, 10, v, 0.7) == pytest.approx(expected, rel=1e-9)
+        found = chance_of_guesses(50, 10, v, 0.7)
+        assert expected * (1 - 1e-12) <= found <= expected * (1 + 2e-6)
 
 
 def test_many_guesses_do_not_underflow():
     """Where all terms are too small for doubles, delta's part is still there, m·delta/v or more."""
     assert chance_of_guesses(5000, 4000, 4000, 0.0, 1e-6) >= 5000 * 1e-6 / 4000
     assert chance_of_guesses(5000, 4000, 4000, 0.0, 1e-6) < 1e-5
+
+
+@pytest.mark.parametrize(("r", "v", "epsilon"), [(50, 40, 0.3), (400, 250, 0.1), (400, 400, 3.0)])
+def test_what_delta_adds_is_rounded_up(r, v, epsilon):
+    """The bound at 60 digits, from its definition."""
+    many = mpmath.MPContext()
+    many.dps = 60
+    right = 1 / (1 + many.exp(-many.mpf(epsilon)))
+    law = [many.binomial(r, k) * right**k * (1 - right) ** (r - k) for k in range(r + 1)]
+    b = many.fsum(law[v:])
+    most = max(b * many.fsum(law[:k]) / law[k] / k for k in range(1, v + 1))
+    for delta in (0.0, 1e-9, 1e-5):
+        exact = b + 1000 * many.mpf(delta) * most
+        assert exact <= chance_of_guesses(1000, r, v, epsilon, delta) <= exact * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])

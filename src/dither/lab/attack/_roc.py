@@ -34,7 +34,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dither._stats import binomial_tail, hoeffding_tail, lower_bound, two_sided, upper_bound
+from dither._stats import binomial_tail_above, hoeffding_tail, lower_bound, two_sided, upper_bound
 from dither.errors import ArgumentError
 from dither.lab.attack._verdict import most_right
 from dither.lab.audit import chance_of_guesses, guess_by_score
@@ -185,8 +185,9 @@ def _lines_of(loss: Loss) -> Allowed:
     epsilons = np.linspace(0.0, min(last, _STEEPEST), _LINES)
     deltas = np.array([float(loss.delta(float(e)).upper) for e in epsilons])
     rises = np.exp(epsilons)
-    # Rounded up by more than the lines lose in doubles.
-    heights = np.concatenate([deltas, 1.0 - (1.0 - deltas) / rises]) + 1e-15
+    # Rounded up by more than the lines lose in doubles: where a line is at most 1, its exponential
+    # errs by EPS twice, and some five operations by half of EPS.
+    heights = np.concatenate([deltas, 1.0 - (1.0 - deltas) / rises]) + 2e-15
     return Allowed(np.concatenate([rises, 1.0 / rises]), heights)
 
 
@@ -208,7 +209,7 @@ def refuted_by_plays(
     """
     scores, member, guesses = played
     bound = most_right(loss)
-    if binomial_tail(len(member), int((guesses == member).sum()), bound) <= level / 4.0:
+    if binomial_tail_above(len(member), int((guesses == member).sum()), bound) <= level / 4.0:
         return "No release of the stated loss could be guessed so well."
     inside, outside = scores[member], scores[~member]
     least = min(len(inside), len(outside))

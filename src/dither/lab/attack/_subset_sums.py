@@ -176,6 +176,7 @@ def _agreeing(answers: npt.NDArray[np.float64], error: float, most: int) -> npt.
     """The numbers of agreeing databases, ascending, at most so many of them."""
     subsets = np.arange(answers.size, dtype=np.uint32)
     # Answers of halves and quarters are exact in doubles; others may be off by a rounding.
+    # Nothing is proved by how near is near enough.
     slack = error + 1e-9
     alive = subsets.copy()
     found: list[int] = []

@@ -24,7 +24,7 @@ import numpy as np
 
 from dither._format import Printable, count_text, percent
 from dither._format import level as level_text
-from dither._stats import binomial_tail, clopper_pearson, hoeffding_tail, student_reach
+from dither._stats import binomial_tail_above, clopper_pearson, hoeffding_tail, student_reach
 from dither.errors import ArgumentError
 from dither.lab._verdicts import Outcome, paragraph
 from dither.privacy import Loss
@@ -304,5 +304,5 @@ def _beyond(score: Score, bound: float, pure: float | None) -> float:
     """How likely so good a score is under the bound, at most; twice over, for two tails tried."""
     tails = [hoeffding_tail(score.share, bound, len(score.hits))]
     if pure is not None:
-        tails.append(binomial_tail(sum(score.targets), sum(score.hits), pure))
+        tails.append(binomial_tail_above(sum(score.targets), sum(score.hits), pure))
     return min(1.0, len(tails) * min(tails))

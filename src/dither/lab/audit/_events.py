@@ -183,6 +183,9 @@ def certify(
         )
         p = lower_bound(int(happens[this].sum()), int(this.sum()), each)
         q = upper_bound(int(happens[other].sum()), int(other.sum()), each)
+        # Where a delta is left e^epsilon·q is at most 1, and errs by 3 halves of EPS; two
+        # differences by a half each: 6e-16.
+        delta = p - math.exp(min(claim.epsilon, 700.0)) * q - 1e-15
         found.append(
             Event(
                 _describe(event, certifying),
@@ -190,7 +193,7 @@ def certify(
                 p,
                 q,
                 max(0.0, epsilon_of(p, q, claim.delta)),
-                max(0.0, p - math.exp(min(claim.epsilon, 700.0)) * q - 1e-15),
+                max(0.0, delta),
                 max(0.0, mu_of(p, q)),
                 event.score.kind,
             )

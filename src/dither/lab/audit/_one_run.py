@@ -49,7 +49,7 @@ import numpy.typing as npt
 
 from dither._checks import confidence as check_confidence
 from dither._format import Printable, at_least, level
-from dither._stats import binomial_tail, bisect
+from dither._stats import EPS, binomial_tail, binomial_tail_above, bisect
 from dither.errors import ArgumentError
 from dither.lab._verdicts import Outcome
 from dither.lab.audit._claims import Claim
@@ -59,6 +59,7 @@ __all__ = ["OneRunAudit", "audit_one_run", "chance_of_guesses", "guess_by_score"
 _STEP = 0.02
 _MOST = 60.0
 _UNFAIR = 5e-10
+"""A chance below which coins are not taken for fair ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +203,18 @@ def chance_of_guesses(m: int, r: int, v: int, epsilon: float, delta: float = 0.0
         raise ArgumentError("epsilon must be at least 0, and delta from 0 to 1")
     right = 1.0 / (1.0 + math.exp(-epsilon))
     if delta <= 0 or v == 0:
-        return binomial_tail(r, v, right)
+        return binomial_tail_above(r, v, right)
     # In logarithms, as both b and the law may be too small for doubles where their ratio is not.
     k = np.arange(r + 1, dtype=np.float64)
     law = _log_choices(r) + k * math.log(right) + (r - k) * (math.log(right) - epsilon)
     below = np.logaddexp.accumulate(law)[:v]
     b = float(np.logaddexp.reduce(law[v:]))
     most = float(np.max(b + below - law[1 : v + 1] - np.log(k[1 : v + 1])))
-    return min(1.0, (math.exp(b) + m * delta * math.exp(min(most, 700.0))) * (1 + 1e-6))
+    # With S the law's largest size, each of its entries is off by r/2 + 4 times EPS·S: sums of
+    # logarithms, and products. A running sum of exponentials adds EPS·S a step. There are three of
+    # the former and two of the latter, and then exponentials of what was found.
+    off = EPS * ((4 * r + 16) * (2 + float(np.abs(law).max())) + 8 + abs(most))
+    return min(1.0, (math.exp(b) + m * delta * math.exp(min(most, 700.0))) * math.exp(off))
 
 
 def _log_choices(r: int) -> npt.NDArray[np.float64]:

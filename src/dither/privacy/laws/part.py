@@ -143,6 +143,24 @@ def gdp_of_pure(epsilon: Fraction) -> Amount:
     return Fraction(mu)
 
 
+def gdp_of_variation(distance: float) -> float:
+    """A mu below which nothing of this total variation is mu-GDP, rounded down.
+
+    Phi(mu/2) - Phi(-mu/2) = erf(mu/sqrt(8)); a guess is lowered until balls prove it.
+    """
+    x = min(distance, 1 - 2.0**-53)
+    if x <= 0:
+        return 0.0
+    mu = x * math.sqrt(2 * math.pi) * (1 + math.pi / 12 * x * x)
+    if x > 1e-3:
+        mu = -2 * NormalDist().inv_cdf((1 - x) / 2)
+    with precision(192) as flint:
+        step = 2.0**-50
+        while not (flint.arb(mu) / flint.arb(8).sqrt()).erf() <= flint.arb(x):
+            mu, step = mu * (1 - step), 2 * step
+    return mu
+
+
 @dataclass(frozen=True, slots=True)
 class ScaledNoise(Part):
     """Noise on a line, of a scale at sensitivity 1.
