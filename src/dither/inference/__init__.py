@@ -12,7 +12,9 @@ number comes from one simulator.
 Standard errors, intervals at any confidence and p-values then are post-processing and cost nothing.
 """
 
+from dither.inference._anova import f_oneway
 from dither.inference._ball import BallRelease
+from dither.inference._clamped_sums import ContrastRelease, CorrelationRelease, GroupMomentsRelease
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
 from dither.inference._covariance import CovarianceRelease, covariance
 from dither.inference._efficient import EfficientRelease
@@ -25,8 +27,11 @@ from dither.inference._identity import (
 from dither.inference._mean import MeanRelease, mean
 from dither.inference._means import BoxRelease, means
 from dither.inference._moments import MomentsRelease
+from dither.inference._one_sample import ks_1samp, sign_test, wilcoxon
+from dither.inference._pearson import pearsonr
 from dither.inference._printed import truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
+from dither.inference._ranks import GroupRanks, kendalltau, kruskal, ks_2samp, mannwhitneyu
 from dither.inference._regression import RegressionEstimate as RegressionEstimate
 from dither.inference._regression import linear_regression
 from dither.inference._result import PrivateEstimate as PrivateEstimate
@@ -36,35 +41,59 @@ from dither.inference._signs import SquareRelease
 from dither.inference._sizes import samples_needed
 from dither.inference._sparse import SparseEstimate as SparseEstimate
 from dither.inference._sparse import SparseRelease, sparse_mean
+from dither.inference._statistic import StatisticRelease, StatisticWithRowsRelease
+from dither.inference._t_tests import ttest_1samp, ttest_ind, ttest_rel, ztest
 from dither.inference._tables import TableRelease, goodness_of_fit, independence_test
+from dither.inference._test_of_tests import RejectionsRelease, test_of_tests
 
 __all__ = [
     "covariance",
+    "f_oneway",
     "goodness_of_fit",
     "identity_test",
     "independence_test",
+    "kendalltau",
+    "kruskal",
+    "ks_1samp",
+    "ks_2samp",
     "linear_regression",
+    "mannwhitneyu",
     "mean",
     "means",
+    "pearsonr",
     "proportion",
     "samples_needed",
+    "sign_test",
     "sparse_mean",
+    "test_of_tests",
     "truncated_mean_as_printed",
+    "ttest_1samp",
+    "ttest_ind",
+    "ttest_rel",
     "uniformity_test",
+    "wilcoxon",
+    "ztest",
 ]
 
 AUDITED = (
     BallRelease,
     BoxRelease,
     CanonicalNoise,
+    ContrastRelease,
+    CorrelationRelease,
     CovarianceRelease,
     EfficientRelease,
+    GroupMomentsRelease,
+    GroupRanks,
     LengthRelease,
     MeanRelease,
     MeasuredLengthRelease,
     MomentsRelease,
+    RejectionsRelease,
     SparseRelease,
     SquareRelease,
+    StatisticRelease,
+    StatisticWithRowsRelease,
     TableRelease,
 )
 """What touches data here, each with the neighbours that an audit calls it on."""

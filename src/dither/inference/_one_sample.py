@@ -1,0 +1,404 @@
+"""Tests of one sample, or of pairs, by one bounded number: signs, signed ranks, Kolmogorov-Smirnov.
+
+Release. With d = x - mu0 (0 where a value is missing and rows are replaced; rows that miss one are
+left out where rows are added or removed), one statistic leaves as `_statistic` says:
+
+* *sign*: S = (#{d > 0} - #{d < 0})/2. A row replaced moves it by at most 1, one added by 1/2.
+* *signed rank*: W/n, where W = Σ_{i<=j} sgn(d_i + d_j) is Wilcoxon's difference of the sums of
+  ranks, with mean ranks for ties. A row is in n of the terms, each of which moves by at most 2: 2
+  for a row replaced. A row that is added brings n + 1 new terms e, and |W| <= n(n + 1)/2, so that
+  |(W + e)/(n + 1) - W/n| <= |e|/(n + 1) + |W|/(n(n + 1)) <= 3/2.
+* *Kolmogorov-Smirnov*: n·D = sup_t |#{x <= t} - n·F(t)|, a sup of sums of terms 1[x <= t] - F(t)
+  in [-1, 1], of which a row replaced moves one by at most 1, one added adds one: 1 either way.
+  2^-10 is added for doubles. A tree of noisy counts has error of order log^1.5(n) for the same;
+  the sup alone needs no tree.
+
+Model. Signs under the null are fair coins, whatever the law of |d| is; n·D has one law for all
+continuous F, simulated where n is at most 1,000, above that of Kolmogorov's limit at the n of
+Stephens. Zeros and ties make the first two conservative.
+
+Source. Awan and Slavković, NeurIPS 2018 (signs, most powerful); Couch, Kazan, Shi, Bray and Groce,
+"Differentially private nonparametric hypothesis testing", CCS 2019 (signed ranks).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dither import _checks as check
+from dither._checks import Number
+from dither.errors import ArgumentError
+from dither.inference._errors import DRAWS, as_alternative
+from dither.inference._inputs import Floats, Target, column, target
+from dither.inference._proportion import binomial
+from dither.inference._result import PrivateTest
+from dither.inference._simulation import Seed
+from dither.inference._statistic import ReleasedStatistic, StatisticRelease, result_of
+from dither.privacy import Neighbours
+
+__all__ = [
+    "differences",
+    "kolmogorov_statistic",
+    "ks_1samp",
+    "null_of_signed_ranks",
+    "null_of_signs",
+    "null_of_sup",
+    "sign_statistic",
+    "sign_test",
+    "signed_rank_statistic",
+    "wilcoxon",
+]
+
+_MANY = 1000
+"""Rows above which a null is drawn from its limit."""
+
+_SLACK = Fraction(1, 1 << 10)
+
+
+def differences(x: Any, y: Any, mu0: float, asked: Target) -> Floats:
+    """x - mu0, or x - y - mu0: 0 for what is missing under REPLACE, else left out."""
+    found = column("x", x)
+    if y is not None:
+        other = column("y", y)
+        if len(other) != len(found):
+            raise ArgumentError("x and y must have equally many rows: they are pairs")
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = found - other
+    with np.errstate(over="ignore"):
+        found = found - mu0
+    return np.nan_to_num(found, nan=0.0) if asked.replace else found[~np.isnan(found)]
+
+
+def sign_statistic(d: Floats) -> Fraction:
+    """Half of what more are positive than negative.
+
+    Examples
+    --------
+    >>> sign_statistic(np.array([1.0, 2.0, -3.0, 0.0]))
+    Fraction(1, 2)
+    """
+    return Fraction(int((d > 0).sum()) - int((d < 0).sum()), 2)
+
+
+def signed_rank_statistic(d: Floats) -> Fraction:
+    """W/n, of W the sum of signed ranks, exactly.
+
+    Examples
+    --------
+    >>> signed_rank_statistic(np.array([1.0, 2.0, -3.0]))
+    Fraction(0, 1)
+    """
+    from scipy.stats import rankdata
+
+    twice = np.rint(2.0 * rankdata(np.abs(d))).astype(np.int64)
+    return Fraction(int(np.sum(np.sign(d).astype(np.int64) * twice)), 2 * max(1, d.size))
+
+
+def kolmogorov_statistic(u: Floats) -> Fraction:
+    """sup_t |#{u <= t} - n·t| of values of a distribution function; what is missing is left out.
+
+    Examples
+    --------
+    >>> kolmogorov_statistic(np.array([0.25, 0.5, float("nan")]))
+    Fraction(1, 1)
+    """
+    found = np.sort(u[~np.isnan(u)])
+    n = found.size
+    if n == 0:
+        return Fraction(0)
+    place = np.arange(1, n + 1)
+    return Fraction(float(max(np.max(place - n * found), np.max(n * found - place + 1), 0.0)))
+
+
+def null_of_signs(rng: np.random.Generator, n: int, size: int) -> Floats:
+    """Simulated S of fair signs."""
+    return np.asarray(rng.binomial(n, 0.5, size) - n / 2.0, dtype=np.float64)
+
+
+def null_of_signed_ranks(rng: np.random.Generator, n: int, size: int) -> Floats:
+    """Simulated W/n of fair signs; normal with the exact variance where rows are many."""
+    if n > _MANY:
+        return rng.normal(0.0, math.sqrt((n + 1) * (2 * n + 1) / (6.0 * n)), size)
+    coins = rng.integers(0, 2, (size, n), dtype=np.int8)
+    ranks = np.arange(1.0, n + 1)
+    return np.asarray((2.0 * (coins @ ranks) - ranks.sum()) / n, dtype=np.float64)
+
+
+def null_of_sup(rng: np.random.Generator, n: int, size: int) -> Floats:
+    """Simulated n·D of uniform values."""
+    if n > _MANY:
+        from scipy.special import kolmogi
+
+        return np.asarray(kolmogi(rng.random(size)) * n / (math.sqrt(n) + 0.12 + 0.11 / n**0.5))
+    u = np.sort(rng.random((size, n)), axis=1)
+    place = np.arange(1, n + 1)
+    return np.asarray(np.maximum((place - n * u).max(axis=1), (n * u - place + 1).max(axis=1)))
+
+
+def sign_test(
+    x: Any,
+    mu0: Number = 0,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+    alternative: str = "two-sided",
+    draws: int = DRAWS,
+    seed: Seed = None,
+) -> PrivateTest:
+    """Whether the median is what it is said to be: the most powerful private test of signs.
+
+    Parameters
+    ----------
+    x : sequence of number
+        One value, or one difference of a pair, a row. No bounds are needed.
+    mu0 : number
+        The median under the null, public.
+    epsilon, delta : number
+        What the release may cost. Where n is measured no delta is spent.
+    neighbours : {"replace", "add-remove"}
+        Whether n is public, or measured with noise.
+    alternative : {"two-sided", "less", "greater"}
+        Where the true median might be.
+    draws, seed
+        Of the simulation, where n is measured.
+
+    Returns
+    -------
+    PrivateTest
+        With an exact p-value where n is public.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range. No value of the data raises anything.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit; epsilon-DP where
+    delta is 0. Values that equal ``mu0``, and missing ones, count on neither side, which makes the
+    test conservative.
+
+    References
+    ----------
+    Awan and Slavković, NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from dither import inference
+    >>> found = inference.sign_test([1.5] * 400 + [-0.5] * 200, epsilon=1)
+    >>> found.pvalue < 1e-6, found.loss.charge.epsilon
+    (True, Fraction(1, 1))
+    """
+    asked, kind = target(epsilon, delta, neighbours), as_alternative(alternative)
+    middle, draws = check.number("mu0", mu0), check.whole("draws", draws, 100)
+    d = differences(x, None, middle, asked)
+    moved = Fraction(1) if asked.replace else Fraction(1, 2)
+    released = ReleasedStatistic.of(sign_statistic(d), len(d), moved=moved, asked=asked)
+    null = "values are as likely above mu0 as below it"
+    found = result_of(
+        "sign test", null, released, null_of_signs, alternative=kind, draws=draws, seed=seed
+    )
+    if not isinstance(released.design, StatisticRelease):
+        return found
+    rows, law = binomial(released.rows, 0.5)
+    off = (released.value - (rows - released.rows / 2.0)) / float(moved)
+    above = float(np.sum(law * released.design.noise.survival(off)))
+    pvalues = {"greater": above, "less": 1.0 - above, "two-sided": 2.0 * min(above, 1.0 - above)}
+    return PrivateTest(
+        found.title,
+        found.loss,
+        found.assumptions,
+        found.notes,
+        null,
+        released.value,
+        min(1.0, max(pvalues[kind], 1e-15)),
+    )
+
+
+def wilcoxon(
+    x: Any,
+    y: Any = None,
+    *,
+    mu0: Number = 0,
+    epsilon: Number,
+    delta: Number = 0,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+    alternative: str = "two-sided",
+    draws: int = DRAWS,
+    seed: Seed = None,
+) -> PrivateTest:
+    """Wilcoxon's signed-rank test: whether values, or differences of pairs, lie around ``mu0``.
+
+    The test of a location to choose: it needs no bounds, its level is exact for every symmetric
+    law, and it has more power under noise than a mean that is clamped.
+
+    Parameters
+    ----------
+    x : sequence of number
+        One value a row.
+    y : sequence of number, optional
+        The other one of each pair: differences x - y are tested.
+    mu0 : number
+        The centre under the null, public.
+    epsilon, delta : number
+        What the release may cost. Where n is measured no delta is spent.
+    neighbours : {"replace", "add-remove"}
+        Whether n is public, or measured with noise.
+    alternative : {"two-sided", "less", "greater"}
+        Where the true centre might be.
+    draws : int
+        Simulated releases, at least 100.
+    seed : int, numpy.random.Generator or None
+        Of the simulation.
+
+    Returns
+    -------
+    PrivateTest
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range. No value of the data raises anything.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP for the neighbours, a row (a pair) being the unit; epsilon-DP
+    where delta is 0. Zeros keep their ranks and count on neither side, as do missing values under
+    "replace": with many of them the test is conservative.
+
+    References
+    ----------
+    Couch, Kazan, Shi, Bray and Groce, CCS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import inference
+    >>> x = np.random.default_rng(1).normal(0.5, 1, 400)
+    >>> inference.wilcoxon(x, epsilon=1).pvalue < 0.001
+    True
+    """
+    asked, kind = target(epsilon, delta, neighbours), as_alternative(alternative)
+    middle, draws = check.number("mu0", mu0), check.whole("draws", draws, 100)
+    d = differences(x, y, middle, asked)
+    moved = Fraction(2) if asked.replace else Fraction(3, 2)
+    released = ReleasedStatistic.of(signed_rank_statistic(d), len(d), moved=moved, asked=asked)
+    return result_of(
+        "signed-rank test",
+        "values lie symmetrically around mu0",
+        released,
+        null_of_signed_ranks,
+        alternative=kind,
+        draws=draws,
+        seed=seed,
+    )
+
+
+def ks_1samp(
+    x: Any,
+    cdf: Any,
+    args: tuple[float, ...] = (),
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+    draws: int = DRAWS,
+    seed: Seed = None,
+) -> PrivateTest:
+    """The Kolmogorov-Smirnov test that values come from a given continuous distribution.
+
+    Parameters
+    ----------
+    x : sequence of number
+        One value a row. No bounds are needed.
+    cdf : str, distribution or callable
+        The distribution under the null, public: a name in `scipy.stats`, one of its frozen
+        distributions, or a function of one number.
+    args : tuple of float
+        Parameters of a distribution that is named.
+    epsilon, delta : number
+        What the release may cost. Where n is measured no delta is spent.
+    neighbours : {"replace", "add-remove"}
+        Whether n is public, or measured with noise.
+    draws : int
+        Simulated releases, at least 100.
+    seed : int, numpy.random.Generator or None
+        Of the simulation.
+
+    Returns
+    -------
+    PrivateTest
+        Its statistic is n·D.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range. No value of the data raises anything.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit; epsilon-DP where
+    delta is 0. Missing values are left out. A function is asked of one row at a time; a row for
+    which it fails is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dither import inference
+    >>> x = np.random.default_rng(1).normal(0.4, 1, 800)
+    >>> inference.ks_1samp(x, "norm", epsilon=1).pvalue < 0.001
+    True
+    """
+    asked, draws = target(epsilon, delta, neighbours), check.whole("draws", draws, 100)
+    function = _function(cdf, args)
+    values = column("x", x)
+    known = values[~np.isnan(values)]
+    rows = len(values) if asked.replace else len(known)
+    exact = kolmogorov_statistic(np.clip(function(known), 0.0, 1.0))
+    released = ReleasedStatistic.of(exact, rows, moved=1 + _SLACK, asked=asked)
+    return result_of(
+        "Kolmogorov-Smirnov test",
+        "values come from this distribution",
+        released,
+        null_of_sup,
+        draws=draws,
+        seed=seed,
+    )
+
+
+def _function(cdf: Any, args: tuple[float, ...]) -> Callable[[Floats], Floats]:
+    """A distribution function of arrays, whose value at a row depends on that row alone."""
+    if isinstance(cdf, str):
+        from scipy import stats
+
+        found = getattr(stats, cdf, None)
+        if not isinstance(found, stats.rv_continuous):
+            raise ArgumentError("cdf must be the name of a continuous distribution of scipy.stats")
+        numbers = [check.number("args", a) for a in args]
+        try:
+            cdf = found(*numbers)
+        except TypeError:
+            raise ArgumentError("args must be the parameters of the distribution cdf") from None
+    if args and not isinstance(cdf, str) and not hasattr(cdf, "cdf"):
+        raise ArgumentError("args must be left out where cdf is a function")
+    if hasattr(cdf, "cdf") and type(cdf).__module__.startswith("scipy.stats"):
+        return lambda values: np.asarray(cdf.cdf(values), dtype=np.float64)
+    function = getattr(cdf, "cdf", cdf)
+    if not callable(function):
+        raise ArgumentError("cdf must be a name, a distribution or a function of one number")
+
+    def one(value: float) -> float:
+        try:
+            return float(function(value))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # what a row makes it do must not show
+            return math.nan
+
+    return lambda values: np.array([one(v) for v in values.tolist()], dtype=np.float64)
