@@ -11,12 +11,12 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._inputs import Bounds, target
 from dither.inference._clamped_sums import (
     ContrastRelease,
     CorrelationRelease,
     GroupMomentsRelease,
 )
+from dither.inference._inputs import Bounds, target
 from dither.inference._t_tests import score_width
 from dither.lab.audit import Outcome, audit
 

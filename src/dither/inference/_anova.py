@@ -1,4 +1,4 @@
-"""Analysis of variance: whether several groups have one mean, through `_clamped_sums` of each group."""
+"""Analysis of variance: whether several groups have one mean, through sums of clamped values."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class StatisticWithRowsRelease:
     Attributes
     ----------
     count : Fraction
-        The weight of n, a seventh of what a row moves.
+        The weight of n, about a seventh of what a row moves.
     noise : Laplace
         Of both.
     loss : Loss
@@ -150,7 +150,7 @@ class StatisticWithRowsRelease:
     loss: Loss = field(init=False)
 
     def __post_init__(self) -> None:
-        count = self.moved / 7
+        count = Fraction(max(1, round(self.moved * 64 / 7)), 64)
         noise, loss = fixed_noise(asked=self.asked, dimension=2, l1=self.moved + count)
         assert isinstance(noise, Laplace)
         for name, value in (("count", count), ("noise", noise), ("loss", loss)):

@@ -1,8 +1,8 @@
 """Tests of one and two means, and of pairs: Student's and Welch's, and that of a known variance.
 
-What is released, how far a row moves it and how its null is simulated: `dither.inference._clamped_sums`.
-One sample of known variance leaves as one number, Σ ψ of (x - value)/sigma cut where n and epsilon
-give the most power: `dither.inference._statistic`.
+What is released, how far a row moves it and how its null is simulated: `_clamped_sums`. One sample
+of known variance leaves as one number, Σ ψ of (x - value)/sigma cut where n and epsilon give the
+most power: `_statistic`.
 """
 
 from __future__ import annotations
