@@ -85,20 +85,7 @@ def discrete_gaussian(
 def discrete_gaussian_one(sigma2: Number) -> int:
     """Draw one value of `discrete_gaussian`, from a small stock that the thread keeps a sigma2.
 
-    Parameters
-    ----------
-    sigma2 : Fraction, int, float or str
-        As in `discrete_gaussian`.
-
-    Returns
-    -------
-    int
-        A draw that was never served before, in this or any other thread or process.
-
-    Raises
-    ------
-    ArgumentError
-        If sigma2 is out of range or not a number.
+    No draw is served twice, in this or any other thread or process; errors are the same.
 
     Examples
     --------

@@ -85,20 +85,7 @@ def discrete_laplace(
 def discrete_laplace_one(scale: Number) -> int:
     """Draw one value of `discrete_laplace`, from a small stock that the thread keeps a scale.
 
-    Parameters
-    ----------
-    scale : Fraction, int, float or str
-        As in `discrete_laplace`.
-
-    Returns
-    -------
-    int
-        A draw that was never served before, in this or any other thread or process.
-
-    Raises
-    ------
-    ArgumentError
-        If the scale is out of range or not a number.
+    No draw is served twice, in this or any other thread or process; errors are the same.
 
     Examples
     --------

@@ -165,8 +165,7 @@ def sqrt_lower(x: Fraction, bits: int = 128) -> Fraction:
     x : Fraction
         At least 0.
     bits : int
-        Relative tightness: within 2**(1 − bits) of sqrt(x); exact where the root is a rational
-        with a square denominator.
+        Relative tightness: within 2**(1 − bits) of sqrt(x); exact where the root is rational.
 
     Returns
     -------

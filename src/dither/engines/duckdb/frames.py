@@ -11,7 +11,7 @@ import numpy as np
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.text import unwritable
 
-__all__ = ["NO_COLUMN", "to_arrow"]
+__all__ = ["NO_COLUMN", "is_plain", "is_text", "to_arrow"]
 
 NO_COLUMN = "\x01"
 
@@ -173,15 +173,20 @@ def _readable(column: Any, pa: Any) -> Any:
     types = pa.types
     if types.is_dictionary(kind):
         return (
-            _readable(column.cast(kind.value_type), pa)
-            if _is_text(kind.value_type, types)
-            else None
+            _readable(column.cast(kind.value_type), pa) if is_text(kind.value_type, types) else None
         )
-    if _is_text(kind, types):
+    if is_text(kind, types):
         return _valid_text(column, pa)
     if types.is_timestamp(kind) or types.is_date64(kind):
         return _stamps(column, pa)
-    plain = (
+    if is_plain(kind, types):
+        return column
+    return column.cast(pa.float32()) if types.is_float16(kind) else None
+
+
+def is_plain(kind: Any, types: Any) -> bool:
+    """Whether an Arrow type is one of those that the engine reads as they are."""
+    return bool(
         types.is_boolean(kind)
         or types.is_integer(kind)
         or types.is_float32(kind)
@@ -189,12 +194,10 @@ def _readable(column: Any, pa: Any) -> Any:
         or types.is_date32(kind)
         or (types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision)
     )
-    if plain:
-        return column
-    return column.cast(pa.float32()) if types.is_float16(kind) else None
 
 
-def _is_text(kind: Any, types: Any) -> bool:
+def is_text(kind: Any, types: Any) -> bool:
+    """Whether an Arrow type is one of its three for text."""
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dither.engines.duckdb.frames import is_plain, is_text
 from dither.engines.writer.dialect import LAST_MOMENT
 from dither.errors import PolicyError
 
@@ -167,11 +168,7 @@ def _moment(value: str, own: str) -> str:
 
 
 def _is_text(kind: Any, pa: Any) -> bool:
-    types = pa.types
-    inner = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(
-        types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner)
-    )
+    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind, pa.types)
 
 
 def _read_otherwise(kind: Any, own: str, pa: Any) -> bool:
@@ -189,14 +186,5 @@ def _as_stored(kind: Any, pa: Any) -> Any:
         return pa.int64()
     if types.is_float16(kind):
         return pa.float32()
-    plain = (
-        types.is_boolean(kind)
-        or types.is_integer(kind)
-        or types.is_float32(kind)
-        or types.is_float64(kind)
-        or types.is_date32(kind)
-        or types.is_timestamp(kind)
-        or (types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision)
-        or _is_text(kind, pa)
-    )
-    return kind if plain else None
+    read = is_plain(kind, types) or types.is_timestamp(kind) or _is_text(kind, pa)
+    return kind if read else None
