@@ -1,7 +1,7 @@
-"""Calling what others wrote: whatever it raises is an answer, and the keyboard alone interrupts.
+"""Calling what others wrote: whatever it raises is an answer, and only the keyboard interrupts.
 
-A callable that is handed the data may choose by them how it ends. Were an exit let through, the
-data would choose the exit code of the program, and a gate that asks for 0 would be green.
+A callable that is handed the data may let them decide how it ends. If an exit were let through,
+the data would choose the exit code of the program, and a gate that asks for 0 would pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["answered", "attempted"]
 
 
 def attempted(call: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseException | None]:
-    """What a callable returns and None, or None and what it raises, an exit too."""
+    """What a callable returns and None, or None and what it raises, exits included."""
     home = os.getpid()
     try:
         return call(*arguments), None
@@ -34,7 +34,7 @@ def answered(name: str, call: Callable[..., Any], *arguments: Any) -> Any:
     Raises
     ------
     ArgumentError
-        It raises what would end the program; names it.
+        It raises what would end the program; the message names it.
     """
     found, error = attempted(call, *arguments)
     if error is None:

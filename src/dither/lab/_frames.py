@@ -96,7 +96,7 @@ def _from_pandas(name: str, column: Any) -> pl.Series:
         missing = column.isna().tolist()
         cells = [None if m else v for v, m in zip(column.tolist(), missing, strict=True)]
         if len({type(cell) for cell in cells if cell is not None}) > 1:
-            return pl.Series(name, _told_apart(cells), dtype=pl.String)
+            return pl.Series(name, _distinct_texts(cells), dtype=pl.String)
         found = one_column(cells).alias(name)
         # Neither pandas nor Arrow has whole numbers of 128 bits, so there would be no way back.
         return found.cast(pl.String) if found.dtype == pl.Int128 else found
@@ -108,10 +108,10 @@ def _from_pandas(name: str, column: Any) -> pl.Series:
         # pyarrow is imported by now: it is what refused.
         if not type(error).__module__.startswith("pyarrow"):
             raise
-    return pl.Series(name, _told_apart(column.tolist()), dtype=pl.String)
+    return pl.Series(name, _distinct_texts(column.tolist()), dtype=pl.String)
 
 
-def _told_apart(values: Sequence[object]) -> list[str | None]:
+def _distinct_texts(values: Sequence[object]) -> list[str | None]:
     """Objects of mixed types as texts, where 1 and "1" stay two values."""
     return [
         None
@@ -190,7 +190,7 @@ def one_column(column: object, argument: str = "column") -> pl.Series:
         try:
             return pl.Series(column, strict=True)
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-            return pl.Series(_told_apart(column), dtype=pl.String)
+            return pl.Series(_distinct_texts(column), dtype=pl.String)
     raise ArgumentError(
         f"{argument} must be a Polars or pandas Series or a list, not {type(column).__name__}"
     )
@@ -200,7 +200,7 @@ def encode(column: pl.Series) -> Coded:
     """The codes of a column; equal values have equal codes."""
     name, dtype = column.name, column.dtype
     if dtype == pl.Object:
-        column = pl.Series(name, _told_apart(column.to_list()), dtype=pl.String)
+        column = pl.Series(name, _distinct_texts(column.to_list()), dtype=pl.String)
     elif isinstance(dtype, pl.Enum) or dtype == pl.Categorical:
         column = column.cast(pl.String)
     elif dtype == pl.Date or dtype == pl.Datetime:

@@ -1,7 +1,7 @@
-"""The split of (epsilon, delta, delta') among mechanisms that makes their total error least.
+"""The split of (epsilon, delta, delta') among mechanisms that has the least total error.
 
 A promise (epsilon, delta) is to be kept by k mechanisms together. Each has its own (epsilon_i,
-delta_i), and the theorem that adds them up may need a slack delta'. The parts are not alike: an
+delta_i), and the theorem that adds them up may need a slack delta'. The parts are not alike: each
 error falls with epsilon_i and delta_i at its own rate. Which split is best? Nothing has to be
 enumerated: it is a smooth minimum with one constraint, since every error falls as either grows, and
 a theorem says what they cost together.
@@ -85,7 +85,7 @@ def divide(errors: Errors, *, epsilon: float, delta: float, theorem: str | None 
         does not grow with either. ``delta_i`` may be 0 for errors that do not depend on it. The
         same function listed twice gets the same part twice.
     epsilon, delta : float
-        The promise for everything together: above 0, and in [0, 1).
+        The promise for everything together: above 0 and below 500, and in [0, 1).
     theorem : {"basic", "advanced", "optimal"}, optional
         "basic": both add up, without slack; the only one at delta 0. "advanced": the square-root
         bounds of `advanced_heterogeneous`. "optimal": the exact composition of the worst mechanisms

@@ -40,9 +40,9 @@ class Part:
     count : int
         How many, at least 1; all get the same.
     sensitivity : float
-        Above 0: L1 for Laplace, L2 for Gaussian noise; the noise grows with it.
+        Above 0 and below 1e50: L1 for Laplace, L2 for Gaussian noise; the noise grows with it.
     weight : float
-        How much the variance of one matters, above 0.
+        How much the variance of one matters: above 0 and below 1e50.
 
     Raises
     ------

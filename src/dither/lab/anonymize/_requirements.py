@@ -252,5 +252,5 @@ def beta_likeness(beta: float, *, enhanced: bool = False) -> Requirement:
 
 
 def check_distance(distance: object) -> str:
-    """A ground distance that there is."""
+    """The name of a ground distance, checked."""
     return choice("distance", distance, DISTANCES)

@@ -42,7 +42,7 @@ __all__ = ["Background", "Known", "background"]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is given away where so much is known.
+    """What is given away to somebody who knows so many others.
 
     Attributes
     ----------

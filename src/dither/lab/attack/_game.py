@@ -28,7 +28,7 @@ __all__ = ["Adversary", "BlackBox", "Experiment", "Game"]
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """What is played for.
+    """What the attacker tries to guess.
 
     Parameters
     ----------

@@ -228,7 +228,7 @@ def reconstruct_table(
 
 
 def conflict(statistics: Statistics, *, seconds: float = 60.0) -> tuple[str, ...]:
-    """Rows and rules that contradict each other: a smallest set in that none can be spared.
+    """Rows and rules that contradict each other: a smallest set of which none can be spared.
 
     Empty where the statistics do not contradict each other. There is a search for each row, of so
     many seconds; a row whose search does not end is kept.

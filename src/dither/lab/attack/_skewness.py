@@ -144,9 +144,9 @@ def skewness(
         game=f"which of two has this {found.sensitive}",
         release=found.name,
         attack="rank by the share in the class",
-        score=Score((_duels(posterior, has, generator),), targets),
-        control=Score((_duels(has.astype(np.float64), has, generator),), targets),
-        null=Score((_duels(posterior, has, generator, strangers=True),), targets),
+        score=Score((_ranked_pairs(posterior, has, generator),), targets),
+        control=Score((_ranked_pairs(has.astype(np.float64), has, generator),), targets),
+        null=Score((_ranked_pairs(posterior, has, generator, strangers=True),), targets),
         prior=0.5,
         predicted=auc,
         confidence=confidence,
@@ -162,7 +162,7 @@ def skewness(
     )
 
 
-def _duels(
+def _ranked_pairs(
     score: Floats,
     has: Mask,
     generator: np.random.Generator,

@@ -89,7 +89,7 @@ class Hadamard(FiniteChannel):
 
     @cached_property
     def width(self) -> int:
-        """b, the indices of a block."""
+        """b: how many indices a block has."""
         # Column 0 is all +1 and carries no information, so the columns begin at 1.
         return 1 << (-(-len(self.domain) // self.blocks)).bit_length()
 
