@@ -18,8 +18,8 @@ __all__ = [
     "PaperFigure",
     "PaperPanel",
     "exponent",
+    "runs_text",
     "simulated",
-    "told_runs",
 ]
 
 EPSILONS = (*(f"0.{i}" for i in range(1, 10)), "1")
@@ -65,7 +65,7 @@ def simulated(label: str, runs: Any) -> PaperCurve:
     return PaperCurve(label, exponent(means), "simulated", errors / means / np.log(10))
 
 
-def told_runs(runs: int) -> str:
+def runs_text(runs: int) -> str:
     """How simulated marks were made."""
     return f"mean of {runs} surveys, bars one standard error" if runs > 1 else "one survey"
 

@@ -19,8 +19,8 @@ from dither.examples.paper.figures import (
     PaperFigure,
     PaperPanel,
     exponent,
+    runs_text,
     simulated,
-    told_runs,
 )
 from dither.local._frequency.graded import SDGRR, URR
 from dither.local._frequency.grr import GRR
@@ -128,14 +128,14 @@ def frequency_figures(runs: int, rng: np.random.Generator) -> list[PaperFigure]:
             5,
             "Error of estimated shares",
             tuple(five),
-            f"Lines: by formula. Marks: simulated, {told_runs(runs)}. Personalised: weights n/σ², "
+            f"Lines: by formula. Marks: simulated, {runs_text(runs)}. Personalised: weights n/σ², "
             "or one likelihood.",
         ),
         PaperFigure(
             6,
             "Error of estimated shares, by how many values are high",
             tuple(six),
-            f"Lines: by formula. Marks: simulated, {told_runs(runs)}.",
+            f"Lines: by formula. Marks: simulated, {runs_text(runs)}.",
         ),
     ]
 
@@ -168,7 +168,7 @@ def adversary_figure(runs: int, rng: np.random.Generator) -> PaperFigure:
         "What one report gives away",
         tuple(panel for row in rows for panel in row),
         "Values: no prior, as in the paper, which shows the high ones only; lines by formula, "
-        f"marks simulated ({told_runs(runs)}). Class: by who knows the shares; 0.5 tells nothing.",
+        f"marks simulated ({runs_text(runs)}). Class: by who knows the shares; 0.5 is blind.",
     )
 
 

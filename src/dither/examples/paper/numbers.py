@@ -26,8 +26,8 @@ from dither.examples.paper.figures import (
     PaperFigure,
     PaperPanel,
     exponent,
+    runs_text,
     simulated,
-    told_runs,
 )
 from dither.examples.paper.formulas import (
     midpoint_error,
@@ -140,7 +140,7 @@ def mean_figures(
             seven.append(PaperPanel(title, label, curves))
             eight.append(PaperPanel(title, label, (exact[0], *(found[n] for n in EIGHT), constant)))
     note = (
-        f"by formula. Marks: simulated, {told_runs(runs)}. Dashed: answering the middle of the "
+        f"by formula. Marks: simulated, {runs_text(runs)}. Dashed: answering the middle of the "
         "interval, without any report."
     )
     return [

@@ -24,7 +24,7 @@ from dither import _checks
 from dither.errors import ArgumentError
 from dither.local._numbers.numeric import Binned, Dense, NumericChannel, point_bins
 from dither.local._numbers.results import Distribution
-from dither.local._numbers.solvers import LARGEST, Part, Solved, maximum, solve
+from dither.local._numbers.solvers import LARGEST, Factor, Solved, maximum, solve
 from dither.local._oracles import FiniteChannel
 from dither.local._results import reported
 
@@ -85,7 +85,7 @@ def em(
     parts = []
     for aggregate, channel in zip(full, channels, strict=True):
         linear = _linear(channel, bins, outputs)
-        parts.append(Part(linear, linear.group(aggregate.counts)))
+        parts.append(Factor(linear, linear.group(aggregate.counts)))
     solved = _maximised(parts, tolerance) if to_the_top else None
     if solved is None:
         fast = not numeric and not smooth
@@ -110,7 +110,7 @@ def em(
     )
 
 
-def _maximised(parts: Sequence[Part], tolerance: float) -> Solved | None:
+def _maximised(parts: Sequence[Factor], tolerance: float) -> Solved | None:
     """The certified maximum of a list's likelihood; None where the list is too long for it."""
     matrices = [part.linear.matrix for part in parts if isinstance(part.linear, Dense)]
     cells = sum(matrix.size for matrix in matrices)

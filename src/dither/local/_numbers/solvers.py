@@ -33,7 +33,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Factor:
     """Reports of one channel, in bins: a factor of the likelihood."""
 
     linear: Binned | Dense
@@ -57,7 +57,7 @@ class Solved:
 
 
 def solve(
-    parts: Sequence[Part],
+    parts: Sequence[Factor],
     tolerance: float,
     max_iterations: int,
     smooth: bool = False,
