@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dither._format import at_least, level
+from dither.cli._children import guarded
 from dither.cli._files import check_targets
 from dither.cli._options import Amount, plot, refuse_given
 from dither.cli._terminal import INCONCLUSIVE, VIOLATED, waiting
@@ -92,7 +93,8 @@ def audit(
 
     Exit code 1 if a claim is violated; with --planted, if a mistake is not caught. Exit code 2 if
     the command line is wrong, or --samples are too few for any verdict. Exit code 3 if nothing was
-    audited: every call failed, no difference was seen, or both datasets are the same.
+    audited: every call failed, no difference was seen, both datasets are the same, or FUNCTION
+    ended its process.
     """
     if sum((target is not None, everything, planted)) != 1:
         raise click.UsageError("give MODULE:FUNCTION, --all or --planted, one of them")
@@ -103,30 +105,28 @@ def audit(
         )
         _table(_subjects(planted), samples or (_OF_ONE if planted else _OF_ALL), planted, options)
         return
-    from dither.lab.audit import Outcome
-    from dither.lab.audit import audit as run
-
     if mu is not None:
         refuse_given(("epsilon", "delta"), "a claim of epsilon and delta, not with --mu")
     check_targets(picture=picture)
     if d0 is None or d1 is None:
         raise click.UsageError("give both --d0 and --d1, as JSON or as MODULE:NAME")
+    claim = {"epsilon": epsilon, "delta": delta, "mu": mu, "vectorised": vectorised}
+    guarded(
+        lambda: _one(target, d0, d1, picture, samples=samples or _OF_ONE, **claim, **options),
+        target,
+    )
+
+
+def _one(target: str, d0: str, d1: str, picture: Path | None, **options: Any) -> None:
+    """Audit a function of others, print what was found, and leave with the exit code."""
+    from dither.lab.audit import Outcome
+    from dither.lab.audit import audit as run
+
     mechanism, here, there = _named(target), _data("--d0", d0), _data("--d1", d1)
     if not callable(mechanism):
         raise click.UsageError(f"{target} is not a function")
     with waiting("sampling and certifying"):
-        found = run(
-            mechanism,
-            here,
-            there,
-            epsilon,
-            delta,
-            samples=samples or _OF_ONE,
-            mu=mu,
-            vectorised=vectorised,
-            confidence=confidence,
-            time_limit=time_limit,
-        )
+        found = run(mechanism, here, there, **options)
     click.echo(found.summary())
     if picture is not None:
         found.plot(picture)

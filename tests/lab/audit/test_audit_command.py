@@ -1,6 +1,7 @@
 """The command ``dither audit``: a user's function, all mechanisms, planted bugs, refusals."""
 
 import re
+import subprocess
 import sys
 
 import pytest
@@ -209,3 +210,54 @@ def test_modules_that_end_the_program(run, tmp_path, monkeypatch, text, words):
     assert result.exit_code in (1, 2)
     assert words in result.output
     assert "Ann" not in result.output
+
+
+ENDS = """
+import os, random, signal, sys
+
+def quits(rows):
+    return os._exit(0) if len(rows) > 2 else random.random()
+
+def execs(rows):
+    return os.execv(sys.executable, [sys.executable, "-c", ""])
+
+def kills(rows):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def interrupted(rows):
+    if random.random() < 0.001:
+        os.kill(os.getppid(), signal.SIGINT)
+    return random.random() < 0.3
+"""
+
+
+def as_process(folder, name):
+    """Run ``dither audit`` on one of ``ENDS`` in a process of its own."""
+    (folder / "ends.py").write_text(ENDS)
+    asked = (sys.executable, "-m", "dither.cli", "audit", f"ends.py:{name}")
+    options = ("--d0", "[1, 2]", "--d1", "[1, 2, 3]", "--samples", "400000")
+    return subprocess.run(
+        [*asked, *options], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("quits", "with exit code 0"),
+        ("execs", "with exit code 0"),
+        ("kills", "by signal SIGKILL"),
+    ],
+)
+def test_a_function_that_ends_its_process_is_no_success(tmp_path, name, how):
+    """The exit code is never the function's, and what happened is said."""
+    found = as_process(tmp_path, name)
+    assert (found.returncode, found.stdout) == (3, "")
+    assert f"ends.py:{name} ended the process {how}" in found.stderr
+
+
+def test_an_interrupt_reaches_the_function(tmp_path):
+    """What was drawn is judged, though it is drawn in a process of its own."""
+    found = as_process(tmp_path, "interrupted")
+    assert found.returncode == 0, found.stderr
+    assert "sampling was stopped before 400,000" in " ".join(found.stdout.lower().split())

@@ -59,7 +59,8 @@ def audit(
     mechanism : callable
         Of one dataset, returning one output of any type; or a vectorised sampler of (data, size).
         Its draws must be independent, and it must leave the dataset as it is.
-        An exit is an outcome as any exception is; what kills the process ends the audit.
+        An exit is an outcome as any exception is. What ends the process, such as ``os._exit``, ends
+        the audit and the program; ``dither audit`` asks a process of its own.
     d0, d1 : any
         Neighbours, in the sense of the claim: the auditor cannot check that they are.
     epsilon : float or Fraction
