@@ -232,14 +232,20 @@ def test_a_few_bytes_ask_for_little_memory(described: dict[str, Any]) -> None:
     assert peak(data, local.GRR(3, 1)) < 1 << 20
 
 
-def test_a_large_channel_is_read_by_whoever_expects_it() -> None:
+@pytest.mark.parametrize(
+    "channel",
+    [local.GRR(1 << 21, 1), local.OLH((1 << 16) + 1, 1), local.BLH(1 << 17, 1)],
+    ids=["grr", "olh", "blh"],
+)
+def test_a_large_channel_is_read_by_whoever_expects_it(channel: Channel) -> None:
     """The limit is on what a file may ask for, not on what it may hold."""
-    channel = local.GRR(1 << 21, 1)
     canonical = json.dumps(channel.to_dict(), sort_keys=True, separators=(",", ":")).encode()
-    data = file_of(canonical, channel.report_bytes, (7).to_bytes(3, "little"))
-    with pytest.raises(ArgumentError, match="pass the channel"):
-        local.read_reports(data)
-    assert local.read_reports(data, channel).reports.tolist() == [7]
+    record = b"\0" * channel.report_bytes
+    data = file_of(canonical, channel.report_bytes, record)
+    for read in (local.read_reports, local.aggregate_file):
+        with pytest.raises(ArgumentError, match="pass the channel"):
+            read(data)
+    assert len(local.read_reports(data, channel).reports) == 1
     assert local.aggregate_file(data, channel)[0].n == 1
     with pytest.raises(ArgumentError, match="not of grr"):
         local.read_reports(data, local.GRR(5, 1))

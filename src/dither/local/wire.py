@@ -33,6 +33,7 @@ from typing import Any, BinaryIO
 
 from dither.errors import ArgumentError
 from dither.local._channel import Channel, canonical
+from dither.local._frequency.local_hash import OLH
 from dither.local._records import (
     Carrier,
     carrier_from_dict,
@@ -62,6 +63,8 @@ _UNKNOWN = (1 << 64) - 1
 _HEAD = struct.Struct("<8sHHIQ")
 _MOST_TEXT = 1 << 28
 _MOST_FEATURES = 1 << 20
+_MOST_HASHED = 1 << 16
+"""Each report that was hashed is compared with every value, so that a few bytes ask for so many."""
 _CHUNK = 1 << 24
 
 Source = str | Path | bytes | BinaryIO
@@ -148,7 +151,8 @@ def read_reports(source: Source, channel: Carrier | None = None) -> ReportFile:
     source : path, bytes, or binary file open for reading
     channel : Channel or Structure, optional
         Which the file must be of: its hash is compared before anything of the file is read as a
-        channel. Without, the file's own channel is made, of up to 2**20 values and counts.
+        channel. Without, the file's own channel is made, of up to 2**20 values and counts, and of
+        OLH, BLH and LOLOHA 2**16, as each report is compared with all.
 
     Returns
     -------
@@ -190,7 +194,8 @@ def aggregate_file(source: Source, channel: Carrier | None = None) -> tuple[Any,
     source : path, bytes, or binary file open for reading
     channel : Channel or Structure, optional
         Which the file must be of: its hash is compared before anything of the file is read as a
-        channel. Without, the file's own channel is made, of up to 2**20 values and counts.
+        channel. Without, the file's own channel is made, of up to 2**20 values and counts, and of
+        OLH, BLH and LOLOHA 2**16, as each report is compared with all.
 
     Returns
     -------
@@ -285,11 +290,12 @@ def _described(text: bytes) -> Carrier:
     if _asked_for(described) <= _MOST_FEATURES:
         channel = carrier_from_dict(described)
         parts = channel.parts.values() if isinstance(channel, Structure) else [channel]
-        if sum(part.features for part in parts) <= _MOST_FEATURES:
+        hashed = sum(part.features for part in parts if isinstance(part, OLH))
+        if sum(part.features for part in parts) <= _MOST_FEATURES and hashed <= _MOST_HASHED:
             return channel
     raise ArgumentError(
-        f"the file describes a channel of more than {_MOST_FEATURES:,} values or counts: pass "
-        "the channel that you expect, and it is read"
+        f"the file describes a channel of more than {_MOST_FEATURES:,} values or counts, or "
+        f"{_MOST_HASHED:,} that are hashed: pass the channel that you expect, and it is read"
     )
 
 

@@ -56,8 +56,9 @@ class GradedResponse(FiniteChannel):
 
     def settings(self) -> dict[str, Any]:
         """Domain, epsilon, and the high values in the domain's order."""
-        chosen = [v for v, h in zip(self.domain.values, self.high, strict=True) if h]
-        return {**super().settings(), "high": chosen}
+        values, epsilon = self.domain.values, str(self.epsilon)
+        chosen = [values[code] for code in np.flatnonzero(self.high).tolist()]
+        return {"domain": self.domain.to_dict(), "high": chosen, "epsilon": epsilon}
 
     @property
     def outputs(self) -> int:
