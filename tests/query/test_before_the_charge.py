@@ -291,6 +291,20 @@ def test_units_beyond_64_bits_are_people_or_refused(tmp_path):
         assert found.frame["n"][0] == 2
 
 
+@pytest.mark.parametrize("place", ["unit", "column", "typed"])
+def test_a_type_that_is_not_read_is_refused_with_what_helps(tmp_path, place):
+    """No declared type makes it readable, so none is advised."""
+    wide = pl.DataFrame({"u": pl.Series([2**100, 7], dtype=pl.Int128)})
+    declared = {"u": {"type": "integer"}} if place == "typed" else {"u": {}}
+    table = {"unit": "u", "max_groups": 1, "max_rows": 1} if place == "unit" else {}
+    with pytest.raises(PolicyError, match="store it as text, numbers of at most 64 bits") as caught:
+        session(tmp_path, wide, **table, columns={} if place == "unit" else declared)
+    assert "declare type" not in str(caught.value)
+    told = wide.with_columns(pl.col("u").cast(pl.String))
+    with people(tmp_path, told) as opened:
+        assert opened.sql("SELECT COUNT(DISTINCT u) AS n FROM t").release(500).frame["n"][0] == 2
+
+
 def test_units_of_two_stored_types_are_not_joined(tmp_path):
     """A file of text and one of numbers spell one person in two ways."""
     (tmp_path / "labs.csv").write_text("u,v\n7,1\n07,2\n")

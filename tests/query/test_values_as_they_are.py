@@ -230,3 +230,25 @@ def test_a_comparison_that_declared_values_make_impossible_is_refused(flights):
         flights.sql("SELECT COUNT(*) AS n FROM flights WHERE carrier = 'ZZ'")
     sql = "SELECT COUNT(*) AS n FROM flights WHERE carrier IS NULL"
     assert round(asked(flights, sql)["n"][0]) == count(pl.col("carrier") == "ZZ")
+
+
+@pytest.mark.parametrize(
+    ("output", "truth"),
+    [
+        ("COUNT(1 / rate)", 3),
+        ("COUNT(7 // rate)", 3),
+        ("COUNT(7 % rate)", 3),
+        ("COUNT(1 / (2 * rate))", 3),
+        ("COUNT(1 / CLAMP(rate, 1, 5))", 4),
+        ("COUNT(rate / 2)", 4),
+        ("AVG(1 / rate)", 0.5),
+    ],
+)
+def test_bounds_do_not_keep_a_divisor_from_being_zero(tmp_path, output, truth):
+    """Dividing by zero is NULL, whatever bounds say, and NULL is left out of a count and a mean."""
+    made = {**POLICY, "budget": {**POLICY["budget"], "ledger": str(tmp_path / "ledger")}}
+    columns = {"rate": {"bounds": [1, 5], "nullable": False}}
+    made["tables"] = {"t": {"columns": columns}}
+    with dither.open(made, sources={"t": pl.DataFrame({"rate": [0, 2, 2, 2]})}) as session:
+        found = asked(session, f"SELECT {output} AS n FROM t")["n"][0]
+    assert found == pytest.approx(truth, abs=1e-3)

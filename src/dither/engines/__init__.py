@@ -50,7 +50,7 @@ class Engine(ABC):
 
     @abstractmethod
     def unread(self, table: str) -> Mapping[str, str]:
-        """Why columns of a table cannot be read, where there is more to say than their type."""
+        """Why columns of a table cannot be read, and what would help."""
 
     @abstractmethod
     def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:

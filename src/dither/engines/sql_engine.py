@@ -38,6 +38,11 @@ from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 
 __all__ = ["Cursor", "SQLEngine", "all_rows"]
 
+UNREAD = (
+    "its type is not one that is read; store it as text, numbers of at most 64 bits, truth values, "
+    "dates or timestamps"
+)
+
 CHUNK = 100_000
 """Rows of a histogram that are Python objects at a time."""
 
@@ -87,8 +92,11 @@ class SQLEngine(Engine):
         return self._table(table).complete
 
     def unread(self, table: str) -> Mapping[str, str]:
-        """Why columns cannot be read, where there is more to say than their type."""
-        return self._table(table).unread
+        """Why columns cannot be read."""
+        known = self.describe(table).items()
+        return dict.fromkeys((n for n, kind in known if kind is None), UNREAD) | dict(
+            self._table(table).unread
+        )
 
     def _table(self, name: str) -> Stored:
         self._check_open()
@@ -102,7 +110,7 @@ class SQLEngine(Engine):
         stored = self._table(table)
         kind = stored.types.get(facts.name)
         if kind is None or not self.dialect.readable(kind, facts.kind):
-            why = stored.unread.get(facts.name)
+            why = self.unread(table).get(facts.name)
             hint = "" if facts.name in stored.types else nearest(facts.name, stored.types)
             raise PolicyError(
                 f"column {facts.name!r} of table {table!r} cannot be read as {facts.kind.value}"

@@ -179,7 +179,9 @@ def _numeric(node: ex.Expression, scope: Scope) -> Facts:
             sides = [_number(x, node, scope) for x in (left, right)]
             if op in ("//", "%") and any(s.kind is not Kind.INTEGER for s in sides):
                 raise QueryError(f"{scope.show(node)}: {op} is of two integers; use FLOOR(x / y)")
-            return arithmetic(op, *sides, same=left == right)
+            found = arithmetic(op, *sides, same=left == right)
+            divides = op in ("/", "//", "%") and not _never_zero(right, sides[1])
+            return replace(found, nullable=True) if divides else found
         case ex.Least(operands=xs) | ex.Greatest(operands=xs):
             parts = [_number(x, node, scope) for x in xs]
             kind = _one_kind(parts, node, scope)
@@ -197,6 +199,13 @@ def _numeric(node: ex.Expression, scope: Scope) -> Facts:
             nullable = facts.nullable or not proved
             return Facts(Kind.INTEGER, Fraction(0), last, None, Fraction(1), nullable)
     raise UnsupportedError(f"{type(node).__name__} is not an expression of this version")
+
+
+def _never_zero(divisor: ex.Expression, facts: Facts) -> bool:
+    """Whether no value whatever makes it 0: bounds that are declared keep no value away from it."""
+    proved = facts.domain is not None or isinstance(divisor, ex.Literal | ex.Clamp)
+    low, high = facts.range or (Fraction(0), Fraction(0))
+    return proved and not low <= 0 <= high
 
 
 def why_unbounded(node: ex.Expression, scope: Scope) -> str:

@@ -243,7 +243,7 @@ def resolve(
     where : str
         How messages call the column.
     unread : mapping of str to str
-        Why a column of the source is not read, where there is more to say than its type.
+        Why a column of the source is not read.
 
     Raises
     ------
@@ -257,10 +257,7 @@ def resolve(
         raise PolicyError(f"{where} is not read: {unread[declared.name]}")
     kind = declared.kind or found[declared.name]
     if kind is None:
-        raise PolicyError(
-            f"{where}: its type in the source is not read; declare type = one of "
-            + ", ".join(sorted({k.value for k in Kind}))
-        )
+        raise PolicyError(f"{where} is not read: its type is not one that is")
     lower = upper = None
     if declared.bounds is not None:
         lower, upper = (_bound(b, kind, where) for b in declared.bounds)

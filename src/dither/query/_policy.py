@@ -227,8 +227,6 @@ def _check_column(
         raise PolicyError(f"{where}: the source has no column {column!r}" + nearest(column, kinds))
     if column in unread:
         raise PolicyError(f"{where}: {column!r} is not read: {unread[column]}")
-    if kinds[column] is None:
-        raise PolicyError(f"{where}: the type of {column!r} in the source is not read")
 
 
 def _load(path: Path) -> tuple[dict[str, Any], Path]:
