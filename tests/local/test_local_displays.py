@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,47 @@ def test_a_mean_is_shown_within_its_interval() -> None:
     assert found.summary().splitlines()[1].startswith("mean  10")
     assert "outside the interval" in found.summary()
     assert lower >= float(found.summary().splitlines()[1].split("(")[1].split()[0])
+
+
+def test_what_is_shown_of_shares_can_be() -> None:
+    """No share and no end of an interval on a screen, in a frame or in a picture leaves [0, 1]."""
+    counts = Aggregate(local.GRR(3, epsilon=1), np.array([170, 72, 58]), 300)
+    for rule in ("none", "consistent"):
+        found = counts.estimate(rule)
+        assert found.raw.min() < 0 < found.raw.max() < 1
+        said = found.summary()
+        numbers = [float(n) for n in re.findall(r"-?\d+\.\d+", said.split("95 %")[1])]
+        assert len(numbers) == 9
+        assert min(numbers) == 0
+        assert max(numbers) == 1
+        assert "A share that noise put outside 0 to 1 is shown at the nearer" in " ".join(
+            said.split()
+        )
+        lower, upper = (found.frame[name].to_numpy() for name in ("lower", "upper"))
+        assert ((lower >= 0) & (lower < upper) & (upper <= 1)).all()
+        assert (lower <= found.possible).all()
+        assert (found.possible <= upper).all()
+    raw, half = found.raw, 1.96 * found.standard_errors
+    assert (lower <= np.clip(raw - half, 0, 1) + 1e-3).all()
+    assert (upper >= np.clip(raw + half, 0, 1) - 1e-3).all()
+    figure = found.plot()
+    (axes,) = figure.axes
+    for line in axes.collections:
+        for segment in line.get_segments():
+            assert 0 <= segment[:, 0].min() <= segment[:, 0].max() <= 1
+    assert "outside 0 to 1" in " ".join(figure._supxlabel.get_text().split())
+
+
+def test_a_share_that_may_be_anything_has_no_point() -> None:
+    """An interval from 0 to 1 is drawn dashed, and the foot says what it stands for."""
+    counts = Aggregate(local.GRR(2, epsilon="0.1"), np.array([30, 30]), 60)
+    found = counts.estimate()
+    assert found.intervals.tolist() == [[0, 1], [0, 1]]
+    figure = found.plot()
+    (axes,) = figure.axes
+    assert axes.lines[0].get_xdata().size == 0
+    assert len(axes.collections[-1].get_segments()) == 2
+    assert "every value is possible" in " ".join(figure._supxlabel.get_text().split())
 
 
 def test_one_is_singular() -> None:

@@ -319,6 +319,35 @@ def test_a_line_breaks_where_the_noise_leaves_every_value_possible() -> None:
     assert [len(line.get_ydata()) for line in plain.lines] == [12]
 
 
+@pytest.mark.parametrize("bars", [["x"], []])
+def test_an_answer_that_may_be_anything_is_neither_bar_nor_point(bars: list[str]) -> None:
+    """In its place stands a dashed line, and the foot says why; the others are as they were."""
+    frame = {"g": ["a", "b"], "x": [0.6, 0.5], "x_lower": [0.0, 0.4], "x_upper": [1.0, 0.6]}
+    drawn = plot_release(frame, ["g"], ["x"], epsilon=1, bars=bars, ranges={"x": (0, 1)})
+    (axes,) = drawn.axes
+    if bars:
+        assert heights(axes) == [0.5]
+    else:
+        assert [line.get_ydata().tolist() for line in axes.lines if line.get_marker() == "o"] == [
+            [0.5]
+        ]
+    (dashed,) = [c for c in axes.collections if c.get_linestyle()[0][1] is not None]
+    ((low, high),) = [segment[:, 1] for segment in dashed.get_segments()]
+    assert (low, high) == pytest.approx(axes.get_ylim())
+    assert spans(axes) == [(0.4, 0.6)]
+    assert "A dashed line stands alone where the noise leaves every" in drawn._supxlabel.get_text()
+    same = plot_release(frame, ["g"], ["x"], epsilon=1, bars=bars)
+    assert "dashed" not in same._supxlabel.get_text()
+
+
+def test_a_single_answer_that_may_be_anything_says_no_number() -> None:
+    """The strip is dashed, and beside it stands that any value is possible."""
+    frame = {"x": [0.6], "x_lower": [0.0], "x_upper": [1.0]}
+    drawn = plot_release(frame, [], ["x"], epsilon=1, ranges={"x": (0, 1)})
+    assert [t.get_text() for t in drawn.axes[0].texts] == ["any value"]
+    assert "every value possible" in drawn._supxlabel.get_text()
+
+
 def test_a_series_without_an_answer_keeps_its_place_in_the_legend() -> None:
     """Colours and names agree where all of a line is gaps."""
     months = [dt.date(2024, m, 1) for m in range(1, 7)] * 2

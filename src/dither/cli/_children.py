@@ -1,8 +1,8 @@
 """Code of others in a process of its own, so that the exit code is never theirs.
 
-A function that is handed the data may end its process by `os._exit`, `os.exec` or a call of C, which
-nothing inside of the process can refuse or see. It would choose the exit code, and a gate that asks
-for 0 would be green. So a gate runs it in a child, which leaves a mark on its way out.
+A function that is handed the data may end its process by `os._exit`, `os.exec` or a call of C,
+which nothing inside of the process can refuse or see. It would choose the exit code, and a gate
+that asks for 0 would be green. So a gate runs it in a child, which leaves a mark on its way out.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def guarded(work: Callable[[], None], what: str) -> None:
         return
     mark, marks = os.pipe()
     life, alive = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
     child = os.fork()
     if not child:
         os.close(mark)
@@ -68,8 +68,8 @@ class _Cut(click.ClickException):
     def __init__(self, what: str, code: int) -> None:
         how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         super().__init__(
-            f"{what} ended the process {how}, so that nothing was judged. Let it return an answer or "
-            "raise an exception"
+            f"{what} ended the process {how}, so that nothing was judged. Let it return an answer "
+            "or raise an exception"
         )
 
 

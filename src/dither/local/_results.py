@@ -10,6 +10,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +172,8 @@ class Estimate(Result):
     def intervals(self) -> Array:
         """Normal intervals of the raw shares, shape (k, 2); NaN where they are not `trusted`.
 
+        They lie within [0, 1], about the possible share that is nearest to the raw one.
+
         Raises
         ------
         ArgumentError
@@ -178,12 +182,26 @@ class Estimate(Result):
         if not self.unbiased:
             instead = "weights" if self.parts else "those of an unbiased channel"
             raise ArgumentError(f"intervals are not valid for a biased estimate; use {instead}")
-        half = self._half_widths
-        return np.stack([self.raw - half, self.raw + half], axis=1)
+        half, centre = self._half_widths, np.clip(self.raw, 0, 1)
+        return np.clip(np.stack([centre - half, centre + half], axis=1), 0, 1)
 
     @property
     def _half_widths(self) -> Array:
         return np.where(self._decided, two_sided(self.confidence) * self.standard_errors, np.nan)
+
+    @property
+    def possible(self) -> Array:
+        """The possible shares that are nearest to `shares`, as they are shown: within [0, 1]."""
+        return np.clip(self.shares, 0, 1)
+
+    def _interval_text(self, place: int, places: int) -> str:
+        """What an interval adds to a share on the screen: a half-width, or ends that 0 or 1 cut."""
+        half, (lower, upper) = self._half_widths[place], self.intervals[place]
+        if not np.isfinite(half):
+            return "unknown"
+        if self.raw[place] - half >= 0 and self.raw[place] + half <= 1:
+            return f"± {outwards(half, places, 1)}"
+        return f"[{outwards(lower, places, -1)}, {outwards(upper, places, 1)}]"
 
     def __getitem__(self, value: Any) -> float:
         """The estimated share of one value."""
@@ -213,22 +231,24 @@ class Estimate(Result):
         """A few lines for people: what was estimated, how well, and what may be trusted."""
         sizes = " + ".join(f"{part.n:,}" for part in self.parts.values())
         lines = [heading(self.title, self.n, self.rejected, sizes)]
-        halves = self._half_widths
-        places = _places(halves) if self.unbiased else 4
+        order = np.argsort(-self.shares, kind="stable")[:_SHOWN].tolist()
+        places = _places(self._half_widths) if self.unbiased else 4
         wide = places + 5
-        half_column = f"{f'± {level_text(self.confidence)}':>{wide + 3}}" if self.unbiased else ""
-        lines.append(f"{'value':<20}{'share':>{wide}}{half_column}")
-        for i in np.argsort(-self.shares, kind="stable")[:_SHOWN].tolist():
-            if self.unbiased:
-                half = f"{halves[i]:.{places}f}" if np.isfinite(halves[i]) else "unknown"
-                half_column = f"{half:>{wide + 3}}"
-            share = _rounded(self.shares[i], places)
-            lines.append(f"{display_text(self.values[i], 19):<20}{share:>{wide}}{half_column}")
+        found = [self._interval_text(i, places) for i in order] if self.unbiased else []
+        column = max(map(len, found), default=0) + 3
+        level = f"{level_text(self.confidence):>{column}}" if self.unbiased else ""
+        lines.append(f"{'value':<20}{'share':>{wide}}{level}")
+        for row, i in enumerate(order):
+            share = _rounded(self.possible[i], places)
+            ends = f"{found[row]:>{column}}" if self.unbiased else ""
+            lines.append(f"{display_text(self.values[i], 19):<20}{share:>{wide}}{ends}")
         if len(self.values) > _SHOWN:
             lines.append(f"... and {count_text(len(self.values) - _SHOWN, 'more value')}")
         remarks = [*(self._left_out() if self.unbiased else ()), *self.bias]
+        if (self.possible[order] != self.shares[order]).any():
+            remarks.append("A share that noise put outside 0 to 1 is shown at the nearer of them.")
         if self.unbiased and self.postprocess != "none":
-            remarks.append("The ± is that of the raw shares.")
+            remarks.append("Intervals are those of the raw shares.")
         if self.found is not None:
             named = ", ".join(map(display_text, self.found))
             remarks.append(f"Found beyond chance: {named or 'nothing'}.")
@@ -477,6 +497,13 @@ def _places(halves: Array) -> int:
     """Decimals that show two digits of the least half-width, at least 4."""
     shown = halves[np.isfinite(halves) & (halves > 0)]
     return 4 if shown.size == 0 else max(4, 1 - math.floor(math.log10(float(shown.min()))))
+
+
+def outwards(end: float, places: int, side: int) -> str:
+    """An end of an interval to some decimals, rounded away from its middle."""
+    scaled = Fraction(end) * 10**places
+    whole = math.floor(scaled) if side < 0 else math.ceil(scaled)
+    return f"{Decimal(whole).scaleb(-places):,f}"
 
 
 def _rounded(share: float, places: int) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLOURS",
+    "DASHED",
     "INK",
     "MARKERS",
     "MUTED",
@@ -47,6 +48,10 @@ MARKERS = ("o", "s", "D", "^", "v", "P")
 """One shape a series, so that nothing rests on colour alone."""
 
 INK, MUTED, HAIR = "#222222", "#6b6b6b", "#e3e3e3"
+
+DASHED = (0, (2, 3))
+"""Of an interval that leaves every value possible, and so no answer to draw."""
+
 FORMATS = (".pdf", ".png", ".svg")
 
 

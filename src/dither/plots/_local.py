@@ -13,6 +13,7 @@ from dither._format import count_text, level, percent
 from dither.errors import ArgumentError
 from dither.plots._canvas import (
     COLOURS,
+    DASHED,
     INK,
     MARKERS,
     MUTED,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["draw_distribution", "draw_keys", "draw_means", "draw_shares"]
 
 _ROWS = 24
+
+ANY = "A dashed line alone: every value is possible."
 
 
 def draw_distribution(
@@ -178,10 +181,18 @@ def draw_shares(found: Sequence[Estimate], path: str | Path | None = None) -> Fi
         raw = ", which ticks mark" if moved else ""
         raw = f" of the raw shares{raw}" if any(one.postprocess != "none" for one in found) else ""
         foot += f" Lines: {level(first.confidence)} intervals{raw}."
+        foot += f" {ANY}" if any(_says_nothing(one) for one in found) else ""
+    if any((one.possible != one.shares).any() for one in found):
+        foot += " A share outside 0 to 1 is drawn at the nearer of them."
     foot += "".join(f" {why}" for why in dict.fromkeys(w for one in found for w in one.bias))
     if len(found) == 1 and sizes[0] < len(first.values):
         foot += f" The {sizes[0]} largest of {len(first.values):,} values."
     return finish(figure, title="Estimated shares", foot=foot, path=path)
+
+
+def _says_nothing(found: Estimate) -> bool:
+    """Whether an interval leaves every share possible."""
+    return found.unbiased and bool((np.diff(found.intervals, axis=1) >= 1).any())
 
 
 def _moved(found: Estimate) -> bool:
@@ -192,14 +203,18 @@ def _moved(found: Estimate) -> bool:
 def _rows_of_shares(axes: Any, found: Estimate, *, several: bool) -> None:
     order = np.argsort(-found.shares, kind="stable")[:_ROWS]
     places = np.arange(order.size)[::-1]
-    axes.plot(found.shares[order], places, MARKERS[0], color=COLOURS[0], markersize=6)
+    lower, upper = found.intervals[order].T if found.unbiased else np.full((2, order.size), np.nan)
+    # An interval from 0 to 1 says nothing of its share.
+    says = ~((lower <= 0) & (upper >= 1))
+    shown = found.possible[order]
+    axes.plot(shown[says], places[says], MARKERS[0], color=COLOURS[0], markersize=6)
     if found.unbiased:
-        lower, upper = found.intervals[order].T
-        axes.hlines(places, lower, upper, color=COLOURS[0], linewidth=2)
+        axes.hlines(places[says], lower[says], upper[says], color=COLOURS[0], linewidth=2)
+        axes.hlines(places[~says], 0, 1, color=MUTED, linewidth=1, linestyle=DASHED)
         if _moved(found):
             # A rule may have moved a share out of the interval, which is that of the raw one.
             known = np.isfinite(lower)
-            ticks = found.raw[order[known]]
+            ticks = np.clip(found.raw[order[known]], 0, 1)
             axes.plot(ticks, places[known], "|", color=COLOURS[0], markersize=11)
     tidy(axes, values="x")
     if axes.get_xlim()[0] < 0:
@@ -229,9 +244,13 @@ def draw_keys(found: KeyEstimate, path: str | Path | None = None) -> Figure:
     figure = new_figure(WIDTH, 1.5 + 0.3 * order.size)
     axes = figure.subplots()
     normal = found.trusted[order]
+    low, high = found.bounds
+    ends = found.intervals[order]
+    says = ~((ends[:, 0] <= low) & (ends[:, 1] >= high))
+    axes.hlines(places[~says], low, high, color=MUTED, linewidth=1, linestyle=DASHED)
     for mask, colour, marker in (
-        (normal, COLOURS[0], MARKERS[0]),
-        (~normal, COLOURS[5], MARKERS[2]),
+        (normal & says, COLOURS[0], MARKERS[0]),
+        (~normal & says, COLOURS[5], MARKERS[2]),
     ):
         lower, upper = found.intervals[order[mask]].T
         axes.hlines(places[mask], lower, upper, color=colour, linewidth=2)
@@ -246,6 +265,7 @@ def draw_keys(found: KeyEstimate, path: str | Path | None = None) -> Figure:
         f"{found.keys.title}, {found.n:,} reports. Lines: {level(found.keys.confidence)} intervals"
     )
     foot += "." if normal.all() else "; of few reports those that hold for any values."
+    foot += "" if says.all() else f" {ANY}"
     foot += " Beside a key: the share of people who have it."
     return finish(figure, title="Estimated means by key", foot=foot, path=path)
 

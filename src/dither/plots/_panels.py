@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.plots._canvas import COLOURS, INK, MARKERS, MUTED, WIDTH, heading, new_figure, tidy
+from dither.plots._canvas import (
+    COLOURS,
+    DASHED,
+    INK,
+    MARKERS,
+    MUTED,
+    WIDTH,
+    heading,
+    new_figure,
+    tidy,
+)
 from dither.plots._levels import Levels
 
 if TYPE_CHECKING:
@@ -53,7 +63,8 @@ class Form(Enum):
 class Series:
     """Answers with their intervals, one for each level; NaN where there is no answer.
 
-    ``moved`` says which noisy answers were impossible and are drawn at the nearest that is not.
+    ``moved`` says which noisy answers were impossible and are drawn at the nearest that is not,
+    ``vague`` which intervals leave every value possible, so that there is no answer to draw.
     """
 
     label: str
@@ -61,6 +72,7 @@ class Series:
     lower: Floats
     upper: Floats
     moved: NDArray[np.bool_]
+    vague: NDArray[np.bool_]
 
 
 def limits(series: Sequence[Series], zero: bool) -> tuple[float, float]:
@@ -133,7 +145,9 @@ def _marks(
 ) -> None:
     """Bars or points, each with its interval."""
     colour = COLOURS[number % len(COLOURS)]
-    there = np.isfinite(one.value)
+    every, there = at, np.isfinite(one.value) & ~one.vague
+    lines = axes.hlines if flat else axes.vlines
+    lines(every[one.vague], *ends, color=MUTED, linewidth=1, linestyle=DASHED, zorder=3)
     at, value = at[there], one.value[there]
     reach = np.vstack(
         [value - _within(one.lower[there], ends), _within(one.upper[there], ends) - value]

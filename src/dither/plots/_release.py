@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +95,9 @@ def plot_release(
         Outputs to draw as bars from zero, such as counts and sums; the others are points. Without
         it, an output is drawn as bars where zero lies near enough for that to waste no room.
     ranges : mapping of str to (float, float), optional
-        By output: the least and the largest value that it can have, where both are known. A line
-        is broken where an interval is all of that, since the answer then says nothing.
+        By output: the least and the largest value that it can have, where both are known. Where
+        an interval is all of that, the answer says nothing: a line is broken there, and in the
+        place of a bar or point stands a dashed line.
     title : str, optional
     output : str, optional
         Draw this output alone.
@@ -137,8 +139,8 @@ def plot_release(
     covers = f"{level(confidence)} intervals cover noise only"
     foot = foot_line(epsilon, delta, neighbours, covers)
     if not keys:
-        figure = _single(columns, shown, named)
-        return finish(figure, title=title, foot=foot, path=path)
+        figure, remark = _single(columns, shown, named, ranges or {})
+        return finish(figure, title=title, foot=". ".join([*remark, foot]), path=path)
     figure, remark = _grouped(columns, keys, shown, named, binned, bars, ranges or {})
     return finish(figure, title=title, foot=". ".join([*remark, foot]), path=path)
 
@@ -181,14 +183,13 @@ def _grouped(
         outputs = outputs[:1]
 
     panels = []
-    gaps = moved = False
+    vague = moved = False
     for name in outputs:
         every = _all_rows(columns, name)
-        if reads_as_line(main) and name in ranges:
-            said = _says_something(every, ranges[name])
-            gaps = gaps or bool((~said & np.isfinite(every.value)).any())
-            every = _only(every, said)
-        moved = moved or bool(every.moved.any())
+        if name in ranges:
+            every, blank = _without_vague(every, ranges[name], line=reads_as_line(main))
+            vague = vague or blank
+        moved = moved or bool((every.moved & ~every.vague).any())
         if other is None:
             whole = _over_levels(every, named[name], main, row_main, [True] * len(row_main))
             panels.append(Panel(name, "", (whole,)))
@@ -202,8 +203,9 @@ def _grouped(
             panels.append(Panel(name, "", series))
         else:
             panels += [Panel(name, f"{facets.name}: {s.label}", (s,)) for s in series]
-    if gaps:
-        remark.append("A line is broken where the noise leaves every value possible")
+    if vague:
+        how = "A line is broken" if reads_as_line(main) else "A dashed line stands alone"
+        remark.append(f"{how} where the noise leaves every value possible")
     if moved:
         remark.append(
             "A cross marks an answer that noise made impossible; it is drawn at the nearest "
@@ -213,13 +215,20 @@ def _grouped(
 
 
 def _single(
-    columns: Mapping[str, list[Any]], outputs: list[str], named: Mapping[str, str]
-) -> Figure:
+    columns: Mapping[str, list[Any]],
+    outputs: list[str],
+    named: Mapping[str, str],
+    ranges: Mapping[str, Sequence[float]],
+) -> tuple[Figure, list[str]]:
     """One strip for each answer, as each has its own scale."""
+    blank = False
     figure = new_figure(6.5, 0.78 * len(outputs) + 0.7)
     grid = figure.subplots(len(outputs), 1, squeeze=False)
     for axes, name in zip(grid.flat, outputs, strict=True):
         one = _all_rows(columns, name)
+        if name in ranges:
+            one, vague = _without_vague(one, ranges[name], line=False)
+            blank = blank or vague
         draw(axes, Form.POINTS, Levels("", (0,), (named[name],)), [one], flat=True)
         tidy(axes, values="x")
         axes.grid(visible=False)
@@ -239,11 +248,13 @@ def _single(
             weight="bold",
             color=INK,
         )
-    return figure
+    return figure, ["The noise leaves every value possible where none is shown"] if blank else []
 
 
 def _answer_text(one: Series, half: float) -> str:
     value = float(one.value[0]) if one.value.size else math.nan
+    if one.vague.any():
+        return "any value"
     return "no answer" if math.isnan(value) else short(_rounded(value, half))
 
 
@@ -279,7 +290,8 @@ def _all_rows(columns: Mapping[str, list[Any]], name: str) -> Series:
     value, lower, upper = (_floats(columns[name + end]) for end in ("", "_lower", "_upper"))
     shown = np.fmin(np.fmax(value, lower), upper)
     shown = np.where(np.isnan(value), np.nan, shown)
-    return Series(name, shown, lower, upper, (shown != value) & ~np.isnan(value))
+    moved = (shown != value) & ~np.isnan(value)
+    return Series(name, shown, lower, upper, moved, np.zeros(value.size, dtype=np.bool_))
 
 
 def _says_something(every: Series, possible: Sequence[float]) -> NDArray[np.bool_]:
@@ -289,12 +301,20 @@ def _says_something(every: Series, possible: Sequence[float]) -> NDArray[np.bool
     return np.asarray((every.lower > low + slack) | (every.upper < high - slack))
 
 
+def _without_vague(every: Series, possible: Sequence[float], *, line: bool) -> tuple[Series, bool]:
+    """Answers that leave no value out marked, of a line left out; and whether there are such."""
+    vague = ~_says_something(every, possible) & np.isfinite(every.value)
+    if line:
+        return _only(every, ~vague), bool(vague.any())
+    return replace(every, vague=vague), bool(vague.any())
+
+
 def _only(every: Series, kept: NDArray[np.bool_]) -> Series:
     """The answers of the kept rows, and NaN elsewhere."""
     value, lower, upper = (
         np.where(kept, part, np.nan) for part in (every.value, every.lower, every.upper)
     )
-    return Series(every.label, value, lower, upper, every.moved & kept)
+    return Series(every.label, value, lower, upper, every.moved & kept, every.vague & kept)
 
 
 def _over_levels(
@@ -303,13 +323,13 @@ def _over_levels(
     """The answers of the kept rows, placed by the level of the main key; NaN elsewhere."""
     place = {value: i for i, value in enumerate(main.values)}
     value, lower, upper = (np.full(len(main), np.nan) for _ in range(3))
-    moved = np.zeros(len(main), dtype=np.bool_)
+    moved, vague = np.zeros((2, len(main)), dtype=np.bool_)
     for row, key in enumerate(rows):
         if kept[row] and key in place:
             at = place[key]
             value[at], lower[at], upper[at] = every.value[row], every.lower[row], every.upper[row]
-            moved[at] = every.moved[row]
-    return Series(label, value, lower, upper, moved)
+            moved[at], vague[at] = every.moved[row], every.vague[row]
+    return Series(label, value, lower, upper, moved, vague)
 
 
 def _largest(main: Levels, rows: Sequence[Any], values: Floats, most: int) -> list[int]:

@@ -127,7 +127,7 @@ def _draft(
         if column == unit:
             continue
         if kind is None:
-            lines.append(f"# {_key(column)}: its type is not read; store it as text, numbers or dates")
+            lines.append(f"# {_key(column)}: not read; store it as text, numbers or dates")
             continue
         hint = f"   # {kind.value}; {HINTS[kind]}" if HINTS[kind] else f"   # {kind.value}"
         lines.append(f"{_key(column)} = {{}}{hint}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +16,7 @@ from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.local._domain import Value
 from dither.local._numbers.interval import Interval
-from dither.local._results import Result, as_text, heading, place_of
+from dither.local._results import Result, as_text, heading, outwards, place_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,10 +132,12 @@ class MeanEstimate(Result):
             half = (upper - lower) / 2
             # Two digits of the half-width, and the mean to the same place.
             places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 6
-            give = f"± {_outwards(half, places, 1)}  " if self.method == "normal" else ""
+            even = math.isclose(self.possible_mean - lower, upper - self.possible_mean)
+            normal = self.method == "normal" and even
+            give = f"± {outwards(half, places, 1)}  " if normal else ""
             lines.append(
                 f"mean  {self.possible_mean:,.{places}f}  {give}"
-                f"({_outwards(lower, places, -1)} to {_outwards(upper, places, 1)}, "
+                f"({outwards(lower, places, -1)} to {outwards(upper, places, 1)}, "
                 f"{level_text(self.confidence)})"
             )
             if self.possible_mean != self.mean:
@@ -341,10 +341,3 @@ class Distribution(Result):
                 "this distribution is of a list of values, not of numbers; read its shares"
             )
         return self.interval, self.starts
-
-
-def _outwards(end: float, places: int, side: int) -> str:
-    """An end of an interval to some decimals, rounded away from its middle."""
-    scaled = Fraction(end) * 10**places
-    whole = math.floor(scaled) if side < 0 else math.ceil(scaled)
-    return f"{Decimal(whole).scaleb(-places):,f}"
