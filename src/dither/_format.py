@@ -12,6 +12,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -271,11 +272,17 @@ def half_width(value: float) -> str:
     return _rounded(value, max(3, _exponent(value) + 1 if value >= 1 else 3), ROUND_CEILING)
 
 
-def interval(value: float | None, lower: float | None, upper: float | None) -> str:
+def interval(
+    value: float | None,
+    lower: float | None,
+    upper: float | None,
+    possible: Sequence[float] | None = None,
+) -> str:
     """A value with its interval, in the digits that the interval leaves meaningful.
 
     The value is moved into the interval, whose ends know what is impossible. Its ends are rounded
-    outwards, and a half-width up, so that what is shown holds all that was found.
+    outwards, and a half-width up, so that what is shown holds all that was found. Rounded so, a
+    half-width may reach beyond what is ``possible``: then the ends are shown.
 
     Examples
     --------
@@ -285,6 +292,8 @@ def interval(value: float | None, lower: float | None, upper: float | None) -> s
     ('0 [0, 864]', '0 [0, 1,000,000]', '0.7 [0.2, ∞]')
     >>> interval(22.5, 22.25, 22.75), interval(1000.0, 50.0, 1950.0), interval(0.125, 0.0, 0.25)
     ('22.50 ± 0.25', '1,000 ± 950', '0.12 [0.00, 0.25]')
+    >>> interval(37.6, 15.0, 60.0), interval(37.6, 15.0, 60.0, (15, 60))
+    ('38 ± 23', '38 [15, 60]')
     """
     if value is None or lower is None or upper is None or math.isnan(value):
         return "unknown"
@@ -308,6 +317,8 @@ def interval(value: float | None, lower: float | None, upper: float | None) -> s
     reach = math.ceil(max(rounded - low, high - rounded) / quantum) * quantum
     # An interval on one side of 0, as of a variance, is not shown to reach across it.
     across = rounded - reach < 0 <= low or high <= 0 < rounded + reach
+    if possible is not None:
+        across |= rounded - reach < possible[0] or rounded + reach > possible[1]
     if not across and abs((high - at) - (at - low)) <= Fraction(2, 100) * (high - low):
         return f"{_fixed(rounded, quantum)} ± {_fixed(reach, quantum)}"
     bottom, top = _end(low, quantum, math.floor), _end(high, quantum, math.ceil)

@@ -119,7 +119,7 @@ def test_every_number_that_is_shown_is_possible(tmp_path, table, epsilon, delta)
     assert "nan" not in text.lower()
     assert "inf" not in text.lower().replace("information", "")
     row = release.frame.row(0, named=True)
-    heads, (cells,) = release._table()
+    heads, (cells,) = release.shown()
     for name, cell in zip(heads, cells, strict=True):
         low, high = RANGES[name]
         if cell == "unknown" or "∞" in cell:
@@ -154,3 +154,26 @@ def test_the_loss_is_told_alike_in_every_place(tmp_path):
         assert "Fraction" not in repr(balance)
         assert "0.3333" not in repr(balance)[: repr(balance).index("left")]
         assert "left epsilon 0.666666 " in repr(balance)
+
+
+def test_no_half_width_on_a_screen_reaches_beyond_what_is_possible(tmp_path):
+    """Rounded up, it might; and of a share a preview promises no more than half."""
+    columns = {"x": {"bounds": [15, 60]}, "g": {"values": ["a", "b"]}}
+    made = {
+        "budget": {"epsilon": 1000, "delta": "1e-3", "ledger": str(tmp_path / "l")},
+        "tables": {"t": {"columns": columns}},
+    }
+    frame = pl.DataFrame({"x": [20.0, 30.0, 40.0] * 9, "g": ["a", "a", "b"] * 9})
+    outputs = "AVG(x) AS m, COUNT(x) / COUNT(*) AS r"
+    with dt.open(made, sources={"t": frame}) as session:
+        question = session.sql(f"SELECT g, {outputs} FROM t GROUP BY g")
+        widths = question.preview(0.01).widths
+        assert max(widths["r"]) == 0.5
+        for _ in range(4):
+            _, rows = question.release(0.01).shown()
+            for row in rows:
+                for text, (low, high) in zip(row[1:], ((15, 60), (0, 1)), strict=True):
+                    value, sign, half = text.partition(" ± ")
+                    if sign:
+                        assert float(value) - float(half) >= low
+                        assert float(value) + float(half) <= high

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither._format import cost_text, display_text, half_width, interval, level, odds, sentence
+from dither._format import cost_text, half_width, level, odds, sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +34,6 @@ __all__ = [
     "READABLE",
     "VIOLATED",
     "console",
-    "interval",
     "leave_by",
     "new_table",
     "print_paragraphs",
@@ -89,21 +88,17 @@ def print_release(release: Release) -> None:
     from dither.query._explain import limits_text
 
     out = console()
-    table, frame = new_table(), release.frame
-    for name in release.keys:
-        table.add_column(name, style="cyan", overflow="fold")
-    for name in release.outputs:
-        unit = release.units.get(name)
-        table.add_column(f"{name} ({unit})" if unit else name, justify="right", overflow="fold")
-    for row in frame.iter_rows(named=True):
-        keys = [display_text(row[name]) for name in release.keys]
-        answers = [
-            interval(row[name], row[f"{name}_lower"], row[f"{name}_upper"])
-            for name in release.outputs
-        ]
-        table.add_row(*keys, *answers)
+    table = new_table()
+    heads, rows = release.shown()
+    for i, name in enumerate(heads):
+        if i < len(release.keys):
+            table.add_column(name, style="cyan", overflow="fold")
+        else:
+            table.add_column(name, justify="right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     out.print(table)
-    if frame.height == 0:
+    if not rows:
         out.print("No group was large enough to be shown.")
     out.print()
     body = release.certificate.to_dict()

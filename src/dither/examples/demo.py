@@ -236,8 +236,8 @@ class Story:
         )
         odds = math.ceil(100 * best_odds(found.epsilon, found.delta))
         self.say(
-            f"From the releases he has {_signed(apart)} ± {half:.0f}, and the truth is 0 or 1. "
-            f"Whatever else he knows and however he computes, these two answers (ε = "
+            f"From the releases he has {_signed(apart)} ± {half_width(half)}, and the truth is 0 or "
+            f"1. Whatever else he knows and however he computes, these two answers (ε = "
             f"{loss_text(found.epsilon)} in all) let him call it right at most {odds} times in "
             "100. A coin gets 50."
         )
@@ -319,14 +319,14 @@ def _evidence(found: TwoCounts) -> Any:
     (first, wide), (second, narrow) = found.released
     apart, half = found.difference
     rows: Sequence[tuple[str, int, str]] = (
-        ("women who had an affair", found.exact[0], f"{first:,} ± {wide:.0f}"),
-        ("the same, leaving her out", found.exact[1], f"{second:,} ± {narrow:.0f}"),
+        ("women who had an affair", found.exact[0], f"{first:,} ± {half_width(wide)}"),
+        ("the same, leaving her out", found.exact[1], f"{second:,} ± {half_width(narrow)}"),
     )
     for label, exact, released in rows:
         table.add_row(label, f"{exact:,}", released)
     table.add_section()
     table.add_row(
-        "difference", str(found.exact[0] - found.exact[1]), f"{_signed(apart)} ± {half:.0f}"
+        "difference", str(found.exact[0] - found.exact[1]), f"{_signed(apart)} ± {half_width(half)}"
     )
     return table
 

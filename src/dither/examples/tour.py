@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dither._format import loss_text
+from dither._format import interval, loss_text
 from dither.cli._terminal import waiting
 from dither.examples.page import Attempt, Chapter, Page
 from dither.examples.survey import (
@@ -376,12 +376,10 @@ def _beside(rows: pl.DataFrame, row: dict[str, Any], labels: dict[int, str]) -> 
     rating = int(row["rate_marriage"])
     real = rows.filter(pl.col("rate_marriage") == rating)
     share = 100 * float((real["affairs"] > 0).sum()) / real.height
-    count_half = (row["women_upper"] - row["women_lower"]) / 2
-    share_half = (row["affair_pct_upper"] - row["affair_pct_lower"]) / 2
     return [
         f"{rating} {labels[rating]}",
-        f"{row['women']:,} ± {count_half:.0f}",
+        interval(row["women"], row["women_lower"], row["women_upper"]),
         f"{real.height:,}",
-        f"{row['affair_pct']:.1f} ± {share_half:.1f} %",
+        interval(*(row[f"affair_pct{end}"] for end in ("", "_lower", "_upper")), (0, 100)) + " %",
         f"{share:.1f} %",
     ]

@@ -23,7 +23,13 @@ from dither._stats import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms.refined_quantiles import FIRST
 from dither.plan.job import Leaves, Measurement, Total
-from dither.plan.recipes import MeanRecipe, QuantileRecipe, Recipe, VarianceRecipe
+from dither.plan.recipes import (
+    MeanRecipe,
+    QuantileRecipe,
+    RatioRecipe,
+    Recipe,
+    VarianceRecipe,
+)
 from dither.query._display import html_table, table
 from dither.query._estimates import Measured, estimate
 from dither.query._explain import UNACCOUNTED
@@ -181,8 +187,10 @@ def _half_widths(
     measured = Measured(values, noise_plan.noises, noise_plan.trees)
     found = estimate(recipe, measured, confidence, clip=False)
     half = (found.upper - found.lower) / 2
-    if isinstance(recipe, MeanRecipe):
-        half = np.minimum(half, float(recipe.upper - recipe.lower) / 2)
+    if isinstance(recipe, MeanRecipe | RatioRecipe):
+        low, high = recipe.lower, recipe.upper
+        if low is not None and high is not None:
+            half = np.minimum(half, float(high - low) / 2)
     return tuple(float(w) for w in half)
 
 

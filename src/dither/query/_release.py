@@ -284,7 +284,7 @@ class Release:
 
     def summary(self) -> str:
         """The release as text: the answers, what they cost, and what the intervals leave out."""
-        heads, rows = self._table()
+        heads, rows = self.shown()
         lines = table(heads, rows[:LONGEST], left=len(self.keys))
         if len(rows) > LONGEST:
             lines.append(f"... and {len(rows) - LONGEST:,} more rows")
@@ -355,7 +355,7 @@ class Release:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        heads, rows = self._table()
+        heads, rows = self.shown()
         left = len(self.keys)
         shown = html_table(heads, rows[:LONGEST], left=left)
         more = [f"... and {len(rows) - LONGEST:,} more rows"] if len(rows) > LONGEST else []
@@ -363,8 +363,8 @@ class Release:
         below = "".join(f"<p>{html.escape(t)}</p>" for t in texts)
         return f"<div>{shown}{below}</div>"
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Heads and rows: each key, and each answer with its interval."""
+    def shown(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and rows as text: each key, and each answer with its interval."""
         frame = self.frame
         columns = [[display_text(v) for v in frame[key]] for key in self.keys]
         columns += [self._intervals(frame, name) for name in self.outputs]
@@ -380,4 +380,5 @@ class Release:
 
     def _intervals(self, frame: pl.DataFrame, name: str) -> list[str]:
         rows = zip(*(frame[c] for c in (name, f"{name}_lower", f"{name}_upper")), strict=True)
-        return [interval(*row) for row in rows]
+        possible = (self._content.get("ranges") or {}).get(name)
+        return [interval(*row, possible) for row in rows]
