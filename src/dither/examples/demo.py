@@ -236,8 +236,8 @@ class Story:
         )
         odds = math.ceil(100 * best_odds(found.epsilon, found.delta))
         self.say(
-            f"From the releases he has {_signed(apart)} ± {half_width(half)}, and the truth is 0 or "
-            f"1. Whatever else he knows and however he computes, these two answers (ε = "
+            f"From the releases he has {_signed(apart)} ± {half_width(half)}, and the truth is 0 "
+            f"or 1. Whatever else he knows and however he computes, these two answers (ε = "
             f"{loss_text(found.epsilon)} in all) let him call it right at most {odds} times in "
             "100. A coin gets 50."
         )
