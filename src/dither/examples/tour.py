@@ -380,7 +380,7 @@ def _beside(rows: pl.DataFrame, row: dict[str, Any], labels: dict[int, str]) -> 
         f"{rating} {labels[rating]}",
         interval(row["women"], row["women_lower"], row["women_upper"]),
         f"{real.height:,}",
-        interval(*(row[f"affair_pct{e}"] for e in ("", "_lower", "_upper")), possible=(0, 100))
+        interval(row["affair_pct"], row["affair_pct_lower"], row["affair_pct_upper"], (0, 100))
         + " %",
         f"{share:.1f} %",
     ]

@@ -381,4 +381,4 @@ class Release:
     def _intervals(self, frame: pl.DataFrame, name: str) -> list[str]:
         rows = zip(*(frame[c] for c in (name, f"{name}_lower", f"{name}_upper")), strict=True)
         possible = (self._content.get("ranges") or {}).get(name)
-        return [interval(*row, possible=possible) for row in rows]
+        return [interval(value, low, high, possible) for value, low, high in rows]
