@@ -17,6 +17,7 @@ from dither.inference._ball import BallRelease
 from dither.inference._clamped_sums import ContrastRelease, CorrelationRelease, GroupMomentsRelease
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
 from dither.inference._covariance import CovarianceRelease, covariance
+from dither.inference._difference import DifferenceRelease, difference
 from dither.inference._efficient import EfficientRelease
 from dither.inference._identity import (
     LengthRelease,
@@ -45,9 +46,11 @@ from dither.inference._statistic import StatisticRelease, StatisticWithRowsRelea
 from dither.inference._t_tests import ttest_1samp, ttest_ind, ttest_rel, ztest
 from dither.inference._tables import TableRelease, goodness_of_fit, independence_test
 from dither.inference._test_of_tests import RejectionsRelease, test_of_tests
+from dither.inference._two_proportions import CellsRelease, odds_ratio, two_proportions
 
 __all__ = [
     "covariance",
+    "difference",
     "f_oneway",
     "goodness_of_fit",
     "identity_test",
@@ -60,6 +63,7 @@ __all__ = [
     "mannwhitneyu",
     "mean",
     "means",
+    "odds_ratio",
     "pearsonr",
     "proportion",
     "samples_needed",
@@ -70,6 +74,7 @@ __all__ = [
     "ttest_1samp",
     "ttest_ind",
     "ttest_rel",
+    "two_proportions",
     "uniformity_test",
     "wilcoxon",
     "ztest",
@@ -79,9 +84,11 @@ AUDITED = (
     BallRelease,
     BoxRelease,
     CanonicalNoise,
+    CellsRelease,
     ContrastRelease,
     CorrelationRelease,
     CovarianceRelease,
+    DifferenceRelease,
     EfficientRelease,
     GroupMomentsRelease,
     GroupRanks,
