@@ -32,6 +32,7 @@ from dither.inference._one_sample import ks_1samp, sign_test, wilcoxon
 from dither.inference._pearson import pearsonr
 from dither.inference._printed import truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
+from dither.inference._quantiles import BinsRelease, quantiles
 from dither.inference._ranks import GroupRanks, kendalltau, kruskal, ks_2samp, mannwhitneyu
 from dither.inference._regression import RegressionEstimate as RegressionEstimate
 from dither.inference._regression import linear_regression
@@ -66,6 +67,7 @@ __all__ = [
     "odds_ratio",
     "pearsonr",
     "proportion",
+    "quantiles",
     "samples_needed",
     "sign_test",
     "sparse_mean",
@@ -82,6 +84,7 @@ __all__ = [
 
 AUDITED = (
     BallRelease,
+    BinsRelease,
     BoxRelease,
     CanonicalNoise,
     CellsRelease,

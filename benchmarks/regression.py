@@ -1,0 +1,190 @@
+"""Regressions, two groups and quantiles: what they reach, beside diffprivlib and OpenDP.
+
+Run with ``python -m benchmarks.regression [ROW ...] [--runs N]``. Bounds of public data sets are
+the ends of their columns, for every method alike. A peer runs in the same run where it is
+installed and imports; else a line says so.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.inference import ROWS, main, row
+from dither import inference
+
+ROWS.clear()  # the rows of this file alone
+
+DELTA = 1e-6
+EPSILONS = (0.1, 1.0, 10.0)
+GOALS = {
+    "diabetes": (-0.14, 0.25, 0.43),
+    "affairs": (0.75, 0.855, 0.863),
+    "randhie": (0.05, 0.08, 0.085),
+}
+
+
+def data(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Regressors and response of a public data set."""
+    import statsmodels.api as sm
+    from sklearn.datasets import load_diabetes
+
+    if name == "diabetes":
+        x, y = load_diabetes(return_X_y=True, scaled=False)
+        return np.asarray(x, float), np.asarray(y, float)
+    if name == "affairs":
+        frame = sm.datasets.fair.load_pandas().data.drop(columns="affairs")
+        y = frame.pop("yrs_married")
+        return frame.to_numpy(float), y.to_numpy(float)
+    frame = sm.datasets.randhie.load_pandas().data.dropna()
+    y = frame.pop("mdvis").clip(upper=15)
+    return frame.to_numpy(float), y.to_numpy(float)
+
+
+def _explained(predicted: Any, truth: Any, base: float) -> float:
+    return 1 - float(np.mean((truth - predicted) ** 2)) / base
+
+
+@row(30)
+def linear(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Test R² of linear regression at eps .1, 1 and 10, over random splits into 80 and 20 %."""
+    try:
+        from diffprivlib.models import LinearRegression as Peer
+    except ImportError:
+        Peer = None
+        yield "diffprivlib is not installed, or does not import here", None
+    for name, goals in GOALS.items():
+        x, y = data(name)
+        low, high = x.min(0), x.max(0)
+        ends = (float(y.min()), float(y.max()))
+        names = [f"x{j}" for j in range(x.shape[1])]
+        bounds: dict[str, Any] = {n: (a, b) for n, a, b in zip(names, low, high, strict=True)}
+        bounds["y"] = ends
+        found: dict[tuple[str, float], list[float]] = {}
+        for _ in range(runs):
+            order = rng.permutation(len(y))
+            train, test = np.split(order, [int(0.8 * len(y))])
+            base = float(np.mean((y[test] - y[train].mean()) ** 2))
+            frame = {**dict(zip(names, x[train].T, strict=True)), "y": y[train]}
+            for epsilon in EPSILONS:
+                for neighbours in ("add-remove", "replace"):
+                    made = inference.linear_regression(
+                        "y ~ " + " + ".join(names),
+                        frame,
+                        bounds=bounds,
+                        epsilon=epsilon,
+                        delta=DELTA,
+                        neighbours=neighbours,
+                    )
+                    new = dict(zip(names, x[test].T, strict=True))
+                    predicted = np.clip(made.predict(new).estimate, *ends)
+                    value = _explained(predicted, y[test], base)
+                    found.setdefault((neighbours, epsilon), []).append(value)
+                if Peer is not None:
+                    peer = Peer(epsilon=epsilon, bounds_X=(low, high), bounds_y=ends)
+                    predicted = np.clip(peer.fit(x[train], y[train]).predict(x[test]), *ends)
+                    value = _explained(predicted, y[test], base)
+                    found.setdefault(("diffprivlib", epsilon), []).append(value)
+        for who in dict.fromkeys(key for key, _ in found):
+            means = [float(np.mean(found[who, e])) for e in EPSILONS]
+            error = max(np.std(found[who, e]) / math.sqrt(runs) for e in EPSILONS)
+            good = all(m >= g for m, g in zip(means, goals, strict=True))
+            told = "  ".join(f"{m:7.3f}" for m in means)
+            wanted = f"goal {goals}, standard error at most {error:.3f}"
+            mark = good if who == "add-remove" else None
+            yield f"{name:<9} {who:<11} {told}   {wanted}", mark
+
+
+@row(1000)
+def slopes(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Coverage of nominal 95 % intervals of three coefficients, regressors correlated."""
+    yield "goal: .93-.97, or more often", None
+    truth = np.array([0.1, 0.5, -0.2])
+    for neighbours in ("replace", "add-remove"):
+        for n, epsilon in ((500, 1.0), (2000, 0.5), (5000, 1.0), (20_000, 1.0), (100_000, 4.0)):
+            held, width, seconds = np.zeros(3), [], 0.0
+            for _ in range(runs):
+                x, z = rng.normal(0, 0.5, (2, n))
+                frame = {"x": x, "z": 0.5 * x + z}
+                frame["y"] = 0.1 + 0.4 * x - 0.2 * z + rng.normal(0, 0.2, n)
+                made = inference.linear_regression(
+                    "y ~ x + z",
+                    frame,
+                    bounds={"y": (-2, 2), "x": (-2, 2), "z": (-2, 2)},
+                    epsilon=epsilon,
+                    delta=DELTA,
+                    neighbours=neighbours,
+                )
+                start = time.perf_counter()
+                ends = made.simulated(draws=2000).interval()
+                seconds += time.perf_counter() - start
+                held += (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+                width.append(ends[1, 1] - ends[1, 0])
+            shares = held / runs
+            told = "  ".join(f"{s:.3f}" for s in shares)
+            speed = f"bootstrap of 2,000 in {seconds / runs * 1e3:.0f} ms"
+            yield (
+                f"{neighbours:<10} n {n:7,} eps {epsilon:3}: {told}, median width "
+                f"{np.median(width):.3f}, {speed}",
+                bool((shares >= 0.93).all()) and seconds / runs < 1,
+            )
+
+
+@row(300)
+def quantiles(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Three quantiles of an exponential law at once, n 5,000, eps 1: errors and coverage."""
+    shares = np.array([0.1, 0.5, 0.9])
+    truth = -2 * np.log1p(-shares)
+    off, held, peer = [], np.zeros(3), []
+    measure = _opendp()
+    yield ("OpenDP is not installed" if measure is None else "OpenDP: one third of eps each"), None
+    for _ in range(runs):
+        x = rng.exponential(2, 5000)
+        made = inference.quantiles(x, shares, bounds=(0, 20), epsilon=1, neighbours="add-remove")
+        ends = made.simulated(draws=1000).interval()
+        held += (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+        off.append((made.estimate - truth) ** 2)
+        if measure is not None:
+            peer.append((measure(x, shares) - truth) ** 2)
+    ours = np.sqrt(np.mean(off, axis=0))
+    told = "  ".join(f"{s:.3f}" for s in held / runs)
+    yield f"coverage {told}", bool((held / runs >= 0.93).all())
+    yield "root mean square error " + "  ".join(f"{v:.3f}" for v in ours), None
+    if peer:
+        theirs = np.sqrt(np.mean(peer, axis=0))
+        ratio = "  ".join(f"{v:.2f}" for v in theirs / ours)
+        yield f"OpenDP {'  '.join(f'{v:.3f}' for v in theirs)}, ratio {ratio}", None
+
+
+def _opendp() -> Any:
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        return None
+    dp.enable_features("contrib")
+    candidates = np.linspace(0, 20, 513).tolist()
+
+    def measure(x: Any, shares: Any) -> Any:
+        space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+        return np.array(
+            [
+                dp.binary_search(
+                    lambda s, q=q: (
+                        space >> dp.m.then_private_quantile(dp.max_divergence(), candidates, q, s)
+                    ),
+                    d_in=1,
+                    d_out=1 / 3,
+                )(x.tolist())
+                for q in shares
+            ]
+        )
+
+    return measure
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
