@@ -250,33 +250,31 @@ def _bracket(promise: _Promise, x: float) -> tuple[float, float]:
 
 
 def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]:
-    """Close in from both sides by false position in log(parameter), each step certified."""
+    """Close in from both sides by interpolation in log(parameter), each step certified."""
     a, b = math.log(good), math.log(bad)
     while abs(b - a) > math.log(2):
         c = (a + b) / 2
         a, b = (c, b) if promise.excess(math.exp(c), both=False) <= 0 else (a, c)
     fa, fb = (promise.excess(math.exp(end), both=False) for end in (a, b))
-    side = 0
+    side = slow = 0
+    third: tuple[float, float] | None = None
     for _ in range(60):
-        if abs(b - a) <= _TIGHT:
+        width = abs(b - a)
+        if width <= _TIGHT:
             break
-        if fa <= 0 < fb and math.isfinite(fa + fb):
-            c = a - fa * (b - a) / (fb - fa)
+        c = (a + b) / 2
+        if fa <= 0 < fb and math.isfinite(fa + fb) and slow < 3:
+            c = _crossing((a, fa), (b, fb), third)
             # A step that lands on the root to within the tolerance is pushed to its far side.
             margin = 0.3 * _TIGHT
             c += margin if (b > a) == (side > 0) else -margin
             c = min(max(c, min(a, b) + margin), max(a, b) - margin)
-        else:
-            c = (a + b) / 2
         fc = promise.excess(math.exp(c), both=False)
         if fc <= 0:
-            if side == 1:
-                fb /= 2
-            a, fa, side = c, fc, 1
+            third, a, fa, side = (a, fa), c, fc, 1
         else:
-            if side == -1:
-                fa /= 2
-            b, fb, side = c, fc, -1
+            third, b, fb, side = (b, fb), c, fc, -1
+        slow = slow + 1 if abs(b - a) > width / 2 else 0
     good, bad = math.exp(a), math.exp(b)
     # Both directions at the end: the other one may be worse after all.
     for _ in range(60):
@@ -286,8 +284,24 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
     else:
         raise ArgumentError("make must be monotone in its parameter")
     # The far end must be proved to break the promise by a certified lower bound.
+    if abs(good - bad) <= 2 * _TIGHT * good and promise.excess(bad, lower=True) >= 0:
+        return good, bad
     for power in range(11, 1, -1):
         far = good * (1 - (1 if a > b else -1) * 10.0**-power)
         if promise.excess(far, lower=True) >= 0:
             return good, far
     return good, bad if promise.excess(bad, lower=True) >= 0 else (0.0 if a > b else math.inf)
+
+
+def _crossing(
+    a: tuple[float, float], b: tuple[float, float], third: tuple[float, float] | None
+) -> float:
+    """Where a function is 0, between a and b, by interpolation of its inverse."""
+    (x, f), (y, g) = a, b
+    line = x - f * (y - x) / (g - f)
+    if third is None or third[1] in (f, g) or not math.isfinite(third[1]):
+        return line
+    z, h = third
+    curve = x * g * h / ((f - g) * (f - h)) + y * f * h / ((g - f) * (g - h))
+    curve += z * f * g / ((h - f) * (h - g))
+    return curve if min(x, y) < curve < max(x, y) else line

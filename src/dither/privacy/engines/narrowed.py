@@ -129,7 +129,8 @@ def jumped(
     if size is None:
         known = near is not None and near.high - near.low < 3
         size = near.low if near is not None and known else min(one.bounds(at)[0] + repeats, 0.0)
-    tolerance, found = _ROUGH, None
+    # Where the place is given, several runs are seldom far from so many times one.
+    tolerance, found = _ROUGH if epsilon is None else _FINE, None
     for _ in range(_ATTEMPTS):
         if not (0 < at < math.inf and math.isfinite(size)):
             break
