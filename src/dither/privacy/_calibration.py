@@ -189,9 +189,15 @@ class _Asked(_Promise):
         rises: bool,
     ) -> None:
         self.make, self._ask, self._target, self._rises = make, ask, target, rises
+        self._found: dict[float, Bound] = {}
+
+    def _at(self, x: float) -> Bound:
+        if x not in self._found:
+            self._found[x] = self._ask(self.make(x))
+        return self._found[x]
 
     def excess(self, x: float, *, lower: bool = False, both: bool = True) -> float:
-        found = self._ask(self.make(x))
+        found = self._at(x)
         value = found.lower if lower == self._rises else found.upper
         gap = _logit(value) - _logit(self._target)
         if self._rises:
@@ -200,7 +206,7 @@ class _Asked(_Promise):
 
     def text(self, x: float) -> str:
         """What a parameter reaches."""
-        return f"{float(self._ask(self.make(x))):.6g}"
+        return f"{float(self._at(x)):.6g}"
 
 
 def _logit(p: float) -> float:
