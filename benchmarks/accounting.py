@@ -159,19 +159,19 @@ def opacus_calibrated() -> float:
     return high
 
 
-def pld_calibrated() -> float:
-    """dp-accounting's noise for epsilon 3 in the first setting."""
+def pld_calibrated(
+    rate: float = 0.01, steps: int = 10_000, epsilon: float = 3.0, delta: float = 1e-5
+) -> float:
+    """dp-accounting's noise for an epsilon, in the first setting unless told otherwise."""
     import dp_accounting as d
     from dp_accounting.pld import PLDAccountant
 
     def event(sigma: float) -> Any:
-        return d.SelfComposedDpEvent(
-            d.PoissonSampledDpEvent(0.01, d.GaussianDpEvent(sigma)), 10_000
-        )
+        return d.SelfComposedDpEvent(d.PoissonSampledDpEvent(rate, d.GaussianDpEvent(sigma)), steps)
 
     return float(
         d.calibrate_dp_mechanism(
-            PLDAccountant, event, 3.0, 1e-5, d.LowerEndpointAndGuess(0.5, 1.5), tol=1e-6
+            PLDAccountant, event, epsilon, delta, d.LowerEndpointAndGuess(0.5, 1.5), tol=1e-6
         )
     )
 
@@ -194,6 +194,18 @@ def pld_pure() -> float:
 
     one = d.from_privacy_parameters(common.DifferentialPrivacyParameters(0.01, 0.0))
     return float(one.self_compose(10_000).get_epsilon_for_delta(1e-6))
+
+
+def _few_calibrated(few: int, truth: str) -> Setting:
+    return Setting(
+        f"σ for ε=1, {few} Gaussians on samples of .01",
+        lambda: accounting.calibrate(
+            lambda s: few * privacy.gaussian(s).poisson(0.01), epsilon=1.0, delta=1e-6
+        ),
+        {"dp-accounting PLD": lambda: pld_calibrated(0.01, few, 1.0, 1e-6)},
+        truth,
+        1.0,
+    )
 
 
 def settings() -> list[Setting]:
@@ -230,6 +242,7 @@ def settings() -> list[Setting]:
             0.05,
         )
     )
+    rows += [_few_calibrated(10, ".872024718"), _few_calibrated(30, ".919583347")]
     rows.append(
         Setting(
             "500 Laplace + 500 Gaussian δ=1e-6",
@@ -376,6 +389,26 @@ def attackers() -> None:
             "1,000 shuffled binary responses, ε₀=1, δ=1e-6",
             lambda: accounting.shuffle(1000, 1.0, randomiser="grr", k=2).epsilon(1e-6),
         ),
+        (
+            "20,000 shuffled binary responses, ε₀=1, δ=1e-6",
+            lambda: accounting.shuffle(20_000, 1.0, randomiser="grr", k=2).epsilon(1e-6),
+        ),
+        (
+            "10 laplace(10).poisson(.01), δ=1e-6",
+            lambda: (10 * _laplace()).epsilon(1e-6),
+        ),
+        (
+            "σ of 100 gaussian(σ).poisson(.01), advantage .05",
+            lambda: accounting.calibrate(_hundred, advantage=0.05),
+        ),
+        (
+            "σ of 100 gaussian(σ).poisson(.01), tpr .05 at .01",
+            lambda: accounting.calibrate(_hundred, fpr=0.01, tpr=0.05),
+        ),
+        (
+            "σ of 100 gaussian(σ).poisson(.01), Bayes risk .45",
+            lambda: accounting.calibrate(_hundred, prior=0.5, bayes_risk=0.45),
+        ),
         ("pure(70) tpr at 0", lambda: privacy.pure(70.0).tpr(0.0)),
         (
             "4 shuffled rounds of 10⁴, ε₀=1, δ=1e-6",
@@ -397,6 +430,10 @@ def attackers() -> None:
 
 def _laplace() -> privacy.Loss:
     return privacy.laplace(10.0).poisson(0.01)
+
+
+def _hundred(sigma: float) -> privacy.Loss:
+    return 100 * privacy.gaussian(sigma).poisson(0.01)
 
 
 _NEEDS = {

@@ -101,3 +101,24 @@ def test_vectors_of_few_entries():
     for square, entries in itertools.product(range(1, 40), range(1, 5)):
         rows = [row for row in vectors(square, entries) if sum(x * x for x in row) == square]
         assert reached(square, entries) == any(math.gcd(*row) == 1 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("square", "entries", "epsilon"), [(100, None, 1), (4, 4, 3), (2, 2, 1), (500, None, 1)]
+)
+def test_calibration_is_as_tight_as_the_loss(square, entries, epsilon):
+    """The least noise for a promise has the delta that was promised, by its own lower end."""
+    delta = Fraction(1, 10**6)
+    made = DiscreteGaussian.for_epsilon(epsilon, delta, l2_squared=square, coordinates=entries)
+    assert made.delta(epsilon, l2_squared=square, coordinates=entries) <= delta
+    found = made.loss(l2_squared=square, coordinates=entries).delta(float(epsilon))
+    assert found.lower >= float(delta) * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("square", [10**14, 10**14 + 1])
+def test_long_vectors_have_both_ends(square):
+    """Where a norm has too many possible divisors, what any vector's waves add says enough."""
+    loss = DiscreteGaussian(Fraction(square)).loss(l2_squared=square)
+    found, continuous = loss.delta(1.0), privacy.gaussian(1.0).delta(1.0)
+    assert found.lower * (1 - 1e-9) <= continuous <= found.upper * (1 + 1e-9)
+    assert found.width <= 1e-9 * found.upper

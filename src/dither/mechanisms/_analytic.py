@@ -35,27 +35,25 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dither._stats import least_integer, log_of
-from dither.accounting import delta_of_rho, rho_of_epsilon
+from dither.accounting import rho_of_epsilon
 from dither.numeric import _directed as directed
 from dither.numeric import binary_size, shortened
 
 __all__ = [
-    "discrete_delta",
-    "discrete_sigma2",
     "gaussian_delta",
     "gaussian_mu",
     "mass_below",
     "normal_tail",
+    "rounded_delta",
+    "shortened_up",
     "softened",
+    "summed_delta",
 ]
 
 _BITS = 192
 _FIXED = 1 << 256
 _PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923, 10**64)
 """π, cut after 64 decimals; _PI + 1e-64 is above it."""
-
-_SUMMED = 4096
-"""Up to this sigma2, and this shift, one coordinate's delta is summed term by term."""
 
 
 def normal_tail(x: Fraction) -> tuple[Fraction, Fraction]:
@@ -129,7 +127,7 @@ def gaussian_delta(epsilon: Fraction, mu: Fraction) -> Fraction:
     at = min(epsilon, Fraction(1 << 16))  # delta falls with epsilon, and exp has its reach
     first = normal_tail(at / mu - mu / 2)[1]
     second = directed.exp_lower(at, _BITS) * normal_tail(at / mu + mu / 2)[0]
-    return _short(max(Fraction(0), min(Fraction(1), first - second)))
+    return shortened_up(max(Fraction(0), min(Fraction(1), first - second)))
 
 
 @lru_cache(maxsize=1024)
@@ -149,86 +147,31 @@ def gaussian_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     return max(over - 1, first) * unit
 
 
-@lru_cache(maxsize=4096)
-def discrete_delta(
-    epsilon: Fraction, sigma2: Fraction, l2_squared: int, coordinates: int
-) -> Fraction:
-    """An upper bound of delta for discrete Gaussian noise on an integer vector.
-
-    Parameters
-    ----------
-    epsilon : Fraction
-        At least 0.
-    sigma2 : Fraction
-        The noise's parameter.
-    l2_squared : int
-        The most that Σ(change)² can be, at least 0.
-    coordinates : int
-        How many coordinates may change, at least 1.
-
-    Returns
-    -------
-    Fraction
-        The exact value, rounded up, where one coordinate changes and sigma2 <= 4096; else the least
-        of two proven bounds: the rounding argument's, and the conversion from zCDP.
-    """
-    if l2_squared == 0:
-        return Fraction(0)
-    moved = min(coordinates, l2_squared)
-    shift = math.isqrt(l2_squared)
-    if moved == 1 and sigma2 <= _SUMMED and shift <= _SUMMED:
-        return _summed_delta(epsilon, sigma2, shift)
-    bounds = [delta_of_rho(l2_squared / (2 * sigma2), epsilon)]
-    size = binary_size(sigma2)
-    # The size below as well: sigma2 may have been found from there.
-    for soft in {_softening(epsilon, moved, size), _softening(epsilon, moved, size - 1)}:
-        lost, factor = _rounding(soft, moved)
-        if soft < sigma2:
-            mu = directed.sqrt_upper(l2_squared / (sigma2 - soft))
-            bounds.append(factor * gaussian_delta(epsilon - lost, _short(mu)))
-    return min(bounds)
-
-
 def softened(
     epsilon: Fraction, sigma2: Fraction, l2_squared: int, moved: int
 ) -> tuple[Fraction | None, Fraction, Fraction]:
     """(t², 4dθ, e^(dθ)) of the softening that is tightest at an epsilon; None where none fits."""
-    size, found = binary_size(sigma2), []
-    for soft in {_softening(epsilon, moved, size), _softening(epsilon, moved, size - 1)}:
-        lost, factor = _rounding(soft, moved)
-        if soft < sigma2:
-            mu = _short(directed.sqrt_upper(l2_squared / (sigma2 - soft)))
-            found.append((factor * gaussian_delta(epsilon - lost, mu), soft, lost, factor))
-    if not found:
-        return None, Fraction(0), Fraction(1)
-    _, soft, lost, factor = min(found)
-    return soft, lost, factor
+    return _softest(epsilon, sigma2, l2_squared, moved)[1:]
+
+
+def rounded_delta(epsilon: Fraction, sigma2: Fraction, l2_squared: int, moved: int) -> Fraction:
+    """The rounding argument's bound of delta, for ``moved`` coordinates; 1 where none fits."""
+    return _softest(epsilon, sigma2, l2_squared, moved)[0]
 
 
 @lru_cache(maxsize=1024)
-def discrete_sigma2(
-    epsilon: Fraction, delta: Fraction, l2_squared: int, coordinates: int
-) -> Fraction:
-    """The least sigma2 found, of 40 bits, whose `discrete_delta` at epsilon is at most delta."""
-    moved = min(coordinates, l2_squared)
-    # Where zCDP alone is enough; `discrete_delta` includes it.
-    best = _short(l2_squared / (2 * rho_of_epsilon(epsilon, delta)), 40)
-    rough = l2_squared / gaussian_mu(epsilon, delta) ** 2
-    soft = _softening(epsilon, moved, binary_size(rough))
-    lost, factor = _rounding(soft, moved)
-    if lost < epsilon and factor < 2:
-        found = _short(l2_squared / gaussian_mu(epsilon - lost, delta / factor) ** 2 + soft, 40)
-        if found < best and discrete_delta(epsilon, found, l2_squared, coordinates) <= delta:
-            best = found
-    if moved > 1 or best > _SUMMED or math.isqrt(l2_squared) > _SUMMED:
-        return best
-    low, high = rough / 4, best
-    while high - low > high / (1 << 36):
-        # The middle is rounded up to 40 bits, so that what is found is short.
-        middle = _short((low + high) / 2, 40)
-        kept = discrete_delta(epsilon, middle, l2_squared, 1) <= delta
-        low, high = (low, middle) if kept else (middle, high)
-    return high
+def _softest(
+    epsilon: Fraction, sigma2: Fraction, l2_squared: int, moved: int
+) -> tuple[Fraction, Fraction | None, Fraction, Fraction]:
+    size = binary_size(sigma2)
+    found: list[tuple[Fraction, Fraction, Fraction, Fraction]] = []
+    # The size below as well: sigma2 may have been found from there.
+    for soft in {_softening(epsilon, moved, size), _softening(epsilon, moved, size - 1)}:
+        lost, factor = _rounding(soft, moved)
+        if soft < sigma2:
+            mu = shortened_up(directed.sqrt_upper(l2_squared / (sigma2 - soft)))
+            found.append((factor * gaussian_delta(epsilon - lost, mu), soft, lost, factor))
+    return min(found) if found else (Fraction(1), None, Fraction(0), Fraction(1))
 
 
 def mass_below(sigma2: Fraction) -> Fraction:
@@ -239,7 +182,7 @@ def mass_below(sigma2: Fraction) -> Fraction:
     return 1 + 2 * sum(middle, Fraction(0))
 
 
-def _summed_delta(epsilon: Fraction, sigma2: Fraction, shift: int) -> Fraction:
+def summed_delta(epsilon: Fraction, sigma2: Fraction, shift: int) -> Fraction:
     """Σ_{y >= t} (f(y) - e^epsilon·f(y + shift)) / N for f(y) = exp(-y²/(2σ²)), rounded up.
 
     Terms are taken relative to f(t), by their ratios f(y + 1)/f(y), which fall by a common factor.
@@ -262,7 +205,7 @@ def _summed_delta(epsilon: Fraction, sigma2: Fraction, shift: int) -> Fraction:
     top = directed.exp_upper(exponent, _BITS) * Fraction(first, one)
     bottom = directed.exp_lower(exponent, _BITS) * Fraction(second, one)
     bottom *= directed.exp_lower(min(epsilon, Fraction(1 << 16)), _BITS)
-    return _short(max(Fraction(0), min(Fraction(1), (top - bottom) / mass_below(sigma2))))
+    return shortened_up(max(Fraction(0), min(Fraction(1), (top - bottom) / mass_below(sigma2))))
 
 
 def _ends(exponent: Fraction) -> tuple[int, int]:
@@ -288,10 +231,10 @@ def _softening(epsilon: Fraction, moved: int, size: int) -> Fraction:
 def _rounding(soft: Fraction, moved: int) -> tuple[Fraction, Fraction]:
     """(4dθ, e^(dθ)) rounded up, for t² = ``soft``: at least 1/4, so that θ is below 1/4."""
     q = directed.exp_upper(-2 * _PI * _PI * soft)
-    theta = _short(2 * q / (1 - q))
+    theta = shortened_up(2 * q / (1 - q))
     return 4 * moved * theta, directed.exp_upper(min(Fraction(1 << 16), moved * theta))
 
 
-def _short(value: Fraction, bits: int = 128) -> Fraction:
+def shortened_up(value: Fraction, bits: int = 128) -> Fraction:
     """Rounded up: short rationals are quicker to reckon with, and to draw by."""
     return shortened(value, bits, up=True)

@@ -23,10 +23,17 @@ from typing import ClassVar
 from dither import _checks as check
 from dither import noise
 from dither._checks import Number
-from dither._stats import two_sided
+from dither._stats import log_of, two_sided
 from dither._subjects import Subject
+from dither.accounting import delta_of_rho, rho_of_epsilon
 from dither.errors import ArgumentError
-from dither.mechanisms._analytic import discrete_delta, discrete_sigma2, mass_below
+from dither.mechanisms._analytic import (
+    gaussian_mu,
+    mass_below,
+    rounded_delta,
+    shortened_up,
+    summed_delta,
+)
 from dither.mechanisms._base import AdditiveNoise, Integers, largest_parameter
 from dither.mechanisms._composable import gaussian_pair
 from dither.numeric import _directed as directed
@@ -35,7 +42,10 @@ from dither.privacy import Loss, Neighbours
 __all__ = ["DiscreteGaussian"]
 
 _SUMMED = 4096
-"""Up to this sigma2 tails are summed term by term."""
+"""Up to this sigma2 tails are summed term by term, and so is the delta of shifts up to this."""
+
+_LARGEST, _SMALLEST = 600, 1e-290
+"""Epsilons and deltas that the loss's doubles hold."""
 
 _TWO_PI_BELOW = Fraction(6_283_185_307_179_586, 10**15)
 """2π = 6.283185307179586476..., cut."""
@@ -132,14 +142,14 @@ class DiscreteGaussian(AdditiveNoise):
         >>> noise.delta(1, l2_squared=100) <= 1e-6
         True
         >>> round(math.sqrt(noise.sigma2), 1)
-        42.3
+        42.2
         """
         moved, square = _moved(check.positive("l2_squared", l2_squared), coordinates)
         if square == 0:
             raise ArgumentError("l2_squared must be at least 1 for a vector of integers to change")
         exact = check.positive("epsilon", epsilon)
         target = check.exact("delta", delta, above=0, below=1)
-        return cls(discrete_sigma2(exact, target, square, moved))
+        return cls(_sigma2(exact, target, square, moved))
 
     @classmethod
     def for_half_width(cls, half_width: int, *, confidence: float) -> DiscreteGaussian:
@@ -172,7 +182,7 @@ class DiscreteGaussian(AdditiveNoise):
     ) -> Fraction:
         """A proven upper bound of the delta at an epsilon; parameters as in `for_epsilon`."""
         moved, square = _moved(check.exact("l2_squared", l2_squared, least=0), coordinates)
-        return discrete_delta(check.exact("epsilon", epsilon, least=0), self.sigma2, square, moved)
+        return _delta(check.exact("epsilon", epsilon, least=0), self.sigma2, square, moved)
 
     def _draw(self, n: int) -> Integers:
         return noise.discrete_gaussian(self.sigma2, n)
@@ -212,6 +222,74 @@ def _moved(l2_squared: Fraction, coordinates: int | None) -> tuple[int, int]:
     if coordinates is None:
         return max(1, square), square
     return check.whole("coordinates", coordinates, 1), square
+
+
+@lru_cache(maxsize=4096)
+def _delta(epsilon: Fraction, sigma2: Fraction, l2_squared: int, moved: int) -> Fraction:
+    """An upper bound of delta for integer vectors of ``moved`` coordinates, epsilon >= 0.
+
+    The exact value, rounded up, where one coordinate changes and sigma2 and its square are at most
+    4096; else that of the mechanism's own loss, or by zCDP where that is less.
+    """
+    if l2_squared == 0:
+        return Fraction(0)
+    moved = min(moved, l2_squared)
+    shift = math.isqrt(l2_squared)
+    if moved == 1 and sigma2 <= _SUMMED and shift <= _SUMMED:
+        return summed_delta(epsilon, sigma2, shift)
+    found = delta_of_rho(l2_squared / (2 * sigma2), epsilon)
+    if epsilon > _LARGEST or found < _SMALLEST:
+        return min(found, rounded_delta(epsilon, sigma2, l2_squared, moved))
+    near = epsilon if epsilon > 0 else None
+    loss = gaussian_pair(sigma2, l2_squared, moved, Neighbours.ADD_REMOVE, near=near)
+    return min(found, Fraction(loss.delta(directed.float_down(epsilon)).upper))
+
+
+@lru_cache(maxsize=1024)
+def _sigma2(epsilon: Fraction, delta: Fraction, l2_squared: int, moved: int) -> Fraction:
+    """The least sigma2 found, of 40 bits, whose `_delta` at epsilon is at most delta."""
+    moved = min(moved, l2_squared)
+    rough = l2_squared / gaussian_mu(epsilon, delta) ** 2
+    # Where zCDP alone is enough: `_delta` includes it.
+    high = shortened_up(l2_squared / (2 * rho_of_epsilon(epsilon, delta)), 40)
+    # One coordinate's is known to the last digit, and a vector's to that of doubles.
+    width = Fraction(1, 1 << (36 if moved == 1 else 28))
+
+    def excess(sigma2: Fraction) -> float:
+        found = _delta(epsilon, sigma2, l2_squared, moved)
+        gap = log_of(found) - log_of(delta) if found > 0 else -1e3
+        return max(gap, 5e-324) if found > delta else min(gap, 0.0)
+
+    # Continuous noise's is most often nearly it.
+    low, over = rough / 4, math.inf
+    for part in (1, 1 + width, 1 + 64 * width, 1 + (1 << 14) * width):
+        tried = shortened_up(rough * part, 40)
+        if tried >= high:
+            break
+        value = excess(tried)
+        if value <= 0:
+            high = tried
+            break
+        low, over = tried, value
+    under, side = excess(high), 0
+    for _ in range(60):
+        if high - low <= high * width:
+            break
+        part = Fraction(1, 2)
+        if math.isfinite(over) and over > under:
+            part = Fraction(over / (over - under))
+        # A step that lands on the root is pushed to its far side; the middle is rounded up.
+        margin = high * width / 3
+        middle = low + part * (high - low) + (margin if side < 0 else -margin)
+        middle = shortened_up(min(max(middle, low + margin), high - margin), 40)
+        value = excess(middle)
+        if value <= 0:
+            over = over / 2 if side > 0 else over
+            high, under, side = middle, value, 1
+        else:
+            under = under / 2 if side < 0 else under
+            low, over, side = middle, value, -1
+    return high
 
 
 @lru_cache(maxsize=1024)

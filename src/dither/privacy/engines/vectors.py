@@ -52,7 +52,8 @@ _DIVISORS = 12
 """Divisors that are kept apart."""
 
 _LISTED = 10_000
-"""The largest squared norm whose vectors of few entries are searched."""
+"""The largest squared norm whose vectors of few entries are searched, and the largest norm whose
+divisors are."""
 
 _ROUGH = 1e-9
 """For the rounding of what is only added."""
@@ -79,8 +80,11 @@ class VectorProfile:
         self._plain = GaussianProfile(self._mu2, start)
         self._entry = math.isqrt(term.square)
         self._ones: list[tuple[bool, _Wave]] = []
-        found = [g for g in range(1, self._entry + 1) if term.square % (g * g) == 0]
-        if len(found) <= _DIVISORS:
+        # Every number is a sum of four squares.
+        self._whole = term.entries >= 4 or self._entry**2 == term.square
+        most = min(self._entry, _LISTED)
+        found = [g for g in range(1, most + 1) if term.square % (g * g) == 0]
+        if len(found) <= _DIVISORS and most == self._entry:
             self._ones = [
                 (
                     reached(term.square // g**2, term.entries),
@@ -99,7 +103,8 @@ class VectorProfile:
         apart = lead + self._others(c)
         ends = [(known, wave.bounds(epsilon, plain, c, lead)) for known, wave in self._ones]
         if not ends:
-            return -math.inf, high
+            low = _less(plain[0], lead + waves) if self._whole else -math.inf
+            return min(low, high), high
         high = min(high, _sum(max(end[1] for _, end in ends), apart))
         low = max((end[0] for known, end in ends if known), default=-math.inf)
         return min(_less(low, apart), high), high
