@@ -3,6 +3,7 @@
 import math
 import random
 from fractions import Fraction
+from itertools import pairwise
 from types import SimpleNamespace
 
 import mpmath
@@ -21,7 +22,7 @@ from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.grid import Grid, moment_ends
 from dither.privacy.engines.lattice import LatticeLaw
 from dither.privacy.laws.atoms import AtomTerm
-from dither.privacy.laws.classes import Concentrated
+from dither.privacy.laws.classes import Concentrated, RenyiProfile
 from dither.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.laplace import LaplaceTerm
@@ -392,3 +393,42 @@ def test_closed_forms_of_shuffling():
         ]
         for form, exact in pairs:
             assert exact <= form(n, e0, d) <= exact * (1 + number(10) ** -14)
+
+
+def test_masses_of_a_discrete_gaussian():
+    """Every mass errs by less than its law says, also of losses that are hardly ever met."""
+    draw = random.Random(24)
+    for _ in range(_DRAWS // 5):
+        law = DiscreteGaussianLaw(power(draw, -0.7, 3), draw.choice([1, 3, 20]))
+        term = law.term(1)
+        x, _ = law.places()
+        v = number(law.v)
+        whole = many.jtheta(3, 0, many.exp(-2 * many.pi**2 * v)) * many.sqrt(2 * many.pi * v)
+        for i in sorted(draw.sample(range(len(x)), min(len(x), 40))):
+            exact, mass = many.exp(-(number(x[i]) ** 2) / (2 * v)) / whole, term.probabilities[i]
+            assert mass == 0 or abs(mass - exact) <= term.relative * exact
+
+
+def test_chords_of_a_renyi_profile():
+    """At least the exact chords of the numbers as they print, also where a later one is smaller."""
+    draw = random.Random(25)
+    for _ in range(_DRAWS):
+        orders = sorted({1 + power(draw, -7, 2) for _ in range(draw.randint(1, 4))})
+        values = [power(draw, -12, 1) for _ in orders]
+        points = [
+            (Fraction(repr(a)) - 1, Fraction(repr(v))) for a, v in zip(orders, values, strict=True)
+        ]
+        points = [(x, x * v) for x, v in points]
+        least = [min(y for _, y in points[i:]) for i in range(len(points))]
+        points = [
+            (Fraction(0), Fraction(0)),
+            *((x, y) for (x, _), y in zip(points, least, strict=True)),
+        ]
+        law = RenyiProfile(tuple(orders), tuple(values))
+        c = draw.uniform(0, 1) * (orders[-1] - 1)
+        for (x, y), (x1, y1) in pairwise(points):
+            if x <= Fraction(c) <= x1:
+                exact = y + (y1 - y) * (Fraction(c) - x) / (x1 - x)
+                found = float(law.log_moment(np.array([c]))[0])
+                assert Fraction(found) >= exact
+                assert found <= exact * (1 + Fraction(1, 10**6)) + Fraction(1, 10**300)

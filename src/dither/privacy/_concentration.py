@@ -54,6 +54,7 @@ def concentration(this: Side) -> tuple[float, float] | None:
         return None
     singles = [single for term in terms for single in term.singles()]
     ends = [(term.ends(1e-300), count) for term, count in singles]
+    # Sums of squares of differences: some roundings for each kind of loss.
     hoeffding = sum(count * (high - low) ** 2 for (low, high), count in ends) / 8 * (1 + 1e-12)
     longest = max(high - low for (low, high), _ in ends) * (1 + 1e-12)
     balls = any(isinstance(t, SampledLineTerm) for t in terms)
@@ -77,6 +78,7 @@ def concentration(this: Side) -> tuple[float, float] | None:
         wide = np.flatnonzero((above > best * (1 + _ENOUGH)) & (c[1:] > c[:-1] * (1 + 1e-9)))
         more = np.sqrt(c[wide] * c[wide + 1])
     top = max(mean, float(above.max()), this.top / (1 + last))
+    # Which is more than chords lose: their summands are at most 4·K, and round ten times.
     return best * (1 - PARAMETERS), max(best, top) * (1 + PARAMETERS)
 
 
@@ -115,6 +117,8 @@ def _bends(c: Array, low: Array, high: Array, longest: float) -> Array:
     """Lower bounds of K'' on each interval, from the second differences at its ends."""
     a, m, b = c[:-2], c[1:-1], c[2:]
     rise = (low[2:] - high[1:-1]) / (b - m) - (high[1:-1] - low[:-2]) / (m - a)
+    # Neighbours are 1e-9 of themselves apart, so that a rise could lose 9 digits; but it is one of
+    # the moments' ends, which are apart by more than what it rounds by.
     found = np.maximum(2 * rise / (b - a) * np.exp(-longest * (b - a)), 0.0) * (1 - 1e-9)
     result: Array = np.maximum(np.append(0.0, found), np.append(found, 0.0))
     return result

@@ -176,7 +176,9 @@ class ProductPair(Part):
             raise ArgumentError(
                 "too many outcomes share one sample; sample fewer mechanisms together"
             )
-        infinite = min(1.0, -math.expm1(kept) * (1 + 1e-14))
+        # A logarithm and a sum each time; 1 - e^-x errs by no more of itself than x does.
+        rounds = sum(times for _, times in self.parts)
+        infinite = min(1.0, -math.expm1(kept) * (1 + EPS * (4 + rounds)))
         return AtomTerm(
             losses,
             masses,
@@ -252,15 +254,15 @@ def blended(parts: Counted, words: str) -> ListedLaw:
     if not width <= _WIDEST:
         raise ArgumentError("the noise is too small for a sample of several mechanisms")
     h = width / _POINTS
-    first, masses, kept, relative = 0, np.ones(1), 1.0, 16 * EPS
+    first, masses, lost, relative = 0, np.ones(1), 0.0, 16 * EPS
     for (term, count), (low, high) in zip(laws, ends, strict=True):
         start, law, above, rough = pessimistic_law(term, low, high, h)
         for _ in range(count):
             first, masses = first + start, np.convolve(masses, law)
-            kept *= 1 - above
+            lost += math.log1p(-above) if above < 1 else -math.inf
             # Products and short sums of positive numbers.
             relative += rough + EPS * (4 + min(len(law), len(masses)))
-    infinite = min(1.0, (1 - kept) * (1 + 1e-9) + 1e-22)
+    infinite = min(1.0, -math.expm1(lost) * (1 + EPS * (4 + sum(count for _, count in laws))))
     # Tails that a product of many laws leaves to rounding: they are charged, not kept.
     tiny = masses < 1e-300
     infinite += float(masses[tiny].sum())

@@ -37,6 +37,8 @@ __all__ = ["Lattice", "LatticeLaw"]
 
 
 _TAIL = 1e-17
+"""Tilted mass outside of the window at which it is wide enough; what is outside is charged."""
+
 _MOST = 1 << 22
 
 

@@ -90,6 +90,7 @@ def everything_lost(epsilon: float, delta: float, size: int) -> bool:
     a, grow = 0.0, math.exp(min(epsilon, 700.0))
     for _ in range(size):
         a = min(delta + grow * a, 1 - (1 - delta - a) / grow)
+        # Rounding is given room: whoever is told so refuses.
         if a >= 1 - 1e-12:
             return True
     return False
@@ -191,6 +192,8 @@ class Approximate(Part):
             return ApproximateGroup(e, self.delta, m)
         if m * e > 700:
             raise ArgumentError(_TOO_LARGE)
+        # m·e rounds, and e stands for what was printed: each moves an exponential of up to e^700
+        # by 700 halves of EPS of itself, in all 2e-13.
         grown = m * self.delta if e == 0 else self.delta * math.expm1(m * e) / math.expm1(e)
         if grown * (1 + 1e-12) >= 1:
             raise ArgumentError(_TOO_LARGE)

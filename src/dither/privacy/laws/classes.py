@@ -10,7 +10,7 @@ import numpy as np
 
 from dither._format import argument_text
 from dither.errors import ArgumentError
-from dither.numeric import sqrt_upper
+from dither.numeric import float_down, float_up, sqrt_upper
 from dither.privacy._charge import Charge
 from dither.privacy.laws.approximate import Approximate
 from dither.privacy.laws.gaussian import GaussianNoise
@@ -119,10 +119,16 @@ class RenyiProfile(Part):
 
     def log_moment(self, c: Array) -> Array:
         """Convex in c and 0 at 0: chords are bounds; beyond the last order nothing is known."""
-        x = np.array([0.0, *(a - 1 for a in self.orders)])
-        y = np.array([0.0, *((a - 1) * v for a, v in zip(self.orders, self.values, strict=True))])
+        pairs = [
+            (printed(a) - 1, printed(v)) for a, v in zip(self.orders, self.values, strict=True)
+        ]
+        # As log-moments rise, one that is taken earlier or larger, or later and smaller, holds too.
+        x = np.array([0.0, *(float_down(a) for a, _ in pairs)])
+        y = np.array([0.0, *(float_up(a * v) for a, v in pairs)])
+        y[1:] = np.minimum.accumulate(y[:0:-1])[::-1]
         value = np.interp(c, x, y)
-        return np.where(c <= x[-1], value * (1 + 1e-12), np.inf)
+        # Two differences, a quotient, a product and a sum of positive numbers.
+        return np.where(c <= x[-1], value * (1 + 4 * EPS), np.inf)
 
     def instance(self) -> Part | None:
         """Nothing may be lost."""

@@ -182,7 +182,9 @@ class DiscreteGaussianLaw:
             p,
             count,
             lattice=(float(losses[p > 0][0]), self.shift / self.v),
-            relative=1000 * EPS,
+            # An exponent of up to 20 more than that of the atoms kept rounds by a square and a
+            # quotient, an exponential by 4 units in its last place, theta by 45.
+            relative=EPS * (_EXPONENT + 80),
             lost=self.lost(),
             others=q,
             moment=self.moment,

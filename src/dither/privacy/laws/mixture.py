@@ -117,7 +117,7 @@ class SampledTerm(Term):
 
     def least(self) -> float:
         """log(1 - g) for removal."""
-        return math.log1p(-self.rate) * (1 + 1e-12) if self.removal else -math.inf
+        return math.log1p(-self.rate) * (1 + 4 * EPS) if self.removal else -math.inf
 
     def anchors(self) -> tuple[float, float]:
         """The base's atoms, mapped."""

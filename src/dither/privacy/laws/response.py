@@ -70,8 +70,10 @@ class ResponseTerm(AtomTerm):
             return super().moment_ends(c)
         value = self.count * float(self.log_grown(np.array([c]))[0])
         kept = self.count * math.log1p(-self.infinite)
-        # A sinh errs by its argument's rounding, times the argument where that is large; what
-        # underflows is below 1e-300.
+        # In parts of itself: the sinhs' arguments, together below far, round twice, which moves
+        # them by EPS·(2 + far); sinhs, cosh and exponential have up to 4 units in their last
+        # places, and quotients and products 6 halves; log1p makes that no larger and adds 4 units.
+        # Nearly twice those 30 + far are charged. What underflows is below 1e-300.
         slack = EPS * ((48 + 8 * far) * value + 4 * abs(kept)) + 1e-300 * self.count
         return value + kept - slack, value + kept + slack
 
