@@ -18,6 +18,7 @@ from dither.cli.anonymize_command import anonymize
 from dither.cli.attack_command import attack
 from dither.cli.audit_command import audit
 from dither.cli.example_commands import demo
+from dither.cli.infer_command import infer
 from dither.cli.init_command import init
 from dither.cli.ledger_commands import ledger, verify
 from dither.cli.local_command import local
@@ -97,6 +98,7 @@ for command in (
     explain,
     preview,
     release,
+    infer,
     verify,
     ledger,
     account,

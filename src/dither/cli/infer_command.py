@@ -1,0 +1,241 @@
+"""``dither infer``: estimates and tests of the people that a table's rows were sampled from."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dither._format import interval as interval_text
+from dither._format import level
+from dither.cli._files import check_targets
+from dither.cli._options import FILE, Sizes, confidence, delta, epsilon, plot, policy, refuse_given
+from dither.cli._terminal import print_plan, say_saved, waiting
+
+if TYPE_CHECKING:
+    from dither import Session
+    from dither.inference._asked import Inference
+    from dither.inference._asked_question import InferencePreview, InferenceQuestion
+
+__all__ = ["infer"]
+
+FORMS: dict[str, tuple[int, Callable[..., Any]]] = {
+    "mean": (1, lambda asked, x: asked.mean(x)),
+    "proportion": (1, lambda asked, x: asked.proportion(x)),
+    "difference": (2, lambda asked, x, by: asked.difference(x, by=by)),
+    "independence": (2, lambda asked, x, y: asked.test_independence(x, y)),
+    "fit": (1, lambda asked, x: asked.goodness_of_fit(x)),
+}
+"""By name: how many expressions a form has, and what it asks."""
+
+SHAPES = "mean(x), proportion(condition), difference(x, group), independence(x, y) or fit(x)"
+
+
+@click.command(
+    short_help="Estimates, intervals and tests that count sampling and noise.",
+    epilog="""\b
+Examples:
+  dither infer "mean(cost)" --epsilon 0.5
+  dither infer "mean(cost)" --epsilon 0.5 --preview --sizes 100,1000
+  dither infer "proportion(age >= 65)" --epsilon 0.5 \\
+      --where "region = 'north'"
+  dither infer "difference(cost, smoker)" --epsilon 0.5 --plot cost.png
+  dither infer "independence(region, smoker)" --epsilon 0.5 --json
+""",
+)
+@click.argument("question")
+@policy
+@click.option("--analyst", help="Who asks, where the policy caps analysts.")
+@click.option("--table", "name", help="The table; needed where several are private.")
+@click.option("--where", help="Rows that count: a condition, as after WHERE.")
+@epsilon(required=True)
+@delta
+@confidence
+@click.option("--preview", is_flag=True, help="What it would tell. Nothing is spent.")
+@click.option("--explain", is_flag=True, help="What is measured, and at which price.")
+@click.option(
+    "--sizes",
+    type=Sizes(),
+    default=(100, 1_000, 10_000),
+    help="Numbers of people to preview.  [default: 100,1000,10000]",
+)
+@click.option(
+    "--token", help="A name for the request: asked again by it, the same answer comes back, free."
+)
+@plot("the result, or the preview")
+@click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def infer(
+    question: str,
+    policy: Path,
+    analyst: str | None,
+    name: str | None,
+    where: str | None,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    confidence: float,
+    preview: bool,
+    explain: bool,
+    sizes: tuple[int, ...],
+    token: str | None,
+    picture: Path | None,
+    certificate: Path | None,
+    as_json: bool,
+) -> None:
+    """Say what the rows tell of the people that they were sampled from.
+
+    QUESTION is mean(x), proportion(condition), difference(x, group), independence(x, y) or fit(x).
+    Columns and conditions are written as in SQL; bounds and levels come from the policy. The
+    ledger is charged once, and intervals count who was sampled as well as the noise.
+    """
+    import dither as dt
+
+    if preview and explain:
+        raise click.UsageError("give --preview or --explain, not both")
+    if not preview:
+        refuse_given(("sizes",), "--preview")
+    if preview or explain:
+        refuse_given(("token", "certificate"), "a release")
+    check_targets(picture=picture, other=certificate)
+    with waiting("charging, then answering"), dt.open(policy, analyst=analyst) as session:
+        rows = session.table(_table(session, name))
+        asked = _read(question, (rows.filter(where) if where else rows).infer(epsilon, delta))
+        if explain:
+            _print_plan(asked, as_json)
+            return
+        if preview:
+            _print_preview(asked.preview(sizes, confidence=confidence), picture, as_json)
+            return
+        found = asked.release(token=token)
+    if as_json:
+        click.echo(json.dumps(_result_json(found, confidence), indent=2, ensure_ascii=False))
+    else:
+        click.echo(found.summary())
+        if confidence != 0.95 and hasattr(found, "interval"):
+            ends = interval_text(found.estimate, *found.interval(confidence))
+            click.echo(f"At {level(confidence)}: {ends}.")
+    for path, write in ((picture, found.plot), (certificate, found.certificate.save)):
+        if path is not None:
+            _save(path, write)
+
+
+def _table(session: Session, name: str | None) -> str:
+    """The table that is asked: the only private one, or the one that is named."""
+    private = [table.name for table in session.tables.values() if table.private]
+    if name is not None:
+        return name
+    if len(private) == 1:
+        return private[0]
+    raise click.UsageError(f"--table must name one of {', '.join(sorted(private))}")
+
+
+def _read(text: str, asked: Inference) -> InferenceQuestion:
+    """A question by its form."""
+    found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text, re.DOTALL)
+    if found is None or found[1] not in FORMS:
+        raise click.UsageError(f"QUESTION must be {SHAPES}")
+    number, ask = FORMS[found[1]]
+    parts = _apart(found[2])
+    if len(parts) != number or not all(parts):
+        raise click.UsageError(f"{found[1]} takes {number} expression{'s' * (number > 1)}")
+    return ask(asked, *parts)  # type: ignore[no-any-return]
+
+
+def _apart(text: str) -> list[str]:
+    """What commas separate, but for those in parentheses and in quotes.
+
+    Examples
+    --------
+    >>> _apart("cost, region IN ('a,b', 'c')")
+    ['cost', "region IN ('a,b', 'c')"]
+    """
+    parts, depth, quote = [""], 0, ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        elif sign in "()":
+            depth += 1 if sign == "(" else -1
+        elif sign == "," and not depth:
+            parts.append("")
+            continue
+        parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+def _print_plan(asked: InferenceQuestion, as_json: bool) -> None:
+    found = asked.explain()
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        print_plan(found)
+
+
+def _print_preview(found: InferencePreview, picture: Path | None, as_json: bool) -> None:
+    if as_json:
+        body = {
+            "question": found.title,
+            "epsilon": str(found.epsilon),
+            "delta": str(found.delta),
+            "confidence": found.confidence,
+            "reaches": found.reaches,
+            "needed": math.ceil(found.needed),
+            "sizes": [
+                {"people": n, "reach": _plain(width), "noise": _plain(share), "enough": enough}
+                for n, width, share, enough in zip(
+                    found.sizes, found.widths, found.shares, found.enough, strict=True
+                )
+            ],
+        }
+        click.echo(json.dumps(body, indent=2, ensure_ascii=False))
+    else:
+        click.echo(f"{found}\nNothing is spent.")
+    if picture is not None:
+        _save(picture, found.plot)
+
+
+def _result_json(found: Any, confidence: float) -> dict[str, Any]:
+    body: dict[str, Any] = {"question": found.title}
+    if hasattr(found, "interval"):
+        lower, upper = found.interval(confidence)
+        body |= {
+            "estimate": found.estimate,
+            "se": found.se,
+            "se_sampling": _plain(found.se_sampling),
+            "confidence": confidence,
+            "lower": _plain(lower),
+            "upper": _plain(upper),
+            "rows": found.rows,
+            "null": found.null,
+        }
+    else:
+        body |= {"null": found.null, "statistic": found.statistic}
+    return body | {
+        "pvalue": found.pvalue,
+        "assumptions": list(found.assumptions),
+        "notes": list(found.notes),
+        "certificate": found.certificate.to_dict(),
+    }
+
+
+def _plain(value: float) -> float | None:
+    """JSON knows no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def _save(path: Path, write: Callable[[str], Any]) -> None:
+    """Write one file; by now the result is printed, so a full disk loses nothing."""
+    try:
+        write(str(path))
+    except OSError as error:
+        raise click.ClickException(
+            f"{str(path)!r} could not be written: {error.strerror}. The result above stands."
+        ) from error
+    say_saved(path)

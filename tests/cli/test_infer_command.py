@@ -1,0 +1,107 @@
+"""``dither infer``: what it prints, writes, refuses and spends."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import dither as dt
+
+ANA = ("--analyst", "ana", "--epsilon", "0.2")
+
+
+def spent() -> Fraction:
+    """What the ledger has charged so far."""
+    with dt.open("dither.toml", analyst="ana") as session:
+        return session.balance()[0].spent.epsilon
+
+
+def test_a_release_is_one_charge_with_its_files(run, folder: Path) -> None:
+    """The summary on the screen, a picture, and a certificate that the ledger knows."""
+    files = ("--plot", "a.png", "--certificate", "a.json")
+    found = run("infer", "mean(cost)", *ANA, "--confidence", "0.9", *files)
+    assert found.exit_code == 0, found.output
+    assert "mean of cost" in found.output
+    assert "At 90 %" in found.output
+    assert spent() == Fraction(1, 5)
+    assert (folder / "a.png").stat().st_size > 1000
+    assert run("verify", "a.json").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "proportion(cost > 30)",
+        "difference(cost, region)",
+        "independence(region, cost > 30)",
+        "fit(region)",
+        "proportion(region IN ('north', 'south'))",
+    ],
+)
+def test_results_as_json(run, question: str) -> None:
+    """Numbers, what they rest on, and the certificate; the same again under one token."""
+    line = ("infer", question, *ANA, "--json", "--token", "monday")
+    found = json.loads(run(*line).stdout)
+    assert 0 <= found["pvalue"] <= 1
+    assert found["certificate"]["loss"]["epsilon"] == "1/5"
+    assert json.loads(run(*line).stdout) == found
+    assert spent() == Fraction(1, 5)
+
+
+def test_previews_and_plans_are_free(run, folder: Path) -> None:
+    """As text, as JSON and as a picture."""
+    line = ("infer", "mean(cost)", *ANA, "--where", "region = 'north'")
+    found = run(*line, "--preview", "--sizes", "5,5000", "--plot", "p.png")
+    assert "5 people are too few" in found.stdout
+    assert "Nothing is spent" in found.stdout
+    assert (folder / "p.png").exists()
+    body = json.loads(run(*line, "--preview", "--json").stdout)
+    assert [size["enough"] for size in body["sizes"]] == [True] * 3
+    assert "region = 'north'" in run(*line, "--explain").stdout
+    assert json.loads(run(*line, "--explain", "--json").stdout)
+    assert spent() == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (("cost",), 2, "QUESTION must be"),
+        (("median(cost)",), 2, "QUESTION must be"),
+        (("mean()",), 2, "takes 1 expression"),
+        (("difference(cost)",), 2, "takes 2 expressions"),
+        (("mean(costs)",), 1, "did you mean 'cost'"),
+        (("mean(region)",), 1, "not a number"),
+        (("mean(cost)", "--table", "visit"), 1, "did you mean 'visits'"),
+        (("mean(cost)", "--preview", "--explain"), 2, "not both"),
+        (("mean(cost)", "--sizes", "5"), 2, "--preview"),
+        (("mean(cost)", "--preview", "--token", "x"), 2, "a release"),
+        (("mean(cost)", "--plot", "a.txt"), 2, "--plot"),
+        (("mean(cost)", "--epsilon", "0.9"), 1, "fits with epsilon"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_free(run, line, code: int, said: str) -> None:
+    """By name, with the exit code that it has everywhere."""
+    found = run("infer", *ANA, *line)
+    assert found.exit_code == code
+    assert said in " ".join(found.stderr.split())
+    assert spent() == 0
+
+
+def test_the_table_is_named_where_there_are_several(run, folder: Path) -> None:
+    """Both are offered."""
+    text = (
+        (folder / "dither.toml").read_text()
+        + """
+[tables.stays]
+source = "stays.parquet"
+"""
+    )
+    (folder / "stays.parquet").write_bytes((folder / "visits.parquet").read_bytes())
+    (folder / "dither.toml").write_text(text)
+    found = run("infer", *ANA, "mean(cost)")
+    assert found.exit_code == 2
+    assert "stays, visits" in found.stderr
+    assert run("infer", *ANA, "mean(cost)", "--table", "visits").exit_code == 0
