@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dither._format import cost_text
+from dither._format import cost_text, number_text
 from dither.errors import ArgumentError
 from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, tidy
 from dither.plots._preview import panel
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dither.inference._asked_question import InferencePreview
+    from dither.inference._cost import CostOfPrivacy
     from dither.inference._result import PrivateEstimate, PrivateTest
 
-__all__ = ["draw_estimate", "draw_inference_preview", "draw_test"]
+__all__ = ["draw_cost", "draw_estimate", "draw_inference_preview", "draw_test"]
 
 _MOST = 40
 
@@ -91,16 +92,60 @@ def draw_inference_preview(preview: InferencePreview, path: str | Path | None) -
     axes.set_xlabel("people")
     axes.set_ylabel(preview.reaches)
     low, high = axes.get_xlim()
-    if low < preview.needed < high:
-        axes.axvline(preview.needed, color=MUTED, linewidth=0.8, linestyle="--")
+    least = preview.least * preview.needed
+    if least > low:
+        axes.axvspan(low, min(least, high), color=MUTED, alpha=0.12, linewidth=0)
         axes.annotate(
-            "the noise matters little",
-            (preview.needed, 0.02),
+            "too few",
+            (low, 0.03),
             xycoords=("data", "axes fraction"),
             xytext=(4, 0),
             textcoords="offset points",
             size=8.5,
             color=MUTED,
         )
+        axes.set_xlim(low, high)
     foot = f"{cost_text(preview.epsilon, preview.delta)}; sampling and noise"
     return finish(figure, title=preview.title, foot=foot, path=path)
+
+
+def draw_cost(cost: CostOfPrivacy, path: str | Path | None) -> Figure:
+    """Errors against n, both axes logarithmic, and where privacy starts to cost."""
+    from dither.inference._cost import grid
+
+    figure = new_figure(WIDTH, 4.2)
+    axes = figure.add_subplot()
+    tidy(axes, values="y")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    n = grid(cost)
+    axes.plot(n, cost.sampling.at(n), color=INK, linewidth=1.4, label=cost.sampling.name)
+    axes.plot(
+        n,
+        cost.lower.at(n),
+        color=MUTED,
+        linewidth=1.4,
+        linestyle="--",
+        label=f"{cost.lower.name} (constant {cost.lower.constant})",
+    )
+    for j, rate in enumerate(cost.methods):
+        axes.plot(n, rate.at(n), color=COLOURS[j], linewidth=2, label=rate.name)
+    axes.axvline(cost.starts, color=MUTED, linewidth=0.8, linestyle=":")
+    axes.annotate(
+        f"below {number_text(cost.starts, 2)} the error more than doubles",
+        (cost.starts, 0.97),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="top",
+        size=8.5,
+        color=MUTED,
+    )
+    axes.plot([cost.n], [cost.best.at(cost.n)], "o", color=INK, markersize=5)
+    axes.set_xlabel("rows")
+    axes.set_ylabel("mean squared error")
+    axes.set_xlim(n[0], n[-1])
+    axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2)
+    of = f"d = {cost.d:,}" + (f", s = {cost.s:,}" if cost.s is not None else "")
+    foot = f"{of}; {cost_text(cost.epsilon, cost.delta)}; the dot is at n = {cost.n:,}"
+    return finish(figure, title=f"The cost of privacy: {cost.problem}", foot=foot, path=path)

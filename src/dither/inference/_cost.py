@@ -1,0 +1,301 @@
+"""The cost of privacy: what an estimate errs by without it, must err by with it, and does here.
+
+Rows are independent with variance 1 in each of d coordinates, n of them, n being public; the error
+is the expected squared Euclidean distance of the estimate. The error of a method here is that of
+sampling, and the variance of the noise of its own release: those constants are exact, but for what
+clamping takes. Lower bounds are of the minimax theory: their rates are proved, constants are not
+known, and they are shown with constant 1.
+
+Source. Cai, Wang and Zhang, "The cost of privacy: optimal rates of convergence for parameter
+estimation with differential privacy", Annals of Statistics 2021, theorems 3.1, 3.2 and 4.1;
+Johnstone, "Gaussian estimation", for 2·s·log(d/s)/n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither import _checks as check
+from dither._checks import Number
+from dither._format import Printable, cost_text, number_text
+from dither.errors import ArgumentError
+from dither.inference._ball import BallRelease
+from dither.inference._inputs import Bounds, Floats, Target, target
+from dither.inference._mean import MeanRelease
+from dither.inference._means import BoxRelease
+from dither.inference._release import spread_of
+from dither.inference._sparse import SparseRelease
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+__all__ = ["CostOfPrivacy", "Rate", "cost_of_privacy"]
+
+PROBLEMS = ("mean", "sparse mean", "regression")
+_UNKNOWN = "not known, shown as 1"
+_OVERSPENT = "exact, but this noise loses more than ε"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How an error falls with n: ``per_n``/n + ``per_square``/n².
+
+    Parameters
+    ----------
+    name : str
+    formula : str
+        In n, d, s and ε.
+    per_n, per_square : float
+    constant : str
+        "exact", or what is not known of it.
+    """
+
+    name: str
+    formula: str
+    per_n: float
+    per_square: float
+    constant: str
+
+    def at(self, n: Any) -> Any:
+        """The error with n rows."""
+        return self.per_n / np.asarray(n, dtype=float) + self.per_square / np.square(
+            np.asarray(n, dtype=float)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CostOfPrivacy(Printable):
+    """Three errors of one problem: without privacy, at least with it, and of each method here.
+
+    Parameters
+    ----------
+    problem : str
+    n, d : int
+    s : int or None
+    epsilon, delta : Fraction
+    sampling : Rate
+        Without privacy.
+    lower : Rate
+        What no private method can be below, but for its constant.
+    methods : tuple of Rate
+    """
+
+    problem: str
+    n: int
+    d: int
+    s: int | None
+    epsilon: Fraction
+    delta: Fraction
+    sampling: Rate
+    lower: Rate
+    methods: tuple[Rate, ...]
+
+    @property
+    def best(self) -> Rate:
+        """The method of least error with n rows, of those that cost no more than epsilon."""
+        kept = [m for m in self.methods if m.constant != _OVERSPENT]
+        return min(kept, key=lambda m: float(m.at(self.n)))
+
+    @property
+    def starts(self) -> float:
+        """The n below which privacy more than doubles the best method's error."""
+        return self.best.per_square / self.best.per_n
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """All of them, as they are shown."""
+        return self.sampling, self.lower, *self.methods
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A Polars frame: name, error with n rows, formula, and what is known of the constant."""
+        import polars as pl
+
+        return pl.DataFrame(
+            [(r.name, float(r.at(self.n)), r.formula, r.constant) for r in self.rates],
+            schema={
+                "name": pl.String,
+                "error": pl.Float64,
+                "formula": pl.String,
+                "constant": pl.String,
+            },
+            orient="row",
+        )
+
+    def summary(self) -> str:
+        """A line for each rate, and where privacy starts to cost."""
+        wide = max(len(r.name) for r in self.rates)
+        of = f"d = {self.d:,}" + (f", s = {self.s:,}" if self.s is not None else "")
+        asked = cost_text(self.epsilon, self.delta)
+        lines = [f"{self.problem}, n = {self.n:,}, {of}, {asked}: mean squared error"]
+        for r in self.rates:
+            error = number_text(float(r.at(self.n)), 3)
+            lines.append(f"{r.name:<{wide}}  {error:>10}  {r.formula}; constant {r.constant}")
+        lines.append(
+            f"With {self.best.name}, privacy more than doubles the error below n = "
+            f"{number_text(math.ceil(self.starts), 2)}."
+        )
+        return "\n".join(lines)
+
+    def plot(self, path: str | None = None) -> Figure:
+        """Draw the errors against n, and where privacy starts to cost.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save it: .png, .svg or .pdf.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from dither.plots._inference import draw_cost
+
+        return draw_cost(self, path)
+
+
+def cost_of_privacy(
+    problem: str,
+    n: int,
+    d: int = 1,
+    s: int | None = None,
+    epsilon: Number = 1,
+    delta: Number = 1e-6,
+    *,
+    reach: Number = 4,
+) -> CostOfPrivacy:
+    """What privacy costs: the error without it, the least with it, and that of each method here.
+
+    Parameters
+    ----------
+    problem : {"mean", "sparse mean", "regression"}
+    n : int
+        Rows, at least 1.
+    d : int
+        Coordinates, or regressors, at least 1.
+    s : int, optional
+        Of a sparse mean: how many coordinates are not 0, from 1 to d - 1.
+    epsilon, delta : number
+        For neighbours that replace a row.
+    reach : number
+        Bounds of each coordinate, in deviations to either side of the middle, above 0. Norms of
+        rows are taken to be within √d + reach.
+
+    Returns
+    -------
+    CostOfPrivacy
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range.
+
+    Notes
+    -----
+    Nothing is spent and no data is read. Errors are for variance 1 in each coordinate; values that
+    clamping moves are not counted.
+
+    Examples
+    --------
+    >>> from dither import inference
+    >>> found = inference.cost_of_privacy("mean", 10_000, d=10)
+    >>> [round(float(r.at(10_000)), 5) for r in (found.sampling, found.best)]
+    [0.001, 0.00141]
+    >>> 3000 < found.starts < 5000
+    True
+    """
+    check.choice("problem", problem, PROBLEMS)
+    n, d = check.whole("n", n, 1), check.whole("d", d, 1)
+    asked = target(epsilon, delta, "replace")
+    half = check.positive("reach", reach)
+    if problem == "sparse mean":
+        if s is None:
+            raise ArgumentError("s must be given: how many coordinates are not 0")
+        if check.whole("s", s, 1) >= d:
+            raise ArgumentError("s must be below d: else nothing is sparse; ask for 'mean'")
+    elif s is not None:
+        raise ArgumentError("s goes with 'sparse mean' alone")
+    made: dict[str, Callable[[], tuple[Rate, Rate, tuple[Rate, ...]]]] = {
+        "mean": lambda: _of_mean(d, asked, half),
+        "sparse mean": lambda: _of_sparse(d, s or 1, asked, half),
+        "regression": lambda: _of_regression(d, asked),
+    }
+    sampling, lower, methods = made[problem]()
+    return CostOfPrivacy(problem, n, d, s, asked.epsilon, asked.delta, sampling, lower, methods)
+
+
+def _of_mean(d: int, asked: Target, half: Fraction) -> tuple[Rate, Rate, tuple[Rate, ...]]:
+    eps, bounds = float(asked.epsilon), Bounds(-half, half)
+    sampling = Rate("without privacy", "d/n", d, 0.0, "exact")
+    lower = Rate("lower bound", "d/n + d²/(nε)²", d, (d / eps) ** 2, _UNKNOWN)
+    noise = (
+        MeanRelease(bounds, asked, sides=False).noise
+        if d == 1
+        else BoxRelease((bounds,) * d, asked).noise
+    )
+    box = (spread_of(noise).deviation * float(half)) ** 2 * d
+    methods = [Rate("mean, in a box", "d/n + d·σ²/n²", d, box, "exact")]
+    if d > 1:
+        radius = math.sqrt(d) + float(half)
+        ball = (spread_of(BallRelease(d, asked).noise).deviation * radius) ** 2 * d
+        methods.append(Rate("mean, in a ball", "d/n + d·σ²/n²", d, ball, "exact"))
+    if asked.delta > 0:
+        printed = 4 * float(half) ** 2 * d**2 * -math.log(float(asked.delta)) / eps**2
+        formula = "d/n + 4·R²·d²·log(1/δ)/(nε)²"
+        methods.append(Rate("truncated mean as printed", formula, d, printed, _OVERSPENT))
+    return sampling, lower, tuple(methods)
+
+
+def _of_sparse(
+    d: int, s: int, asked: Target, half: Fraction
+) -> tuple[Rate, Rate, tuple[Rate, ...]]:
+    eps = float(asked.epsilon)
+    sampling = Rate(
+        "without privacy", "2·s·log(d/s)/n", 2 * s * math.log(d / s), 0.0, "exact as s/d falls to 0"
+    )
+    lower = Rate(
+        "lower bound",
+        "s·log(d/s)/n + (s·log d)²/(nε)²",
+        s * math.log(d / s),
+        (s * math.log(d) / eps) ** 2,
+        _UNKNOWN,
+    )
+    design = SparseRelease(Bounds(-half, half), s, asked)
+    one = (spread_of(design.box.noise).deviation * float(half)) ** 2 * s
+    scale = 4 * float(half) * math.sqrt(-3 * s * math.log(float(asked.delta))) / eps
+    known = "exact for the values; coordinates that are missed come on top"
+    methods = (
+        Rate("sparse mean, one-shot", "s/n + s·σ²/n²", s, one, known),
+        Rate("sparse mean, peeling as printed", "s/n + 2·s·b²/n²", s, 2 * s * scale**2, known),
+    )
+    return sampling, lower, methods
+
+
+def _of_regression(d: int, asked: Target) -> tuple[Rate, Rate, tuple[Rate, ...]]:
+    eps = float(asked.epsilon)
+    sampling = Rate("without privacy", "d/n", d, 0.0, "exact for regressors of covariance I")
+    square = (d / eps) ** 2
+    lower = Rate("lower bound", "d/n + d²/(nε)²", d, square, _UNKNOWN)
+    logs = max(1.0, -math.log(float(asked.delta))) if asked.delta > 0 else 1.0
+    method = Rate(
+        "noisy moments",
+        "d/n + d²·log(1/δ)/(nε)²",
+        d,
+        square * logs,
+        "not known: it depends on the least eigenvalue of the regressors; shown as 1",
+    )
+    return sampling, lower, (method,)
+
+
+def grid(cost: CostOfPrivacy) -> Floats:
+    """The n that a picture shows: two decades to either side of where privacy starts to cost."""
+    middle = max(10.0, cost.starts)
+    low = max(1.0, min(middle / 30, cost.n / 3))
+    return np.geomspace(low, max(middle * 100, cost.n * 3), 200)
