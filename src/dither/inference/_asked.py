@@ -67,7 +67,7 @@ class Inference:
     >>> found = question.release()
     >>> lower, upper = found.interval(0.999999)
     >>> lower < 40 < upper, found.certificate
-    (True, <certificate of ledger entry 1>)
+    (True, <certificate of ledger entry 2>)
     >>> session.close(); folder.cleanup()
     """
 
