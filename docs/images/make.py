@@ -31,7 +31,9 @@ def ideas() -> None:
     from test_code_blocks import run_page
 
     drawn_here = [
-        p for at in ("ideas", "inference", "attacks", "local") for p in (HERE.parent / at).glob("*.md")
+        p
+        for at in ("ideas", "inference", "attacks", "local")
+        for p in (HERE.parent / at).glob("*.md")
     ]
     for page in sorted([*drawn_here, HERE.parent / "anonymize.md"]):
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
