@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.inference._inputs import Bounds, Floats, bounds_of, column
+from dither.inference._tables import codes
 
 __all__ = ["MISSING", "Column", "Design", "read_design"]
 
@@ -155,7 +156,8 @@ class Design:
             if name not in there:
                 raise ArgumentError(f"formula names {name!r}, which is not a column of frame")
             if name in self.levels:
-                found[name] = _places(frame[name], self.levels[name])
+                where = codes(f"column {name!r} of frame", frame[name], self.levels[name])
+                found[name] = where.astype(np.float64)
                 continue
             values = column(f"column {name!r} of frame", frame[name])
             ends = self.bounds.get(name)
@@ -455,21 +457,6 @@ def _levels(name: str, given: Any) -> tuple[Any, ...]:
     if different < max(2, len(found)):
         raise ArgumentError(wanted)
     return found
-
-
-def _places(values: Any, levels: tuple[Any, ...]) -> Floats:
-    """The place of each value among the levels; -1 where it is none of them."""
-    known = {level: k for k, level in enumerate(levels)}
-
-    def place(value: Any) -> int:
-        try:
-            return known.get(value, -1)
-        except Exception:
-            # Whatever a type of somebody's own raises must not tell the caller about one row.
-            return -1
-
-    items = values.tolist() if hasattr(values, "tolist") else list(values)
-    return np.array([place(v) for v in items], dtype=np.float64)
 
 
 def _columns_of(frame: Any) -> set[str]:
