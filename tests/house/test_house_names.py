@@ -58,8 +58,13 @@ def test_root_finds_by_itself() -> None:
 
 
 def test_faces_are_small() -> None:
-    """All rooms together list at most 190 names; the rest of a room is for those who know it."""
-    assert sum(len(face) for face in FACES.values()) <= 190
+    """All rooms together list at most 150 names; the rest of a room is for those who know it.
+
+    Inference has one name a test or estimate, as statistics packages do, and is counted by itself.
+    """
+    faces = {room: len(face) for room, face in FACES.items()}
+    assert faces.pop("dither.inference") <= 45
+    assert sum(faces.values()) <= 150
 
 
 OPEN = {

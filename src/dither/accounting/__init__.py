@@ -17,9 +17,10 @@ from dither.privacy._conversion import epsilon_of_rho, rho_of_epsilon
 from dither.privacy._division import Division as Division
 from dither.privacy._division import divide
 from dither.privacy._every_division import EveryDivision as EveryDivision
-from dither.privacy._every_division import Part, divide_by_every_theorem
+from dither.privacy._every_division import Part as Part
 from dither.privacy._every_division import Share as Share
 from dither.privacy._every_division import Shares as Shares
+from dither.privacy._every_division import divide_by_every_theorem
 from dither.privacy._every_theorem import EveryTheorem as EveryTheorem
 from dither.privacy._every_theorem import Row as Row
 from dither.privacy._every_theorem import by_every_theorem, shares_by_every_theorem
@@ -35,7 +36,8 @@ from dither.privacy._filters import (
     ZcdpFilter,
 )
 from dither.privacy._game import GameResult as GameResult
-from dither.privacy._game import Move, game
+from dither.privacy._game import Move as Move
+from dither.privacy._game import game
 from dither.privacy._noise_division import Split as Split
 from dither.privacy._noise_division import split
 from dither.privacy._shuffling import Shuffled as Shuffled
@@ -45,9 +47,7 @@ from dither.privacy.theorems import Parallel as Parallel
 __all__ = [
     "BudgetFilter",
     "GdpFilter",
-    "Move",
     "Odometer",
-    "Part",
     "PureFilter",
     "RenyiFilter",
     "SqrtFilter",

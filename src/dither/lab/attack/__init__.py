@@ -28,7 +28,8 @@ from dither.lab.attack._documents import census
 from dither.lab.attack._documents import read_statistics as read_statistics
 from dither.lab.attack._game import Adversary as Adversary
 from dither.lab.attack._game import BlackBox as BlackBox
-from dither.lab.attack._game import Experiment, Game
+from dither.lab.attack._game import Experiment as Experiment
+from dither.lab.attack._game import Game as Game
 from dither.lab.attack._homogeneity import Homogeneity as Homogeneity
 from dither.lab.attack._homogeneity import homogeneity
 from dither.lab.attack._linkage import Linkage as Linkage
@@ -51,8 +52,6 @@ from dither.lab.attack._verdict import Verdict as Verdict
 from dither.lab.attack._verdict import plot_verdicts as plot_verdicts
 
 __all__ = [
-    "Experiment",
-    "Game",
     "background",
     "census",
     "differencing",
