@@ -27,6 +27,8 @@ from dither.inference._identity import (
     identity_test,
     uniformity_test,
 )
+from dither.inference._logistic import DescentRelease, logistic_regression
+from dither.inference._logistic import LogisticRegression as LogisticRegression
 from dither.inference._mean import MeanRelease, mean
 from dither.inference._means import BoxRelease, means
 from dither.inference._moments import MomentsRelease
@@ -64,6 +66,7 @@ __all__ = [
     "ks_1samp",
     "ks_2samp",
     "linear_regression",
+    "logistic_regression",
     "mannwhitneyu",
     "mean",
     "means",
@@ -94,6 +97,7 @@ AUDITED = (
     ContrastRelease,
     CorrelationRelease,
     CovarianceRelease,
+    DescentRelease,
     DifferenceRelease,
     EfficientRelease,
     GroupMomentsRelease,

@@ -378,12 +378,24 @@ def _values(tree: ast.expr, raw: Mapping[str, Floats]) -> Any:
         case ast.UnaryOp(op=op, operand=inner):
             found = _values(inner, raw)
             return -found if isinstance(op, ast.USub) else found
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() as power)):
+            base = found = _values(left, raw)
+            for _ in range(power - 1):
+                found = found * base
+            return found
         case ast.BinOp(left=left, op=op, right=right):
             return _OPERATORS[type(op)](_values(left, raw), _values(right, raw))
         case ast.Call(args=[inner]):
-            name = _function(tree)
-            return _values(inner, raw) if name == "I" else getattr(np, name)(_values(inner, raw))
+            name, found = _function(tree), _values(inner, raw)
+            return found if name == "I" else np.abs(found) if name == "abs" else _each(name, found)
     raise AssertionError(ast.dump(tree))
+
+
+def _each(name: str, values: Any) -> Floats:
+    """A function value by value: numpy's own may round a value otherwise at another place."""
+    function = getattr(math, name)
+    flat = [math.nan if math.isnan(v) else function(v) for v in np.atleast_1d(values).tolist()]
+    return np.array(flat)
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -391,7 +403,6 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
     ast.Div: np.divide,
-    ast.Pow: np.power,
 }
 
 
