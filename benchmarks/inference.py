@@ -244,7 +244,17 @@ def _naive(rng: np.random.Generator, asked: dict[str, Any]) -> float:
     return float(stats.chi2_contingency(np.maximum(table + noise, 1), correction=False).pvalue)
 
 
+def _signs(rng: np.random.Generator, asked: dict[str, Any], method: str) -> float:
+    delta = DELTA if method == "efficient" else 0
+    known = asked | {"neighbours": "replace", "delta": delta}
+    return inference.identity_test(
+        rng.choice([-1, 1], (60, 10)), draws=400, method=method, **known
+    ).pvalue
+
+
 _TESTS: dict[str, Callable[[np.random.Generator, dict[str, Any]], float]] = {
+    "identity, lipschitz": lambda rng, asked: _signs(rng, asked, "lipschitz"),
+    "identity, efficient": lambda rng, asked: _signs(rng, asked, "efficient"),
     "identity": lambda rng, asked: (
         inference.identity_test(rng.choice([-1, 1], (60, 10)), draws=400, **asked).pvalue
     ),
@@ -274,6 +284,134 @@ _TESTS: dict[str, Callable[[np.random.Generator, dict[str, Any]], float]] = {
     ),
     "independence, naive": _naive,
 }
+
+
+@row(2000)
+def hypotheses(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Tests of means, groups, ranks and correlation at eps 1: levels at .05, and power."""
+    yield (
+        "goal: type I .035-.06, or less; power: wilcoxon at least .88 at n 75, .5 deviations",
+        None,
+    )
+    yield (
+        "'naive' takes a noisy mean, variance or U for exact; 'open' is the test without noise",
+        None,
+    )
+    for name, (sample, test, alone, shift) in _HYPOTHESES.items():
+        for neighbours in ("replace", "add-remove"):
+            if "naive" in name and neighbours != "replace":
+                continue
+            asked = {"epsilon": 1.0, "neighbours": neighbours}
+            wrong = sum(test(sample(rng, 0.0), asked) <= 0.05 for _ in range(runs))
+            tries = max(1, runs // 4)
+            right = sum(test(sample(rng, shift), asked) <= 0.05 for _ in range(tries)) / tries
+            best = sum(alone(*sample(rng, shift)).pvalue <= 0.05 for _ in range(tries)) / tries
+            good = None if "naive" in name else within(wrong, runs, 0.0, 0.06)
+            if name == "wilcoxon":
+                good = good and right >= 0.88
+            shown = f"{name:<22} {neighbours:<10} type I {wrong / runs:.3f}"
+            yield f"{shown}, power {right:.3f} (open {best:.3f})", good
+
+
+def _one(rng: np.random.Generator, shift: float) -> tuple[Any, ...]:
+    return (rng.normal(shift, 1.0, 75),)
+
+
+def _two(rng: np.random.Generator, shift: float) -> tuple[Any, ...]:
+    labels, x = rng.random(150) < 0.5, rng.normal(0.0, 1.0, 150)
+    return x[labels] + shift, x[~labels]
+
+
+def _unequal(rng: np.random.Generator, shift: float) -> tuple[Any, ...]:
+    labels, x = rng.random(400) < 0.25, rng.normal(0.0, 1.0, 400)
+    return x[labels] + shift, x[~labels]
+
+
+def _spread(rng: np.random.Generator, shift: float) -> tuple[Any, ...]:
+    return rng.normal(shift, 0.5, 100), rng.normal(0.0, 1.0, 200)
+
+
+def _three(rng: np.random.Generator, shift: float) -> tuple[Any, ...]:
+    return tuple(rng.normal(shift * g, 1.0, 70) for g in range(3))
+
+
+def _columns(rng: np.random.Generator, shift: float) -> tuple[Any, ...]:
+    x = rng.normal(0.0, 1.0, 150)
+    return x, shift * x + math.sqrt(1 - shift**2) * rng.normal(0.0, 1.0, 150)
+
+
+def _by(name: str, **given: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], float]:
+    fixed = given if name in ("test_of_tests",) else {"draws": 400} | given
+    return lambda table, asked: getattr(inference, name)(*table, **fixed, **asked).pvalue
+
+
+def _of_tests(table: tuple[Any, ...], asked: dict[str, Any]) -> float:
+    return inference.test_of_tests(
+        lambda block: stats.ttest_1samp(block, 0), table[0], blocks=10, **asked
+    ).pvalue
+
+
+def _naive_mean(table: tuple[Any, ...], asked: dict[str, Any]) -> float:
+    """A t-test of a noisy mean and a noisy variance taken as exact."""
+    rng = np.random.default_rng()
+    (x,) = table
+    n, half = x.size, np.clip(x, -2, 3)
+    mean = half.mean() + rng.laplace(0, 5 / n / (asked["epsilon"] / 2))
+    variance = max(half.var(ddof=1) + rng.laplace(0, 25 / n / (asked["epsilon"] / 2)), 1e-3)
+    return float(2 * stats.t.sf(abs(mean) / math.sqrt(variance / n), n - 1))
+
+
+def _naive_ranks(table: tuple[Any, ...], asked: dict[str, Any]) -> float:
+    """A Mann-Whitney test of a noisy U taken as exact."""
+    rng = np.random.default_rng()
+    n, m = (len(x) for x in table)
+    noisy = stats.mannwhitneyu(*table).statistic + rng.laplace(0, max(n, m) / asked["epsilon"])
+    return float(2 * stats.norm.sf(abs(noisy - n * m / 2) / math.sqrt(n * m * (n + m + 1) / 12)))
+
+
+_ENDS = {"bounds": (-2, 3)}
+
+_HYPOTHESES: dict[str, tuple[Any, Any, Any, float]] = {
+    "sign_test": (_one, _by("sign_test"), lambda x: stats.ttest_1samp(x, 0), 0.5),
+    "wilcoxon": (_one, _by("wilcoxon"), stats.wilcoxon, 0.5),
+    "ztest": (_one, _by("ztest", sigma=1), lambda x: stats.ttest_1samp(x, 0), 0.5),
+    "ttest_1samp": (
+        _one,
+        lambda t, a: inference.ttest_1samp(*t, 0, draws=400, **_ENDS, **a).pvalue,
+        lambda x: stats.ttest_1samp(x, 0),
+        0.5,
+    ),
+    "t-test, naive": (_one, _naive_mean, lambda x: stats.ttest_1samp(x, 0), 0.5),
+    "test_of_tests": (_one, _of_tests, lambda x: stats.ttest_1samp(x, 0), 0.5),
+    "ks_1samp": (
+        _one,
+        lambda t, a: inference.ks_1samp(*t, "norm", draws=400, **a).pvalue,
+        lambda x: stats.kstest(x, "norm"),
+        0.5,
+    ),
+    "mannwhitneyu": (_two, _by("mannwhitneyu"), stats.mannwhitneyu, 0.5),
+    "mannwhitneyu, 1 in 4": (_unequal, _by("mannwhitneyu"), stats.mannwhitneyu, 0.5),
+    "Mann-Whitney, naive": (_two, _naive_ranks, stats.mannwhitneyu, 0.5),
+    "ks_2samp": (_two, _by("ks_2samp"), stats.ks_2samp, 0.5),
+    "ttest_ind": (_two, _by("ttest_ind", **_ENDS), stats.ttest_ind, 0.5),
+    "ttest_ind, unequal": (
+        _spread,
+        _by("ttest_ind", **_ENDS),
+        lambda x, y: stats.ttest_ind(x, y, equal_var=False),
+        0.5,
+    ),
+    "ztest of two": (_two, _by("ztest", sigma=1, **_ENDS), stats.ttest_ind, 0.5),
+    "kruskal": (_three, _by("kruskal"), stats.kruskal, 0.3),
+    "f_oneway": (_three, _by("f_oneway", **_ENDS), stats.f_oneway, 0.3),
+    "kendalltau": (_columns, _by("kendalltau"), stats.kendalltau, 0.3),
+    "pearsonr": (
+        _columns,
+        _by("pearsonr", x_bounds=(-3, 3), y_bounds=(-3, 3)),
+        stats.pearsonr,
+        0.3,
+    ),
+}
+"""By name: samples of a shift, the test, the same without noise, and the shift of its power."""
 
 
 @row(10_000)

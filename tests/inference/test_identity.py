@@ -65,6 +65,24 @@ def test_no_row_moves_the_square_further_than_proved() -> None:
     assert design.noise.scale >= 16
 
 
+@pytest.mark.parametrize(("cap", "most"), [(1, 8), (2, 16)])
+def test_no_row_moves_the_extension_further_than_proved(cap: int, most: int) -> None:
+    """All tables of four rows in two dimensions: 4cd is reached and not passed; T below the cap."""
+    design = SquareRelease(4, 2, target(1, 0, "replace"), cap)
+    furthest = Fraction(0)
+    for others in itertools.combinations_with_replacement(ROWS, 3):
+        tables = [np.array([*others, row]) for row in ROWS]
+        found = [design.statistic(table)[0] for table in tables]
+        furthest = max(furthest, max(found) - min(found))
+        for table, value in zip(tables, found, strict=True):
+            sums = table.sum(axis=0, dtype=int)
+            assert design.extended(sums[None].astype(float))[0] == value
+            if np.abs(sums).max() <= cap:
+                assert value == (sums**2).sum() - 8
+    assert furthest == most
+    assert design.noise.scale >= most
+
+
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 50)])
 def test_the_loss_is_what_the_law_of_the_noise_gives(delta: Fraction) -> None:
     """δ at ε of lengths 1 to K points apart, over the lattice: at K the claim."""
@@ -184,6 +202,32 @@ def test_own_designs_can_be_sized() -> None:
 
     found = inference.samples_needed(z_test, size=0.05, power=0.8, draws=20_000)
     assert abs(found - ((1.6449 + 0.8416) / 0.5) ** 2) < 2.5
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["sign_test", "wilcoxon", "ztest", "ks_1samp", "mannwhitneyu", "ks_2samp", "kendalltau"],
+)
+def test_sizes_of_other_tests_reach_their_power(test: str) -> None:
+    """With the n that is named, 150 runs of the test itself have about the power asked for."""
+    rng = np.random.default_rng(8)
+    n = samples_needed(test, epsilon=1, distance=0.5, power=0.8, draws=1500)
+
+    def once() -> bool:
+        x, asked = rng.normal(0, 1, n), {"epsilon": 1, "draws": 300}
+        one = inference.ks_1samp(x + 0.5, "norm", **asked) if test == "ks_1samp" else None
+        if test == "ztest":
+            one = inference.ztest(x + 0.5, sigma=1, **asked)
+        elif test in ("mannwhitneyu", "ks_2samp"):
+            one = getattr(inference, test)(x[: n // 2] + 0.5, x[n // 2 :], **asked)
+        elif test == "kendalltau":
+            y = 0.5 * x + math.sqrt(0.75) * rng.normal(0, 1, n)
+            one = inference.kendalltau(x, y, **asked)
+        elif one is None:
+            one = getattr(inference, test)(x + 0.5, **asked)
+        return bool(one.rejects())
+
+    assert 0.66 <= np.mean([once() for _ in range(150)]) <= 0.92
 
 
 def test_uniformity() -> None:

@@ -184,6 +184,15 @@ def test_unequal_groups_stay_within_their_level() -> None:
     assert wrong <= 26
 
 
+def test_too_few_rows_are_told_in_sane_numbers() -> None:
+    """Empty groups and small epsilons ask for rows of the order of what a row moves over epsilon."""
+    for x in ([], [1.0], [1.0] * 9):
+        for test in (inference.mannwhitneyu, inference.ks_2samp):
+            (note,) = test(x, [], epsilon=0.2).notes
+            needed = int(note.split("About ")[1].split()[0].replace(",", ""))
+            assert 100 < needed < 20_000
+
+
 HOSTILE: list[Any] = [[], [3.0], [None], [float("nan")] * 5, [float("inf"), -1e308], [5.0] * 50]
 
 

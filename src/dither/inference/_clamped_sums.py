@@ -305,7 +305,8 @@ def result_of_moments(
     found, null_law = float(statistic(released[None])[0]), statistic(simulated)
     notes: tuple[str, ...] = ()
     if chance < noise:
-        needed = rows * (noise / max(chance, 1e-3)) ** 2
+        per_row = max(chance**2 / max(1.0, rows), 0.01)
+        needed = max(noise**2 / per_row, rows + 1.0)
         notes = (too_few_rows("noise exceeds what chance gives", needed),)
     known = "n is public" if design.asked.replace else "n is as measured"
     return PrivateTest(

@@ -252,8 +252,8 @@ def identity_test(
     centre : array of shape (d,), optional
         Public: the mean under the null, by default 0.
     method : {"norm", "lipschitz", "efficient"}
-        "norm": the length of the sum, by far the most powerful. "lipschitz": its square with noise
-        for the worst case. "efficient": the literature's algorithm in its corrected form.
+        "norm": the length of the sum, by far the most powerful. "lipschitz": its square, extended
+        from sums as fair coins have them. "efficient": the literature's algorithm, corrected.
     draws : int
         Simulated releases, at least 100.
     seed : int, numpy.random.Generator or None
@@ -319,7 +319,8 @@ def identity_test(
     if method == "lipschitz":
         square = SquareRelease(n, d, asked)
         loss, statistic = square.loss, float(square.release(table).values[0])
-        simulated = squares(rng, n, draws) - n * d + spread_of(square.noise).draw(rng, draws)
+        parts = [square.extended(s) for s in lengths_of_signs(rng, n, coins, draws)]
+        simulated = np.concatenate(parts) + spread_of(square.noise).draw(rng, draws)
     else:
         efficient = EfficientRelease(n, d, asked)
         loss, statistic = efficient.loss, efficient.release(table)

@@ -402,7 +402,7 @@ def _by_ranks(
         alternative=alternative,
         draws=draws,
         seed=seed,
-        assumptions=("rows are an independent sample",),
+        per_row=1 / 3,
         loss=sizes.loss + released.design.loss,
     )
 

@@ -15,11 +15,13 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
+from dither.inference._designs import TESTS, released_of
 from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import rows_needed
 from dither.inference._identity import LengthRelease
 from dither.inference._inputs import Floats, Target, target
-from dither.inference._signs import lengths_of_signs
+from dither.inference._release import spread_of
+from dither.inference._signs import SquareRelease, lengths_of_signs
 from dither.inference._simulation import Seed, SimulatedDraws
 
 __all__ = ["samples_needed"]
@@ -47,8 +49,10 @@ def samples_needed(
 
     Parameters
     ----------
-    test : "identity", or a callable
-        A callable ``(n, alternative, rng, size)`` gives ``size`` simulated statistics of n rows,
+    test : str or callable
+        "identity", or one of "sign_test", "wilcoxon", "ztest", "ks_1samp", "mannwhitneyu",
+        "ks_2samp" and "kendalltau", two-sided, of normal rows (n in all of two equal groups). A
+        callable ``(n, alternative, rng, size)`` gives ``size`` simulated statistics of n rows,
         under the null or the alternative; large ones speak against the null. It brings its own
         epsilon, and may be any mechanism.
     epsilon, delta : number
@@ -57,7 +61,8 @@ def samples_needed(
         Coordinates of a row of ±1.
     distance : float
         In (0, √dimension]: the Euclidean norm of the expected row under the alternative, whose
-        coordinates are alike and independent.
+        coordinates are alike and independent. Of the other tests: the shift in standard deviations,
+        or the correlation.
     method : {"norm", "lipschitz", "efficient", "non-private"}
         As of `identity_test`. "efficient" needs a delta, and rejects at its own public
         threshold n(n - 1)·distance²/4 rather than at a quantile.
@@ -87,6 +92,8 @@ def samples_needed(
     >>> anyway = inference.samples_needed("identity", method="non-private", **question)
     >>> 53 <= private <= 59, 23 <= anyway <= 27
     (True, True)
+    >>> 50 < inference.samples_needed("wilcoxon", epsilon=1, distance=0.5, power=0.88) < 75
+    True
     """
     asked = target(epsilon, delta, "replace")
     level = check.number("size", size, above=0, below=1)
@@ -95,7 +102,14 @@ def samples_needed(
     rng = SimulatedDraws.of(seed)
     if callable(test):
         return rows_needed(lambda n: _power(test, n, level, rng, draws) >= wanted)
-    check.choice("test", test, ("identity",))
+    check.choice("test", test, ("identity", "ztest", *TESTS))
+    if test != "identity":
+        far = check.number("distance", distance, above=0)
+
+        def of_rows(n: int, alternative: bool, rng: np.random.Generator, some: int) -> Floats:
+            return released_of(test, rng, n, some, far if alternative else 0.0, asked)
+
+        return rows_needed(lambda n: _power(of_rows, n, level, rng, draws) >= wanted)
     check.choice("method", method, IDENTITY)
     d = check.whole("dimension", dimension, 1)
     shift = check.number("distance", distance, above=0) / math.sqrt(d)
@@ -123,6 +137,10 @@ def samples_needed(
 
     def simulated(n: int, alternative: bool, rng: np.random.Generator, some: int) -> Floats:
         chances = np.full(d, (1 + (shift if alternative else 0.0)) / 2)
+        if method == "lipschitz":
+            design = SquareRelease(n, d, asked)
+            found = [design.extended(s) for s in lengths_of_signs(rng, n, chances, some)]
+            return np.concatenate(found) + spread_of(design.noise).draw(rng, some)
         squares = [(s**2).sum(axis=1) for s in lengths_of_signs(rng, n, chances, some)]
         return _noisy(method, np.concatenate(squares), n, d, asked, rng)
 
@@ -132,11 +150,8 @@ def samples_needed(
 def _noisy(
     method: str, squares: Floats, n: int, d: int, asked: Target, rng: np.random.Generator
 ) -> Floats:
-    epsilon = float(asked.epsilon)
     if method == "norm":
         return np.sqrt(squares) + LengthRelease(4 * d, asked).draw(rng, squares.size)
-    if method == "lipschitz":
-        return squares + rng.laplace(0, 4 * max(1, n - 1) * d / epsilon, squares.size)
     return squares
 
 

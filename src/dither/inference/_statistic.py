@@ -220,6 +220,7 @@ def result_of(
     assumptions: tuple[str, ...] = ("rows are an independent sample",),
     loss: Loss | None = None,
     notes: tuple[str, ...] = (),
+    per_row: float = 0.01,
 ) -> PrivateTest:
     """Layers 2 and 3 of a released statistic.
 
@@ -231,14 +232,17 @@ def result_of(
         Which statistics speak against the null.
     loss : Loss, optional
         All that it cost, where more than the statistic was released.
+    per_row : float
+        The least variance that a row gives the statistic: where few rows, or one group, show none.
     """
     design, rng = released.design, SimulatedDraws.fresh(seed)
     alone = np.asarray(simulate(rng, released.rows, draws), dtype=np.float64)
     simulated = alone + design.draw(rng, draws)
     chance = float(np.std(alone))
     if chance < design.deviation:
-        times = (design.deviation / max(chance, 1e-3)) ** 2
-        notes += (too_few_rows("noise exceeds what chance gives", released.rows * times),)
+        least = max(chance**2 / released.rows, per_row)
+        needed = max(design.deviation**2 / least, released.rows + 1.0)
+        notes += (too_few_rows("noise exceeds what chance gives", needed),)
     public = isinstance(design, StatisticRelease)
     return PrivateTest(
         title,

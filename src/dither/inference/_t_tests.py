@@ -182,10 +182,15 @@ def _one_mean(
     n = max(2, round(rows))
     found = found / weights
     mean = float(np.clip(found[0] / n, -1, 1))
-    law = law_of(mean, float(np.clip(found[1] / n + 0.5, 0, 1)))
+    noise = spread.deviation
+    square = found[1] / n + 0.5
+    if not asked.replace:
+        # Noise in n and in the squares makes some variances too small: they would reject too much.
+        off = noise / n * np.array([1 / float(design.square), (0.5 - square) / float(design.count)])
+        square += 0.5 * float(np.hypot(*off))
+    law = law_of(mean, float(np.clip(square, 0, 1)))
     null = ClampedNormal(at, law.deviation)
     centre = null.moments(1)[0]
-    noise = spread.deviation
 
     def statistic(sums: Floats) -> Floats:
         total = np.maximum(sums[:, 2], 2.0) if sums.shape[1] == 3 else float(n)
