@@ -185,7 +185,7 @@ def test_unequal_groups_stay_within_their_level() -> None:
 
 
 def test_too_few_rows_are_told_in_sane_numbers() -> None:
-    """Empty groups and small epsilons ask for rows of the order of what a row moves over epsilon."""
+    """Empty groups and small epsilons ask for rows of the order of what a row moves."""
     for x in ([], [1.0], [1.0] * 9):
         for test in (inference.mannwhitneyu, inference.ks_2samp):
             (note,) = test(x, [], epsilon=0.2).notes

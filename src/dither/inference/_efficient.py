@@ -204,5 +204,5 @@ class EfficientRelease:
         rows = np.ones((12, 2), dtype=np.int8)
         turned = rows.copy()
         turned[0] = -1
-        design = cls(12, 2, target(4, Fraction(14, 100), "replace"))
-        yield Subject("identity, efficient", design.release, rows, turned, 4, design.asked.delta)
+        design = cls(12, 2, target(1, Fraction(1, 100), "replace"))
+        yield Subject("identity, efficient", design.release, rows, turned, delta=design.asked.delta)

@@ -70,7 +70,10 @@ def pearsonr(
     -----
     *Guarantee.* epsilon-DP for the neighbours, a row being the unit. A missing value is in the
     middle of its bounds where rows are replaced; its row is left out else. `kendalltau` needs no
-    bounds and has an exact level.
+    bounds, has an exact level, and far more power where rows are few.
+
+    *Level.* Conservative where noise is much of the variances: of true nulls with 150 rows and
+    epsilon 1 fewer than 1 % are rejected at .05.
 
     Examples
     --------

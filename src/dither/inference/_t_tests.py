@@ -385,6 +385,9 @@ def ttest_ind(
     *Guarantee.* epsilon-DP for the neighbours, a row with its group being the unit. Missing values
     are in the middle of the bounds where rows are replaced, and left out else.
 
+    *Level.* A parametric bootstrap. Where n is measured it is a little liberal for few rows: of
+    true nulls with 150 rows and epsilon 1 about 6.7 % are rejected at .05. `mannwhitneyu` is not.
+
     Examples
     --------
     >>> import numpy as np
