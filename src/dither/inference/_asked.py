@@ -293,7 +293,7 @@ class Inference:
         once = f"each {self._unit} counts once, with the average of its rows"
         if grouped:
             once = f"each {self._unit} counts once, in one of its groups"
-        return f"people, told apart by {self._unit}, are an independent sample", once
+        return f"people, identified by {self._unit}, are an independent sample", once
 
 
 def _said(value: Any) -> str:

@@ -16,6 +16,7 @@ from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest
 from dither.privacy import Loss
 from dither.query import _statistics as st
 from dither.query._display import table as shown_table
+from dither.query._explain import UNCOUNTED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["Design", "InferencePreview", "InferenceQuestion", "Laws"]
 
 Laws = Mapping[str, st.Law]
+
+_COUNTED = (
+    "intervals and p-values count who was sampled and the noise: not how the sample was drawn, nor "
+    "what the result's assumptions say"
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,12 @@ class InferenceQuestion:
 
     def explain(self) -> Explanation:
         """Who is protected, how far one unit moves each sum, the noise and the cost."""
-        return self._question.explain(self.epsilon, self.delta)
+        found = self._question.explain(self.epsilon, self.delta)
+        children = tuple(
+            replace(part, facts=(("intervals", _COUNTED),)) if part.title == UNCOUNTED else part
+            for part in found.root.children
+        )
+        return replace(found, root=replace(found.root, children=children))
 
     def preview(
         self, sizes: Sequence[int] = (100, 1_000, 10_000), *, confidence: float = 0.95

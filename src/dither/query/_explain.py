@@ -31,6 +31,7 @@ from dither.query._noise import NoisePlan, promise_of
 
 __all__ = [
     "UNACCOUNTED",
+    "UNCOUNTED",
     "Explanation",
     "aggregate_text",
     "exact_text",
@@ -55,7 +56,7 @@ def explain(plan: Plan, noise_plan: NoisePlan | None = None) -> Explanation:
         if noise_plan.allocation.keys is not None:
             children.append(_threshold(noise_plan))
         children.append(_cost(noise_plan))
-    children.append(Node("not accounted for", (("intervals", UNACCOUNTED),)))
+    children.append(Node(UNCOUNTED, (("intervals", UNACCOUNTED),)))
     if plan.notes:
         children.append(Node("notes", tuple(("", note) for note in plan.notes)))
     names = ", ".join(o.name for o in plan.query.outputs)
@@ -284,6 +285,7 @@ def _cost(noise_plan: NoisePlan) -> Node:
     return Node("cost", tuple(facts))
 
 
+UNCOUNTED = "not accounted for"
 UNACCOUNTED = (
     "intervals are about the noise: not about values moved to their bounds, nor about rows and "
     "groups left out so that one unit counts within its limits"
