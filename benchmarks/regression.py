@@ -75,7 +75,11 @@ def linear(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | No
             plain = _explained(np.hstack([ones, x])[test] @ flat, y[test], base)
             for epsilon in EPSILONS:
                 found.setdefault(("least squares", epsilon), []).append(plain)
-                for neighbours in ("add-remove", "replace"):
+                for who, neighbours, method in (
+                    ("add-remove", "add-remove", "moments"),
+                    ("replace", "replace", "moments"),
+                    ("functional", "replace", "functional"),
+                ):
                     made = inference.linear_regression(
                         "y ~ " + " + ".join(names),
                         frame,
@@ -83,11 +87,12 @@ def linear(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | No
                         epsilon=epsilon,
                         delta=DELTA,
                         neighbours=neighbours,
+                        method=method,
                     )
                     new = dict(zip(names, x[test].T, strict=True))
                     predicted = np.clip(made.predict(new).estimate, *ends)
                     value = _explained(predicted, y[test], base)
-                    found.setdefault((neighbours, epsilon), []).append(value)
+                    found.setdefault((who, epsilon), []).append(value)
                 if Peer is not None:
                     peer = Peer(epsilon=epsilon, bounds_X=(low, high), bounds_y=ends)
                     predicted = np.clip(peer.fit(x[train], y[train]).predict(x[test]), *ends)

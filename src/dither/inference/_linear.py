@@ -5,7 +5,9 @@ those of `MomentsRelease`; M, v, q are the released Σ(1,z)(1,z)ᵀ, Σ(1,z)·t 
 
 Estimate. β = (M with no eigenvalue below the floor)⁻¹·v. The floor is 2·σ_N·√D, about the largest
 eigenvalue of the noise of M (σ_N its deviation, D its size): where the noise is as large as the
-data, a slope is pulled towards 0, elsewhere nothing is.
+data, a slope is pulled towards 0, elsewhere nothing is. The functional mechanism has a rule of its
+own: β = (M + λ)⁻¹·v, λ four deviations of the noise of a square, without the directions in which
+M + λ is not above 0. What follows is of M, v, q, and so holds for both.
 
 Model. Regressors are as they are, with the Gram matrix G that M has without its eigenvalues below
 0; t = (1,z)·β + N(0, σ²). Then v is G·β + N(0, σ²·G) with its noise, and Σt² goes along with it.
@@ -78,6 +80,15 @@ class Solved:
         return np.asarray(np.einsum("...ij,...j->...i", self.vectors, kept))
 
 
+def _variance(moments: Moments, slopes: Floats) -> Floats:
+    """Of residuals at some slopes, from moments; one set or a batch."""
+    fitted = np.einsum("...ij,...j->...i", moments.gram, slopes)
+    square = np.einsum("...i,...i->...", slopes, fitted - 2 * moments.cross) + moments.square
+    free = np.maximum(moments.n - moments.gram.shape[-1], 1.0)
+    # A response in [-1, 1] has variance at most 1.
+    return np.asarray(np.clip(square / free, 0.0, 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class LinearModel:
     """Layers 2 and 3 of a linear regression, in units of the lattice.
@@ -104,6 +115,27 @@ class LinearModel:
         """The estimate."""
         return self.solve(self.noise.read(self.released))
 
+    @cached_property
+    def slopes(self) -> Floats:
+        """The estimate, shape (D,): that of `solved`, or of the functional mechanism."""
+        solved = self.solved
+        if not self.design.functional:
+            return solved.slopes
+        divisor = solved.values + self.ridge
+        kept = divisor > 1e-9 * np.abs(divisor).max()
+        turned = solved.moments.cross @ solved.vectors
+        return np.asarray(solved.vectors @ np.where(kept, turned / np.where(kept, divisor, 1), 0))
+
+    @property
+    def ridge(self) -> float:
+        """What the functional mechanism adds to each eigenvalue."""
+        return 4.0 * self.noise.deviation / float(self.design.square)
+
+    @cached_property
+    def variance(self) -> float:
+        """That of the residuals of the estimate."""
+        return float(_variance(self.solved.moments, self.slopes))
+
     @property
     def n(self) -> float:
         """Rows, at least 1."""
@@ -125,8 +157,7 @@ class LinearModel:
         found = self.solved.moments
         mean = float(found.cross[0]) / self.n
         total = float(found.square) / self.n - mean**2
-        residual = float(self.solved.variance)
-        return min(1.0, max(0.0, 1.0 - residual / total)) if total > 0 else 0.0
+        return min(1.0, max(0.0, 1.0 - self.variance / total)) if total > 0 else 0.0
 
     def solve(self, moments: Moments) -> Solved:
         """Estimates from moments, one set or a batch."""
@@ -134,12 +165,7 @@ class LinearModel:
         turned = np.einsum("...ji,...j->...i", vectors, moments.cross)
         turned = turned / np.maximum(values, self.floor)
         slopes = np.einsum("...ij,...j->...i", vectors, turned)
-        fitted = np.einsum("...ij,...j->...i", moments.gram, slopes)
-        square = np.einsum("...i,...i->...", slopes, fitted - 2 * moments.cross) + moments.square
-        free = np.maximum(moments.n - moments.gram.shape[-1], 1.0)
-        # A response in [-1, 1] has variance at most 1.
-        variance = np.clip(square / free, 0.0, 1.0)
-        return Solved(moments, values, vectors, slopes, variance)
+        return Solved(moments, values, vectors, slopes, _variance(moments, slopes))
 
     def simulate(self, rng: np.random.Generator, size: int) -> Moments:
         """Layer 2: the moments that so many releases would have given at the estimate."""
@@ -215,7 +241,7 @@ class LinearErrors(Errors):
     @property
     def estimate(self) -> Floats:
         """Of each combination."""
-        return np.asarray(self.ways @ self.model.solved.slopes * self.scale + self.offset)
+        return np.asarray(self.ways @ self.model.slopes * self.scale + self.offset)
 
     @cached_property
     def se(self) -> Floats:
@@ -273,7 +299,7 @@ class LinearErrors(Errors):
         """The ends of what T holds, along one combination."""
         model, solved = self.model, self.model.solved
         point = float(solved.inverse(solved.moments.cross) @ way)
-        estimate = float(way @ solved.slopes)
+        estimate = float(way @ model.slopes)
         line = solved.inverse(way)
         moved = float(solved.variance) * solved.gram(line) + model._of_noise(line, solved.slopes)
         step = math.sqrt(most * max(float(line @ moved), 1e-300))

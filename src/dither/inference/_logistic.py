@@ -320,7 +320,9 @@ def logistic_regression(
     radius : number
         In (0, 1]: rows whose regressors are longer than this share of the longest possible one are
         shortened. Less noise, and less weight for unusual rows: with many regressors 0.6 is
-        often better.
+        often better. Of S numbers that are spread evenly between their bounds the length is about
+        √((1 + S/3)/(1 + S)) of the longest, which tends to 0.58. At 1 nothing is shortened and
+        coefficients tend to those of the model as rows grow in number; below, they need not.
 
     Returns
     -------

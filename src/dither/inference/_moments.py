@@ -36,6 +36,13 @@ two does, and any pair with a factor by at most 2. With g = 1 where t changes si
 and squares add at most k·(A + 2K) + e.
 
 A row that misses something counts as z = 0, t = 0 under REPLACE, and not at all under ADD_REMOVE.
+
+The functional mechanism (Zhang et al., 2012) adds Laplace noise of one scale to each coefficient of
+the polynomial Σ (t - (1,z)·β)² of β: n, 2·Σ z_i, 2·Σ z_i·z_j, Σ z_i², -2·Σ t, -2·Σ z_i·t, Σ t².
+Halved, and but for signs, these are the numbers above with a = b = 1 and c = k = e = 1/2, so that
+the same formulas give their l1. Where a row is replaced it is less than (1 + D)², D = S + 1, to
+which the paper's bound comes when halved: what is known does not move, and the others cannot all
+move from one end to the other at once. Where a row is added or removed it is less than half of it.
 """
 
 from __future__ import annotations
@@ -51,7 +58,14 @@ import numpy.typing as npt
 from dither._subjects import Subject
 from dither.inference._formula import MISSING
 from dither.inference._inputs import Bounds, Floats, Target
-from dither.inference._release import Noise, Released, best_noise, seen_at_best, spread_of
+from dither.inference._release import (
+    Noise,
+    Released,
+    best_noise,
+    fixed_noise,
+    seen_at_best,
+    spread_of,
+)
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Moments", "MomentsRelease", "NoisyMoments"]
@@ -72,11 +86,14 @@ class MomentsRelease:
     zero : frozenset of (int, int)
         Columns i < j whose product is 0 in every row.
     asked : Target
+    functional : bool
+        Whether noise is that of the functional mechanism: Laplace, of one scale for the
+        coefficients of the sum of squared residuals.
 
     Attributes
     ----------
-    first, answer : Fraction
-        The weights a of regressors and b of what the response takes part in.
+    first, answer, square, count, second : Fraction
+        The weights a of regressors, b of what the response takes part in, k, c and e.
     noise : Laplace or Gaussian
     loss : Loss
     """
@@ -86,6 +103,7 @@ class MomentsRelease:
     factors: int
     zero: frozenset[tuple[int, int]]
     asked: Target
+    functional: bool = False
     first: Fraction = field(default=Fraction(1), init=False)
     answer: Fraction = field(init=False)
     square: Fraction = field(default=Fraction(7, 10), init=False)
@@ -95,12 +113,18 @@ class MomentsRelease:
     loss: Loss = field(init=False)
 
     def __post_init__(self) -> None:
-        # Slopes need the products with the response more than any one product of regressors.
-        weight = Fraction(round(8 * (1 + self.terms) ** 0.375), 8)
-        object.__setattr__(self, "answer", weight)
-        noise, loss = best_noise(
-            asked=self.asked, dimension=self.dimension, l1=self.l1, l2_squared=self.l2_squared
-        )
+        if self.functional:
+            object.__setattr__(self, "answer", Fraction(1))
+            object.__setattr__(self, "square", Fraction(1, 2))
+            object.__setattr__(self, "count", Fraction(1, 2))
+            noise, loss = fixed_noise(asked=self.asked, dimension=self.dimension, l1=self.l1)
+        else:
+            # Slopes need the products with the response more than any one product of regressors.
+            weight = Fraction(round(8 * (1 + self.terms) ** 0.375), 8)
+            object.__setattr__(self, "answer", weight)
+            noise, loss = best_noise(
+                asked=self.asked, dimension=self.dimension, l1=self.l1, l2_squared=self.l2_squared
+            )
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "loss", loss)
 
@@ -206,6 +230,9 @@ class MomentsRelease:
         design = cls(1, 1, 0, no, Target(Fraction(1), delta, Neighbours.ADD_REMOVE))
         seen = seen_at_best(design, high, more)
         yield Subject("moments with Gaussian noise", seen, high, more, delta=delta)
+        asked = Target(Fraction(1), Fraction(0), Neighbours.ADD_REMOVE)
+        seen = seen_at_best(cls(0, 0, 0, no, asked, functional=True), *fewer)
+        yield Subject("moments of the functional mechanism", seen, *fewer)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Linear regression by formula, from moments that are released once.
 
 The three layers: `MomentsRelease` (release), `LinearModel` (model and infer), and here what people
-call and get. ``method`` names two others: see `dither.inference._boosted`.
+call and get. The functional mechanism is the same with other weights and another estimate.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class RegressionEstimate(PrivateEstimate):
             (*self.assumptions, *(("residuals are normal",) if new else ())),
             self.notes,
             tuple(f"row {j + 1}" for j in range(len(ways))),
-            ways @ model.solved.slopes * scale + offset,
+            ways @ model.slopes * scale + offset,
             self.rows,
             simulate,
             draws=self.draws,
@@ -197,7 +197,7 @@ def _short(value: float) -> str:
     return "inf" if value == math.inf else "-inf" if value == -math.inf else number_text(value)
 
 
-def moments_of(design: Design, asked: Target) -> MomentsRelease:
+def moments_of(design: Design, asked: Target, *, functional: bool = False) -> MomentsRelease:
     """The release that a formula asks for: from public facts alone."""
     columns = design.columns
     zero = frozenset(
@@ -207,7 +207,8 @@ def moments_of(design: Design, asked: Target) -> MomentsRelease:
         if columns[i].excludes(columns[j])
     )
     factors = design.factors
-    return MomentsRelease(len(columns), len(design.terms) - factors, factors, zero, asked)
+    numbers = len(design.terms) - factors
+    return MomentsRelease(len(columns), numbers, factors, zero, asked, functional)
 
 
 def coefficients(design: Design) -> tuple[Floats, Floats, Floats]:
@@ -223,7 +224,13 @@ def coefficients(design: Design) -> tuple[Floats, Floats, Floats]:
 
 
 def regression_of(
-    design: Design, released: Floats, loss: Loss, asked: Target, rows: int | None
+    design: Design,
+    released: Floats,
+    loss: Loss,
+    asked: Target,
+    rows: int | None,
+    *,
+    functional: bool = False,
 ) -> RegressionEstimate:
     """Layers 2 and 3, from a release of `moments_of`: of rows in memory, or of an engine's sums.
 
@@ -235,8 +242,10 @@ def regression_of(
     asked : Target
     rows : int or None
         The public n, or None where it was measured.
+    functional : bool
+        Whether the release, and so the estimate, is that of the functional mechanism.
     """
-    model = LinearModel(moments_of(design, asked), released, rows)
+    model = LinearModel(moments_of(design, asked, functional=functional), released, rows)
     ways, scale, offset = coefficients(design)
 
     def simulate(rng: np.random.Generator, size: int) -> Errors:
@@ -249,7 +258,12 @@ def regression_of(
         "n is as measured" if rows is None else "no value is missing",
     ]
     notes = []
-    if model.drowned:
+    if functional:
+        notes.append(
+            "the functional mechanism pulls every slope towards 0, the more so the fewer rows "
+            "there are; intervals are those of what it released, and reach as far as the estimate"
+        )
+    elif model.drowned:
         notes.append(
             f"in {model.drowned} of {len(ways)} directions the regressors vary no more than the "
             "noise: estimates there are pulled towards 0, and their intervals are wide, or "
@@ -257,18 +271,18 @@ def regression_of(
             "epsilon, tighter bounds or fewer terms would help."
         )
     return RegressionEstimate(
-        f"linear regression {design.formula}",
+        f"linear regression {design.formula}" + (", functional mechanism" if functional else ""),
         loss,
         tuple(assumptions),
         tuple(notes),
         design.names,
-        ways @ model.solved.slopes * scale + offset,
+        ways @ model.slopes * scale + offset,
         round(model.n),
         simulate,
         design=design,
         model=model,
         rsquared=model.rsquared,
-        scale=float(model.solved.variance) * float(design.response.half) ** 2,
+        scale=model.variance * float(design.response.half) ** 2,
     )
 
 
@@ -281,6 +295,7 @@ def linear_regression(
     delta: Number = 0,
     levels: Any = None,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    method: str = "moments",
 ) -> RegressionEstimate:
     """Linear regression by formula, with intervals that count sampling, noise and weak data.
 
@@ -300,6 +315,10 @@ def linear_regression(
         Public values of every factor, the first as reference.
     neighbours : {"replace", "add-remove"}
         Whether the number of rows is public, or protected and bought with noise.
+    method : {"moments", "functional"}
+        "functional" is the functional mechanism: Laplace noise on the coefficients of the sum of
+        squared residuals, a ridge, and no direction that is not convex. It spends no delta. It is
+        there for comparison: its error is larger.
 
     Returns
     -------
@@ -322,9 +341,14 @@ def linear_regression(
     the regressors included. A constant or collinear column has an infinite one. ``se`` is half the
     length of the 68 % interval, ``se_sampling`` that of least squares on the same rows.
 
+    *The functional mechanism* here has the sensitivity of numbers between bounds, computed for the
+    formula: it is below the 2·(1 + 2d + d²) of the paper, d counting the intercept, and a guarantee
+    does not rest on rows being scaled to norm 1 beforehand.
+
     References
     ----------
-    Wang, "Revisiting differentially private linear regression", UAI 2018; Anderson and Rubin, 1949.
+    Wang, "Revisiting differentially private linear regression", UAI 2018; Anderson and Rubin, 1949;
+    Zhang, Zhang, Xiao, Yang and Winslett, "Functional mechanism", VLDB 2012.
 
     Examples
     --------
@@ -341,8 +365,9 @@ def linear_regression(
     (True, True, Fraction(1, 1))
     """
     asked = target(epsilon, delta, neighbours)
+    functional = check.choice("method", method, ("moments", "functional")) == "functional"
     design = read_design(formula, bounds, levels)
     points = design.rows(frame)
-    released = moments_of(design, asked).release(points)
+    released = moments_of(design, asked, functional=functional).release(points)
     rows = len(points) if asked.replace else None
-    return regression_of(design, released.values, released.loss, asked, rows)
+    return regression_of(design, released.values, released.loss, asked, rows, functional=functional)
