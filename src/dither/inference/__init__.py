@@ -15,6 +15,8 @@ Standard errors, intervals at any confidence and p-values then are post-processi
 from dither.inference._anova import f_oneway
 from dither.inference._ball import BallRelease
 from dither.inference._clamped_sums import ContrastRelease, CorrelationRelease, GroupMomentsRelease
+from dither.inference._compare import Comparison as Comparison
+from dither.inference._compare import compare
 from dither.inference._cost import CostOfPrivacy as CostOfPrivacy
 from dither.inference._cost import cost_of_privacy
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
@@ -54,6 +56,7 @@ from dither.inference._test_of_tests import RejectionsRelease, test_of_tests
 from dither.inference._two_proportions import CellsRelease, odds_ratio, two_proportions
 
 __all__ = [
+    "compare",
     "cost_of_privacy",
     "covariance",
     "difference",
