@@ -19,7 +19,9 @@ f(L) = e^{-c(L-e)}·(1 - e^{e-L})_+ is at most kappa(c), so that over n repetiti
 with q = Σ w_k·q_k/s, since Σ w_k·(1 + q_k) = s·(1 + q); laws of several kinds multiply alike. It is
 the mean of q_k under the tilted law that counts, however large a q_k far out may be, but it is
 charged where f is largest, and not where f lies: the outcomes above epsilon may be those of the
-largest errors. What the double b itself is off by does not matter, as m_k is compared with e^b·w_k.
+largest errors. Where f is far below kappa there, Σ Π w_k·f·(e^{nq'} - 1) with q' the largest q_k is
+less, and is charged instead. Masses that underflow are in neither, and charged as a whole. What the
+double b itself is off by does not matter, as m_k is compared with e^b·w_k.
 """
 
 from __future__ import annotations
@@ -40,6 +42,9 @@ _TAIL = 1e-17
 """Tilted mass outside of the window at which it is wide enough; what is outside is charged."""
 
 _MOST = 1 << 22
+
+_SMALL = 1e-300
+"""Tilted masses below are charged as a whole: they may have underflowed, or lost their digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Lattice:
 
     def _compose(self) -> None:
         c, h = self.c, self.spacing
-        mean = variance = base = relative = shift = offset = 0.0
+        mean = variance = base = relative = greatest = lost = shift = offset = 0.0
         tilted = []
         for start, index, logs, count, rough in self._laws:
             z = logs + (c * h) * index
@@ -120,8 +125,12 @@ class Lattice:
             # q_k. With u = EPS/2: 2u·|log m|, 2u·|c·h·k| for two products, u·|z|, u·|z - top|, 3u
             # for an exponential and a quotient; and level has u·|c·start| for its product, 2u·|log
             # whole|, at most 31u, and u of each of its two sums. 48u are for s: a sum in pairs.
-            large = float((weight * (np.abs(z) + np.abs(logs))).sum()) + abs(top) + abs(c * start)
-            relative += count * (rough + EPS * (2 * large + abs(level) + 48))
+            size, fixed = np.abs(z) + np.abs(logs), abs(top) + abs(c * start)
+            for_all = rough + EPS * (2 * fixed + abs(level) + 48)
+            relative += count * (for_all + 2 * EPS * float((weight * size).sum()))
+            kept = weight > _SMALL
+            greatest += count * (for_all + 2 * EPS * float(size[kept].max()))
+            lost += count * 2 * _SMALL * len(z)
             shift += count * 2 * EPS * (abs(start) + h * float(index.max()))
             offset += count * start
             tilted.append((index, weight, count))
@@ -159,6 +168,7 @@ class Lattice:
         self._entry = (2 * float(wrong.sum()) + 2 * unit * float(np.abs(product).sum())) / n
         self._mass = mass
         self._losses = offset + h * (float(first) + np.arange(n))
+        self._greatest, self._lost = greatest, lost
         self._base, self._relative, self._shift = (
             base,
             relative,
@@ -216,8 +226,12 @@ class Lattice:
         if not up or first == 0:
             # What lies below the window is above epsilon too, or was wrapped into the sum.
             away += self._outside_low
-        away += math.expm1(min(self._relative, 80.0))
-        error += math.exp(min(kappa - top, 80.0)) * away * (1 + 1e-9)
+        largest = math.exp(min(kappa - top, 80.0))
+        error += largest * (away + self._lost) * (1 + 1e-9)
+        together = largest * math.expm1(min(self._relative, 80.0))
+        error += (1 + 1e-9) * min(
+            together, (abs(total) + error) * math.expm1(min(self._greatest, 80.0))
+        )
         scale = self._base - self.c * epsilon + top
         rough = 8 * EPS * (abs(self._base) + abs(self.c * epsilon))
         if up:
