@@ -185,9 +185,8 @@ def _one_mean(
     noise = spread.deviation
     square = found[1] / n + 0.5
     if not asked.replace:
-        # Noise in n and in the squares makes some variances too small: they would reject too much.
-        off = noise / n * np.array([1 / float(design.square), (0.5 - square) / float(design.count)])
-        square += 0.5 * float(np.hypot(*off))
+        lengths = noise / float(design.square), noise * (0.5 - square) / float(design.count)
+        square += _raised(lengths, n)
     law = law_of(mean, float(np.clip(square, 0, 1)))
     null = ClampedNormal(at, law.deviation)
     centre = null.moments(1)[0]
@@ -386,7 +385,7 @@ def ttest_ind(
     are in the middle of the bounds where rows are replaced, and left out else.
 
     *Level.* A parametric bootstrap. Where n is measured it is a little liberal for few rows: of
-    true nulls with 150 rows and epsilon 1 about 6.7 % are rejected at .05. `mannwhitneyu` is not.
+    true nulls with 150 rows and epsilon 1 about 5.9 % are rejected at .05. `mannwhitneyu` is not.
 
     Examples
     --------
@@ -400,6 +399,14 @@ def ttest_ind(
     return _two_means(
         "Welch's t-test", x, y, None, bounds, epsilon, neighbours, alternative, draws, seed
     )
+
+
+def _raised(lengths: tuple[float, float], rows: float) -> float:
+    """What is added to a mean square where n is measured: half the deviation of its noise.
+
+    Noise in n and in the squares makes some variances too small, and they would reject too much.
+    """
+    return 0.5 * math.hypot(*lengths) / rows
 
 
 def _two_means(
@@ -427,8 +434,14 @@ def _two_means(
         mean = float(np.clip((found[2] + sign * found[1]) / 2 / size, -1, 1))
         square = 0.5
         if sigma is None:
-            square = float(np.clip((found[3] + sign * found[4]) / 2 / size + 0.5, 0, 1))
-        laws.append(law_of(mean, square))
+            square += (found[3] + sign * found[4]) / 2 / size
+            if not asked.replace:
+                lengths = (
+                    math.hypot(*design.deviations[3:5]),
+                    (0.5 - square) * math.hypot(design.deviations[0], design.deviations[-1]),
+                )
+                square += _raised(lengths, 2 * size)
+        laws.append(law_of(mean, float(np.clip(square, 0, 1))))
     middle = sum(s * law.mean for s, law in zip(sizes, laws, strict=True)) / n
     if sigma is not None:
         scale = float(sigma / ends.half)
