@@ -97,10 +97,12 @@ def invert(
     def passes(e: float) -> bool:
         return log_bound(e) <= target
 
-    # A bracket [low, high] with low failing and high passing. A lower bound is only tight near
-    # the end that is sought, so it is looked for in growing steps from ``start``.
+    # A bracket [low, high] with low failing and high passing. A bound may only be tight near the
+    # end that is sought, so it is looked for in growing steps from ``start``.
     low = high = max(start, 0.0)
-    step, growth = (max(1e-3, 0.02 * abs(start)), 2) if above else (1e-12 * max(1.0, high), 8)
+    step, growth = 1e-12 * max(1.0, high), 8
+    if above:
+        step, growth = (max(1e-15, 1e-4 * high), 4) if high > 0 else (1e-3, 2)
     while not passes(high):
         low, high, step = high, high + step, step * growth
         if high > 1e7 + 100 * start:
