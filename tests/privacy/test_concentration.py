@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
+from dither.privacy._concentration import _bends
 from dither.privacy._side import side
 from dither.privacy.engines.ball_laws import line_moment
 from dither.privacy.laws.classes import BoundedRange
@@ -186,3 +187,14 @@ def test_mixtures_are_named_as_upper_bounds():
     assert total.gdp().lower < total.gdp().upper
     assert "upper bound" in total.gdp().method
     assert "upper bound" in total.zcdp().method
+
+
+def test_moments_beyond_the_doubles_bend_nothing():
+    """Where a moment is infinite K'' is only known to be at least 0, and nothing is undefined."""
+    c = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    k = np.array([1.0, 4.0, 9.0, np.inf, np.inf])
+    found = _bends(c, k, k, 1.0)
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
+    assert found[0] == pytest.approx(2 * math.exp(-2.0))
+    assert (found[2:] == 0).all()

@@ -74,7 +74,9 @@ def concentration(this: Side) -> tuple[float, float] | None:
         order = np.argsort(c)
         c, low, high = c[order], low[order], high[order]
         best = max(best, float((low / (c * (c + 1))).max()) * (1 - 4 * EPS))
-        above = np.minimum(_chords(c, low, high, longest), _hoeffding(c, mean, hoeffding))
+        above = _chords(c, low, high, longest)
+        # A chord to a moment that left the doubles says nothing.
+        above = np.minimum(np.nan_to_num(above, nan=np.inf), _hoeffding(c, mean, hoeffding))
         wide = np.flatnonzero((above > best * (1 + _ENOUGH)) & (c[1:] > c[:-1] * (1 + 1e-9)))
         more = np.sqrt(c[wide] * c[wide + 1])
     top = max(mean, float(above.max()), this.top / (1 + last))
@@ -116,7 +118,10 @@ def _chords(c: Array, low: Array, high: Array, longest: float) -> Array:
 def _bends(c: Array, low: Array, high: Array, longest: float) -> Array:
     """Lower bounds of K'' on each interval, from the second differences at its ends."""
     a, m, b = c[:-2], c[1:-1], c[2:]
-    rise = (low[2:] - high[1:-1]) / (b - m) - (high[1:-1] - low[:-2]) / (m - a)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rise = (low[2:] - high[1:-1]) / (b - m) - (high[1:-1] - low[:-2]) / (m - a)
+    # Where a moment leaves the doubles nothing is known of K'' but that it is at least 0.
+    rise = np.where(np.isfinite(rise), rise, 0.0)
     # Neighbours are 1e-9 of themselves apart, so that a rise could lose 9 digits; but it is one of
     # the moments' ends, which are apart by more than what it rounds by.
     found = np.maximum(2 * rise / (b - a) * np.exp(-longest * (b - a)), 0.0) * (1 - 1e-9)
