@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.privacy.engines.choice import Chernoff, Engine, engine, settles
+from dither.privacy.engines.choice import Chernoff, Engine, distance, engine, settles
 from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import invert
 from dither.privacy.engines.vectors import VectorProfile
@@ -47,6 +47,9 @@ Counted = tuple[tuple[Part, int], ...]
 
 _MANY = 10**9
 """Repetitions whose rounding may outweigh what they add: zCDP, which adds up, is held beside."""
+
+_UNKNOWN = math.log(0.01)
+"""A log(delta) whose lower end is below this and whose upper one is above is asked otherwise."""
 
 _RANGES = "bounded ranges as if chosen adaptively (the optimum of fixed ones is not computed)"
 
@@ -217,6 +220,25 @@ class Side:
         a = 2 + math.sqrt(2 * abs(log_delta)) if math.isfinite(log_delta) else 0.0
         return max(PARAMETERS, 4 * EPS * a * (self.deviation + a))
 
+    @cached_property
+    def distance(self) -> float:
+        """A quick upper bound of delta(0); infinity where there is none."""
+        if self.upper_terms is None:
+            return math.inf
+        finite = distance(self.upper_terms)
+        if not 0 < finite < math.inf:
+            return self.infinite if finite == 0 else math.inf
+        return (self.infinite + finite * math.exp(self.rounding(math.log(finite)))) * (1 + 4 * EPS)
+
+    def apart(self, epsilon: float) -> float:
+        """A lower bound of log(delta): to leave out all terms but one is post-processing."""
+        found = -math.inf
+        for term in self.lower_terms if len(self.lower_terms) > 1 else []:
+            log_one = engine([term], epsilon=epsilon).bounds(epsilon)[0]
+            if not math.isnan(log_one):
+                found = max(found, min(log_one, 0.0) - self.rounding(log_one))
+        return found
+
     def below(self, epsilon: float, log_delta: float) -> bool:
         """Whether this direction's delta is easily shown to be below a target."""
         if not self.exact or self.infinite > 0 or self.upper_terms is None:
@@ -228,6 +250,8 @@ class Side:
             return False
         if not all(term.smooth for term in self.upper_terms):
             return False
+        if self.distance <= math.exp(log_delta) * (1 - EPS * (4 + abs(log_delta))):
+            return True
         # Which is more than the target, a logarithm of up to 745, was rounded by.
         log_delta -= self.rounding(log_delta)
         return settles(self.upper_terms, epsilon=epsilon, log_delta=log_delta)
@@ -319,6 +343,8 @@ def one_delta(
     else:
         found = this.answer(None, at if near is None else max(near, 0.0))
         low, high, method = min(found.lower(at), 0.0), min(found.upper(at), 0.0), found.method
+        if low <= _UNKNOWN < high:
+            low = max(low, this.apart(at))
         lower = math.exp(low) * (1 - EPS * (4 + abs(low))) - extra if low > -745 else -extra
         upper = 5e-324 if high > -math.inf else 0.0
         if high > -745:
@@ -335,6 +361,8 @@ def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float
         return max(0.0, this.top_lower), max(0.0, ceiling), "largest loss"
     if target == 0 or target < this.infinite + 2 * loss.slack:
         raise ArgumentError(_too_small(loss, this))
+    if this.distance + _slacked(loss, 0.0) * (1 + 2 * EPS) <= target:
+        return 0.0, 0.0, "sum of total variations"
     log_target = math.log(target)
     # Logarithms of numbers of up to 2^±1074, and of sums, are off by 3 halves of EPS of theirs.
     off = 3 * EPS * (1 + 745)
@@ -363,6 +391,11 @@ def one_epsilon(loss: Composed, this: Side, target: float) -> tuple[float, float
             "delta" + (" or truncate less" if loss.slack > 0 else "")
         )
     low = invert(lower, log_target + off, high, above=False, tiny=_CLOSE)
+    if low <= 0 < high and loss.slack == 0:
+        # An engine that is made for a target which is nowhere reached may be wide at 0.
+        _, whole, method = one_delta(loss, this, 0.0)
+        if whole <= target:
+            return 0.0, 0.0, method
     return min(low, high), high, found.method
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Protocol
 
 import numpy as np
@@ -51,7 +52,7 @@ from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
-__all__ = ["Chernoff", "Engine", "Nothing", "engine", "invert", "settles"]
+__all__ = ["Chernoff", "Engine", "Nothing", "distance", "engine", "invert", "settles"]
 
 
 class Engine(Protocol):
@@ -210,6 +211,9 @@ def _once(term: SampledLineTerm, epsilon: float | None) -> OnceSampled:
 _PROOFS = (1e-2, 1e-4, 1e-6)
 """What a line in balls may lose of delta where it is to prove a bound."""
 
+_SCALES = 1000
+"""Scales of Laplace noise whose total variations are worth adding up."""
+
 _NOTHING = -800.0
 """A log(delta) that no double holds."""
 
@@ -228,6 +232,42 @@ def _apart(
         return found
     low, high = found.bounds(at)
     return found if high - low <= SHARP or high <= _NOTHING else None
+
+
+def distance(terms: Sequence[Term]) -> float:
+    """An upper bound of the finite part's delta(0), where closed forms know one; else infinity.
+
+    delta(0) is a distance in total variation, and those of a composition's parts add up to at
+    least the whole's.
+    """
+    total = 0.0
+    for term in terms:
+        ones: list[tuple[Engine, float]] = []
+        if isinstance(term, GaussianTerm):
+            ones.append((GaussianProfile(term.mu_squared, 0.0), 1))
+        elif isinstance(term, SampledGaussianTerm):
+            ones.append((SampledGaussianProfile(term), term.count))
+        elif isinstance(term, SampledLineTerm):
+            ones.append((_once(term, 0.0), term.count))
+        elif isinstance(term, LaplaceTerm) and len(term.epsilons) <= _SCALES:
+            pairs = zip(term.epsilons.tolist(), term.counts.tolist(), strict=True)
+            ones.extend((LaplaceProfile(e), count) for e, count in pairs)
+        elif isinstance(term, AtomTerm):
+            once = copy(term)
+            once.count = 1
+            listed = Enumeration([once], 0.0)
+            if not listed.certified:
+                return math.inf
+            ones.append((listed, term.count))
+        else:
+            return math.inf
+        for one, count in ones:
+            log_one = one.bounds(0.0)[1]
+            size = math.exp(max(log_one, -700.0))
+            # The exponential's unit and its logarithm's, and a product and a sum a summand.
+            total += count * size * (1 + EPS * (8 + abs(log_one)))
+            total *= 1 + 4 * EPS
+    return total
 
 
 def settles(terms: Sequence[Term], *, epsilon: float, log_delta: float) -> bool:
