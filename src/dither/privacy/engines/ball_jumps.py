@@ -101,6 +101,16 @@ class JumpContour:
             self._lay()
         self.certified = True
 
+    @staticmethod
+    def affordable(
+        term: SampledGaussianTerm, epsilon: float, log_delta: float, tolerance: float
+    ) -> bool:
+        """Whether one that is made for there would be quick enough."""
+        if epsilon <= 0:
+            return False
+        plan = Planner(term, epsilon, log_delta + math.log(tolerance)).best(None)
+        return plan is not None and plan.work <= _DEAREST
+
     def _lay(self) -> None:
         flint, plan, n = library(), self.plan, self._term.count
         arb, acb = flint.arb, flint.acb

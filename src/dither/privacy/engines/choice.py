@@ -23,6 +23,7 @@ from dither.privacy.engines.ball_closed import (
     SeparatedProfile,
 )
 from dither.privacy.engines.ball_contour import BallContour, laws_of
+from dither.privacy.engines.ball_jumps import JumpContour
 from dither.privacy.engines.ball_responses import ResponsesProfile
 from dither.privacy.engines.closed import (
     Enumeration,
@@ -182,9 +183,9 @@ def engine(
             return found.contour
         if laws:
             jumps = jumped(terms, log_delta, epsilon, found)
-            if jumps is not None:
+            if isinstance(jumps, JumpContour):
                 return jumps
-            balls = balled(laws, log_delta, epsilon, found)
+            balls = balled(laws, log_delta, epsilon, found, jumps)
             if balls is not None:
                 return balls
         else:

@@ -103,7 +103,7 @@ class Planner:
         """The z at which l(z) is ``level``."""
         term = self.term
         if term.k > 1:
-            return float(term._place(np.array([level]))[0])
+            return float(term.place(np.array([level]))[0])
         inner = level + math.log(-math.expm1(-level) + term.rate * math.exp(-level))
         return (inner - math.log(term.rate)) / term.a + term.a / 2
 

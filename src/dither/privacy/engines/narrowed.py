@@ -17,7 +17,7 @@ from dither.privacy.engines.search import best_tilt, invert
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Array, Term
 
-__all__ = ["CHEAP", "DEAREST", "SHARP", "balled", "jumped", "settled"]
+__all__ = ["CHEAP", "DEAREST", "SHARP", "Place", "balled", "jumped", "settled"]
 
 
 _NARROW = 2e-7
@@ -41,6 +41,10 @@ _ROUGH = 1e-5
 """The same where a line is to find a place."""
 
 
+_SHARING = 1000
+"""Runs that may share a large loss, where a place is guessed."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A contour, where it was asked, and log(delta) there."""
@@ -54,6 +58,14 @@ class _Found:
     def sharp(self) -> bool:
         """Whether balls would not show in epsilon."""
         return self.high - self.low <= SHARP * max(self.contour.c * self.at, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """About where a target is, and whether that is known or guessed."""
+
+    at: float
+    known: bool
 
 
 def settled(
@@ -104,8 +116,11 @@ def settled(
 
 def jumped(
     terms: Sequence[Term], log_delta: float | None, epsilon: float | None, near: _Found | None
-) -> JumpContour | None:
-    """A contour of large losses alone, where they decide: Newton's steps from where one does."""
+) -> JumpContour | Place | None:
+    """A contour of large losses alone, where they decide: Newton's steps from where one does.
+
+    Or else where the target lies, as far as that was found on the way.
+    """
     term = terms[0]
     if len(terms) > 1 or not isinstance(term, SampledGaussianTerm) or not term.removal:
         return None
@@ -125,12 +140,18 @@ def jumped(
             above=True,
             tiny=1e-6,
         )
+        at = _shared(term, at)
     size = log_delta
     if size is None:
         known = near is not None and near.high - near.low < 3
         size = near.low if near is not None and known else min(one.bounds(at)[0] + repeats, 0.0)
     # Where the place is given, several runs are seldom far from so many times one.
     tolerance, found = _ROUGH if epsilon is None else _FINE, None
+    if not 0 < at < math.inf:
+        return None
+    # What finds the place is only worth its while where the last step can be paid.
+    if epsilon is None and not JumpContour.affordable(term, at, size, _FINE):
+        return Place(at, False)
     for _ in range(_ATTEMPTS):
         if not (0 < at < math.inf and math.isfinite(size)):
             break
@@ -152,11 +173,30 @@ def jumped(
                 continue
         if high - low < 3:
             tolerance = _FINE
-    return None
+    if epsilon is not None or not 0 < at < math.inf:
+        return None
+    return Place(at, tolerance == _FINE)
+
+
+def _shared(term: SampledGaussianTerm, epsilon: float) -> float:
+    """About where several runs reach what one run reaches at epsilon.
+
+    Outcomes z_1, ..., z_m are as likely as one of their length; the worst m equal ones are taken.
+    """
+    if not 0 < epsilon < math.inf:
+        return epsilon
+    z = float(term.place(np.array([epsilon]))[0])
+    runs = np.arange(1, min(term.count, _SHARING) + 1)
+    losses = term.log_ratio(z / np.sqrt(runs))[0]
+    return max(epsilon, float((runs * losses).max()))
 
 
 def balled(
-    laws: Sequence[Law], log_delta: float | None, epsilon: float | None, near: _Found | None
+    laws: Sequence[Law],
+    log_delta: float | None,
+    epsilon: float | None,
+    near: _Found | None,
+    place: Place | None = None,
 ) -> BallContour | None:
     """A contour in balls, made for where the one before puts the target, until that is there."""
     terms = [law.term for law in laws]
@@ -169,11 +209,13 @@ def balled(
 
     reach = min(term.reach for term in terms)
     tilt, value = best_tilt(moment, log_delta=log_delta, epsilon=epsilon, reach=reach)
-    at = epsilon if epsilon is not None else near.at if near else value
+    at = epsilon if epsilon is not None else near.at if near else place.at if place else value
     size = log_delta
     known = near is not None and near.high - near.low < 3
     if size is None:
         size = near.low if near is not None and known else min(value, 0.0) - 3
+    if near is None and place is not None:
+        known = place.known
     # Few repetitions fade slowly: there a line costs what its tolerance is.
     fine = _FINE if sum(term.count for term in terms) >= _SEVERAL else _FEWER
     best = None

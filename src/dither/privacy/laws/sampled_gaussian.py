@@ -336,7 +336,7 @@ class SampledGaussianTerm(Term):
         """Itself."""
         return [(self, self.count)]
 
-    def _place(self, losses: Array) -> Array:
+    def place(self, losses: Array) -> Array:
         """The z at which l(z) equals the given values, by bisection on a monotone function."""
         low = np.full_like(losses, -80.0)
         high = np.full_like(losses, 80.0 + self.k * self.a)
@@ -366,7 +366,7 @@ class SampledGaussianTerm(Term):
                 log = np.where(sign * edges > 100.0, sign * edges - math.log(q), np.log(inner))
                 place = np.where(inner > 0, log / self.a + self.a / 2, -np.inf)
         else:
-            place = self._place(sign * edges)
+            place = self.place(sign * edges)
         if not self.removal:
             place = place[::-1]
         parts = [
