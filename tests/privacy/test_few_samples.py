@@ -55,7 +55,13 @@ def two(epsilon, sigma, rate, removal):
 
 @pytest.mark.parametrize(
     ("sigma", "rate", "delta"),
-    [(1.0, 0.01, 1e-6), (2.0, 0.3, 1e-5), (0.86, 0.015, 2e-9), (3.0, 0.001, 1e-6)],
+    [
+        (1.0, 0.01, 1e-6),
+        (2.0, 0.3, 1e-5),
+        (0.86, 0.015, 2e-9),
+        (3.0, 0.001, 1e-6),
+        (3.9, 0.0002, 1e-11),
+    ],
 )
 def test_two_runs(sigma, rate, delta):
     """The interval of epsilon holds the truth, and is narrow."""
@@ -89,3 +95,67 @@ def test_the_worse_direction_is_quoted(count):
     assert found.lower <= max(e[1] for e in ends)
     assert max(e[0] for e in ends) <= found.upper
     assert found.width <= 1e-6 * found
+
+
+@pytest.mark.parametrize(
+    ("count", "sigma", "rate", "delta"), [(15, 1.9687, 6.33e-5, 1e-3), (18, 6.6479, 1.21e-6, 1e-4)]
+)
+def test_no_epsilon_is_needed_above_delta_at_0(count, sigma, rate, delta):
+    """A delta that the total variations add up to needs no epsilon, and none is charged."""
+    loss = count * privacy.gaussian(sigma).poisson(rate)
+    with mpmath.workdps(20):
+        each = one(mpf(0), mpf(sigma), mpf(rate), True)
+        assert count * each < delta
+    assert loss.epsilon(delta).upper == 0
+    assert loss.delta(0).upper <= float(count * each) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 1e-4), (4.0, 1e-3), (2.0, 0.3)])
+def test_epsilon_is_0_only_above_delta_at_0(sigma, rate):
+    """The distance is at least delta(0) of two runs; just below that an epsilon is charged."""
+    loss = 2 * privacy.gaussian(sigma).poisson(rate)
+    with mpmath.workdps(20):
+        truth = float(two(mpf(0), mpf(sigma), mpf(rate), True))
+        each = float(one(mpf(0), mpf(sigma), mpf(rate), True))
+    for removal in (True, False):
+        assert truth <= side(loss.parts, removal).distance <= 2 * each * (1 + 1e-9)
+    assert loss.epsilon(truth * (1 - 1e-6)).upper > 0
+    assert loss.epsilon(2 * each * (1 + 1e-9)).upper == 0
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        privacy.laplace(2.0) + 2 * privacy.laplace(5.0),
+        3 * privacy.gaussian(4.0) + privacy.laplace(3.0),
+        5 * privacy.laplace(2.0).poisson(0.01),
+        3 * privacy.discrete_gaussian(5),
+        4 * privacy.discrete_gaussian(3).poisson(0.02),
+        3 * privacy.gaussian(1.0).poisson(0.01) + 2 * privacy.discrete_gaussian(9),
+    ],
+    ids=lambda loss: str(loss)[:60],
+)
+def test_distances_of_other_noises(loss):
+    """What adds up is at least delta(0), and not more than so many times it."""
+    for this in _side.sides(loss):
+        low, high, _ = _side.one_delta(loss, this, 0.0)
+        assert low <= this.distance <= 6 * high
+
+
+def test_nothing_is_protected_where_one_part_tells_all():
+    """A delta that is almost 1 has a lower end as well: that of the part which tells most."""
+    loss = 15557 * privacy.discrete_gaussian(533) + 24388 * privacy.gaussian(0.0711)
+    for epsilon in (0, 0.138, 1e6):
+        found = loss.delta(epsilon)
+        assert found.lower >= 1 - 1e-10
+        assert found.upper == 1
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
+def test_one_term_has_no_more_than_all(epsilon):
+    """What one term has by itself never exceeds the whole's delta."""
+    loss = privacy.gaussian(0.8) + privacy.laplace(1.0) + 3 * privacy.discrete_gaussian(2)
+    this = side(loss.parts, True)
+    assert this.apart(epsilon) <= math.log(loss.delta(epsilon).upper)
+    alone = privacy.gaussian(0.8).delta(epsilon)
+    assert this.apart(epsilon) >= math.log(alone.lower) - 1e-9
