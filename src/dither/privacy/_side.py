@@ -228,7 +228,11 @@ class Side:
         finite = distance(self.upper_terms)
         if not 0 < finite < math.inf:
             return self.infinite if finite == 0 else math.inf
-        return (self.infinite + finite * math.exp(self.rounding(math.log(finite)))) * (1 + 4 * EPS)
+        off = self.rounding(math.log(finite))
+        if off > 1:
+            # Losses so large that the last places of their parameters decide.
+            return math.inf
+        return (self.infinite + finite * math.exp(off)) * (1 + 4 * EPS)
 
     def apart(self, epsilon: float) -> float:
         """A lower bound of log(delta): to leave out all terms but one is post-processing."""
