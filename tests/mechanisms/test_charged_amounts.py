@@ -122,11 +122,11 @@ AMOUNTS = [
     (choose(epsilon=F(1), delta=DELTA, l1=10, linf=1, dimension=1).loss(), either(1, DELTA)),
     (
         choose(epsilon=F(1), delta=DELTA, l1=10, linf=1).loss(),
-        Charge(F(1), DELTA, F(21474836480, 769826081109)),
+        Charge(F(1), DELTA, F(21474836480, 766597567363)),
     ),
     (
         choose(epsilon=F(1), delta=DELTA, linf=1, dimension=200).loss(),
-        Charge(F(1), DELTA, F(13421772800, 479239304889)),
+        Charge(F(1), DELTA, F(3355443200, 119775336127)),
     ),
     (choose(epsilon=F(1), linf=1, dimension=200).loss(), pure(1)),
     (choose(epsilon=F(6), l1=500, dimension=1).loss(), pure(6)),
