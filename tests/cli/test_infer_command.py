@@ -51,6 +51,21 @@ def test_results_as_json(run, question: str) -> None:
     assert spent() == Fraction(1, 5)
 
 
+def test_a_formula_is_a_regression(run) -> None:
+    """Coefficients with their intervals, on the screen and as JSON, for one charge."""
+    line = ("infer", "cost ~ C(region)", *ANA, "--token", "monday", "--confidence", "0.9")
+    shown = run(*line)
+    assert shown.exit_code == 0, shown.output
+    assert "linear regression cost ~ C(region)" in shown.stdout
+    assert "At 90 %:\n  Intercept: " in shown.stdout
+    found = json.loads(run(*line, "--json").stdout)
+    assert found["coefficients"][0]["name"] == "Intercept"
+    assert all(0 < c["pvalue"] <= 1 for c in found["coefficients"])
+    assert "pvalue" not in found
+    assert run(*line[:2], *ANA, "--preview").exit_code == 0
+    assert spent() == Fraction(1, 5)
+
+
 def test_previews_and_plans_are_free(run, folder: Path) -> None:
     """As text, as JSON and as a picture."""
     line = ("infer", "mean(cost)", *ANA, "--where", "region = 'north'")
@@ -74,6 +89,8 @@ def test_previews_and_plans_are_free(run, folder: Path) -> None:
         (("difference(cost)",), 2, "takes 2 expressions"),
         (("mean(costs)",), 1, "did you mean 'cost'"),
         (("mean(region)",), 1, "not a number"),
+        (("cost ~ nothing",), 1, "unknown column 'nothing'"),
+        (("cost ~ center(cost)",), 1, "looks at the data"),
         (("mean(cost)", "--table", "visit"), 1, "did you mean 'visits'"),
         (("mean(cost)", "--preview", "--explain"), 2, "not both"),
         (("mean(cost)", "--sizes", "5"), 2, "--preview"),

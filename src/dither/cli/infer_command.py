@@ -34,7 +34,10 @@ FORMS: dict[str, tuple[int, Callable[..., Any]]] = {
 }
 """By name: how many expressions a form has, and what it asks."""
 
-SHAPES = "mean(x), proportion(condition), difference(x, group), independence(x, y) or fit(x)"
+SHAPES = (
+    "mean(x), proportion(condition), difference(x, group), independence(x, y), fit(x), or a "
+    "formula y ~ x"
+)
 
 
 @click.command(
@@ -47,6 +50,7 @@ Examples:
       --where "region = 'north'"
   dither infer "difference(cost, smoker)" --epsilon 0.5 --plot cost.png
   dither infer "independence(region, smoker)" --epsilon 0.5 --json
+  dither infer "cost ~ age + C(region)" --epsilon 0.5
 """,
 )
 @click.argument("question")
@@ -90,7 +94,8 @@ def infer(
 ) -> None:
     """Say what the rows tell of the people that they were sampled from.
 
-    QUESTION is mean(x), proportion(condition), difference(x, group), independence(x, y) or fit(x).
+    QUESTION is mean(x), proportion(condition), difference(x, group), independence(x, y), fit(x) or
+    the formula of a linear regression, y ~ x + C(group).
     Columns and conditions are written as in SQL; bounds and levels come from the policy. The
     ledger is charged once, and intervals count who was sampled as well as the noise.
     """
@@ -117,7 +122,13 @@ def infer(
         click.echo(json.dumps(_result_json(found, confidence), indent=2, ensure_ascii=False))
     else:
         click.echo(found.summary())
-        if confidence != 0.95 and hasattr(found, "interval"):
+        names = getattr(found, "names", None)
+        if confidence != 0.95 and names is not None:
+            click.echo(f"At {level(confidence)}:")
+            ends = found.interval(confidence)
+            for name, value, pair in zip(names, found.estimate, ends, strict=True):
+                click.echo(f"  {name}: {interval_text(value, *pair)}")
+        elif confidence != 0.95 and hasattr(found, "interval"):
             ends = interval_text(found.estimate, *found.interval(confidence))
             click.echo(f"At {level(confidence)}: {ends}.")
     for path, write in ((picture, found.plot), (certificate, found.certificate.save)):
@@ -139,6 +150,8 @@ def _read(text: str, asked: Inference) -> InferenceQuestion:
     """A question by its form."""
     found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text, re.DOTALL)
     if found is None or found[1] not in FORMS:
+        if "~" in text:
+            return asked.regression(text)
         raise click.UsageError(f"QUESTION must be {SHAPES}")
     number, ask = FORMS[found[1]]
     parts = _apart(found[2])
@@ -203,7 +216,34 @@ def _print_preview(found: InferencePreview, picture: Path | None, as_json: bool)
 
 def _result_json(found: Any, confidence: float) -> dict[str, Any]:
     body: dict[str, Any] = {"question": found.title}
-    if hasattr(found, "interval"):
+    pvalue = found.pvalue
+    if getattr(found, "names", None) is not None:
+        numbers = zip(
+            found.names,
+            *(v.tolist() for v in (found.estimate, found.se, found.se_sampling, pvalue)),
+            found.interval(confidence).tolist(),
+            strict=True,
+        )
+        body |= {
+            "coefficients": [
+                {
+                    "name": name,
+                    "estimate": value,
+                    "se": _plain(se),
+                    "se_sampling": _plain(sampling),
+                    "lower": _plain(lower),
+                    "upper": _plain(upper),
+                    "pvalue": p,
+                }
+                for name, value, se, sampling, p, (lower, upper) in numbers
+            ],
+            "confidence": confidence,
+            "rsquared": found.rsquared,
+            "rows": found.rows,
+            "null": found.null,
+        }
+        pvalue = None
+    elif hasattr(found, "interval"):
         lower, upper = found.interval(confidence)
         body |= {
             "estimate": found.estimate,
@@ -217,8 +257,9 @@ def _result_json(found: Any, confidence: float) -> dict[str, Any]:
         }
     else:
         body |= {"null": found.null, "statistic": found.statistic}
+    if pvalue is not None:
+        body["pvalue"] = pvalue
     return body | {
-        "pvalue": found.pvalue,
         "assumptions": list(found.assumptions),
         "notes": list(found.notes),
         "certificate": found.certificate.to_dict(),

@@ -32,6 +32,7 @@ from dither.inference._asked_designs import (
     table_design,
 )
 from dither.inference._asked_question import Design, InferenceQuestion
+from dither.inference._asked_regression import asked_formula, moment_terms, regression_design
 from dither.inference._errors import DRAWS
 from dither.inference._mean import Shape
 from dither.query import _statistics as st
@@ -226,6 +227,32 @@ class Inference:
         assumed = self._assumed(grouped=True)
         design = table_design(title, null, (len(levels),), chances / chances.sum(), draws, assumed)
         return self._made(title, question, scales, design)
+
+    def regression(self, formula: str) -> InferenceQuestion:
+        """Linear regression by formula: coefficients, intervals, R² and predictions of one release.
+
+        Parameters
+        ----------
+        formula : str
+            Such as ``"cost ~ age + C(region)"``: sums, ``*`` and ``:`` of columns with declared
+            bounds and of factors with declared values, the first as reference; ``I``, ``abs`` and
+            ``+ - * **`` of numbers. Rows in which one is missing, or has a level that was not
+            declared, are left out. Of a person with several rows, the average of each column and
+            of the response counts.
+
+        Raises
+        ------
+        ArgumentError, QueryError, BoundsError
+            The formula cannot be read or names what the table does not have, or a column has
+            neither bounds nor declared values.
+        """
+        rows, read, variables = asked_formula(self._rows, formula)
+        assumed = self._assumed(grouped=False)
+        if self._unit is not None:
+            assumed += ("averages of few rows scatter no more than those of many",)
+        title = f"linear regression {read.formula}"
+        question, scales = st.ask(rows, variables, moment_terms)
+        return self._made(title, question, scales, regression_design(title, read, assumed))
 
     # --- what the methods share ---------------------------------------------------------------
 

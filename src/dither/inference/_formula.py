@@ -27,7 +27,17 @@ from dither.errors import ArgumentError
 from dither.inference._inputs import Bounds, Floats, bounds_of, column
 from dither.inference._tables import codes
 
-__all__ = ["MISSING", "Column", "Design", "read_design"]
+__all__ = [
+    "MISSING",
+    "Column",
+    "Design",
+    "function_of",
+    "named_factor",
+    "names_of",
+    "parsed",
+    "read_design",
+    "tree_of",
+]
 
 Interval = tuple[float, float]
 
@@ -115,7 +125,7 @@ class Design:
 
     def rows(self, frame: Any) -> npt.NDArray[np.int64]:
         """Regressors and then the response on the lattice, shape (n, d + 1)."""
-        raw = self._raw(frame, tuple(_names(self.answer)))
+        raw = self._raw(frame, tuple(names_of(self.answer)))
         points, whole = self._points(frame, raw)
         if self.binary:
             values = raw[self.answer]
@@ -141,7 +151,7 @@ class Design:
                 whole &= raw[name] >= 0
                 held &= raw[name] == level
             whole &= ~np.isnan(values)
-            points[:, j] = np.where(held, c.bounds.lattice(np.nan_to_num(values)), 0)
+            points[:, j] = c.bounds.lattice(np.where(held, np.nan_to_num(values), 0.0))
         return points, whole
 
     def _raw(self, frame: Any, more: Sequence[str]) -> dict[str, Floats]:
@@ -150,7 +160,7 @@ class Design:
         needed = dict.fromkeys(more)
         for c in self.columns:
             needed.update((name, None) for name, _ in c.where)
-            needed.update((name, None) for part in c.parts for name in _names(part))
+            needed.update((name, None) for part in c.parts for name in names_of(part))
         found: dict[str, Floats] = {}
         for name in needed:
             if name not in there:
@@ -199,7 +209,7 @@ def read_design(formula: Any, bounds: Any, levels: Any = None, *, binary: bool =
     >>> float(read.response.lower), round(float(read.response.upper), 3)
     (0.0, 6.908)
     """
-    answer, terms = _parsed(formula)
+    answer, terms = parsed(formula)
     ends = {n: bounds_of(f"bounds[{n!r}]", pair) for n, pair in _mapping("bounds", bounds).items()}
     known = {n: _levels(n, given) for n, given in _mapping("levels", levels).items()}
     both = sorted(set(ends) & set(known))
@@ -216,7 +226,7 @@ def read_design(formula: Any, bounds: Any, levels: Any = None, *, binary: bool =
     return Design(formula.strip(), answer, ends, known, binary, response, made)
 
 
-def _parsed(formula: Any) -> tuple[str, list[tuple[str, ...]]]:
+def parsed(formula: Any) -> tuple[str, list[tuple[str, ...]]]:
     """The response, and of each term the expressions whose product it is."""
     if not isinstance(formula, str):
         raise ArgumentError(f"formula must be a text: {_EXAMPLE}")
@@ -262,22 +272,29 @@ def _columns(
         yield Column(":".join(shown.get(e, e) for e in term), parts, where, ends)
 
 
+def named_factor(expression: str) -> str | None:
+    """The name within ``C(name)``, or None."""
+    tree = tree_of(expression)
+    if not (isinstance(tree, ast.Call) and function_of(tree) == "C"):
+        return None
+    if len(tree.args) != 1 or tree.keywords or not isinstance(tree.args[0], ast.Name):
+        raise ArgumentError(
+            "C(...) takes the name of a column alone; levels says its values, the reference first"
+        )
+    return tree.args[0].id
+
+
 def _factor(expression: str, levels: Mapping[str, Any]) -> str | None:
     """The factor that an expression names, or None where it is a number."""
-    tree = _tree(expression)
-    name = tree.id if isinstance(tree, ast.Name) else None
-    if isinstance(tree, ast.Call) and _function(tree) == "C":
-        if len(tree.args) != 1 or tree.keywords or not isinstance(tree.args[0], ast.Name):
-            raise ArgumentError(
-                "C(...) takes the name of a column alone; levels says its values, the reference "
-                "first"
-            )
-        name = tree.args[0].id
-        if name not in levels:
-            raise ArgumentError(
-                f"levels must declare the values of {name!r}, as in levels={{{name!r}: [...]}}: "
-                "they may not come from the data"
-            )
+    tree = tree_of(expression)
+    name = named_factor(expression)
+    if name is not None and name not in levels:
+        raise ArgumentError(
+            f"levels must declare the values of {name!r}, as in levels={{{name!r}: [...]}}: "
+            "they may not come from the data"
+        )
+    if name is None and isinstance(tree, ast.Name):
+        name = tree.id
     return name if name in levels else None
 
 
@@ -286,14 +303,14 @@ def _ends(parts: Sequence[str], bounds: Mapping[str, Bounds]) -> Bounds:
     low, high = 1.0, 1.0
     for part in parts:
         ranges = {}
-        for name in _names(part):
+        for name in names_of(part):
             if name not in bounds:
                 raise ArgumentError(
                     f"bounds must declare {name!r}, as in bounds={{{name!r}: (lower, upper)}}, or "
                     "levels its values where it is a factor: they may not come from the data"
                 )
             ranges[name] = (float(bounds[name].lower), float(bounds[name].upper))
-        low, high = _times((low, high), _range(_tree(part), ranges, part))
+        low, high = _times((low, high), _range(tree_of(part), ranges, part))
     if not parts:
         return _UNIT
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -340,7 +357,7 @@ def _range(tree: ast.expr, ranges: Mapping[str, Interval], told: str) -> Interva
                     raise ArgumentError(f"bounds must keep the divisor away from 0: {told}")
                 return _times(a, (1 / b[1], 1 / b[0]))
         case ast.Call(args=[inner], keywords=[]):
-            name = _function(tree)
+            name = function_of(tree)
             if name == "I":
                 return _range(inner, ranges, told)
             if name == "abs":
@@ -365,7 +382,7 @@ def _range(tree: ast.expr, ranges: Mapping[str, Interval], told: str) -> Interva
 def _worth(expression: str, raw: Mapping[str, Floats], n: int) -> Floats:
     """The values of an expression that `_range` has taken."""
     with np.errstate(all="ignore"):
-        found = _values(_tree(expression), raw)
+        found = _values(tree_of(expression), raw)
     return np.asarray(np.broadcast_to(found, (n,)), dtype=np.float64)
 
 
@@ -386,7 +403,7 @@ def _values(tree: ast.expr, raw: Mapping[str, Floats]) -> Any:
         case ast.BinOp(left=left, op=op, right=right):
             return _OPERATORS[type(op)](_values(left, raw), _values(right, raw))
         case ast.Call(args=[inner]):
-            name, found = _function(tree), _values(inner, raw)
+            name, found = function_of(tree), _values(inner, raw)
             return found if name == "I" else np.abs(found) if name == "abs" else _each(name, found)
     raise AssertionError(ast.dump(tree))
 
@@ -418,7 +435,7 @@ def _times(a: Interval, b: Interval) -> Interval:
     return min(ends), max(ends)
 
 
-def _tree(expression: str) -> ast.expr:
+def tree_of(expression: str) -> ast.expr:
     try:
         return ast.parse(expression, mode="eval").body
     except SyntaxError:
@@ -426,16 +443,16 @@ def _tree(expression: str) -> ast.expr:
         return ast.Name(id=expression, ctx=ast.Load())
 
 
-def _names(expression: str) -> dict[str, None]:
+def names_of(expression: str) -> dict[str, None]:
     """The columns that an expression takes."""
-    tree = _tree(expression)
+    tree = tree_of(expression)
     called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
     called |= {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     found = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called)
     return {n.id: None for n in found}
 
 
-def _function(call: ast.Call) -> str:
+def function_of(call: ast.Call) -> str:
     """The name of what is called, with or without ``np.``."""
     match call.func:
         case ast.Name(id=name):

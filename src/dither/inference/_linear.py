@@ -68,7 +68,7 @@ class Solved:
 
     def inverse(self, of: Floats) -> Floats:
         """M⁻¹ times vectors, without a floor."""
-        least = 1e-12 * np.abs(self.values).max(axis=-1, keepdims=True) + 1e-300
+        least = 1e-12 * np.abs(self.values).max(axis=-1, keepdims=True) + 1e-40
         divisor = np.where(self.values < 0, -1.0, 1.0) * np.maximum(np.abs(self.values), least)
         turned = np.einsum("...ji,...j->...i", self.vectors, of) / divisor
         return np.asarray(np.einsum("...ij,...j->...i", self.vectors, turned))

@@ -27,7 +27,7 @@ from dither.privacy import Neighbours
 if TYPE_CHECKING:
     from dither.privacy import Loss
 
-__all__ = ["RegressionEstimate", "linear_regression", "moments_of", "regression_of"]
+__all__ = ["RegressionEstimate", "estimate_of", "linear_regression", "moments_of", "regression_of"]
 
 _SHOWN = 40
 _EACH = 64
@@ -246,19 +246,27 @@ def regression_of(
         Whether the release, and so the estimate, is that of the functional mechanism.
     """
     model = LinearModel(moments_of(design, asked, functional=functional), released, rows)
+    assumptions = (
+        "rows are an independent sample",
+        "residuals have one variance",
+        "columns are those clamped to their bounds",
+        "n is as measured" if rows is None else "no value is missing",
+    )
+    title = f"linear regression {design.formula}" + (", functional mechanism" if functional else "")
+    return estimate_of(design, model, loss, assumptions, title)
+
+
+def estimate_of(
+    design: Design, model: LinearModel, loss: Loss, assumptions: tuple[str, ...], title: str
+) -> RegressionEstimate:
+    """The result of a model, whose columns have the bounds of the design."""
     ways, scale, offset = coefficients(design)
 
     def simulate(rng: np.random.Generator, size: int) -> Errors:
         return errors_of(model, ways, scale, offset, rng, size)
 
-    assumptions = [
-        "rows are an independent sample",
-        "residuals have one variance",
-        "columns are those clamped to their bounds",
-        "n is as measured" if rows is None else "no value is missing",
-    ]
     notes = []
-    if functional:
+    if model.design.functional:
         notes.append(
             "the functional mechanism pulls every slope towards 0, the more so the fewer rows "
             "there are; intervals are those of what it released, and reach as far as the estimate"
@@ -271,9 +279,9 @@ def regression_of(
             "epsilon, tighter bounds or fewer terms would help."
         )
     return RegressionEstimate(
-        f"linear regression {design.formula}" + (", functional mechanism" if functional else ""),
+        title,
         loss,
-        tuple(assumptions),
+        assumptions,
         tuple(notes),
         design.names,
         ways @ model.slopes * scale + offset,

@@ -27,7 +27,7 @@ from dither.query._builder import AggregateRequest, TableQuery
 from dither.query._question import Question
 from dither.query._release import Release
 
-__all__ = ["Law", "Sums", "Term", "Variable", "ask", "laws", "sums_of", "unit_of"]
+__all__ = ["Law", "Sums", "Term", "Variable", "ask", "facts_of", "laws", "sums_of", "unit_of"]
 
 Floats = npt.NDArray[np.float64]
 Request = tuple["Term", Fraction]
@@ -314,6 +314,11 @@ def sums_of(release: Release, scales: Mapping[str, Fraction]) -> Sums:
             for name, scale in scales.items()
         }
     )
+
+
+def facts_of(rows: TableQuery, expression: ex.Expression) -> Facts:
+    """What is public about an expression over a table's columns."""
+    return infer(expression, _scope(rows))
 
 
 def _scope(rows: TableQuery) -> Scope:
