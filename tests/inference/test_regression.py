@@ -383,15 +383,15 @@ def test_simulated_noise_is_that_of_the_release() -> None:
 
 def test_what_is_shown(tmp_path: Path) -> None:
     """The table has every coefficient; infinite intervals are drawn to the edges."""
-    found = inference.linear_regression(
-        "y ~ x",
-        {"y": [1.0] * 30, "x": [2.0] * 30},
-        bounds={"y": (0, 9), "x": (0, 9)},
-        epsilon=0.1,
-    ).simulated(draws=200)
+    frame, bounds = {"y": [1.0] * 30, "x": [2.0] * 30}, {"y": (0, 9), "x": (0, 9)}
+    # Noise alone looks like a slope in about one release of ten: its interval is then finite.
+    released = (
+        inference.linear_regression("y ~ x", frame, bounds=bounds, epsilon=0.1) for _ in range(30)
+    )
+    shown = (one.simulated(draws=200) for one in released)
+    found = next(one for one in shown if np.isinf(one.interval()[1]).all())
     text = found.summary()
     assert "Intercept" in text
     assert "pulled towards 0" in text
-    assert np.isinf(found.interval()[1]).all()
     found.plot(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 1000
