@@ -13,7 +13,6 @@ so that the noise of v - M·β has e·u besides, u = (β₀, β₁/2, ..., β_d/
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,9 +31,8 @@ from dither.inference._linear import LinearModel
 from dither.inference._moments import Moments
 from dither.inference._regression import estimate_of
 from dither.inference._result import PrivateResult
-from dither.plan import expressions as ex
-from dither.plan.relations import Filter
 from dither.privacy import Loss
+from dither.query import _regressors as rg
 from dither.query import _statistics as st
 from dither.query._builder import TableQuery
 
@@ -68,7 +66,7 @@ def asked_formula(
         column = replace(column, text=name)
         kind = column.facts.kind
         if name in factors or kind is None or not kind.numeric:
-            levels[name] = _levels_of(column)
+            levels[name] = rg.levels_of(column)
         else:
             bounds[name] = column.ends
     if set(fm.names_of(answer)) & set(levels):
@@ -83,19 +81,14 @@ def asked_formula(
         )
     kept = rows
     for name, known in levels.items():
-        if not all(isinstance(v, bool) for v in known):
-            held = ex.InList(columns[name].expression, known)
-            kept = replace(kept, relation=Filter(kept.relation, held))
+        kept = rg.declared(kept, columns[name], known)
     made = []
     for c in (*read.columns, None):
         whole = (answer,) if c is None else c.parts
-        node = _product([_translated(fm.tree_of(p), columns, bounds, p) for p in whole])
-        if c is not None and c.where:
-            tests = [_has(columns[name].expression, levels[name][k]) for name, k in c.where]
-            test = tests[0] if len(tests) == 1 else ex.And(tuple(tests))
-            node = ex.Case(((test, node),), ex.Literal(0))
+        trees = [fm.tree_of(part) for part in whole]
+        tests = () if c is None else [(columns[name], levels[name][k]) for name, k in c.where]
         label = answer if c is None else c.label
-        made.append(st.Variable(kept, label, node, st.facts_of(kept, node)))
+        made.append(rg.regressor(kept, label, trees, tests, columns, bounds))
     ends = [Bounds(*v.ends) for v in made]
     after = iter(ends)
     read = replace(
@@ -108,66 +101,6 @@ def asked_formula(
 
 def _quoted(name: str) -> str:
     return name if name.isidentifier() else '"' + name.strip("`").replace('"', '""') + '"'
-
-
-def _levels_of(column: st.Variable) -> tuple[Any, ...]:
-    key = column.rows.group_by(column.text).keys[0]
-    if isinstance(key.expression, ex.Bin):
-        raise QueryError(
-            f"{column.text} has bins and no declared levels: give its values in the policy, or "
-            "use it as a number"
-        )
-    return column.levels
-
-
-def _has(column: ex.Expression, level: Any) -> ex.Expression:
-    if isinstance(level, bool):
-        return column if level else ex.Not(column)
-    return ex.Compare("=", column, ex.Literal(level))
-
-
-def _product(factors: list[ex.Expression]) -> ex.Expression:
-    made: ex.Expression | None = None
-    for factor in factors:
-        made = factor if made is None else ex.Arithmetic("*", made, factor)
-    return ex.Literal(1) if made is None else made
-
-
-_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
-
-
-def _translated(
-    tree: ast.expr,
-    columns: Mapping[str, st.Variable],
-    bounds: Mapping[str, tuple[Fraction, Fraction]],
-    told: str,
-) -> ex.Expression:
-    """An expression of a formula in the plan's exact arithmetic, over clamped columns."""
-
-    def inner(part: ast.expr) -> ex.Expression:
-        return _translated(part, columns, bounds, told)
-
-    match tree:
-        case ast.Name(id=name):
-            return ex.Clamp(columns[name].expression, *bounds[name])
-        case ast.Constant(value=int() | float() as value):
-            exact = Fraction(repr(value))
-            return ex.Literal(exact.numerator if exact.denominator == 1 else exact)
-        case ast.UnaryOp(op=ast.USub(), operand=part):
-            return ex.Arithmetic("-", ex.Literal(0), inner(part))
-        case ast.UnaryOp(op=ast.UAdd(), operand=part):
-            return inner(part)
-        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() as power)):
-            return _product([inner(left)] * power)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
-            return ex.Arithmetic(_SIGNS[type(op)], inner(left), inner(right))
-        case ast.Call(args=[part]) if fm.function_of(tree) in ("I", "abs"):
-            found = inner(part)
-            return ex.Absolute(found) if fm.function_of(tree) == "abs" else found
-    raise QueryError(
-        f"{told} cannot be summed exactly: a formula for a table takes columns, C(name), I, abs, "
-        "and + - * ** of them. inference.linear_regression takes more functions, in memory"
-    )
 
 
 # --- sums and their model ------------------------------------------------------------------------

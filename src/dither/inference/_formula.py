@@ -436,6 +436,7 @@ def _times(a: Interval, b: Interval) -> Interval:
 
 
 def tree_of(expression: str) -> ast.expr:
+    """An expression of a formula as Python reads it."""
     try:
         return ast.parse(expression, mode="eval").body
     except SyntaxError:
