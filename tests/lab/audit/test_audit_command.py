@@ -224,8 +224,12 @@ def execs(rows):
 def kills(rows):
     os.kill(os.getpid(), signal.SIGKILL)
 
+calls = 0
+
 def interrupted(rows):
-    if random.random() < 0.001:
+    global calls
+    calls += 1
+    if calls == 20_000:  # once, and after some were drawn of both: else nothing is judged
         os.kill(os.getppid(), signal.SIGINT)
     return random.random() < 0.3
 """
