@@ -28,7 +28,7 @@ from dither.inference._inputs import Bounds, Floats
 from dither.inference._mean import MeanModel, Shape
 from dither.inference._proportion import KnownRows, MeasuredRows, binomial
 from dither.inference._simulation import SimulatedDraws
-from dither.inference._tables import independent
+from dither.inference._tables import independent, pearson
 from dither.mechanisms import AdditiveNoise, DiscreteLaplace
 from dither.query._statistics import Law
 
@@ -218,24 +218,6 @@ def measured_share(
 
 
 # --- tables -----------------------------------------------------------------------------------
-
-Statistic = Callable[[Floats], Floats]
-
-
-def pearson(chances: Floats | None) -> Statistic:
-    """Pearson's χ² of noisy tables: against probabilities, or against independence."""
-
-    def against(tables: Floats) -> Floats:
-        wanted = np.maximum(tables.sum(axis=1, keepdims=True), 1.0) * chances
-        return np.asarray(((tables - wanted) ** 2 / wanted).sum(axis=1))
-
-    def between(tables: Floats) -> Floats:
-        first = np.maximum(tables.sum(axis=2, keepdims=True), 0.5)
-        second = np.maximum(tables.sum(axis=1, keepdims=True), 0.5)
-        wanted = first * second / np.maximum(tables.sum(axis=(1, 2), keepdims=True), 1.0)
-        return np.asarray(((tables - wanted) ** 2 / np.maximum(wanted, 0.5)).sum(axis=(1, 2)))
-
-    return between if chances is None else against
 
 
 def tables_drawn(

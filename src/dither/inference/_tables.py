@@ -46,6 +46,7 @@ __all__ = [
     "goodness_of_fit",
     "independence_test",
     "levels_of",
+    "pearson",
     "result_of_table",
 ]
 
@@ -200,6 +201,22 @@ def result_of_table(
     )
 
 
+def pearson(chances: Floats | None) -> Callable[[Floats], Floats]:
+    """Pearson's χ² of noisy tables: against probabilities, or against independence."""
+
+    def against(tables: Floats) -> Floats:
+        wanted = np.maximum(tables.sum(axis=1, keepdims=True), 1.0) * chances
+        return np.asarray(((tables - wanted) ** 2 / wanted).sum(axis=1))
+
+    def between(tables: Floats) -> Floats:
+        first = np.maximum(tables.sum(axis=2, keepdims=True), 0.5)
+        second = np.maximum(tables.sum(axis=1, keepdims=True), 0.5)
+        wanted = first * second / np.maximum(tables.sum(axis=(1, 2), keepdims=True), 1.0)
+        return np.asarray(((tables - wanted) ** 2 / np.maximum(wanted, 0.5)).sum(axis=(1, 2)))
+
+    return between if chances is None else against
+
+
 def goodness_of_fit(
     x: Any,
     *,
@@ -267,17 +284,13 @@ def goodness_of_fit(
         chances = np.array(given)
     chances = chances / chances.sum()
 
-    def statistic(tables: Floats) -> Floats:
-        wanted = np.maximum(tables.sum(axis=1, keepdims=True), 1.0) * chances
-        return np.asarray(((tables - wanted) ** 2 / wanted).sum(axis=1))
-
     return result_of_table(
         "goodness of fit",
         "the categories have these probabilities",
         TableRelease((len(levels),), asked),
         [codes("x", x, levels)],
         lambda _: chances,
-        statistic,
+        pearson(chances),
         draws,
         seed,
     )
@@ -294,13 +307,6 @@ def independent(table: Floats) -> Floats:
     first = np.maximum(table.sum(axis=1), 0.5)
     second = np.maximum(table.sum(axis=0), 0.5)
     return np.asarray(np.outer(first / first.sum(), second / second.sum()))
-
-
-def _pearson(tables: Floats) -> Floats:
-    first = np.maximum(tables.sum(axis=2, keepdims=True), 0.5)
-    second = np.maximum(tables.sum(axis=1, keepdims=True), 0.5)
-    wanted = first * second / np.maximum(tables.sum(axis=(1, 2), keepdims=True), 1.0)
-    return np.asarray(((tables - wanted) ** 2 / np.maximum(wanted, 0.5)).sum(axis=(1, 2)))
 
 
 def independence_test(
@@ -373,7 +379,7 @@ def independence_test(
         TableRelease((len(first), len(second)), asked),
         [codes("x", x, first), codes("y", y, second)],
         independent,
-        _pearson,
+        pearson(None),
         draws,
         seed,
     )
