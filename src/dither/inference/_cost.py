@@ -144,6 +144,14 @@ class CostOfPrivacy(Printable):
         )
         return "\n".join(lines)
 
+    @property
+    def grid(self) -> Floats:
+        """The n of the picture: two decades to either side of where privacy starts to cost."""
+        middle = max(10.0, self.starts)
+        return np.geomspace(
+            max(1.0, min(middle / 30, self.n / 3)), max(middle * 100, self.n * 3), 200
+        )
+
     def plot(self, path: str | None = None) -> Figure:
         """Draw the errors against n, and where privacy starts to cost.
 
@@ -299,10 +307,3 @@ def _of_regression(d: int, asked: Target) -> tuple[Rate, Rate, tuple[Rate, ...]]
         "not known: it depends on the least eigenvalue of the regressors; shown as 1",
     )
     return sampling, lower, (method,)
-
-
-def grid(cost: CostOfPrivacy) -> Floats:
-    """The n that a picture shows: two decades to either side of where privacy starts to cost."""
-    middle = max(10.0, cost.starts)
-    low = max(1.0, min(middle / 30, cost.n / 3))
-    return np.geomspace(low, max(middle * 100, cost.n * 3), 200)

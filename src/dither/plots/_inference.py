@@ -119,14 +119,12 @@ def draw_inference_preview(preview: InferencePreview, path: str | Path | None) -
 
 def draw_cost(cost: CostOfPrivacy, path: str | Path | None) -> Figure:
     """Errors against n, both axes logarithmic, and where privacy starts to cost."""
-    from dither.inference._cost import grid
-
     figure = new_figure(WIDTH, 4.2)
     axes = figure.add_subplot()
     tidy(axes, values="y")
     axes.set_xscale("log")
     axes.set_yscale("log")
-    n = grid(cost)
+    n = cost.grid
     axes.plot(n, cost.sampling.at(n), color=INK, linewidth=1.4, label=cost.sampling.name)
     axes.plot(
         n,

@@ -99,6 +99,22 @@ class Structure(Audited, ABC):
         """The structure of these settings, whose channels are these."""
         raise ArgumentError(f"a structure of kind {cls.kind!r} cannot be read")
 
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Structure:
+        """The structure of this kind that `to_dict` wrote; see `structure_from_dict`."""
+        version = found.get("version")
+        if type(version) is not int or version != cls.version:
+            raise ArgumentError(
+                f"structure {cls.kind!r} must be of version {cls.version}, which this dither knows"
+            )
+        with described(f"the settings of structure {cls.kind!r} are incomplete or unknown"):
+            settings = dict(found["settings"])
+            parts = {name: channel_from_dict(part) for name, part in found["parts"]}
+            structure = cls.from_settings(settings, parts)
+        if structure.to_dict() != dict(found):
+            raise ArgumentError(f"the parts of {cls.kind!r} are not those of its settings")
+        return structure
+
     def to_dict(self) -> dict[str, Any]:
         """The structure as a dictionary that JSON holds; `structure_from_dict` reads it."""
         return {
@@ -346,26 +362,12 @@ def structure_from_dict(found: dict[str, Any]) -> Structure:
     """
     if not isinstance(found, Mapping):
         raise ArgumentError("a structure must be described by a dictionary, as to_dict writes it")
-    kind, channel = found.get("structure"), found.get("channel")
-    if "offer" in found or (isinstance(channel, str) and channel == "personalised"):
-        from dither.local._personal import Personal
-
-        return Personal.from_dict(found)
+    kind = found.get("structure")
+    if "offer" in found or found.get("channel") == "personalised":
+        kind = "personal"
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(f"unknown structure {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
-    made = _KINDS[kind]
-    version = found.get("version")
-    if type(version) is not int or version != made.version:
-        raise ArgumentError(
-            f"structure {kind!r} must be of version {made.version}, which this dither knows"
-        )
-    with described(f"the settings of structure {kind!r} are incomplete or unknown"):
-        settings = dict(found["settings"])
-        parts = {name: channel_from_dict(part) for name, part in found["parts"]}
-        structure = made.from_settings(settings, parts)
-    if structure.to_dict() != dict(found):
-        raise ArgumentError(f"the parts of structure {kind!r} are not those of its settings")
-    return structure
+    return _KINDS[kind].from_dict(found)
 
 
 def given(parts: Mapping[str, Channel]) -> Maker:
