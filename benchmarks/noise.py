@@ -17,7 +17,6 @@ import numpy as np
 
 from dither.noise import (
     discrete_gaussian,
-    discrete_gaussian_one,
     discrete_laplace,
     discrete_laplace_one,
 )
@@ -99,10 +98,6 @@ def singles() -> None:
     print("\n| | µs |\n| --- | --- |")
     for label, one in (
         ("one discrete Laplace draw, scale 1000", lambda: discrete_laplace_one(Fraction(1000))),
-        (
-            "one discrete Gaussian draw, σ 1000",
-            lambda: discrete_gaussian_one(Fraction(1_000_000)),
-        ),
     ):
 
         def many(one: Callable[[], int] = one) -> None:

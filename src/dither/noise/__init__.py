@@ -12,7 +12,6 @@ from dither.noise._choice import choose as choose
 from dither.noise._choice import permutation as permutation
 from dither.noise._gaussian import MAX_SIGMA2 as MAX_SIGMA2
 from dither.noise._gaussian import discrete_gaussian
-from dither.noise._gaussian import discrete_gaussian_one as discrete_gaussian_one
 from dither.noise._laplace import MAX_SCALE as MAX_SCALE
 from dither.noise._laplace import discrete_laplace
 from dither.noise._laplace import discrete_laplace_one as discrete_laplace_one

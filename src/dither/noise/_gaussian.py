@@ -12,11 +12,10 @@ import numpy.typing as npt
 
 from dither._checks import Number, exact, whole
 from dither.errors import ArgumentError
-from dither.noise._block import one
 from dither.noise._staircase import Staircase
 from dither.numeric import Words, secure_words
 
-__all__ = ["MAX_SIGMA2", "discrete_gaussian", "discrete_gaussian_one", "gaussian_sampler"]
+__all__ = ["MAX_SIGMA2", "discrete_gaussian", "gaussian_sampler"]
 
 MAX_SIGMA2 = Fraction(1 << 104)
 """The largest σ²: 2**104, so σ ≤ 2**52."""
@@ -80,19 +79,6 @@ def discrete_gaussian(
     ((5,), dtype('int64'))
     """
     return gaussian_sampler(_sigma2(sigma2)).draw(whole("size", size), words or secure_words())
-
-
-def discrete_gaussian_one(sigma2: Number) -> int:
-    """Draw one value of `discrete_gaussian`, from a small stock that the thread keeps a sigma2.
-
-    No draw is served twice, in this or any other thread or process; errors are the same.
-
-    Examples
-    --------
-    >>> isinstance(discrete_gaussian_one(Fraction(100)), int)
-    True
-    """
-    return one(gaussian_sampler(_sigma2(sigma2)))
 
 
 def _sigma2(sigma2: Number) -> Fraction:
