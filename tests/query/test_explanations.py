@@ -55,7 +55,7 @@ def test_every_part_of_the_plan_is_there(session):
         "n": "COUNT(*), from measurement 1",
         "m": "AVG(cost), from measurements 1 and 2",
         "q": "MEDIAN(age), from measurement 3",
-        "d": "STDDEV(cost), from measurements 1, 2 and 4",
+        "d": "STDDEV_SAMP(cost), from measurements 1, 2 and 4",
     }
     assert found["cost"]["guarantee"].startswith("(ε, δ) = (0.5, ")
     assert "about the noise" in found["not accounted for"]["intervals"]

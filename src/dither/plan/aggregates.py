@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -27,6 +28,7 @@ __all__ = [
     "Sum",
     "UnitProduct",
     "Variance",
+    "sql_of",
 ]
 
 MOST_OUTPUTS = 200
@@ -120,6 +122,40 @@ class Ratio(Aggregate):
             raise UnsupportedError(
                 "a ratio is of counts and sums; write SUM(x) / COUNT(*) and the like"
             )
+
+
+def sql_of(
+    aggregate: Aggregate,
+    show: Callable[[Expression], str],
+    units: str,
+    quantile: Callable[[Quantile], str],
+) -> str:
+    """An aggregate as SQL: ``show`` writes operands, ``units`` is the count of protected units.
+
+    ``quantile`` writes quantiles, which are not the same SQL everywhere.
+    """
+    match aggregate:
+        case Count():
+            return "COUNT(*)"
+        case CountUnits():
+            return units
+        case CountValues(operand=x):
+            return f"COUNT({show(x)})"
+        case Sum(operand=x):
+            return f"SUM({show(x)})"
+        case Mean(operand=x):
+            return f"AVG({show(x)})"
+        case UnitProduct(left=x, right=y):
+            return f"SUM(AVG({show(x)}) * AVG({show(y)}))"
+        case Variance(operand=x, sample=sample, root=root):
+            name = ("STDDEV" if root else "VAR") + ("_SAMP" if sample else "_POP")
+            return f"{name}({show(x)})"
+        case Quantile():
+            return quantile(aggregate)
+        case Ratio(numerator=top, denominator=bottom):
+            sides = (sql_of(one, show, units, quantile) for one in (top, bottom))
+            return " / ".join(sides)
+    raise TypeError(type(aggregate).__name__)
 
 
 @dataclass(frozen=True, slots=True)

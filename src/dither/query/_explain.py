@@ -360,31 +360,15 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
 
 def aggregate_text(aggregate: ag.Aggregate) -> str:
     """An aggregate, close to how SQL writes it."""
-    match aggregate:
-        case ag.Count():
-            return "COUNT(*)"
-        case ag.CountUnits():
-            return "count of units"
-        case ag.CountValues(operand=x):
-            return f"COUNT({show(x)})"
-        case ag.Sum(operand=x):
-            return f"SUM({show(x)})"
-        case ag.Mean(operand=x):
-            return f"AVG({show(x)})"
-        case ag.UnitProduct(left=x, right=y):
-            return f"SUM(AVG({show(x)}) * AVG({show(y)}))"
-        case ag.Variance(operand=x, root=root, sample=sample):
-            name = "STDDEV" if root else "VAR"
-            return f"{name}{'' if sample else '_POP'}({show(x)})"
-        case ag.Quantile(operand=x, q=q, label=label):
-            share = f"{number(100 * q)} % quantile"
-            if label == "quantile":
-                return f"{share} of {show(x)}"
-            stands = f", as the {share}" if label in ("min", "max") else ""
-            return f"{label.upper()}({show(x)}){stands}"
-        case ag.Ratio(numerator=top, denominator=bottom):
-            return f"{aggregate_text(top)} / {aggregate_text(bottom)}"
-    raise TypeError(type(aggregate).__name__)
+    return ag.sql_of(aggregate, show, "count of units", _quantile)
+
+
+def _quantile(quantile: ag.Quantile) -> str:
+    share = f"{number(100 * quantile.q)} % quantile"
+    if quantile.label == "quantile":
+        return f"{share} of {show(quantile.operand)}"
+    stands = f", as the {share}" if quantile.label in ("min", "max") else ""
+    return f"{quantile.label.upper()}({show(quantile.operand)}){stands}"
 
 
 def exact_text(value: Fraction | int) -> str:

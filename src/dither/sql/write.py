@@ -146,26 +146,10 @@ def _join(join: PublicJoin | UnitJoin, writer: ExpressionWriter) -> str:
 
 
 def _aggregate(aggregate: ag.Aggregate, unit: ex.Column | None, writer: ExpressionWriter) -> str:
-    match aggregate:
-        case ag.CountUnits() if unit is not None:
-            return f"COUNT(DISTINCT {writer.text(unit)})"
-        case ag.Count() | ag.CountUnits():
-            return "COUNT(*)"
-        case ag.CountValues(operand=x):
-            return f"COUNT({writer.text(x)})"
-        case ag.Sum(operand=x):
-            return f"SUM({writer.text(x)})"
-        case ag.Mean(operand=x):
-            return f"AVG({writer.text(x)})"
-        case ag.UnitProduct(left=x, right=y):
-            return f"SUM(AVG({writer.text(x)}) * AVG({writer.text(y)}))"
-        case ag.Variance(operand=x, sample=sample, root=root):
-            name = ("STDDEV" if root else "VAR") + ("_SAMP" if sample else "_POP")
-            return f"{name}({writer.text(x)})"
-        case ag.Quantile(operand=x, label="min" | "max" | "median" as label):
-            return f"{label.upper()}({writer.text(x)})"
-        case ag.Quantile(operand=x, q=q):
-            return f"QUANTILE_CONT({writer.text(x)}, {constant(q)[0]})"
-        case ag.Ratio(numerator=a, denominator=b):
-            return f"{_aggregate(a, unit, writer)} / {_aggregate(b, unit, writer)}"
-    raise TypeError(type(aggregate).__name__)
+    def quantile(node: ag.Quantile) -> str:
+        if node.label in ("min", "max", "median"):
+            return f"{node.label.upper()}({writer.text(node.operand)})"
+        return f"QUANTILE_CONT({writer.text(node.operand)}, {constant(node.q)[0]})"
+
+    units = "COUNT(*)" if unit is None else f"COUNT(DISTINCT {writer.text(unit)})"
+    return ag.sql_of(aggregate, writer.text, units, quantile)
