@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from hypothesis import strategies as st
@@ -15,13 +17,14 @@ from dither.engines.duckdb.frames import to_arrow
 from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
-from dither.plan.job import GroupKey, Job, Leaves, Rows, Total, Units, Values
+from dither.plan.job import ExactAnswer, GroupKey, Job, Leaves, Rows, Total, Units, Values
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 AGES = tuple(map(Fraction, (0, 18, 65, 110)))
 GROUPS = ("a", "b", "NULL", "o'b")
 LARGEST = 2**63 - 1
+KEY = b"the same key for two neighbours!"
 
 VISITS = Table(
     "visits",
@@ -136,31 +139,42 @@ def tables(draw, units: int = 4, rows: int = 12):
     }
 
 
-def frame(name: str, rows) -> pl.DataFrame:
-    """The rows as a Polars frame."""
-    facts = SCHEMA.table(name).columns
-    schema = {n: TYPES[f.kind] for n, f in facts.items()}
-    return pl.DataFrame([[r[n] for n in schema] for r in rows], schema=schema, orient="row")
+def frame(schema: Schema, table: str, rows) -> pl.DataFrame:
+    """The rows of a table as a Polars frame."""
+    types = {name: TYPES[f.kind] for name, f in schema.table(table).columns.items()}
+    return pl.DataFrame({name: [row[name] for row in rows] for name in types}, schema=types)
 
 
-class Swapped:
-    """One engine whose frames are exchanged: opening DuckDB anew for each example is slow."""
+class Bench:
+    """One engine whose frames are exchanged between runs: opening one takes long."""
 
-    def __init__(self) -> None:
-        empty = {"visits": [], "doctors": [], "labs": []}
-        self.engine = DuckDBEngine({n: frame(n, r) for n, r in empty.items()}, threads=1)
+    def __init__(self, schema: Schema = SCHEMA) -> None:
+        self.schema = schema
+        empty = {name: frame(schema, name, []) for name in schema.tables}
+        self.engine = DuckDBEngine(empty, threads=2)
 
-    def run(self, rows, job: Job, schema: Schema, key: bytes):
-        """The answer over these rows."""
+    def put(self, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Have the engine's tables hold these rows."""
         for name, content in rows.items():
-            view = self.engine._stored[name].view
-            self.engine._open().register(view, to_arrow(frame(name, content))[0])
+            self.put_frame(name, frame(self.schema, name, content))
+
+    def put_frame(self, name: str, content: pl.DataFrame) -> None:
+        """Have one table hold this frame."""
+        self.engine._open().register(self.engine._stored[name].view, to_arrow(content)[0])
+
+    def run(self, job: Job, schema: Schema, rows, key: bytes = KEY) -> ExactAnswer:
+        """The exact answer over these rows."""
+        self.put(rows)
         return self.engine.run(job, schema, key)
+
+    def close(self) -> None:
+        """Give back the engine."""
+        self.engine.close()
 
 
 def stored(folder: Path, name: str, rows, form: str):
     """The rows as a source of one of the forms."""
-    made = frame(name, rows)
+    made = frame(SCHEMA, name, rows)
     match form:
         case "polars":
             return made

@@ -22,7 +22,8 @@ KEPT = Path(__file__).with_name("duckdb_golden.sql")
 def written() -> str:
     """Every query of every plan, under its name."""
     lines = []
-    with DuckDBEngine({name: frame(name, []) for name in SCHEMA.tables}, threads=1) as engine:
+    empty = {name: frame(SCHEMA, name, []) for name in SCHEMA.tables}
+    with DuckDBEngine(empty, threads=1) as engine:
         for name in PLANS:
             _, sums, histograms = engine._written(job(name), schema(name), Seeds(1, 2))
             lines += [f"-- {name}", *(f"{sql};" for sql in (sums, *histograms.values())), ""]

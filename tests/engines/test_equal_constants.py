@@ -12,7 +12,8 @@ from dither.engines.writer.expressions import Emitter
 from dither.plan import expressions as ex
 from dither.plan.aggregates import Key
 from dither.plan.facts import Scope
-from soundness.tables import MEASURED, Bench, planned, schema_of, violations
+from engines.hostile import Bench
+from soundness.tables import MEASURED, planned, schema_of, violations
 
 KNOWN = schema_of()
 CENTRE = 2**61 + 256

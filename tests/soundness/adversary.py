@@ -35,7 +35,8 @@ import pyarrow.parquet as pq
 
 from dither.engines.duckdb import FileSource
 from dither.plan.schema import ColumnFacts, Kind, Schema
-from soundness.tables import DOCTOR_ROWS, HOSTILE, TARGET, TYPES, Pair, Row, drawn_row, schema_of
+from engines.hostile import TYPES
+from soundness.tables import DOCTOR_ROWS, HOSTILE, TARGET, Pair, Row, drawn_row, schema_of
 
 # --- who is protected ---------------------------------------------------------------------------
 

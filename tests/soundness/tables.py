@@ -13,18 +13,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from dither.engines.duckdb import DuckDBEngine
-from dither.engines.duckdb.frames import to_arrow
 from dither.plan import aggregates as ag
 from dither.plan.job import ExactAnswer, Histogram, Job, Units
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
+from engines.hostile import DOCTORS, LARGEST
 
-KEY = b"the same key for two neighbours!"
-LARGEST = 2**63 - 1
 F = Fraction
 
 Row = dict[str, Any]
@@ -45,24 +41,6 @@ MEASURED = (
     ColumnFacts("e", Kind.DATE, dt.date(2019, 12, 30), dt.date(2020, 2, 2)),
     ColumnFacts("t", Kind.TIMESTAMP),
 )
-DOCTORS = Table(
-    "doctors",
-    {
-        "code": ColumnFacts("code", Kind.INTEGER),
-        "label": ColumnFacts("label", Kind.TEXT, values=("x", "y")),
-        "weight": ColumnFacts("weight", Kind.REAL, F(0), F(5), F(1, 2)),
-    },
-    private=False,
-    unique=frozenset({"code"}),
-)
-TYPES = {
-    Kind.INTEGER: pl.Int64,
-    Kind.REAL: pl.Float64,
-    Kind.TEXT: pl.String,
-    Kind.BOOLEAN: pl.Boolean,
-    Kind.DATE: pl.Date,
-    Kind.TIMESTAMP: pl.Datetime("us"),
-}
 
 
 def schema_of(
@@ -188,42 +166,7 @@ def drawn_pair(seed: int, *, replace_one: bool, most: int) -> Pair:
     return Pair(version(True), version(replace_one))
 
 
-def frame(schema: Schema, table: str, rows: Sequence[Row]) -> pl.DataFrame:
-    """Rows as a Polars frame."""
-    facts = schema.table(table).columns
-    types = {name: TYPES[f.kind] for name, f in facts.items()}
-    columns = {name: [row[name] for row in rows] for name in types}
-    return pl.DataFrame(columns, schema=types)
-
-
-# --- running ----------------------------------------------------------------------------------
-
-
-class Bench:
-    """One engine whose frames are exchanged between runs: opening one takes long."""
-
-    def __init__(self, schema: Schema | None = None) -> None:
-        self.schema = schema or schema_of()
-        empty = {name: frame(self.schema, name, []) for name in self.schema.tables}
-        self.engine = DuckDBEngine(empty, threads=2)
-
-    def put(self, rows: Rows) -> None:
-        """Have the engine's tables hold these rows."""
-        for name, content in rows.items():
-            self.put_frame(name, frame(self.schema, name, content))
-
-    def put_frame(self, name: str, content: pl.DataFrame) -> None:
-        """Have one table hold this frame."""
-        self.engine._open().register(self.engine._stored[name].view, to_arrow(content)[0])
-
-    def run(self, job: Job, schema: Schema, rows: Rows, key: bytes = KEY) -> ExactAnswer:
-        """The exact answer over these rows."""
-        self.put(rows)
-        return self.engine.run(job, schema, key)
-
-    def close(self) -> None:
-        """Give back the engine."""
-        self.engine.close()
+# --- plans and their answers ------------------------------------------------------------------
 
 
 def planned(sql: str, schema: Schema, *, discover: bool = False) -> Plan:

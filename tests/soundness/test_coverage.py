@@ -20,8 +20,9 @@ from dither.plan.job import ExactAnswer
 from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
 from dither.query._estimates import Measured, estimate
 from dither.query._noise import NoisePlan, _on_grid, add_noise, plan_noise
+from engines.hostile import Bench, frame
 from soundness.sessions import opened
-from soundness.tables import MEASURED, Bench, Row, frame, planned, schema_of
+from soundness.tables import MEASURED, Row, planned, schema_of
 
 DRAWS = 250
 CONFIDENCE = 0.9
@@ -31,7 +32,7 @@ FEWEST = int(binom.ppf(1e-7, DRAWS, CONFIDENCE))
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
     """One engine for all tests here."""
-    made = Bench()
+    made = Bench(schema_of())
     yield made
     made.close()
 

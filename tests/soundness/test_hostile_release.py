@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 import dither as dt
+from engines.hostile import frame
 from soundness.sessions import policy_in
-from soundness.tables import MEASURED, drawn_pair, drawn_row, frame, schema_of
+from soundness.tables import MEASURED, drawn_pair, drawn_row, schema_of
 
 SQL = (
     "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(j) AS a, MEDIAN(y) AS q, STDDEV(z) AS d FROM {t}",

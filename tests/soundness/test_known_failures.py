@@ -17,25 +17,16 @@ from hypothesis import strategies as st
 import dither as dt
 from dither.errors import DitherError, EngineError, PolicyError, QueryError, TokenError
 from dither.plan.job import ExactAnswer
+from engines.hostile import Bench, frame
 from soundness.queries import queries
 from soundness.sessions import MEASURES, Watch, opened, policy_in, spent
-from soundness.tables import (
-    MEASURED,
-    TARGET,
-    Bench,
-    drawn_pair,
-    drawn_row,
-    frame,
-    planned,
-    schema_of,
-    violations,
-)
+from soundness.tables import MEASURED, TARGET, drawn_pair, drawn_row, planned, schema_of, violations
 
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
     """One engine for all tests here."""
-    made = Bench()
+    made = Bench(schema_of())
     yield made
     made.close()
 

@@ -17,23 +17,15 @@ from scipy.stats import beta
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
 from dither.plan.job import ExactAnswer
 from dither.query._noise import NoisePlan, add_noise, plan_noise
+from engines.hostile import Bench
 from soundness.auditing import audit, narrower, with_noise
-from soundness.tables import (
-    DOCTOR_ROWS,
-    MEASURED,
-    TARGET,
-    Bench,
-    Row,
-    planned,
-    planned_once,
-    schema_of,
-)
+from soundness.tables import DOCTOR_ROWS, MEASURED, TARGET, Row, planned, planned_once, schema_of
 
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
     """One engine for all audits."""
-    made = Bench()
+    made = Bench(schema_of())
     yield made
     made.close()
 

@@ -22,18 +22,16 @@ from dither.errors import DitherError
 from dither.plan.job import ExactAnswer, Histogram, Total
 from dither.plan.lower import Plan
 from dither.plan.schema import Kind, Schema, Table
+from engines.hostile import KEY, Bench, frame
 from soundness.queries import CONDITIONS, NUMBERS, queries
 from soundness.tables import (
     DOCTOR_ROWS,
-    KEY,
     MEASURED,
     TARGET,
-    Bench,
     Row,
     Rows,
     drawn_pair,
     drawn_row,
-    frame,
     moved,
     planned,
     planned_once,
@@ -63,7 +61,7 @@ bounds = st.fixed_dictionaries(
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
     """One engine for all examples."""
-    made = Bench()
+    made = Bench(schema_of())
     yield made
     made.close()
 

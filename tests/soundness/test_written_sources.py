@@ -19,6 +19,7 @@ from dither.engines.duckdb import DuckDBEngine, FileSource, FrameSource, parquet
 from dither.errors import DitherError, EngineError
 from dither.plan.lower import Plan
 from dither.plan.schema import Schema
+from engines.hostile import KEY
 from soundness.adversary import (
     LIES,
     ONLY_TEXT,
@@ -31,7 +32,7 @@ from soundness.adversary import (
     stored,
 )
 from soundness.queries import queries
-from soundness.tables import KEY, MEASURED, Pair, Row, planned, schema_of, violations
+from soundness.tables import MEASURED, Pair, Row, planned, schema_of, violations
 
 EXAMPLES = int(os.environ.get("DITHER_EXAMPLES", "2"))
 QUESTIONS = 6

@@ -16,7 +16,7 @@ from dither.errors import BoundsError, UnsupportedError
 from dither.plan.job import ExactAnswer, Histogram, Job
 from dither.plan.schema import Schema
 from engines.conformance.sqlite import AVAILABLE, SQLiteEngine
-from engines.hostile import Swapped
+from engines.hostile import Bench
 from engines.reference import answer
 
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -25,7 +25,7 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 class FreshSQLite:
     """SQLite over rows that are new each time."""
 
-    def run(self, rows: Tables, job: Job, schema: Schema, key: bytes) -> ExactAnswer:
+    def run(self, job: Job, schema: Schema, rows: Tables, key: bytes) -> ExactAnswer:
         """The answer over these rows, after a trial over none, as a release has it."""
         with SQLiteEngine(rows, schema) as engine:
             engine.check(schema)
@@ -33,7 +33,7 @@ class FreshSQLite:
             return engine.run(job, schema, key)
 
 
-ENGINES: Mapping[str, Callable[[], Any]] = {"duckdb": Swapped, "sqlite": FreshSQLite}
+ENGINES: Mapping[str, Callable[[], Any]] = {"duckdb": Bench, "sqlite": FreshSQLite}
 
 open_engine = cache(lambda name: ENGINES[name]())
 

@@ -17,7 +17,7 @@ KEY = b"sixteen bytes..."
 @pytest.mark.parametrize("engine", EVERY)
 def test_every_engine_runs_every_plan(engine, plan):
     """One right answer, whatever the engine."""
-    found = by_group(open_engine(engine).run(rows(), job(plan), schema(plan), KEY))
+    found = by_group(open_engine(engine).run(job(plan), schema(plan), rows(), KEY))
     assert found == expected(job(plan), schema(plan), rows())
     assert found
 

@@ -26,13 +26,13 @@ KEY = b"sixteen bytes..."
 @given(rows=tables(), job=jobs(most=1000))
 def test_every_engine_agrees_with_the_reference(engine, rows, job):
     """Where nothing has to be chosen by hash, every integer is the reference's."""
-    found = open_engine(engine).run(rows, job, WIDE, KEY)
+    found = open_engine(engine).run(job, WIDE, rows, KEY)
     assert by_group(found) == expected(job, WIDE, rows)
 
 
 def run(engine, rows, job):
     """The answer over the hostile tables, as a mapping of group and place to integers."""
-    return flat(open_engine(engine).run(rows, job, SCHEMA, KEY))
+    return flat(open_engine(engine).run(job, SCHEMA, rows, KEY))
 
 
 def flat(found) -> Counter:
