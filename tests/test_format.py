@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction as F
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dither import _format as fmt
@@ -42,6 +42,7 @@ finite = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
 @settings(deadline=None)
 @given(st.tuples(finite, finite, finite), st.booleans())
+@example((3.0, 203.0, 2.5), False)
 def test_what_is_shown_of_an_interval_holds_it(numbers, whole):
     """Ends go outwards, the value lies inside, and no half-width is below the true one."""
     low, value, high = sorted(round(n) if whole else n for n in numbers)

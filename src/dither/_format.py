@@ -12,7 +12,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -211,8 +211,11 @@ def cost_text(epsilon: Real | None, delta: Real | None = None) -> str:
     return f"ε = {loss_text(epsilon)}" + (f", δ = {loss_text(delta)}" if delta else "")
 
 
-def percent(share: Real, places: int = 1) -> str:
+def percent(share: Real, places: int = 1, turn: Callable[[Fraction], int] = round) -> str:
     """A share as a percentage, to the nearest; what is not quite all or nothing never says so.
+
+    With ``turn`` it is a bound: `math.ceil` of what is not exceeded, `math.floor` of what is
+    reached.
 
     Examples
     --------
@@ -220,12 +223,16 @@ def percent(share: Real, places: int = 1) -> str:
     ('66.7 %', '25.0 %', '100 %', '0 %')
     >>> percent(0.999999), percent(1e-9)
     ('> 99.9 %', '< 0.1 %')
+    >>> percent(0.7311, turn=math.ceil), percent(0.7311, turn=math.floor)
+    ('73.2 %', '73.1 %')
     """
     hundred = 100 * _exact(share)
     if hundred in (0, 100):
         return f"{hundred} %"
     quantum = Fraction(1, 10**places)
-    rounded = round(hundred / quantum) * quantum
+    rounded = turn(hundred / quantum) * quantum
+    if turn is not round:
+        return f"{_fixed(rounded, quantum)} %"
     if rounded == 0 and hundred > 0:
         return f"< {_fixed(quantum, quantum)} %"
     if rounded == 100 and hundred < 100:
@@ -322,22 +329,28 @@ def interval(
     if not across and abs((high - at) - (at - low)) <= Fraction(2, 100) * (high - low):
         return f"{_fixed(rounded, quantum)} ± {_fixed(reach, quantum)}"
     bottom, top = _end(low, quantum, math.floor), _end(high, quantum, math.ceil)
-    return f"{_fixed(shown_at, quantum)} [{bottom}, {top}]"
+    # A value that an end cuts off may lose more digits than that end: then it is shown as the end.
+    shown = max(bottom, min(top, (round(shown_at, _places(quantum)), quantum)))
+    return f"{_fixed(*shown)} [{_fixed(*bottom)}, {_fixed(*top)}]"
 
 
-def _end(value: Fraction, quantum: Fraction, turn: object) -> str:
-    """An end, rounded outwards; as it is where two digits more are all that it has."""
+def _end(
+    value: Fraction, quantum: Fraction, turn: Callable[[Fraction], int]
+) -> tuple[Fraction, Fraction]:
+    """An end, rounded outwards, or as it is where two digits more are all that it has; its step."""
     for finer in (quantum, quantum / 10, quantum / 100):
         near = round(value / finer) * finer
         if abs(near - value) <= abs(value) * Fraction(1, 10**12):
-            return _fixed(near, finer)
-    return _fixed(
-        (math.floor if turn is math.floor else math.ceil)(value / quantum) * quantum, quantum
-    )
+            return near, finer
+    return turn(value / quantum) * quantum, quantum
+
+
+def _places(quantum: Fraction) -> int:
+    return min(12, max(0, -_exponent(quantum)))
 
 
 def _fixed(value: Fraction, quantum: Fraction) -> str:
-    places = min(12, max(0, -_exponent(quantum)))
+    places = _places(quantum)
     if abs(value) >= 10**15:
         return number_text(value)
     text = f"{_decimal(value, places):,.{places}f}"

@@ -98,7 +98,7 @@ def test_frequency_claims() -> None:
     assert verdicts["EM converges to the likeliest distribution"] == HOLDS
     first = reproduce.claims(figures)[0]
     assert first.where == "left out of 5.2.3"
-    for share in ("77.9%", "6.1%", "2.6%"):
+    for share in ("77.9 %", "6.1 %", "2.6 %"):
         assert share in first.evidence
     for figure in figures:
         for panel in figure.panels:

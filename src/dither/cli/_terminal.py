@@ -6,6 +6,7 @@ seconds; in a pipe plain text, whose tables are as wide as they need.
 
 from __future__ import annotations
 
+import math
 import sys
 import textwrap
 import threading
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither._format import cost_text, half_width, level, odds, sentence
+from dither._format import cost_text, half_width, level, odds, percent, sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +43,6 @@ __all__ = [
     "print_release",
     "print_verdicts",
     "say_saved",
-    "share",
     "waiting",
 ]
 
@@ -231,18 +231,16 @@ def print_verdicts(verdicts: Sequence[Verdict]) -> None:
         shown.add_column(name, justify="right")
     shown.add_column("verdict", overflow="fold")
     for v in verdicts:
-        cells = [v.release, share(v.success), f"{share(v.low)} to {share(v.high)}"]
+        ends = f"{percent(v.low, turn=math.floor)} to {percent(v.high, turn=math.ceil)}"
+        cells = [v.release, percent(v.success), ends]
         if v.predicted is not None:
-            cells.append(share(v.predicted))
+            cells.append(percent(v.predicted))
         elif theory:
-            cells.append("" if v.promised is None else f"≥ {share(v.promised)}")
-        shown.add_row(*cells, share(v.bound) if v.bounded else "all", str(v.outcome))
+            promised = v.promised
+            cells.append("" if promised is None else f"≥ {percent(promised, turn=math.floor)}")
+        bound = percent(v.bound, turn=math.ceil) if v.bounded else "all"
+        shown.add_row(*cells, bound, str(v.outcome))
     console().print(shown)
-
-
-def share(value: float) -> str:
-    """A share in percent, to a tenth."""
-    return f"{100 * value:.1f} %"
 
 
 def leave_by(verdicts: Iterable[Verdict]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dither._format import count_text, level
+from dither._format import count_text, level, percent
 from dither.cli._files import check_targets
 from dither.cli._options import FILE, Amount, Group, plot
 from dither.cli._terminal import PATIENCE, leave_by, waiting
@@ -313,7 +313,7 @@ def _noise(text: str) -> BlackBox:
 
 
 def _show_verdicts(verdicts: list[Verdict]) -> None:
-    from dither.cli._terminal import print_paragraphs, print_verdicts, share
+    from dither.cli._terminal import print_paragraphs, print_verdicts
     from dither.lab.attack import Outcome
 
     print_verdicts(verdicts)
@@ -322,14 +322,14 @@ def _show_verdicts(verdicts: list[Verdict]) -> None:
         "",
         f"{_attacks(verdicts)}; {count_text(len(first.score.hits), 'run')} of "
         f"{first.score.targets[0]:,} people, each with a bit to guess; blindly "
-        f"{share(first.prior)}. Intervals are nominal, at {level(first.confidence)}.",
+        f"{percent(first.prior)}. Intervals are nominal, at {level(first.confidence)}.",
     ]
     controls = [v.control.share for v in verdicts if v.control is not None]
     nulls = [v.null.share for v in verdicts if v.null is not None]
     if controls and nulls:
         lines.append(
-            f"Controls: at least {share(min(controls))} of the bare truth, at most "
-            f"{share(max(nulls))} from a stranger's release."
+            f"Controls: at least {percent(min(controls))} of the bare truth, at most "
+            f"{percent(max(nulls))} from a stranger's release."
         )
     lines.append(Outcome.CONSISTENT.sentence)
     print_paragraphs(*lines)

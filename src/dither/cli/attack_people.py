@@ -6,13 +6,14 @@ Each attacks what it is given, or shows itself on a survey where it is given not
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither._format import loss_text
+from dither._format import loss_text, percent
 from dither.cli._files import check_targets, read_table
 from dither.cli._options import FILE, Amount, plot, refuse_given
 from dither.cli._terminal import leave_by, waiting
@@ -299,10 +300,10 @@ def _one(
             session, target, secret, table=table, epsilon=epsilon, repeats=repeats
         )
     assert found.loss is not None
-    best = 100 * (1 - float(found.loss.bayes_risk(0.5).lower))
+    best = 1 - found.loss.bayes_risk(0.5).lower
     click.echo(
         f"difference {found.differences[0]:g}: the attacker says "
         f"{'yes' if found.guesses[0] else 'no'}.\n"
-        f"At even odds nobody is right more often than {best:.1f} %, by what the answers that the "
-        f"target is in lose.\nCharged: ε = {loss_text(found.spent, 6)}."
+        f"At even odds nobody is right more often than {percent(best, 1, math.ceil)}, by what the "
+        f"answers that the target is in lose.\nCharged: ε = {loss_text(found.spent, 6)}."
     )

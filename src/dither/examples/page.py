@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -211,7 +212,8 @@ def _summary(chapter: Chapter) -> str:
     if best.allowed is None:
         return f"{best.name}: {percent(best.success)}, {blindly}"
     # What is seen scatters around its mean, and may lie above the bound of that mean.
-    return f"{best.name}: no attack exceeds {percent(best.allowed)} on average, {blindly}"
+    most = percent(best.allowed, turn=math.ceil)
+    return f"{best.name}: no attack exceeds {most} on average, {blindly}"
 
 
 def _bars(attempts: Sequence[Attempt]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import click
 
-from dither._format import level, loss_text
+from dither._format import level, loss_text, percent
 from dither.cli._terminal import console, new_table, print_paragraphs, print_verdicts, waiting
 from dither.errors import DitherError
 from dither.examples.survey import (
@@ -67,11 +68,11 @@ def show_linkage(seed: int, picture: Path | None) -> None:
         shown.add_row(
             name,
             f"{linked.alone:,}",
-            f"{100 * linked.verdict.success:.1f} %",
+            percent(linked.verdict.success),
             f"{pure.given_away:,}",
             f"{skew.raised(2):,}",
-            f"{100 * skew.auc:.1f} %",
-            f"{100 * known.certain:.1f} %",
+            percent(skew.auc),
+            percent(known.certain),
         )
     console().print()
     console().print(shown)
@@ -163,8 +164,8 @@ def show_membership(
             name,
             f"{area.value:.3f} [{area.low:.3f}, {area.high:.3f}]",
             "" if allowed is None else f"{allowed.area:.3f}",
-            f"{100 * caught.value:.1f} % [{100 * caught.low:.1f}, {100 * caught.high:.1f}]",
-            "" if allowed is None else f"{100 * float(allowed.tpr(0.01)):.1f} %",
+            f"{percent(caught.value)} [{percent(caught.low)}, {percent(caught.high)}]",
+            "" if allowed is None else percent(float(allowed.tpr(0.01)), turn=math.ceil),
             str(found.verdict.outcome),
         )
     console().print(shown)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dither._format import interval, loss_text
+from dither._format import interval, loss_text, percent
 from dither.cli._terminal import waiting
 from dither.examples.page import Attempt, Chapter, Page
 from dither.examples.survey import (
@@ -72,8 +73,10 @@ def take_tour(seed: int, tell: Tell) -> Page:
         chapters.append(chapter)
         tell(f"{len(chapters)}  {chapter.title}: {chapter.verdict}")
         for one in chapter.attempts:
-            most = "" if one.allowed is None else f", at most {100 * one.allowed:.1f} %"
-            rates = f"{100 * one.success:.1f} %, blindly {100 * one.blindly:.3g} %{most}"
+            most = (
+                "" if one.allowed is None else f", at most {percent(one.allowed, turn=math.ceil)}"
+            )
+            rates = f"{percent(one.success)}, blindly {percent(one.blindly)}{most}"
             tell(f"     {one.name}: {rates}")
     return Page(
         "Four ways to publish, and what an attacker gets",
@@ -134,8 +137,8 @@ def _masking(rows: pl.DataFrame, seed: int) -> Chapter:
     step.draw(alone, "Share of women alone with their answers, by number of columns known")
     step.say(
         f"No column is to blame. Of three columns, whichever they are, at most "
-        f"{100 * alone.sizes[0].most:.1f} % of the women are alone with their values; with all "
-        f"eight it is {100 * alone.sizes[-1].most:.0f} %. The next step is to make the columns "
+        f"{percent(alone.sizes[0].most)} of the women are alone with their values; with all "
+        f"eight it is {percent(alone.sizes[-1].most, 0)}. The next step is to make the columns "
         "coarser."
     )
     return step
@@ -323,7 +326,7 @@ def _private(rows: pl.DataFrame, seed: int) -> Chapter:
         _bounded(
             "Subtract two counts, ε = 1 each",
             one,
-            f"In theory this rule reaches {100 * (one.predicted or 0):.1f} %.",
+            f"In theory this rule reaches {percent(one.predicted or 0)}.",
         ),
         _bounded(
             "Solve for everybody, ε = 1 in all",
@@ -362,8 +365,8 @@ def _private(rows: pl.DataFrame, seed: int) -> Chapter:
 
 def _bounded(name: str, verdict: Verdict, note: str) -> Attempt:
     """An attack that a loss bounds."""
-    seen = f"Measured: {100 * verdict.low:.1f} to {100 * verdict.high:.1f} %."
-    most = f"No attack exceeds {100 * verdict.bound:.1f} % on average."
+    seen = f"Measured: {percent(verdict.low)} to {percent(verdict.high)}."
+    most = f"No attack exceeds {percent(verdict.bound, turn=math.ceil)} on average."
     return Attempt(
         name, verdict.success, verdict.prior, False, f"{most} {seen} {note}", verdict.bound
     )
@@ -375,12 +378,12 @@ def _beside(rows: pl.DataFrame, row: dict[str, Any], labels: dict[int, str]) -> 
 
     rating = int(row["rate_marriage"])
     real = rows.filter(pl.col("rate_marriage") == rating)
-    share = 100 * float((real["affairs"] > 0).sum()) / real.height
+    share = int((real["affairs"] > 0).sum()) / real.height
     return [
         f"{rating} {labels[rating]}",
         interval(row["women"], row["women_lower"], row["women_upper"]),
         f"{real.height:,}",
         interval(row["affair_pct"], row["affair_pct_lower"], row["affair_pct_upper"], (0, 100))
         + " %",
-        f"{share:.1f} %",
+        percent(share),
     ]

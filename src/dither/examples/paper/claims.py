@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import percent
 from dither.examples.paper.figures import PaperFigure, PaperPanel
 from dither.examples.paper.formulas import paper_tolerance, sdpm_truth
 from dither.examples.paper.frequencies import histogram_of, variance_printed
@@ -119,8 +120,8 @@ def _low_values(nine: PaperFigure) -> list[PaperClaim]:
             "low values are hidden about as well as by GRR or URR",
             HOLDS if gap <= 1 else NOT,
             f"by the paper's own adversary, who attacks high ones only, one is guessed right "
-            f"{ea['SDGRR-25'][0]:.1%} of the time from SDGRR-25 at ε = 0.1 on EA, "
-            f"{ea['GRR'][0]:.1%} from GRR and {ea['URR-25'][0]:.1%} from URR-25",
+            f"{percent(ea['SDGRR-25'][0])} of the time from SDGRR-25 at ε = 0.1 on EA, "
+            f"{percent(ea['GRR'][0])} from GRR and {percent(ea['URR-25'][0])} from URR-25",
         )
     ]
 
@@ -160,7 +161,7 @@ def _theory(two: PaperFigure, four: PaperFigure) -> list[PaperClaim]:
             "a low value's report has the variance of equation (15)",
             HOLDS if theorem_4.max() < 1.001 else NOT,
             f"it lacks p'(1 - p')x²: at the end of [-0.5, 0.5] the variance is up to "
-            f"{100 * (theorem_4.max() - 1):.0f} % larger (at ε = 1); and its report is biased",
+            f"{percent(theorem_4.max() - 1, 0)} larger (at ε = 1); and its report is biased",
         ),
         PaperClaim(
             "4.3, theorem 5",

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
-from dither._format import Printable
+from dither._format import Printable, number_text
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
 from dither.lab.attack._roc import (
@@ -106,7 +106,7 @@ class Membership(Printable):
             lines[1] += f"   allowed {float(self.allowed.tpr(0.01)):.4f}"
             level = 1.0 - self.verdict.confidence
             what = "guesses of many thresholds" if self._of_models else "guesses, area and curve"
-            lines.append(f"{what} are tested at once, at {100 * level:.3g} %")
+            lines.append(f"{what} are tested at once, at {number_text(100 * level, 3)} %")
         return "\n".join([*lines, self.verdict.summary()])
 
     def plot(self, path: str | Path | None = None) -> Figure:

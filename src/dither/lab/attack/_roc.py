@@ -34,6 +34,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from dither._format import percent
 from dither._stats import binomial_tail_above, hoeffding_tail, lower_bound, two_sided, upper_bound
 from dither.errors import ArgumentError
 from dither.lab.attack._verdict import most_right
@@ -224,9 +225,10 @@ def refuted_by_plays(
         q = upper_bound(int((outside >= cut).sum()), len(outside), each)
         if p > (most := float(allowed.tpr(q))):
             return (
-                f"The curve is above what the loss allows: of members at least {100 * p:.2f} % are "
-                f"found where of others at most {100 * q:.2f} % are accused, and {100 * most:.2f} "
-                "% are allowed."
+                f"The curve is above what the loss allows: of members at least "
+                f"{percent(p, 2, math.floor)} are found where of others at most "
+                f"{percent(q, 2, math.ceil)} are accused, and {percent(most, 2, math.ceil)} are "
+                "allowed."
             )
     return ""
 

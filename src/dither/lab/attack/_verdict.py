@@ -15,6 +15,7 @@ Source. Clopper and Pearson, 1934; Hoeffding, 1963, theorem 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,18 +144,21 @@ class Verdict(Printable):
     def summary(self) -> str:
         """The verdict in a paragraph for people."""
         runs = len(self.score.hits)
+        low, high = percent(self.low, turn=math.floor), percent(self.high, turn=math.ceil)
         lines = [
             f"{self.outcome.upper()}: {self.attack} against {self.release}.",
-            f"Guessed right: {percent(self.success)} "
-            f"[{percent(self.low)}, {percent(self.high)}] of {sum(self.score.targets):,} "
-            f"targets in {count_text(runs, 'run')}; blindly {percent(self.prior)}.",
+            f"Guessed right: {percent(self.success)} [{low}, {high}] of "
+            f"{sum(self.score.targets):,} targets in {count_text(runs, 'run')}; blindly "
+            f"{percent(self.prior)}.",
         ]
         if self.predicted is not None:
             lines.append(f"Theory predicts {percent(self.predicted)}.")
         if self.promised is not None:
-            lines.append(f"A theorem promises the attacker at least {percent(self.promised)}.")
+            least = percent(self.promised, turn=math.floor)
+            lines.append(f"A theorem promises the attacker at least {least}.")
         if self.bounded:
-            lines.append(f"The loss lets no attack exceed {percent(self.bound)} on average.")
+            most = percent(self.bound, turn=math.ceil)
+            lines.append(f"The loss lets no attack exceed {most} on average.")
         else:
             lines.append("The release promises nothing.")
         return paragraph([*lines, self.controls(), self.reason])
