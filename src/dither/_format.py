@@ -330,8 +330,8 @@ def interval(
         return f"{_fixed(rounded, quantum)} ± {_fixed(reach, quantum)}"
     bottom, top = _end(low, quantum, math.floor), _end(high, quantum, math.ceil)
     # A value that an end cuts off may lose more digits than that end: then it is shown as the end.
-    shown = max(bottom, min(top, (round(shown_at, _places(quantum)), quantum)))
-    return f"{_fixed(*shown)} [{_fixed(*bottom)}, {_fixed(*top)}]"
+    inside = max(bottom, min(top, (round(shown_at, _places(quantum)), quantum)))
+    return f"{_fixed(*inside)} [{_fixed(*bottom)}, {_fixed(*top)}]"
 
 
 def _end(
