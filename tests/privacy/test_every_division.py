@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
-from dither.accounting import Part, divide_by_every_theorem, mix_from_expression, split
+from dither.accounting import Component, divide_by_every_theorem, mix_from_expression, split
 from dither.errors import ArgumentError
 from dither.privacy._every_division import analytic_scale
 
@@ -26,7 +26,7 @@ def composed(table, row):
 @given(
     st.lists(
         st.builds(
-            Part,
+            Component,
             st.sampled_from(["laplace", "gaussian", "randomized_response"]),
             st.integers(1, 4),
             st.floats(0.5, 4.0),
@@ -55,7 +55,9 @@ def test_every_row_keeps_the_promise(parts, epsilon, delta):
 def test_gaussians_alone_have_a_closed_form():
     """Scales in proportion to weight^(-1/4), and the total is one Gaussian."""
     table = divide_by_every_theorem(
-        [Part("gaussian", weight=1.0), Part("gaussian", weight=81.0)], epsilon=1.0, delta=1e-6
+        [Component("gaussian", weight=1.0), Component("gaussian", weight=81.0)],
+        epsilon=1.0,
+        delta=1e-6,
     )
     first, second = table.rows[0].shares
     assert first.scale / second.scale == pytest.approx(3.0, rel=1e-4)
@@ -104,7 +106,7 @@ def test_twenty_scales():
 
 def test_delta_0_and_its_refusals():
     """Pure kinds divide at delta 0 by the sum; Gaussian noise is refused by name."""
-    table = divide_by_every_theorem([Part("laplace", count=4)], epsilon=2.0, delta=0.0)
+    table = divide_by_every_theorem([Component("laplace", count=4)], epsilon=2.0, delta=0.0)
     assert table.best().shares[0].scale == pytest.approx(2.0)
     assert {row.theorem for row in table.rows if row.error is None} == {
         "zCDP",
@@ -112,7 +114,7 @@ def test_delta_0_and_its_refusals():
         "advanced",
     }
     with pytest.raises(ArgumentError, match="above 0 for Gaussian"):
-        divide_by_every_theorem([Part("gaussian")], epsilon=1.0, delta=0.0)
+        divide_by_every_theorem([Component("gaussian")], epsilon=1.0, delta=0.0)
 
 
 def test_a_table_reads_and_draws(tmp_path):

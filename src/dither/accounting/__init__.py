@@ -16,8 +16,8 @@ from dither.privacy._conversion import delta_of_rho as delta_of_rho
 from dither.privacy._conversion import epsilon_of_rho, rho_of_epsilon
 from dither.privacy._division import Division as Division
 from dither.privacy._division import divide
+from dither.privacy._every_division import Component as Component
 from dither.privacy._every_division import EveryDivision as EveryDivision
-from dither.privacy._every_division import Part as Part
 from dither.privacy._every_division import Share as Share
 from dither.privacy._every_division import Shares as Shares
 from dither.privacy._every_division import divide_by_every_theorem

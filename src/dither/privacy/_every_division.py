@@ -1,4 +1,4 @@
-"""A mix of mechanisms under one promise: each one's part, by every theorem side by side.
+"""A mix of mechanisms under one promise: each component's part, by every theorem side by side.
 
 The parts may be stated as (epsilon_i, delta_i), which some theorem adds up, or as noise, which is
 composed as such. The errors are variances, so that all can be compared in one table.
@@ -23,14 +23,14 @@ from dither.privacy._division import divide_groups
 from dither.privacy._noise_division import split_groups
 from dither.privacy.laws.term import EPS
 
-__all__ = ["EveryDivision", "Part", "Share", "Shares", "divide_by_every_theorem"]
+__all__ = ["Component", "EveryDivision", "Share", "Shares", "divide_by_every_theorem"]
 
 
 KINDS = ("gaussian", "laplace", "randomized_response")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Component:
     """Mechanisms of one kind, whose noise is wanted.
 
     Parameters
@@ -51,7 +51,7 @@ class Part:
 
     Examples
     --------
-    >>> Part("laplace", count=3, sensitivity=2).describe()
+    >>> Component("laplace", count=3, sensitivity=2).describe()
     '3 * laplace(sensitivity=2)'
     """
 
@@ -132,7 +132,7 @@ class Shares:
 class EveryDivision(Printable):
     """A table of `Shares`; ``print`` it or ``plot`` it."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Component, ...]
     epsilon: float
     delta: float
     rows: tuple[Shares, ...]
@@ -179,13 +179,13 @@ class EveryDivision(Printable):
 
 
 def divide_by_every_theorem(
-    parts: Sequence[Part], *, epsilon: float, delta: float
+    parts: Sequence[Component], *, epsilon: float, delta: float
 ) -> EveryDivision:
     """The noise of least total weighted variance that keeps a promise, by every theorem.
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of Component
         What is to run on the same data.
     epsilon, delta : float
         The promise for everything together: in (0, 500) and in [0, 1).
@@ -199,14 +199,14 @@ def divide_by_every_theorem(
 
     Examples
     --------
-    >>> table = divide_by_every_theorem(
-    ...     [Part("laplace", sensitivity=2.0), Part("gaussian", count=3)], epsilon=1.0, delta=1e-6)
+    >>> mix = [Component("laplace", sensitivity=2.0), Component("gaussian", count=3)]
+    >>> table = divide_by_every_theorem(mix, epsilon=1.0, delta=1e-6)
     >>> [row.theorem for row in table.rows], table.best().theorem
     (['numeric', 'zCDP', 'optimal', 'advanced', 'basic'], 'numeric')
     """
-    given = tuple(check.listed("parts", parts, "Part"))
-    if not all(isinstance(part, Part) for part in given):
-        raise ArgumentError("parts must hold at least one Part, and nothing else")
+    given = tuple(check.listed("parts", parts, "Component"))
+    if not all(isinstance(part, Component) for part in given):
+        raise ArgumentError("parts must hold at least one Component, and nothing else")
     e = check.number("epsilon", epsilon, above=0, below=500, rounding="down")
     d = check.number("delta", delta, least=0, below=1, rounding="down")
     if d == 0 and any(part.kind == "gaussian" for part in given):
@@ -232,7 +232,7 @@ def divide_by_every_theorem(
 Answer = tuple[float, tuple[Share, ...], float | None]
 
 
-def _numeric(parts: tuple[Part, ...], epsilon: float, delta: float) -> Answer:
+def _numeric(parts: tuple[Component, ...], epsilon: float, delta: float) -> Answer:
     scales, error, _ = split_groups(
         [part.make for part in parts],
         [part.error for part in parts],
@@ -244,7 +244,7 @@ def _numeric(parts: tuple[Part, ...], epsilon: float, delta: float) -> Answer:
     return error, tuple(Share(None, None, s * p.sensitivity) for p, s in pairs), None
 
 
-def _zcdp(parts: tuple[Part, ...], epsilon: float, delta: float) -> Answer:
+def _zcdp(parts: tuple[Component, ...], epsilon: float, delta: float) -> Answer:
     """rho = 1/(2·scale²) for every kind: scale_i ∝ (its error at scale 1)^{-1/4}."""
     if delta == 0:
         raise ArgumentError("delta must be above 0")
@@ -261,7 +261,7 @@ def _zcdp(parts: tuple[Part, ...], epsilon: float, delta: float) -> Answer:
     return error, tuple(Share(None, None, scale * r * p.sensitivity) for p, r in pairs), None
 
 
-def _divided(parts: tuple[Part, ...], epsilon: float, delta: float, theorem: str) -> Answer:
+def _divided(parts: tuple[Component, ...], epsilon: float, delta: float, theorem: str) -> Answer:
     found = divide_groups(
         [part.error_of for part in parts],
         [part.count for part in parts],

@@ -26,7 +26,7 @@ from dither import _checks as check
 from dither import privacy
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, compose
-from dither.privacy._every_division import Part
+from dither.privacy._every_division import Component
 
 __all__ = ["loss_from_expression", "loss_from_toml", "mix_from_expression"]
 
@@ -73,7 +73,7 @@ def loss_from_expression(text: str) -> Loss:
     return found
 
 
-def mix_from_expression(text: str) -> tuple[Part, ...]:
+def mix_from_expression(text: str) -> tuple[Component, ...]:
     """Read a mix of mechanisms whose noise is wanted.
 
     Parameters
@@ -83,7 +83,7 @@ def mix_from_expression(text: str) -> tuple[Part, ...]:
 
     Returns
     -------
-    tuple of Part
+    tuple of Component
         For `divide_by_every_theorem`.
 
     Raises
@@ -120,7 +120,7 @@ def _parsed(text: str, example: str) -> ast.expr:
         raise _unread(example) from error
 
 
-def _mixed(node: ast.expr, count: int) -> list[Part]:
+def _mixed(node: ast.expr, count: int) -> list[Component]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _mixed(node.left, count) + _mixed(node.right, count)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -128,12 +128,12 @@ def _mixed(node: ast.expr, count: int) -> list[Part]:
             if isinstance(times, ast.Constant):
                 return _mixed(inner, count * check.count("the number of repetitions", times.value))
     if isinstance(node, ast.Name):
-        return [Part(node.id, count)]
+        return [Component(node.id, count)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         names = [word.arg for word in node.keywords]
         if not node.args and set(names) <= {"sensitivity", "weight"}:
             named: dict[str, Any] = {str(w.arg): _value(w.value) for w in node.keywords}
-            return [Part(node.func.id, count, **named)]
+            return [Component(node.func.id, count, **named)]
         raise ArgumentError(
             f"{node.func.id} takes sensitivity=... and weight=...; its noise is what is sought"
         )
