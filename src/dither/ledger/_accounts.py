@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dither.privacy._budget import BudgetFilter, Remaining
 
 __all__ = [
-    "Account",
+    "AccountState",
     "Balance",
     "Charged",
     "bound_tables",
@@ -116,7 +116,7 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AccountState:
     """The state of an account, as its last entries say it."""
 
     name: str
@@ -131,7 +131,7 @@ class Account:
             return read_budget(self.budget_text)
 
 
-def same_caps(account: Account | None, text: str, promise: Promise) -> bool:
+def same_caps(account: AccountState | None, text: str, promise: Promise) -> bool:
     """Whether an account is there, with these caps and this promise; refuse it with others."""
     if account is None:
         return False
@@ -148,7 +148,7 @@ def same_caps(account: Account | None, text: str, promise: Promise) -> bool:
     )
 
 
-def other_promise(account: Account, asked: Promise | None) -> PromiseError:
+def other_promise(account: AccountState, asked: Promise | None) -> PromiseError:
     """The refusal of a charge that an account's charges cannot be added to."""
     said = "nobody in particular" if asked is None else asked.describe()
     return PromiseError(

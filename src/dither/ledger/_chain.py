@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from dither.errors import LedgerCorruptError
-from dither.ledger._accounts import Account
+from dither.ledger._accounts import AccountState
 from dither.ledger._entries import (
     Amounts,
     Record,
@@ -101,7 +101,7 @@ def read_record(connection: Connection, number: int) -> Record:
     return checked(row)
 
 
-def read_account(connection: Connection, name: str) -> Account | None:
+def read_account(connection: Connection, name: str) -> AccountState | None:
     """The state of an account, or ``None`` where it was never opened."""
     last = connection.execute(_LAST_TOUCH, {"account": name}).scalar_one()
     if last is None:
@@ -113,14 +113,14 @@ def read_account(connection: Connection, name: str) -> Account | None:
         return _account(name, record, setter)
 
 
-def _account(name: str, record: Record, setter: Record) -> Account:
+def _account(name: str, record: Record, setter: Record) -> AccountState:
     totals = record.totals_after()
     if name not in totals or name not in setter.totals_after() or setter.budget is None:
         raise _broken(f"the index of accounts does not agree with entry {record.number}")
     promise = promise_of(setter.promise)
     if promise is None or record.promise != setter.promise:
         raise _broken(f"entry {record.number} promises something else than its account")
-    return Account(name, setter.budget, promise, totals[name].charge(promise))
+    return AccountState(name, setter.budget, promise, totals[name].charge(promise))
 
 
 def append(

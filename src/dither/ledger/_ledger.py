@@ -25,7 +25,7 @@ from dither.errors import (
 )
 from dither.ledger import _chain as chain
 from dither.ledger._accounts import (
-    Account,
+    AccountState,
     Balance,
     Charged,
     bound_tables,
@@ -433,7 +433,7 @@ class Ledger:
         """
         return verify(self._store, progress)
 
-    def _account(self, connection: Connection, name: str) -> Account:
+    def _account(self, connection: Connection, name: str) -> AccountState:
         account = chain.read_account(connection, name)
         if account is None:
             raise LedgerError(f"no account {name!r}{nearest(name, _names(connection))}")
