@@ -39,9 +39,6 @@ from dither.local._personal import Personal
 from dither.local._planning import ChosenChannel as ChosenChannel
 from dither.local._planning import best, simulate
 from dither.local._results import Estimate as Estimate
-from dither.local._results import Estimates as Estimates
-from dither.local._results import KeyEstimate as KeyEstimate
-from dither.local._results import Marginal as Marginal
 from dither.local._shuffling import ShuffledReports as ShuffledReports
 from dither.local._sources import BadChunk as BadChunk
 from dither.local._sources import StreamCount as StreamCount
@@ -56,6 +53,9 @@ from dither.local._structures.marginals import Marginals
 from dither.local._structures.parts import PartCounts as PartCounts
 from dither.local._structures.parts import Structure as Structure
 from dither.local._structures.parts import structure_from_dict as structure_from_dict
+from dither.local._structures.results import Estimates as Estimates
+from dither.local._structures.results import KeyEstimate as KeyEstimate
+from dither.local._structures.results import Marginal as Marginal
 from dither.local.wire import ReportFile as ReportFile
 from dither.local.wire import aggregate_file, write_reports
 from dither.local.wire import read_reports as read_reports

@@ -15,7 +15,7 @@ from dither.local._coins import pick
 from dither.local._domain import Domain, bind
 from dither.local._frequency.grr import GRR
 from dither.local._limits import checked_epsilon
-from dither.local._results import Estimates, checked_options, reported, sampled, shares_of
+from dither.local._results import checked_options, reported, sampled, shares_of
 from dither.local._structures.parts import (
     Maker,
     PartCounts,
@@ -25,6 +25,7 @@ from dither.local._structures.parts import (
     given,
     made_part,
 )
+from dither.local._structures.results import Estimates
 from dither.numeric import Words
 
 _METHODS = ("sample", "split")

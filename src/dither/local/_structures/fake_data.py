@@ -21,9 +21,10 @@ from dither.local._frequency.grr import GRR
 from dither.local._guarantee import Guarantee
 from dither.local._limits import checked_epsilon
 from dither.local._postprocess import project
-from dither.local._results import Estimate, Estimates, checked_options, estimated, reported
+from dither.local._results import Estimate, checked_options, estimated, reported
 from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import PartCounts, Reports, Structure, encoded, made_part
+from dither.local._structures.results import Estimates
 from dither.numeric import Words
 from dither.numeric import _directed as directed
 

@@ -23,7 +23,7 @@ from dither.local._frequency.local_hash import FLH
 from dither.local._limits import checked_epsilon
 from dither.local._oracles import PureChannel
 from dither.local._postprocess import no_rule
-from dither.local._results import Estimate, KeyEstimate, checked_options, sampled, shares_of
+from dither.local._results import Estimate, checked_options, sampled, shares_of
 from dither.local._structures.parts import (
     Maker,
     PartCounts,
@@ -32,6 +32,7 @@ from dither.local._structures.parts import (
     given,
     made_part,
 )
+from dither.local._structures.results import KeyEstimate
 from dither.numeric import Words
 
 Array = npt.NDArray[np.float64]

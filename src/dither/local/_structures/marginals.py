@@ -20,7 +20,7 @@ from dither.local._domain import Domain, bind, collection
 from dither.local._frequency.grr import GRR
 from dither.local._limits import checked_epsilon
 from dither.local._postprocess import RULES
-from dither.local._results import Estimates, Marginal, checked_options, reported, sampled, shares_of
+from dither.local._results import checked_options, reported, sampled, shares_of
 from dither.local._structures.attributes import domains_of
 from dither.local._structures.parts import (
     Maker,
@@ -31,6 +31,7 @@ from dither.local._structures.parts import (
     given,
     made_part,
 )
+from dither.local._structures.results import Estimates, Marginal
 from dither.numeric import Words
 
 _MAX_CELLS = 1 << 20

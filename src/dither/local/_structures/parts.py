@@ -387,9 +387,9 @@ def made_part(make: Maker, domain: Domain, epsilon: Fraction) -> Channel:
 
     A structure states one epsilon for all that a person sends, and it rests on its parts. What
     `make` gives may be anything: a channel that protects some pairs of values less than others, one
-    whose epsilon is for a unit of distance, or one that a user wrote. Whatever is not
-    a channel of this domain that promises plain local DP at this epsilon or less for every two
-    values.
+    whose epsilon is for a unit of distance, or one that a user wrote. Whatever is not a channel of
+    this domain that promises plain local DP at this epsilon or less, for every two values, is
+    refused.
     """
     if not callable(make):
         raise ArgumentError("channel must be a channel's class, such as GRR, or make a channel")
