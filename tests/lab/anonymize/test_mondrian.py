@@ -154,7 +154,7 @@ def test_sets_are_written_so_that_they_can_be_read() -> None:
 @pytest.mark.parametrize("late", [1, 3])
 def test_an_interrupt_leaves_whole_boxes(step, late, monkeypatch) -> None:
     """Wherever it comes, in the midst of a depth too, what is released has classes of k."""
-    module = importlib.import_module("dither.lab.anonymize._cutting")
+    module = importlib.import_module("dither.lab.anonymize._mondrian")
     inner, calls = getattr(module, step), iter(range(99))
 
     def interrupted(state, *rest):

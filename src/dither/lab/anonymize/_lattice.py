@@ -75,7 +75,7 @@ class Trial:
     fits : bool
         All is met with what may be left out, and something is released.
     suppressed : int
-        WeightedRows left out.
+        Rows left out.
     loss : float
         Mean share of the domain per cell, where a cell left out counts 1.
     """
@@ -99,7 +99,7 @@ class SearchTable:
     share : array of float64
         The weight of each quasi-identifier in the loss; sums to 1.
     allowed : int
-        WeightedRows that may be left out.
+        Rows that may be left out.
     """
 
     fitted: tuple[Fitted, ...]
@@ -111,7 +111,7 @@ class SearchTable:
 
     @property
     def total(self) -> int:
-        """WeightedRows of the data."""
+        """Rows of the data."""
         return int(self.base.weight.sum())
 
     def losses(self) -> tuple[Floats, ...]:

@@ -103,7 +103,7 @@ class Anonymized(Printable):
 
     @property
     def untouched(self) -> tuple[str, ...]:
-        """The columns of ``frame`` that are neither: names and numbers in them are released."""
+        """The other columns of ``frame``, released as they are: names and numbers of people too."""
         columns = getattr(self.frame, "column_names", None) or self.frame.columns
         return tuple(
             str(name) for name in columns if str(name) not in {*self.quasi, *self.sensitive}

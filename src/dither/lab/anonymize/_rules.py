@@ -60,7 +60,7 @@ def intervals(
     Raises
     ------
     ArgumentError
-        For a width that is not above 0, or no multiple of the one before.
+        For a width that is not above 0, or not a multiple of the one before.
 
     Examples
     --------
