@@ -1,4 +1,4 @@
-"""Calling what others wrote: whatever it raises is an answer, and only the keyboard interrupts.
+"""Calling code that others wrote: whatever it raises is an answer, but for an interrupt.
 
 A callable that is handed the data may let them decide how it ends. If an exit were let through,
 the data would choose the exit code of the program, and a gate that asks for 0 would pass.

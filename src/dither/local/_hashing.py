@@ -1,4 +1,4 @@
-"""The room's own hash, pinned: 32-bit multiplications that numpy and a browser do alike.
+"""The hash of local reports, pinned: 32-bit multiplications that numpy and a browser do alike.
 
 All arithmetic is modulo 2**32; ``>>`` shifts zeros in (in JavaScript: ``Math.imul``, ``>>>``)::
 
@@ -49,7 +49,7 @@ _CHUNK = 1 << 20
 
 
 def mix32(x: Any) -> U32:
-    """Mix each number: a bijection of [0, 2**32) in which every bit of x sways every bit.
+    """Mix each number: a bijection of [0, 2**32) in which every bit of x affects every bit.
 
     >>> mix32([0, 1]).tolist()
     [0, 3390437208]

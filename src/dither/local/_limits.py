@@ -1,4 +1,4 @@
-"""What the room reads and refuses alike: epsilons, shares, and sizes that would fill the memory."""
+"""What all channels read and refuse alike: epsilons, shares, and sizes too large for memory."""
 
 from __future__ import annotations
 

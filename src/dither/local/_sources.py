@@ -265,9 +265,9 @@ def aggregate_stream(channel: Channel, chunks: Iterable[Any]) -> StreamCount:
     ----------
     channel : Channel
     chunks : iterable
-        Each a column of reports, as `Channel.aggregate` takes; or bytes of records (`wire.pack`);
-        or a path to a file of reports (`wire.write_reports`) or to a Parquet file
-        (`tables.aggregate_table`); or a function without arguments that gives one of these.
+        Each a column of reports, as `Channel.aggregate` takes; or bytes of records; or a path to a
+        file of reports (`write_reports`) or to a Parquet file (`aggregate_table`); or a function
+        without arguments that gives one of these.
 
     Returns
     -------

@@ -115,7 +115,7 @@ def write_reports(target: str | Path | BinaryIO, channel: Carrier, reports: Any)
     Raises
     ------
     ArgumentError
-        See `pack`.
+        The channel's reports have no fixed size, or these are not its reports.
 
     Examples
     --------
@@ -193,9 +193,7 @@ def aggregate_file(source: Source, channel: Carrier | None = None) -> tuple[Any,
     ----------
     source : path, bytes, or binary file open for reading
     channel : Channel or Structure, optional
-        Which the file must be of: its hash is compared before anything of the file is read as a
-        channel. Without, the file's own channel is made, of up to 2**20 values and counts, and of
-        OLH, BLH and LOLOHA 2**16, as each report is compared with all.
+        As for `read_reports`.
 
     Returns
     -------

@@ -135,7 +135,7 @@ def l1(
 ) -> Floats:
     """Least absolute deviations with 0 <= x <= 1.
 
-    It ends after ``rounds``, or where residuals are from their copies, and move, by less than
+    It ends after ``rounds``, or once the residuals move, and differ from their copies, by less than
     ``tolerance`` of their median size. At the default the sum of deviations is within 1 % of the
     least one.
 

@@ -2,8 +2,8 @@
 
 A release may hold labels where a public table holds values: ``[20, 30)``, ``[20, 30[``, ``20-29``,
 ``<30``, ``130**``, ``{north, "Salem, east", NULL}``, ``{38 … 46: 9}`` (from 38 to 46 in order, nine
-values), ``*``; of dates also ``1984-05``, ``1984-Q2``, ``1984``, ``1980s``. Nothing here comes from
-the room that makes such labels.
+values), ``*``; of dates also ``1984-05``, ``1984-Q2``, ``1984``, ``1980s``. No code is
+shared with `dither.lab.anonymize`, which makes such labels.
 """
 
 from __future__ import annotations

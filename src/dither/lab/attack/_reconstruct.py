@@ -182,7 +182,7 @@ def reconstruct_table(
     limit : int
         Stop at so many databases.
     seconds : float
-        Stop after so long; what was found is kept. So it is with Ctrl-C.
+        Stop after so long; what was found is kept, as it is with Ctrl-C.
     explain : bool
         Whether to look for the rows that contradict each other where no database agrees.
     progress : callable, optional

@@ -56,7 +56,7 @@ def subset_sums(
         Random sets to ask for. None asks for all 2ⁿ of them and searches exhaustively (n <= 20).
     noise : BlackBox, optional
         How answers are published: `exact` (the default), `bounded`, `gaussian`, `laplace`,
-        `rounded`, `corrupted`, `midpoint` or `private` of this room. The exhaustive search needs
+        `rounded`, `corrupted`, `midpoint` or `private` of `releases`. The exhaustive search needs
         one with a known error.
     method : {"l1", "least squares", "box"}, optional
         The decoder of random queries. By default the better one for the noise, which is not secret:

@@ -179,7 +179,7 @@ def samples_needed(
     Raises
     ------
     ArgumentError
-        An argument is out of range, or ten thousand million samples do not suffice.
+        An argument is out of range, or ten billion samples do not suffice.
 
     Examples
     --------

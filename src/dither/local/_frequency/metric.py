@@ -280,7 +280,7 @@ class GridPrivacy(_Metric):
         Raises
         ------
         ArgumentError
-            A point is not on the grid, or no number. No point is shown.
+            A point is not on the grid, or is not a number. No point is shown.
         """
         side = float(self.cell)
         try:

@@ -333,9 +333,7 @@ class HCMS(_Sketch, FiniteChannel):
     Guarantee. epsilon-local DP: neighbours are any two values of one person, listed or not,
     whatever the hash is. They differ in one sign; p is rounded down.
 
-    Error. Over hash functions the shares are unbiased. The functions are fixed and public, however,
-    so every estimate carries other values' collisions: `collision_error`, which no number of
-    reports makes smaller.
+    Error. As for `CMS`: unbiased over hash functions, with `collision_error` on top.
 
     References
     ----------

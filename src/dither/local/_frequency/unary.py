@@ -34,10 +34,9 @@ class UnaryChannel(PureChannel):
     `law`, `chances` and `draw`, where it takes more than one coin per bit. A report is a row of
     packed bits; the counts are those of the ones in each column.
 
-    With p the chance of a held bit and q that of another, f̂ = (share of ones - q)/(p - q) is
-    unbiased; given the users' values its variance is (f·p(1-p) + (1-f)·q(1-q))/(n (p-q)²), and two
-    values' estimates are uncorrelated. Two values of one person change the law of two bits only,
-    and the largest ratio, of a report with the first bit 1 and the second 0, is p(1-q)/(q(1-p)).
+    The support of a value is its own bit (`PureChannel`). Two values of one person change the law
+    of two bits only, and the largest ratio, of a report with the first bit 1 and the second 0, is
+    p(1-q)/(q(1-p)).
     """
 
     @property

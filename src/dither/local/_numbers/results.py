@@ -48,7 +48,7 @@ class MeanEstimate(Result):
     notes : tuple of str
     limits : tuple of (float, float, str), optional
         The interval's ends and how it was made, where it is not simply normal; see
-        `mean`.
+        `dither.local._numbers.mean`.
     assuming : str
         What such an interval assumes of the people; empty where it assumes nothing.
 
@@ -154,13 +154,7 @@ class MeanEstimate(Result):
         return as_text(lines, [*remarks, *self.notes])
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the mean with its interval, within the bounds of the values.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save it: .png, .svg or .pdf.
-        """
+        """Draw the mean with its interval, within the bounds of the values; see `Result.plot`."""
         from dither.plots._local import draw_means
 
         return draw_means([self], path)
