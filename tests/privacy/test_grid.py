@@ -124,6 +124,53 @@ def test_hits_that_all_but_always_come(monkeypatch):
     assert found()[1] < low
 
 
+@pytest.mark.parametrize(
+    ("multiplier", "rate", "other", "epsilon"),
+    [
+        (0.1, 0.5, (1.0, 0.5, 1), 80.0),
+        (0.1, 0.5, (2.0, 0.5, 1), 75.0),
+        (0.1, 0.01, (1.0, 0.5, 3), 60.0),
+        (0.15, 0.3, (4.0, 0.5, 1), 50.0),
+    ],
+)
+def test_only_laws_that_reach_beyond_the_cap_have_hits(multiplier, rate, other, epsilon):
+    """Above the grid of a small loss, e^epsilon times its q would be taken from what others add."""
+    term, (scale, share, count) = SampledGaussianTerm(multiplier, rate, True, 1), other
+    alone = SampledGaussianProfile(term).bounds(epsilon)[0]
+    terms = [term, SampledGaussianTerm(scale, share, True, count)]
+    low, high = Grid(terms, log_delta=alone, epsilon=None).bounds(epsilon)
+    # A composition is no more private than its parts.
+    assert alone < high < low + 1e-5
+
+
+@pytest.mark.parametrize(
+    ("parts", "delta"),
+    [
+        ((0.05, 0.9, 4, 0.1), 0.45),
+        ((0.1, 0.1, 2, 0.1), 0.005),
+        ((0.05, 0.01, 2, 0.1), 0.002),
+    ],
+)
+def test_a_large_loss_beside_small_ones(parts, delta):
+    """What a grid certifies of a whole is no less than a closed form says of one of its parts."""
+    multiplier, rate, scale, share = parts
+    one = privacy.gaussian(multiplier).poisson(rate)
+    whole = one + privacy.gaussian(scale).poisson(share) + privacy.randomized_response(1)
+    assert whole.epsilon(delta).upper >= one.epsilon(delta).lower
+
+
+@pytest.mark.parametrize("rate", [1e-14, 1e-9, 1e-4, 0.3, 0.99, 1 - 1e-12])
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_ends_of_a_sampled_gaussians_losses(rate, size):
+    """log((1 - g)^k), however small g is."""
+    with mpmath.workdps(40):
+        exact = size * mpmath.log1p(-mpf(rate))
+        least = SampledGaussianTerm(1.0, rate, True, 7, size).least()
+        top = SampledGaussianTerm(1.0, rate, False, 7, size).top()
+        assert exact * (1 + 6 * EPS) <= least <= exact
+        assert abs(top + 7 * exact) <= 4 * EPS * abs(7 * exact)
+
+
 def test_lattices_against_all_outcomes():
     """Masses that fall by e^20 a point, near where a lattice was made and far off: exactly."""
     h, masses = 0.3, np.exp(-np.array([0.3, 9.0, 25.0, 45.0, 70.0]))

@@ -16,7 +16,8 @@ every loss has a lower end, of sum -F over all repetitions, the grid may end at 
 lies above a hit. Once there is one, the total is above cap whatever the others are, so at any
 epsilon <= cap the hits contribute exactly Pr_P[hit] - e^epsilon·Pr_Q[hit], and the grid holds what
 is left, a body that is short. Above cap that difference is only a lower end, and Pr_P[hit] an upper
-one. In the other direction, where the total of the upper ends is T, a loss below -T leaves no
+one. A law whose grid ends below cap + F by itself has no hits: what lies above its grid goes to
+infinity. In the other direction, where the total of the upper ends is T, a loss below -T leaves no
 positive total, so that it matters not how far below it is.
 
 References
@@ -84,14 +85,17 @@ class Grid:
             # Below -most one loss keeps the whole below 0; but a law may be joined at 0.
             least = min(-most, 0.0)
             ends = [(max(low, min(least, high - 1e-6 * abs(high))), high) for low, high in ends]
+        # Any end of a grid proves something: these parts of it only keep the grid from being empty.
         ends = [(min(low, high - 1e-9 * abs(high) - 1e-290), high) for low, high in ends]
         floor = sum(count * max(0.0, -term.least()) for term, count in singles)
         self._cap = -math.inf
         target = {"log_delta": log_delta, "epsilon": epsilon}
         if cap is None and math.isfinite(floor):
             cap = self._guided(singles, ends, target, tilt)[0].start
+        end = math.inf
         if cap is not None and math.isfinite(floor):
-            end = (cap + floor) * (1 + 1e-9) + 1e-9 * floor
+            # No less than cap + F, with a product and a sum a law and the few of this line.
+            end = cap + floor + EPS * (4 + 2 * len(singles)) * (abs(cap) + floor)
             if any(high > end for _, high in ends):
                 ends = [(low, min(high, max(end, low + 1e-9 * abs(low)))) for low, high in ends]
                 self._cap = cap
@@ -117,10 +121,16 @@ class Grid:
         self._shift = sum(
             count * term.position for term, count in singles if isinstance(term, AtomTerm)
         )
-        lost = sum(law.count * _log_rest(above) for law, above in up)
-        self._cut = -math.expm1(lost) * (1 + 1e-9)
+        hits = [self._cap > -math.inf and top >= end for top in self._tops]
+        lost = sum(
+            law.count * _log_rest(above)
+            for (law, above), hit in zip(up, hits, strict=True)
+            if not hit
+        )
+        self._cut = -math.expm1(lost) * (1 + EPS * (8 + len(singles)))
         if self._cap > -math.inf:
-            self._hits = self._hit(singles)
+            pairs = zip(singles, self._tops, hits, strict=True)
+            self._hits = self._hit([(one, top) for one, top, hit in pairs if hit])
         self.certified = self.upper.certified and (self.lower is None or self.lower.certified)
 
     def _guided(
@@ -136,27 +146,32 @@ class Grid:
         laws = [law for law, _ in guide]
         return Lattice(laws, coarse, tilt=tilt, **target), guide, coarse
 
-    def _hit(self, singles: Sequence[tuple[Term, int]]) -> _Hits:
-        """Ends of the chance that any loss lies above its grid."""
+    @staticmethod
+    def _hit(singles: Sequence[tuple[tuple[Term, int], float]]) -> _Hits:
+        """Ends of the chance that any loss lies above its grid, which ends at cap + F or above."""
         logs, gaps, known = [0.0, 0.0, 0.0, 0.0], [0.0, 0.0], True
-        for (term, count), end in zip(singles, self._tops, strict=True):
-            far = max(term.ends(1e-300)[1], end) * (1 + 1e-6) + 1e-6
+        for (term, count), end in singles:
+            # Next to nothing lies beyond, and is charged: of Q no more than of P, as losses there
+            # are above 0, and 1e-299 for masses that underflow.
+            far = max(term.ends(1e-300)[1], end, 0.0) * (1 + 1e-6) + 1e-6
             cells = term.cells(np.array([end, far]))
             p, q = float(cells.p[0]), float(cells.q[0])
             p_off, q_off = float(cells.p_error[0]), float(cells.q_error[0])
-            # Edges were mapped with rounding: the mass next to the end may be on either side.
+            # Edges were mapped with rounding: the mass next to the end may be on either side. Twice
+            # what this edge, or one a billionth above it, is off by; and what these here round by.
             off = 2 * term.cells(np.array([end, end + 1e-9 * abs(end)])).position
             off += 8 * EPS * abs(end)
             near = term.cells(np.array([end - off, end + off]))
             p_off += float(near.p[0] + near.p_error[0])
             q_off += float(near.q[0] + near.q_error[0])
-            ends = (p - p_off, p + p_off + 1e-299, q - q_off, q + q_off + 1e-299)
+            beyond = cells.above + 1e-299
+            ends = (p - p_off, p + p_off + beyond, q - q_off, q + q_off + beyond)
             for i, value in enumerate(ends):
                 logs[i] += count * _log_rest(value)
             if cells.apart is None or cells.apart_error is None or near.apart is None:
                 known = False
                 continue
-            doubt = float(cells.apart_error[0]) + float(np.abs(near.apart[0]))
+            doubt = beyond + float(cells.apart_error[0]) + float(np.abs(near.apart[0]))
             doubt += float(near.apart_error[0]) if near.apart_error is not None else 0.0
             # (1 - p)/(1 - q) = 1 - (p - q)/(1 - q)
             for i, gap in enumerate((-doubt, doubt)):
@@ -226,9 +241,9 @@ class Grid:
         """(log lower, log upper) of the finite part's delta(epsilon)."""
         high = self.upper.bounds(epsilon - self._shift)[1]
         low = self.lower.bounds(epsilon + self._shift)[0] if self.lower else -math.inf
+        if self._cut > 0:
+            high = float(np.logaddexp(high, math.log(self._cut))) + 4 * EPS * (1 + abs(high))
         if self._cap == -math.inf:
-            if self._cut > 0:
-                high = float(np.logaddexp(high, math.log(self._cut)))
             return low, high
         hits = self._hits
         grown, rise = math.exp(min(epsilon, 700.0)), math.expm1(min(epsilon, 700.0))

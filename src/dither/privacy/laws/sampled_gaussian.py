@@ -100,6 +100,8 @@ class SampledGaussianTerm(Term):
         self.weights = np.array(
             [math.comb(size, j) * g**j * (1 - g) ** (size - j) for j in range(size + 1)]
         )
+        # log(w_0): the logarithm of 1 - g as a double would lose the digits of a small g.
+        self._floor = size * math.log1p(-g) if g < 1 else -math.inf
         self.removal, self.count = removal, count
         # Where losses are large, tilts that matter are small.
         top = self.k * self.a
@@ -317,20 +319,20 @@ class SampledGaussianTerm(Term):
         """-log(w_0) for addition; removal has no end."""
         if self.removal or self.weights[0] <= 0:
             return math.inf
-        return -self.count * math.log(float(self.weights[0]))
+        return -self.count * self._floor
 
     def anchors(self) -> tuple[float, float]:
         """Where most samples lack the unit, nearly an atom at ±log(w_0)."""
         if self.weights[0] <= 0:
             return 0.0, 0.0
-        end = math.log(float(self.weights[0]))
-        return (end if self.removal else -end), 0.0
+        return (self._floor if self.removal else -self._floor), 0.0
 
     def least(self) -> float:
         """log(w_0) for removal; addition has no end."""
         if not self.removal or self.weights[0] <= 0:
             return -math.inf
-        return math.log(float(self.weights[0])) * (1 + 1e-12)
+        # A logarithm's two halves of EPS and a product's one; this product rounds by another.
+        return self._floor * (1 + 4 * EPS)
 
     def singles(self) -> list[tuple[Term, int]]:
         """Itself."""
