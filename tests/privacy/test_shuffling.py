@@ -234,6 +234,30 @@ def test_two_answers_are_exact(n, epsilon_0, part):
     assert not found.one_sided
 
 
+@pytest.mark.parametrize("gap", [1e-12, 1e-8, 1e-3])
+@pytest.mark.parametrize("epsilon_0", [1e-12, 1e-6, 60.0, 99.0])
+def test_two_answers_at_the_ends_of_their_range(epsilon_0, gap):
+    """Next to epsilon_0 what p and e^epsilon were rounded by is a large part of delta."""
+    epsilon = epsilon_0 * (1 - gap)
+    with mpmath.workdps(80):
+        p, e = (mpmath.exp(mpmath.mpf(repr(x))) for x in (epsilon_0, epsilon))
+        for n in (1, 2, 4):
+            exact = 0
+            for j in range(n):
+                law = [mpmath.mpf(1)]
+                for a in [p / (p + 1)] * j + [1 / (p + 1)] * (n - 1 - j):
+                    pairs = zip([*law, 0], [0, *law], strict=True)
+                    law = [(1 - a) * x + a * y for x, y in pairs]
+                # One more coin, on either side of the others.
+                first = [(x + p * y) / (p + 1) for x, y in zip([*law, 0], [0, *law], strict=True)]
+                second = [(p * x + y) / (p + 1) for x, y in zip([*law, 0], [0, *law], strict=True)]
+                rows = zip(first, second, strict=True)
+                exact = max(exact, sum(max(x - e * y, 0) for x, y in rows))
+            found = shuffle(n, epsilon_0, randomiser="grr", k=2).delta(epsilon)
+            assert found.lower <= exact <= found.upper
+            assert epsilon_0 != 1e-6 or gap < 1e-3 or found.upper <= exact * (1 + 1e-3)
+
+
 def test_the_worst_inputs_are_not_alike():
     """Others who all hold one answer are not the worst: from them alone a bound is too low."""
     with mpmath.workdps(30):

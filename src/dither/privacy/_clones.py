@@ -52,9 +52,10 @@ def clones(n: int, p: float, epsilon: float, target: float) -> tuple[float, floa
     s0, here, off = half_tails(c.astype(np.int64), k.astype(np.int64))
     s1 = s0 + here
     terms = chances * ((p - e) * s1 + (1 - e * p) * s0)
-    # The coefficients are at most p and e·p; e errs by EPS of itself, a product, a difference and a
-    # sum by half each. A k that rounding moved leaves out what is as small.
-    doubt = chances * p * ((1 + e) * off + 4 * _EPS * (s1 + e * s0))
+    # The coefficients are at most p and e·p; e errs by 1 + epsilon/2 times EPS of itself, as its
+    # exponent stands for the number that was printed; a product, a difference and a sum by half of
+    # EPS each. A k that rounding moved leaves out what is as small.
+    doubt = chances * p * ((1 + e) * off + (4 + epsilon) * _EPS * (s1 + e * s0))
     return _charged(terms, doubt, _rough(n, 2 / (p + 1), len(c)), 2 * cut)
 
 
@@ -94,10 +95,10 @@ def _uniform_blanket(
     s1 = s0 + here
     # E[a; a > k] = s/2·Pr[Bin(s-1) >= k], E[b; a > k] = s/2·Pr[Bin(s-1) > k].
     terms = chances * ((more * s - level) * s1 - (more * e * s + level) * s0)
-    # As in `clones`, with coefficients of at most more·e·s + level; e - 1 errs by EPS·e, and what
-    # is made of n, other and more by 2·EPS of itself.
-    most = more * e * s + level
-    doubt = chances * (2 * most * off + 4 * _EPS * (most + other * n * e) * (s1 + s0))
+    # As in `clones`, with coefficients of at most more·e·s + level; e - 1 errs by as much of e, and
+    # what is made of n, other and more by 2·EPS of itself.
+    most, short = more * e * s + level, (4 + math.log(e)) * _EPS
+    doubt = chances * (2 * most * off + short * (most + other * n * e) * (s1 + s0))
     return _charged(terms, doubt, _rough(n, 2 / h, len(s) + 1), 2 * cut * h * more)
 
 
@@ -131,11 +132,19 @@ def _classes(
 
 
 def counted(n: int, p: float, epsilon: float) -> tuple[float, float]:
-    """Ends of delta(epsilon): the largest over j, with every mass off by a known part of itself."""
+    """Ends of delta(epsilon): the largest over j, with every mass off by a known part of itself.
+
+    p is rounded up from the e^epsilon_0 that it stands for, by up to (7 + 3/2·log p)·EPS of itself.
+    A response at a smaller p is one at p, answered at random now and then, so that the upper end
+    holds as it is; below, n coins' chances are off by as much. Where epsilon_0 is less than some
+    1e-14·n that is more than delta itself, and the lower end is 0.
+    """
     first, second, off = _counts(n, p)
-    e = math.exp(epsilon)
-    low = np.maximum(first * (1 - off) - e * (1 + 2 * _EPS) * second * (1 + off), 0.0)
-    high = np.maximum(first * (1 + off) - e * (1 - 2 * _EPS) * second * (1 - off), 0.0)
+    less = off + n * _EPS * (8 + 2 * math.log(p))
+    # A unit of the exponential's, and what its exponent differs from the number that was printed.
+    e, shaken = math.exp(epsilon), _EPS * (2 + epsilon)
+    low = np.maximum(first * (1 - less) - e * (1 + shaken) * second * (1 + less), 0.0)
+    high = np.maximum(first * (1 + off) - e * (1 - shaken) * second * (1 - off), 0.0)
     # Sums of at most n + 1 positive numbers; what underflows is below 1e-300 each.
     rough = (n + 2) * _EPS
     most = float(high.sum(axis=1).max()) * (1 + rough) + 1e-290

@@ -68,10 +68,13 @@ class TwoAnswers:
         # In steps, so that laws are shared by questions close to one another.
         self._tail = 10.0 ** (math.floor(math.log10(max(target, 1e-280))) - 12)
         # Two laws; and for windows of up to 40 deviations, 20·sqrt(n) numbers, the sums over them,
-        # and what the rate's rounding, 3 halves of EPS in the odds, moves far from the mean.
+        # and what the rate's rounding, 3 halves of EPS in the odds, moves far from the mean. What p
+        # was rounded up by moves the lower end alone: by d times a deviation times what is below,
+        # while the first has d² of masses d deviations away.
         self._off = 2 * _MASSES * max(40.0, 20 - math.log(self._tail))
         self._off += 120 * _EPS * (1 + math.sqrt(n))
-        # p stands for a number that is less by this part of itself.
+        # p stands for a number that is less by up to (7 + 3/2·log p)·EPS of itself, and e^epsilon
+        # for one that is off by (1 + epsilon/2)·EPS of itself; the factor has 3 roundings more.
         self._over = 4e-15 + 4 * _EPS * math.log(p)
 
     def ends(self, epsilon: float) -> tuple[float, float]:

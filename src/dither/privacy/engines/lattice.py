@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.privacy.engines.search import LOOSE, best_tilt, log_kappa
+from dither.privacy.engines.search import best_tilt, log_kappa
 from dither.privacy.laws.term import EPS, Array
 
 __all__ = ["Lattice", "LatticeLaw"]
@@ -110,6 +110,7 @@ class Lattice:
     def _compose(self) -> None:
         c, h = self.c, self.spacing
         mean = variance = base = relative = greatest = lost = shift = offset = 0.0
+        self._fixed = self._steep = self._away = 0.0
         tilted = []
         for start, index, logs, count, rough in self._laws:
             z = logs + (c * h) * index
@@ -132,8 +133,11 @@ class Lattice:
             greatest += count * (for_all + 2 * EPS * float(size[kept].max()))
             lost += count * 2 * _SMALL * len(z)
             shift += count * 2 * EPS * (abs(start) + h * float(index.max()))
+            self._fixed += count * EPS * (8 * float(np.abs(logs).max()) + 80)
+            self._steep += count * EPS * 8 * (abs(start) + h * float(index.max()))
             offset += count * start
             tilted.append((index, weight, count))
+        self._away = shift
         deviation = math.sqrt(variance)
         whole_range = sum(count * int(index.max()) for index, _, count in tilted)
         n = 64
@@ -161,8 +165,8 @@ class Lattice:
         slack += 4 * EPS * np.abs(exponent)
         product = np.exp(np.minimum(exponent.real, 300.0) + 1j * exponent.imag)
         size = np.abs(product)
-        # The true value is at most s^n in all, which is below 2.
-        wrong = np.minimum(size * np.expm1(np.minimum(slack, 300.0)), 2 + size)
+        # The true value is at most s^n in all, of which `greatest` holds 96u a repetition.
+        wrong = np.minimum(size * np.expm1(np.minimum(slack, 300.0)), 1 + _grown(greatest) + size)
         mass = np.roll(np.fft.irfft(product, n), -(first % n))
         # Back: what is wrong of the spectrum, and the same tree over the spectrum's own sum.
         self._entry = (2 * float(wrong.sum()) + 2 * unit * float(np.abs(product).sum())) / n
@@ -179,20 +183,31 @@ class Lattice:
     def _outside(
         self, first: int, end: int, whole: int, offset: float, base: float
     ) -> tuple[float, float]:
-        """Bounds of the tilted masses below index ``first`` and from index ``end`` on."""
+        """Bounds of the tilted masses below index ``first`` and from index ``end`` on.
+
+        By Chernoff's bound of the masses as they are computed, which are those of the moment at c
+        up to what q_k has beside the laws' own errors; each moment errs by no more than that, with
+        the same operations. So each of c and c ± s costs, a repetition and in units of u = EPS/2,
+        6·|x·start| + 10·x·h·k + 14·|log m| + 160 at most; 16, 16, 16 and 160 are charged.
+        """
         c, h = self.c, self.spacing
+        # How far places are off, and what sums round by.
+        away = self._away + 4 * EPS * (abs(offset) + h * (end + 1))
         steps = np.array([0.03, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0])
         low = high = 0.0
         if first > 0:
             s = c * steps
             k = self._moment(c - s) if c > 0 else np.zeros_like(s)
-            value = k - base + s * (offset + h * (first - 1))
-            value = value + LOOSE * (1 + np.abs(k) + abs(base))
+            value = k - base + s * (offset + h * (first - 1)) + s * away
+            value = value + 2 * self._fixed + (2 * c + s) * self._steep
+            value = value + 4 * EPS * (np.abs(k) + abs(base))
             low = math.exp(min(float(value.min()), 0.0))
         if end <= whole:
             s = c * steps
             k = self._moment(c + s)
-            value = k - base - s * (offset + h * end) + LOOSE * (1 + np.abs(k) + abs(base))
+            value = k - base - s * (offset + h * end) + s * away
+            value = value + 2 * self._fixed + (2 * c + s) * self._steep
+            value = value + 4 * EPS * (np.abs(k) + abs(base))
             high = math.exp(min(float(value.min()), 0.0))
         return low, high
 
@@ -219,22 +234,32 @@ class Lattice:
         weight = np.exp(log_weight - top)
         held = np.abs(self._mass[first:])
         total = float((self._mass[first:] * weight).sum())
-        error = self._entry * float(weight.sum()) + EPS * (len(gap) / 8 + 24) * float(
-            (held * weight).sum()
-        )
+        # With u = EPS/2 a weight has 2u·|log(1 - e^-gap)| and u·c·gap, of the two summands of
+        # log_weight, u of either difference in its exponent, and 8u; a sum in pairs has 24u and
+        # u·log2(n). Twice that is charged.
+        each = 3 * np.abs(log_weight) + np.abs(log_weight - top) + (32 + math.log2(len(gap) + 1))
+        error = self._entry * float(weight.sum()) + EPS * float((held * weight * each).sum())
         away = self._outside_high
         if not up or first == 0:
             # What lies below the window is above epsilon too, or was wrapped into the sum.
             away += self._outside_low
         largest = math.exp(min(kappa - top, 80.0))
-        error += largest * (away + self._lost) * (1 + 1e-9)
-        together = largest * math.expm1(min(self._relative, 80.0))
-        error += (1 + 1e-9) * min(
-            together, (abs(total) + error) * math.expm1(min(self._greatest, 80.0))
-        )
+        # Exponents of up to 80, and numbers below 20 that make them, round by 100·EPS at most.
+        spare = 1 + 200 * EPS
+        error += largest * (away + self._lost) * spare
+        together = largest * _grown(self._relative)
+        error += spare * min(together, (abs(total) + error) * _grown(self._greatest))
         scale = self._base - self.c * epsilon + top
-        rough = 8 * EPS * (abs(self._base) + abs(self.c * epsilon))
-        if up:
-            return scale + math.log(max(total + error, error, 1e-300)) + rough
-        value = total - error
-        return scale + math.log(value) - rough if value > 0 else -math.inf
+        rough = 8 * EPS * (abs(self._base) + abs(self.c * epsilon) + abs(top))
+        value = max(total + error, error, _SMALL) if up else total - error
+        if value <= 0:
+            return -math.inf
+        found = math.log(value)
+        # A logarithm's two halves of EPS, its argument's few, and the last sums'.
+        rough += 4 * EPS * (2 + abs(found))
+        return scale + found + rough if up else scale + found - rough
+
+
+def _grown(x: float) -> float:
+    """e^x - 1, infinite where a double would not hold it."""
+    return math.expm1(x) if x < 700 else math.inf
