@@ -205,6 +205,8 @@ class Contour:
         self._upper = upper
         low = np.concatenate([[0.0], self._moment(lower) + log_kappa(lower)])
         high = self._moment(upper) + log_kappa(upper)
+        # Here and below `LOOSE` takes 1e-12 at least, which also holds what exponents of up to 745,
+        # beyond which nothing is left of an alias or of what is cut, lose in a product and two sums.
         self._low = low + LOOSE * (1e-3 + np.abs(low)) + self._blur(c)
         self._high = high + LOOSE * (1e-3 + np.abs(high)) + self._blur(float(upper[-1]))
         wanted = log_size + math.log(_TOLERANCE)
@@ -265,9 +267,13 @@ class Contour:
         low = total - error - cut - alias
         if self.smoothing > 0:
             low -= self._price(value, wrong) + 2 * cut
+        # 1e-300 where all that is left has underflowed.
+        lower, upper = (math.log(max(x, 1e-300)) for x in (low, max(high, error)))
+        # Two logarithms, with two halves of EPS each and their arguments' few, and two sums.
+        rough, size = 2 * EPS, 2 + abs(top) + abs(scale)
         return (
-            scale + math.log(low) if low > 0 else -math.inf,
-            scale + math.log(max(high, error, 1e-300)),
+            scale + lower - rough * (size + abs(lower)) if low > 1e-300 else -math.inf,
+            scale + upper + rough * (size + abs(upper)),
         )
 
     def _price(self, value: Array, wrong: Array) -> float:
@@ -280,4 +286,5 @@ class Contour:
         error = float((wrong * size).sum())
         error += (len(value) + 40) * EPS * float((np.abs(kernel) * (1 + np.abs(t) * s * s)).sum())
         total = float(kernel.real.sum())
-        return s * s * (1 + s) * (max(total, 0.0) + error) * (1 + 1e-12)
+        # Seven roundings here, and the error's own sums in pairs: 50 halves of EPS.
+        return s * s * (1 + s) * (max(total, 0.0) + error) * (1 + 32 * EPS)
