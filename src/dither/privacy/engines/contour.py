@@ -205,8 +205,8 @@ class Contour:
         self._upper = upper
         low = np.concatenate([[0.0], self._moment(lower) + log_kappa(lower)])
         high = self._moment(upper) + log_kappa(upper)
-        # Here and below `LOOSE` takes 1e-12 at least, which also holds what exponents of up to 745,
-        # beyond which nothing is left of an alias or of what is cut, lose in a product and two sums.
+        # Here and below `LOOSE` takes 1e-12 at least. That also holds what exponents of up to 745
+        # lose in a product and two sums; beyond, nothing is left of an alias or of what is cut.
         self._low = low + LOOSE * (1e-3 + np.abs(low)) + self._blur(c)
         self._high = high + LOOSE * (1e-3 + np.abs(high)) + self._blur(float(upper[-1]))
         wanted = log_size + math.log(_TOLERANCE)
