@@ -389,10 +389,22 @@ _HYPOTHESES: dict[str, tuple[Any, Any, Any, float]] = {
         lambda x: stats.kstest(x, "norm"),
         0.5,
     ),
+    "ks_1samp, tree": (
+        _one,
+        lambda t, a: inference.ks_1samp(*t, "norm", method="tree", draws=400, **a).pvalue,
+        lambda x: stats.kstest(x, "norm"),
+        0.5,
+    ),
     "mannwhitneyu": (_two, _by("mannwhitneyu"), stats.mannwhitneyu, 0.5),
     "mannwhitneyu, 1 in 4": (_unequal, _by("mannwhitneyu"), stats.mannwhitneyu, 0.5),
     "Mann-Whitney, naive": (_two, _naive_ranks, stats.mannwhitneyu, 0.5),
     "ks_2samp": (_two, _by("ks_2samp"), stats.ks_2samp, 0.5),
+    "ks_2samp, tree": (
+        _two,
+        _by("ks_2samp", method="tree", bounds=(-3, 4)),
+        stats.ks_2samp,
+        0.5,
+    ),
     "ttest_ind": (_two, _by("ttest_ind", **_ENDS), stats.ttest_ind, 0.5),
     "ttest_ind, unequal": (
         _spread,
@@ -404,12 +416,7 @@ _HYPOTHESES: dict[str, tuple[Any, Any, Any, float]] = {
     "kruskal": (_three, _by("kruskal"), stats.kruskal, 0.3),
     "f_oneway": (_three, _by("f_oneway", **_ENDS), stats.f_oneway, 0.3),
     "kendalltau": (_columns, _by("kendalltau"), stats.kendalltau, 0.3),
-    "pearsonr": (
-        _columns,
-        _by("pearsonr", x_bounds=(-3, 3), y_bounds=(-3, 3)),
-        stats.pearsonr,
-        0.3,
-    ),
+    "pearsonr": (_columns, _by("pearsonr"), stats.pearsonr, 0.3),
 }
 """By name: samples of a shift, the test, the same without noise, and the shift of its power."""
 

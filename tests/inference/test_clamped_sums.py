@@ -11,11 +11,7 @@ import pytest
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._clamped_sums import (
-    ContrastRelease,
-    CorrelationRelease,
-    GroupMomentsRelease,
-)
+from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
 from dither.inference._inputs import Bounds, target
 from dither.inference._t_tests import score_width
 from dither.lab.audit import Outcome, audit
@@ -25,14 +21,13 @@ STEPS = Bounds.steps
 
 
 def _designs(neighbours: str) -> list[tuple[Any, list[Any]]]:
-    """Each release, and all rows over a grid: values with groups, or pairs of values."""
+    """Each release, and all rows over a grid: values with groups."""
     asked = target(1, 0, neighbours)
     grid = [STEPS * i // 8 for i in range(-8, 9)]
     return [
         (ContrastRelease(asked), list(itertools.product(grid, (0, 1)))),
         (ContrastRelease(asked, squares=False), list(itertools.product(grid, (0, 1)))),
         (GroupMomentsRelease(asked, 3), list(itertools.product(grid, (0, 1, 2)))),
-        (CorrelationRelease(asked), list(itertools.product(grid, grid))),
     ]
 
 
@@ -79,14 +74,11 @@ def _once(name: str, shift: float, rng: np.random.Generator, asked: Any) -> bool
         "ztest of two": lambda: inference.ztest(*two, sigma=1, bounds=wide, **asked),
         "ttest_ind": lambda: inference.ttest_ind(*two, bounds=wide, **asked),
         "f_oneway": lambda: inference.f_oneway(*three, bounds=wide, **asked),
-        "pearsonr": lambda: inference.pearsonr(
-            x, shift * x + rng.normal(0, 1, 240), x_bounds=(-3, 3), y_bounds=(-3, 3), **asked
-        ),
     }
     return bool(tests[name]().rejects())
 
 
-NAMES = ["ttest_1samp", "ttest_rel", "ztest", "ztest of two", "ttest_ind", "f_oneway", "pearsonr"]
+NAMES = ["ttest_1samp", "ttest_rel", "ztest", "ztest of two", "ttest_ind", "f_oneway"]
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
@@ -134,7 +126,6 @@ def test_no_data_raises_anything(rows: Any, neighbours: Any) -> None:
         inference.ztest(rows, [], sigma=2, bounds=ends, **asked),
         inference.ttest_ind(rows, [1.0], bounds=ends, **asked),
         inference.f_oneway(rows, [], rows, bounds=ends, **asked),
-        inference.pearsonr(rows, rows, x_bounds=ends, y_bounds=ends, **asked),
     ):
         assert 0 < found.pvalue <= 1
         assert np.isfinite(found.statistic)
@@ -149,7 +140,6 @@ def test_bounds_must_be_two_ends_in_order(bounds: Any) -> None:
         lambda: inference.ttest_ind([1], [2], bounds=bounds, epsilon=1),
         lambda: inference.f_oneway([1], [2], bounds=bounds, epsilon=1),
         lambda: inference.ztest([1], [2], sigma=1, bounds=bounds, epsilon=1),
-        lambda: inference.pearsonr([1], [2], x_bounds=(0, 1), y_bounds=bounds, epsilon=1),
     ):
         with pytest.raises(ArgumentError, match="bounds"):
             call()

@@ -15,33 +15,37 @@ from scipy.special import erf
 from dither import inference
 from dither.errors import ArgumentError
 from dither.inference._efficient import EfficientRelease
-from dither.inference._identity import (
-    LengthRelease,
-    MeasuredLengthRelease,
-)
 from dither.inference._inputs import target
 from dither.inference._proportion import CanonicalNoise
 from dither.inference._signs import SquareRelease, signs
 from dither.inference._sizes import samples_needed
+from dither.inference._statistic import LATTICE, StatisticRelease, StatisticWithRowsRelease, root
 from dither.lab.audit import Outcome, audit
+from dither.numeric import sqrt_upper
 
 ROWS = [np.array(r, dtype=np.int8) for r in itertools.product((-1, 0, 1), repeat=2)]
 
 
-def _square(rows: list[Any]) -> tuple[Fraction, int]:
-    return Fraction(int((np.sum(rows, axis=0, dtype=int) ** 2).sum()) if rows else 0), len(rows)
+def _length(rows: list[Any]) -> tuple[Fraction, int]:
+    square = int((np.sum(rows, axis=0, dtype=int) ** 2).sum()) if rows else 0
+    return root(Fraction(square)), len(rows)
+
+
+def _design(moved_squared: int) -> StatisticRelease:
+    """Noise of a length whose vector a row moves by so much."""
+    return StatisticRelease(sqrt_upper(Fraction(moved_squared)), target(1, 0, "replace"))
 
 
 def test_no_row_moves_the_length_further_than_proved() -> None:
     """All tables of up to three rows in two dimensions, with missing signs, by brute force."""
-    known = LengthRelease(8, target(1, 0, "replace"))
-    unknown = MeasuredLengthRelease(2, target(1, 0, "add-remove"))
-    replaced, added = 0, Fraction(0)
+    known = _design(8)
+    unknown = StatisticWithRowsRelease(sqrt_upper(Fraction(2)), target(1, 0, "add-remove"))
+    replaced = added = Fraction(0)
     for others in itertools.combinations_with_replacement(ROWS, 2):
-        tables = [_square([*others, row]) for row in ROWS]
-        lengths = [known.statistic(square) for square, _ in tables]
-        replaced = max(replaced, max(lengths) - min(lengths))
-        before = unknown.statistic(_square(list(others)))
+        tables = [_length([*others, row]) for row in ROWS]
+        lengths = [length for length, _ in tables]
+        replaced = max(replaced, (max(lengths) - min(lengths)) * LATTICE)
+        before = unknown.statistic(_length(list(others)))
         for table in tables:
             after = unknown.statistic(table)
             added = max(added, sum(abs(x - y) for x, y in zip(before, after, strict=True)))
@@ -99,16 +103,15 @@ def test_the_loss_is_what_the_law_of_the_noise_gives(delta: Fraction) -> None:
 
 def test_released_and_simulated_noise_are_one() -> None:
     """Drawn releases and simulated ones have one law (chance of failing: 1 in 10,000)."""
-    design = LengthRelease(80, target(1, 0, "replace"))
-    drawn = design.release(Fraction(25), 20_000) - 5
+    design = _design(80)
+    drawn = design.release(Fraction(5), 20_000) - 5
     simulated = design.draw(np.random.default_rng(2), 20_000)
     assert stats.ks_2samp(drawn, simulated).pvalue > 1e-4
 
 
 def test_noise_for_one_coordinate_is_caught() -> None:
     """The classic mistake: noise as for one coordinate, where all d move at once."""
-    design = LengthRelease(4, target(1, 0, "replace"))
-    found = audit(design.release, Fraction(36), Fraction(4), 1, samples=20_000)
+    found = audit(_design(4).release, Fraction(6), Fraction(2), 1, samples=20_000)
     assert found.verdict is Outcome.VIOLATED
 
 

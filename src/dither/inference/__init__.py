@@ -14,32 +14,31 @@ Standard errors, intervals at any confidence and p-values then are post-processi
 
 from dither.inference._anova import f_oneway
 from dither.inference._ball import BallRelease
-from dither.inference._clamped_sums import ContrastRelease, CorrelationRelease, GroupMomentsRelease
+from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
 from dither.inference._compare import Comparison as Comparison
 from dither.inference._compare import compare
+from dither.inference._concordance import ConcordanceRelease, kendalltau, pearsonr
+from dither.inference._concordance import CorrelationTest as CorrelationTest
 from dither.inference._cost import CostOfPrivacy as CostOfPrivacy
 from dither.inference._cost import cost_of_privacy
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
 from dither.inference._covariance import CovarianceRelease, covariance
 from dither.inference._difference import DifferenceRelease, difference
+from dither.inference._ecdf import DistributionTest as DistributionTest
+from dither.inference._ecdf import TreeRelease
 from dither.inference._efficient import EfficientRelease
-from dither.inference._identity import (
-    LengthRelease,
-    MeasuredLengthRelease,
-    identity_test,
-    uniformity_test,
-)
+from dither.inference._identity import identity_test, uniformity_test
+from dither.inference._kolmogorov import ks_1samp, ks_2samp
 from dither.inference._logistic import DescentRelease, logistic_regression
 from dither.inference._logistic import LogisticRegression as LogisticRegression
 from dither.inference._mean import MeanRelease, mean
 from dither.inference._means import BoxRelease, means
 from dither.inference._moments import MomentsRelease
-from dither.inference._one_sample import ks_1samp, sign_test, wilcoxon
-from dither.inference._pearson import pearsonr
+from dither.inference._one_sample import sign_test, wilcoxon
 from dither.inference._printed import truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
 from dither.inference._quantiles import BinsRelease, quantiles
-from dither.inference._ranks import GroupRanks, kendalltau, kruskal, ks_2samp, mannwhitneyu
+from dither.inference._ranks import GroupRanks, kruskal, mannwhitneyu
 from dither.inference._regression import RegressionEstimate as RegressionEstimate
 from dither.inference._regression import linear_regression
 from dither.inference._result import PrivateEstimate as PrivateEstimate
@@ -97,17 +96,15 @@ AUDITED = (
     BoxRelease,
     CanonicalNoise,
     CellsRelease,
+    ConcordanceRelease,
     ContrastRelease,
-    CorrelationRelease,
     CovarianceRelease,
     DescentRelease,
     DifferenceRelease,
     EfficientRelease,
     GroupMomentsRelease,
     GroupRanks,
-    LengthRelease,
     MeanRelease,
-    MeasuredLengthRelease,
     MomentsRelease,
     RejectionsRelease,
     SparseRelease,
@@ -115,5 +112,6 @@ AUDITED = (
     StatisticRelease,
     StatisticWithRowsRelease,
     TableRelease,
+    TreeRelease,
 )
 """What touches data here, each with the neighbours that an audit calls it on."""

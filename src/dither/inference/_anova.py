@@ -18,8 +18,8 @@ from dither.inference._clamped_sums import (
     result_of_moments,
 )
 from dither.inference._errors import DRAWS
+from dither.inference._groups import pooled
 from dither.inference._inputs import Floats, bounds_of, target
-from dither.inference._ranks import pooled
 from dither.inference._result import PrivateTest
 from dither.inference._simulation import Seed, SimulatedDraws
 from dither.privacy import Neighbours

@@ -1,4 +1,4 @@
-"""Tests of means and of correlation through bounded moments: t, z, analysis of variance, Pearson.
+"""Tests of means through bounded moments: t, z, analysis of variance.
 
 Release. A value is ψ in [-1, 1] on the lattice of its bounds; c is +1 in the first group and -1 in
 the second. One vector of sums over rows leaves with Laplace noise at the l1 below. Labels are as
@@ -19,16 +19,12 @@ squares (a known variance) v = u, and it is 2 + 2u = 5/2, and 3/2 + 1/8.
 group moves it by d + w·s·d <= 2, one that changes by at most 2u + 2 + w = 11/4, one that is added
 by u + 1 + w/2 = 11/8.
 
-*Correlation* of two values: ¼·ψ, ¼·φ, ψ·φ, ½·(ψ² - ½), ½·(φ² - ½). With d and s of each value, ψφ
-moves by at most (d₁·s₂ + d₂·s₁)/2. The sum rises with s; at s = 2 - d and with σ = d₁ + d₂ it is
-9σ/4 - σ²/2, at most 81/32. A row that is added: at most 2, and 1/8 for n.
-
 One sample of known variance leaves as one number: `_t_tests`.
 
 Model. Normal values, clamped (`ClampedNormal`), with the moments that were released, but equal
-means (no correlation) as the null has it. Infer. The statistic is studentised by the moments
-that were released with it, and so is each simulated one, from its own noise: a parametric bootstrap
-whose level is right to the second order.
+means as the null has it. Infer. The statistic is studentised by the moments that were released with
+it, and so is each simulated one, from its own noise: a parametric bootstrap whose level is right to
+the second order.
 
 Source. Ferrando, Wang and Sheldon, AISTATS 2022, for the bootstrap; Swanberg, Globus-Harris,
 Griffith, Ritz, Groce and Bray, "Improved differentially private analysis of variance", PoPETs 2019.
@@ -47,8 +43,8 @@ import numpy as np
 from dither._subjects import Subject
 from dither.inference._clamped import ClampedNormal
 from dither.inference._errors import closest, monte_carlo
+from dither.inference._groups import Whole
 from dither.inference._inputs import Bounds, Floats, Target, target
-from dither.inference._ranks import Whole
 from dither.inference._release import exact_sum, fixed_noise, seen_at_best, spread_of
 from dither.inference._result import PrivateTest, too_few_rows
 from dither.mechanisms import Laplace
@@ -57,7 +53,6 @@ from dither.privacy import Loss
 __all__ = [
     "LEAST",
     "ContrastRelease",
-    "CorrelationRelease",
     "GroupMomentsRelease",
     "law_of",
     "points_of",
@@ -227,50 +222,6 @@ class GroupMomentsRelease(_MomentsRelease):
         unknown = cls(target(1, 0, "add-remove"), 3)
         seen = seen_at_best(unknown, first, more)
         yield Subject("moments of groups of unknown n", seen, first, more)
-
-
-@dataclass(frozen=True)
-class CorrelationRelease(_MomentsRelease):
-    """Layer 1: Σψ, Σφ, Σψφ, Σ(ψ² - ½), Σ(φ² - ½) of two columns.
-
-    Parameters
-    ----------
-    asked : Target
-    """
-
-    @property
-    def weights(self) -> tuple[Fraction, ...]:
-        """As the module says."""
-        half = Fraction(1, 2)
-        found = (_QUARTER, _QUARTER, Fraction(1), half, half)
-        return found if self.asked.replace else (*found, _EIGHTH)
-
-    @property
-    def l1(self) -> Fraction:
-        """As the module says."""
-        return Fraction(81, 32) if self.asked.replace else 2 + _EIGHTH
-
-    def sums(self, table: tuple[Whole, Whole]) -> list[Fraction]:
-        """Of two columns of lattice points."""
-        x, y = table
-        steps = Bounds.steps
-        parts = [np.array_split(v, 1 + v.size // (1 << 21)) for v in (x, y)]
-        both = sum(int(np.dot(a, b)) for a, b in zip(*parts, strict=True))
-        found = [Fraction(exact_sum(x), steps), Fraction(exact_sum(y), steps)]
-        found += [Fraction(both, steps**2), _squares(x), _squares(y)]
-        return found if self.asked.replace else [*found, Fraction(x.size)]
-
-    @classmethod
-    def audit_subjects(cls) -> Iterator[Subject]:
-        """What an audit calls: a row that turns one of its values about, and a row added."""
-        s = Bounds.steps
-        first = np.array([s, 0]), np.array([s, 0])
-        second = np.array([-s, 0]), np.array([3 * s // 4, 0])
-        known = cls(target(1, 0, "replace"))
-        yield Subject("correlation of n rows", seen_at_best(known, first, second), first, second)
-        more = np.array([s, 0, s]), np.array([s, 0, s])
-        unknown = cls(target(1, 0, "add-remove"))
-        yield Subject("correlation of unknown n", seen_at_best(unknown, first, more), first, more)
 
 
 def law_of(mean: float, square: float) -> ClampedNormal:

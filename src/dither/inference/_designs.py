@@ -15,9 +15,11 @@ from fractions import Fraction
 import numpy as np
 
 from dither.inference._clamped import ClampedNormal
+from dither.inference._groups import GroupSizes
 from dither.inference._inputs import Floats, Target
-from dither.inference._one_sample import null_of_signed_ranks, null_of_sup
-from dither.inference._ranks import GroupRanks, GroupSizes, null_of_ranks, null_of_two_sups
+from dither.inference._kolmogorov import null_of_sup, null_of_two_sups
+from dither.inference._one_sample import null_of_signed_ranks
+from dither.inference._ranks import GroupRanks, null_of_ranks
 from dither.inference._simulation import batches
 from dither.inference._statistic import StatisticRelease
 from dither.inference._t_tests import score_width

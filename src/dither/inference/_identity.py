@@ -7,13 +7,8 @@ of `dither.inference.proportion`:
 
 by the triangle inequality: where one row moves S by at most Δ in the Euclidean norm, it moves ‖S‖₂
 by no more. For rows of ±1 in d coordinates Δ = 2√d where a row is replaced, and √d where it is
-added or removed. For counts of k categories, less their mean, Δ = √2 and 1. The length is rounded
-down to a lattice of 2^-20, one point of which is added to Δ, so that Δ is K points. With u uniform
-on 0..K-1, the length l in points is released as Z·K + l + u, Z being integer noise: given u this is
-floor((l + u)/K) + Z, of a count that one row changes by at most 1, and a remainder which is uniform
-whatever l is. N is Tulap's or the discrete Laplace law plus a uniform fraction; it costs what the
-integer noise costs, and has less spread than Laplace noise. Under ADD_REMOVE c·n, with c near Δ/8,
-leaves in one vector with the length, and both have Laplace noise.
+added or removed. For counts of k categories, less their mean, Δ = √2 and 1. How one number of which
+a row moves so much is released, with n where it is not public, says `_statistic`.
 
 Model. Under the null every sign is a fair coin (every category equally likely), so that the law of
 z is public, and its p-value comes exactly from simulating it. Under ADD_REMOVE the statistic is
@@ -28,8 +23,8 @@ high-dimensional distributions", NeurIPS 2020, for the problem.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -37,14 +32,12 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import DRAWS
 from dither.inference._inputs import Floats, Target, matrix, target
-from dither.inference._proportion import CanonicalNoise
-from dither.inference._release import fixed_noise, seen_at_best, spread_of
-from dither.inference._result import PrivateTest, simulated_test, too_few_rows
+from dither.inference._release import spread_of
+from dither.inference._result import PrivateTest, simulated_test
 from dither.inference._signs import (
     BATCH,
     SquareRelease,
@@ -53,138 +46,21 @@ from dither.inference._signs import (
     square_of,
 )
 from dither.inference._simulation import Seed, SimulatedDraws, batches
-from dither.mechanisms import Laplace
-from dither.noise import below
+from dither.inference._statistic import (
+    ReleasedStatistic,
+    StatisticWithRowsRelease,
+    result_of,
+    root,
+)
 from dither.numeric import sqrt_upper
-from dither.privacy import Loss, Neighbours
+from dither.privacy import Neighbours
 
 __all__ = [
-    "LengthRelease",
-    "MeasuredLengthRelease",
     "identity_test",
     "uniformity_test",
 ]
 
 METHODS = ("norm", "lipschitz", "efficient")
-
-_LATTICE = 1 << 20
-
-
-@dataclass(frozen=True)
-class LengthRelease:
-    """Layer 1: the length of a vector of sums where n is public.
-
-    Parameters
-    ----------
-    moved_squared : int
-        How far one row moves the vector: a bound of the squared Euclidean norm.
-    asked : Target
-
-    Attributes
-    ----------
-    reach : int
-        How many points of the lattice one row moves the length by, at most.
-    noise : CanonicalNoise
-        In units of the reach.
-    """
-
-    moved_squared: int
-    asked: Target
-    reach: int = field(init=False)
-    noise: CanonicalNoise = field(init=False)
-
-    def __post_init__(self) -> None:
-        moved = math.ceil(sqrt_upper(Fraction(self.moved_squared)) * _LATTICE) + 1
-        object.__setattr__(self, "reach", moved)
-        object.__setattr__(self, "noise", CanonicalNoise(self.asked))
-
-    @property
-    def loss(self) -> Loss:
-        """That of the integer noise of a count that one row changes by at most 1."""
-        return self.noise.loss
-
-    @property
-    def unit(self) -> float:
-        """The reach as a number: what the noise is multiplied by."""
-        return self.reach / _LATTICE
-
-    def statistic(self, square: Fraction) -> int:
-        """The length on the lattice, rounded down, of its square."""
-        return math.isqrt(square.numerator * _LATTICE**2 // square.denominator)
-
-    def release(self, square: Fraction, size: int = 1) -> Floats:
-        """The length with noise, ``size`` times over: the one step that touches data."""
-        points, whole = self.statistic(square), self.noise.law.draw(size)
-        fractions = below(self.reach, size)
-        return np.array(
-            [
-                float(Fraction(points + int(z) * self.reach + int(u) - self.reach // 2, _LATTICE))
-                for z, u in zip(whole, fractions, strict=True)
-            ]
-        )
-
-    def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """Simulated noise."""
-        return self.unit * self.noise.draw(rng, size)
-
-    @classmethod
-    def audit_subjects(cls) -> Iterator[Subject]:
-        """What an audit calls: three rows of which one turns against the others."""
-        for delta in (Fraction(0), Fraction(1, 100)):
-            design = cls(16, target(1, delta, "replace"))
-            name = "identity of n rows" + (", with delta" if delta else "")
-            yield Subject(name, design.release, Fraction(36), Fraction(4), delta=delta)
-
-
-@dataclass(frozen=True)
-class MeasuredLengthRelease:
-    """Layer 1: the length of a vector of sums, and the number of rows.
-
-    Parameters
-    ----------
-    moved_squared : int
-        How far one row that is added moves the vector: a bound of the squared Euclidean norm.
-    asked : Target
-
-    Attributes
-    ----------
-    count : Fraction
-        The weight of n.
-    noise : Laplace
-        Of each coordinate.
-    loss : Loss
-    """
-
-    moved_squared: int
-    asked: Target
-    count: Fraction = field(init=False)
-    noise: Laplace = field(init=False)
-    loss: Loss = field(init=False)
-
-    def __post_init__(self) -> None:
-        moved = sqrt_upper(Fraction(self.moved_squared)) + Fraction(1, _LATTICE)
-        count = Fraction(round(8 * math.sqrt(self.moved_squared)), 64)
-        noise, loss = fixed_noise(asked=self.asked, dimension=2, l1=moved + count)
-        assert isinstance(noise, Laplace)
-        for name, value in (("count", count), ("noise", noise), ("loss", loss)):
-            object.__setattr__(self, name, value)
-
-    def statistic(self, table: tuple[Fraction, int]) -> tuple[Fraction, Fraction]:
-        """The length and the weighted number of rows, of (‖S‖², n)."""
-        square, rows = table
-        whole = square.numerator * _LATTICE**2 // square.denominator
-        return Fraction(math.isqrt(whole), _LATTICE), self.count * rows
-
-    def release(self, table: tuple[Fraction, int]) -> Floats:
-        """The statistic with noise: the one step that touches data."""
-        return np.array([float(v) for v in self.noise.release(self.statistic(table))])
-
-    @classmethod
-    def audit_subjects(cls) -> Iterator[Subject]:
-        """What an audit calls: a second row like the first."""
-        design = cls(4, target(1, 0, "add-remove"))
-        first, second = (Fraction(4), 1), (Fraction(16), 2)
-        yield Subject("identity of unknown n", seen_at_best(design, first, second), first, second)
 
 
 def _tested(
@@ -200,28 +76,30 @@ def _tested(
     assumptions: Sequence[str],
 ) -> PrivateTest:
     """The result of a released length: ``unit`` is E‖S‖² of one row under the null."""
-    rng, rows = SimulatedDraws.fresh(seed), table[1]
-    if asked.replace:
-        known = LengthRelease(moved, asked)
-        loss, deviation = known.loss, known.unit * math.sqrt(known.noise.variance)
-        statistic = float(known.release(table[0])[0])
-        lengths = np.sqrt(squares(rng, rows, draws)) + known.draw(rng, draws)
-    else:
-        design = MeasuredLengthRelease(moved, asked)
-        released, spread = design.release(table), spread_of(design.noise)
-        loss, deviation, weight = design.loss, spread.deviation, float(design.count)
-        measured = max(0.0, float(released[1]) / weight)
-        rows = round(measured)
-        statistic = float(released[0]) - math.sqrt(measured * unit)
-        again = np.maximum(0.0, rows + spread.draw(rng, draws) / weight)
-        lengths = np.sqrt(squares(rng, rows, draws)) + spread.draw(rng, draws)
-        lengths -= np.sqrt(again * unit)
-    notes: tuple[str, ...] = ()
-    needed = deviation**2 / unit
-    if rows < needed:
-        notes = (too_few_rows("the noise exceeds what chance alone gives", needed),)
-    public = "n is public" if asked.replace else "n is as measured"
-    return simulated_test(title, loss, (*assumptions, public), notes, null, statistic, lengths)
+    moves = sqrt_upper(Fraction(moved))
+    released = ReleasedStatistic.of(root(table[0]), table[1], moved=moves, asked=asked)
+    design = released.design
+    if isinstance(design, StatisticWithRowsRelease):
+        released = replace(released, value=released.value - math.sqrt(released.rows * unit))
+
+    def lengths(rng: np.random.Generator, rows: int, size: int) -> Floats:
+        found = np.sqrt(squares(rng, rows, size))
+        if isinstance(design, StatisticWithRowsRelease):
+            again = np.maximum(0.0, rows + design.draw(rng, size) / float(design.count))
+            found -= np.sqrt(again * unit)
+        return found
+
+    return result_of(
+        title,
+        null,
+        released,
+        lengths,
+        draws=draws,
+        seed=seed,
+        assumptions=tuple(assumptions),
+        chance=math.sqrt(released.rows * unit),
+        per_row=unit,
+    )
 
 
 def identity_test(

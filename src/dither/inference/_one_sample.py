@@ -1,4 +1,4 @@
-"""Tests of one sample, or of pairs, by one bounded number: signs, signed ranks, Kolmogorov-Smirnov.
+"""Tests of one sample, or of pairs, by one bounded number: signs and signed ranks.
 
 Release. With d = x - mu0 (0 where a value is missing and rows are replaced; rows that miss one are
 left out where rows are added or removed), one statistic leaves as `_statistic` says:
@@ -8,14 +8,9 @@ left out where rows are added or removed), one statistic leaves as `_statistic` 
   ranks, with mean ranks for ties. A row is in n of the terms, each of which moves by at most 2: 2
   for a row replaced. A row that is added brings n + 1 new terms e, and |W| <= n(n + 1)/2, so that
   |(W + e)/(n + 1) - W/n| <= |e|/(n + 1) + |W|/(n(n + 1)) <= 3/2.
-* *Kolmogorov-Smirnov*: n·D = sup_t |#{x <= t} - n·F(t)|, a sup of sums of terms 1[x <= t] - F(t)
-  in [-1, 1], of which a row replaced moves one by at most 1, one added adds one: 1 either way.
-  2^-10 is added for doubles. A tree of noisy counts has error of order log^1.5(n) for the same;
-  the sup alone needs no tree.
 
-Model. Signs under the null are fair coins, whatever the law of |d| is; n·D has one law for all
-continuous F, simulated where n is at most 1,000, above that of Kolmogorov's limit at the n of
-Stephens. Zeros and ties make the first two conservative.
+Model. Signs under the null are fair coins, whatever the law of |d| is. Zeros and ties make the
+tests conservative.
 
 Source. Awan and Slavković, NeurIPS 2018 (signs, most powerful); Couch, Kazan, Shi, Bray and Groce,
 "Differentially private nonparametric hypothesis testing", CCS 2019 (signed ranks).
@@ -24,7 +19,6 @@ Source. Awan and Slavković, NeurIPS 2018 (signs, most powerful); Couch, Kazan, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -43,11 +37,8 @@ from dither.privacy import Neighbours
 
 __all__ = [
     "differences",
-    "kolmogorov_statistic",
-    "ks_1samp",
     "null_of_signed_ranks",
     "null_of_signs",
-    "null_of_sup",
     "sign_statistic",
     "sign_test",
     "signed_rank_statistic",
@@ -56,8 +47,6 @@ __all__ = [
 
 _MANY = 1000
 """Rows above which a null is drawn from its limit."""
-
-_SLACK = Fraction(1, 1 << 10)
 
 
 def differences(x: Any, y: Any, mu0: float, asked: Target) -> Floats:
@@ -99,22 +88,6 @@ def signed_rank_statistic(d: Floats) -> Fraction:
     return Fraction(int(np.sum(np.sign(d).astype(np.int64) * twice)), 2 * max(1, d.size))
 
 
-def kolmogorov_statistic(u: Floats) -> Fraction:
-    """sup_t |#{u <= t} - n·t| of values of a distribution function; what is missing is left out.
-
-    Examples
-    --------
-    >>> kolmogorov_statistic(np.array([0.25, 0.5, float("nan")]))
-    Fraction(1, 1)
-    """
-    found = np.sort(u[~np.isnan(u)])
-    n = found.size
-    if n == 0:
-        return Fraction(0)
-    place = np.arange(1, n + 1)
-    return Fraction(float(max(np.max(place - n * found), np.max(n * found - place + 1), 0.0)))
-
-
 def null_of_signs(rng: np.random.Generator, n: int, size: int) -> Floats:
     """Simulated S of fair signs."""
     return np.asarray(rng.binomial(n, 0.5, size) - n / 2.0, dtype=np.float64)
@@ -127,17 +100,6 @@ def null_of_signed_ranks(rng: np.random.Generator, n: int, size: int) -> Floats:
     coins = rng.integers(0, 2, (size, n), dtype=np.int8)
     ranks = np.arange(1.0, n + 1)
     return np.asarray((2.0 * (coins @ ranks) - ranks.sum()) / n, dtype=np.float64)
-
-
-def null_of_sup(rng: np.random.Generator, n: int, size: int) -> Floats:
-    """Simulated n·D of uniform values."""
-    if n > _MANY:
-        from scipy.special import kolmogi
-
-        return np.asarray(kolmogi(rng.random(size)) * n / (math.sqrt(n) + 0.12 + 0.11 / n**0.5))
-    u = np.sort(rng.random((size, n)), axis=1)
-    place = np.arange(1, n + 1)
-    return np.asarray(np.maximum((place - n * u).max(axis=1), (n * u - place + 1).max(axis=1)))
 
 
 def sign_test(
@@ -298,107 +260,3 @@ def wilcoxon(
         draws=draws,
         seed=seed,
     )
-
-
-def ks_1samp(
-    x: Any,
-    cdf: Any,
-    args: tuple[float, ...] = (),
-    *,
-    epsilon: Number,
-    delta: Number = 0,
-    neighbours: Neighbours | str = Neighbours.REPLACE,
-    draws: int = DRAWS,
-    seed: Seed = None,
-) -> PrivateTest:
-    """The Kolmogorov-Smirnov test that values come from a given continuous distribution.
-
-    Parameters
-    ----------
-    x : sequence of number
-        One value a row. No bounds are needed.
-    cdf : str, distribution or callable
-        The distribution under the null, public: a name in `scipy.stats`, one of its frozen
-        distributions, or a function of one number.
-    args : tuple of float
-        Parameters of a distribution that is named.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether n is public, or measured with noise.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
-
-    Returns
-    -------
-    PrivateTest
-        Its statistic is n·D.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
-
-    Notes
-    -----
-    *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit; epsilon-DP where
-    delta is 0. Missing values are left out. A function is asked of one row at a time; a row for
-    which it fails is missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dither import inference
-    >>> x = np.random.default_rng(1).normal(0.4, 1, 800)
-    >>> inference.ks_1samp(x, "norm", epsilon=1).pvalue < 0.001
-    True
-    """
-    asked, draws = target(epsilon, delta, neighbours), check.whole("draws", draws, 100)
-    function = _function(cdf, args)
-    values = column("x", x)
-    known = values[~np.isnan(values)]
-    rows = len(values) if asked.replace else len(known)
-    exact = kolmogorov_statistic(np.clip(function(known), 0.0, 1.0))
-    released = ReleasedStatistic.of(exact, rows, moved=1 + _SLACK, asked=asked)
-    return result_of(
-        "Kolmogorov-Smirnov test",
-        "values come from this distribution",
-        released,
-        null_of_sup,
-        draws=draws,
-        seed=seed,
-    )
-
-
-def _function(cdf: Any, args: tuple[float, ...]) -> Callable[[Floats], Floats]:
-    """A distribution function of arrays, whose value at a row depends on that row alone."""
-    if isinstance(cdf, str):
-        from scipy import stats
-
-        found = getattr(stats, cdf, None)
-        if not isinstance(found, stats.rv_continuous):
-            raise ArgumentError("cdf must be the name of a continuous distribution of scipy.stats")
-        numbers = [check.number("args", a) for a in args]
-        try:
-            cdf = found(*numbers)
-        except TypeError:
-            raise ArgumentError("args must be the parameters of the distribution cdf") from None
-    if args and not isinstance(cdf, str) and not hasattr(cdf, "cdf"):
-        raise ArgumentError("args must be left out where cdf is a function")
-    if hasattr(cdf, "cdf") and type(cdf).__module__.startswith("scipy.stats"):
-        return lambda values: np.asarray(cdf.cdf(values), dtype=np.float64)
-    function = getattr(cdf, "cdf", cdf)
-    if not callable(function):
-        raise ArgumentError("cdf must be a name, a distribution or a function of one number")
-
-    def one(value: float) -> float:
-        try:
-            return float(function(value))
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # what a row makes it do must not show
-            return math.nan
-
-    return lambda values: np.array([one(v) for v in values.tolist()], dtype=np.float64)

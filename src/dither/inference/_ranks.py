@@ -1,4 +1,4 @@
-"""Tests of groups and of pairs of columns by ranks; who is in which group is private too.
+"""Mann-Whitney and Kruskal-Wallis: tests of groups by ranks; who is in which group is private too.
 
 Release. Rows are pairs of a value and a group g among k, n_g rows each, N the vector of those
 numbers, e_g a unit vector. With r_i the sum of sgn(x_i - x_j) over all j (twice the mean rank, less
@@ -31,21 +31,6 @@ A row added (V uncut). B gains Σ_j s_j·(e_g - e_(g_j)), at most √2·(n - n_g
 number n²·(1 - q)/2 of pairs across groups, and D² >= n²·(1 - 2/k + q), q >= 1/k. Together
 1 + √(2(k - 1)/k), which is 2 for two groups.
 
-*Two-sample Kolmogorov-Smirnov*: sup_t |G(t)|, G(t) = #{x <= t in the first} - p·#{x <= t} =
-Σ_i (1[g_i = 1] - p)·1[x_i <= t] with p = n₁/n. A row replaced moves G(t) by at most 1: within a
-group by at most the other's share; from the first to the second, its own term goes from
-(1 - p)·1[x <= t] to -(p - 1/n)·1[x' <= t], and what the others add rises by m/n, m <= n - 1 being
-how many of them lie below t: between -1 and 1 in all. A row added to the first has the term
-(1 - p')·1[x <= t], and what the others add falls by (p' - p)·m, at most (p' - p)·n = 1 - p':
-between -1 and 1; to the second alike.
-
-*Kendall*: Σ_(i<j) sgn(x_i - x_j)·sgn(y_i - y_j)/n. A row is in n - 1 pairs: 2(n - 1)/n < 2 where it
-is replaced. One added brings n terms and divides by n + 1: n/(n + 1) + (n - 1)/(2(n + 1)) < 3/2.
-
-Numbers of rows of the groups are needed for the null's spread, and leave beside, for a tenth of
-epsilon, as `TableRelease`. The null is taken at those, drawn towards groups alike by one and a half
-deviations of their noise: it is then too wide rather than too narrow.
-
 Model. Groups are dealt at random among values: all permutations are equally likely under the null.
 Rows one by one up to some hundreds; above, the limit with the exact covariance.
 
@@ -63,14 +48,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference._errors import DRAWS, as_alternative
-from dither.inference._inputs import Floats, Target, column, target
+from dither.inference._groups import GroupSizes, Whole, dealt, pooled
+from dither.inference._inputs import Floats, Target, target
 from dither.inference._release import seen_at_best
 from dither.inference._result import PrivateTest
 from dither.inference._simulation import Seed, batches
@@ -82,45 +67,24 @@ from dither.inference._statistic import (
     result_of,
     root,
 )
-from dither.inference._tables import TableRelease
 from dither.numeric import sqrt_upper
-from dither.privacy import Loss, Neighbours
+from dither.privacy import Neighbours
 
 __all__ = [
     "GroupRanks",
-    "GroupSizes",
-    "Whole",
-    "concordance",
-    "kendalltau",
     "kruskal",
-    "ks_2samp",
     "mannwhitneyu",
-    "null_of_concordance",
     "null_of_ranks",
-    "null_of_two_sups",
-    "pooled",
     "twice_ranks",
-    "two_sample_sup",
 ]
-
-Whole = npt.NDArray[np.int64]
 
 _MANY = 300
 """Rows above which a null of ranks is drawn from its limit."""
-
-_MANY_OF_SUP = 1000
-"""The same, of sups, whose limit is farther."""
-
-_SIZES = Fraction(1, 10)
-"""The share of epsilon that the numbers of rows of groups cost."""
 
 _BEYOND = 3
 """Deviations of the null beyond its root mean square at which V is cut."""
 
 _GRID = 2000
-
-_TOWARDS = 1.5
-"""Deviations of its noise by which a measured group is taken to be nearer to the others."""
 
 
 @lru_cache
@@ -227,44 +191,6 @@ class GroupRanks:
         yield Subject("ranks of groups of unknown n", seen, before, after)
 
 
-@dataclass(frozen=True)
-class GroupSizes:
-    """Shares of groups for the null of a test: measured, and drawn towards groups alike.
-
-    Parameters
-    ----------
-    shares : array of float, shape (k,)
-    loss : Loss
-    """
-
-    shares: Floats
-    loss: Loss
-
-    @classmethod
-    def release(cls, places: Whole, k: int, asked: Target) -> GroupSizes:
-        """Measure the numbers of rows of groups for a tenth of epsilon."""
-        pure = Target(asked.epsilon * _SIZES, Fraction(0), asked.neighbours)
-        design = TableRelease((k,), pure)
-        counts = design.release([places])
-        n = float(places.size) if asked.replace else max(1.0, float(counts.sum()))
-        off = counts - counts.mean()
-        deviation = math.sqrt(design.noise.variance * (1 - 1 / k))
-        near = np.sign(off) * np.maximum(0.0, np.abs(off) - _TOWARDS * deviation)
-        shares = np.maximum(1.0 / k + near / max(1.0, n), 0.5 / max(1.0, n))
-        return cls(shares / shares.sum(), design.loss)
-
-    @staticmethod
-    def rest(asked: Target) -> Target:
-        """What is left for the statistic."""
-        return Target(asked.epsilon * (1 - _SIZES), asked.delta, asked.neighbours)
-
-
-def _dealt(shares: Floats, n: int) -> npt.NDArray[np.int64]:
-    """Places of n rows in groups of these shares."""
-    ends = np.rint(np.cumsum(shares) * n).astype(np.int64)
-    return np.asarray(np.searchsorted(ends, np.arange(n), side="right"), dtype=np.int64)
-
-
 def null_of_ranks(rng: np.random.Generator, n: int, size: int, shares: Floats) -> Floats:
     """Simulated V, with its sign for two groups, of groups dealt at random."""
     k = shares.size
@@ -274,110 +200,16 @@ def null_of_ranks(rng: np.random.Generator, n: int, size: int, shares: Floats) -
         moved = math.sqrt((n + 1) / 3.0) * (share * z - np.outer(z @ share, shares))
         rows = shares
     else:
-        places, ranks = _dealt(shares, n), 2.0 * np.arange(1, n + 1) - n - 1
+        places, ranks = dealt(shares, n), 2.0 * np.arange(1, n + 1) - n - 1
         parts = []
         for some in batches(size, max(1, (1 << 21) // n), "simulations"):
-            dealt = rng.permuted(np.broadcast_to(places, (some, n)), axis=1)
-            parts.append(np.stack([(dealt == g) @ ranks for g in range(k)], axis=1) / n)
+            turned = rng.permuted(np.broadcast_to(places, (some, n)), axis=1)
+            parts.append(np.stack([(turned == g) @ ranks for g in range(k)], axis=1) / n)
         moved, rows = np.concatenate(parts), np.bincount(places, minlength=k) / n
     widest = max(1.0 - 2.0 * p + float(rows @ rows) for p in rows)
     if k == 2:
         return np.asarray(moved[:, 0] * math.sqrt(2.0 / max(widest, 1e-12)))
     return np.asarray(np.linalg.norm(moved, axis=1) / math.sqrt(max(widest, 1e-12)))
-
-
-def two_sample_sup(values: Floats, places: Whole) -> Fraction:
-    """sup_t |#{x <= t in the first} - (n₁/n)·#{x <= t}|; what is missing lies below no t.
-
-    Examples
-    --------
-    >>> two_sample_sup(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 0, 1, 1]))
-    Fraction(1, 1)
-    """
-    n, first = values.size, int((places == 0).sum())
-    known = ~np.isnan(values)
-    order = np.argsort(values[known], kind="stable")
-    sorted_values = values[known][order]
-    steps = np.where(places[known][order] == 0, n - first, -first).astype(np.int64)
-    sums = np.cumsum(steps)
-    last = np.append(sorted_values[1:] != sorted_values[:-1], True)[: sums.size]
-    return Fraction(int(np.abs(sums[last]).max(initial=0)), max(1, n))
-
-
-def null_of_two_sups(rng: np.random.Generator, n: int, size: int, shares: Floats) -> Floats:
-    """Simulated sup|G| of two groups dealt at random."""
-    if n > _MANY_OF_SUP:
-        from scipy.special import kolmogi
-
-        return np.asarray(kolmogi(rng.random(size)) * math.sqrt(n * shares[0] * shares[1]))
-    places = _dealt(shares, n)
-    first = float((places == 0).mean())
-    steps = np.where(places == 0, 1.0 - first, -first)
-    parts = []
-    for some in batches(size, max(1, (1 << 21) // n), "simulations"):
-        dealt = rng.permuted(np.broadcast_to(steps, (some, n)), axis=1)
-        parts.append(np.abs(np.cumsum(dealt, axis=1)).max(axis=1))
-    return np.concatenate(parts)
-
-
-def concordance(x: Floats, y: Floats) -> int:
-    """Σ_(i<j) sgn(x_i - x_j)·sgn(y_i - y_j): concordant less discordant pairs, exactly.
-
-    Examples
-    --------
-    >>> concordance(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
-    1
-    """
-    known = ~(np.isnan(x) | np.isnan(y))
-    x, y = x[known], y[known]
-    order = np.lexsort((y, x))
-    left = np.unique(x[order], return_inverse=True)[1]
-    right = np.unique(y[order], return_inverse=True)[1]
-    pairs = x.size * (x.size - 1) // 2
-    both = left.astype(np.int64) * (int(right.max(initial=0)) + 1) + right
-    tied = [int(sum(int(c) * (int(c) - 1) // 2 for c in _counts(v))) for v in (left, right, both)]
-    return pairs - tied[0] - tied[1] + tied[2] - 2 * _inversions(right.astype(np.int64))
-
-
-def _counts(values: Any) -> Any:
-    return np.unique(values, return_counts=True)[1]
-
-
-def _inversions(values: Whole) -> int:
-    """Pairs i < j with values_i > values_j, bit by bit from the highest."""
-    found, top = 0, int(values.max(initial=0)).bit_length()
-    for bit in range(top - 1, -1, -1):
-        prefix = values >> (bit + 1)
-        order = np.argsort(prefix, kind="stable")
-        grouped, ones = prefix[order], (values[order] >> bit) & 1
-        before = np.cumsum(ones) - ones
-        starts = np.flatnonzero(np.append(True, grouped[1:] != grouped[:-1])[: grouped.size])
-        base = np.repeat(before[starts], np.diff(np.append(starts, grouped.size)))
-        found += int((before - base)[ones == 0].sum())
-    return found
-
-
-def null_of_concordance(rng: np.random.Generator, n: int, size: int) -> Floats:
-    """Simulated concordance of independent columns, divided by n."""
-    if n > 60:
-        # Var Σ = n(n - 1)(2n + 5)/18, and normal to a few parts in a thousand from some tens on.
-        return rng.normal(0.0, math.sqrt((n - 1) * (2 * n + 5) / (18.0 * n)), size)
-    # Inversions of a permutation: the sum of independent uniform numbers on 0..i - 1.
-    turned = np.zeros(size)
-    for i in range(2, n + 1):
-        turned += rng.integers(0, i, size)
-    return np.asarray((n * (n - 1) / 2 - 2 * turned) / max(1, n))
-
-
-def pooled(names: Sequence[str], samples: Sequence[Any], asked: Target) -> tuple[Floats, Whole]:
-    """All samples as one table of values and groups, under ADD_REMOVE of what is not missing."""
-    found = [column(name, sample) for name, sample in zip(names, samples, strict=True)]
-    values = np.concatenate(found)
-    places = np.repeat(np.arange(len(found)), [len(s) for s in found])
-    if not asked.replace:
-        known = ~np.isnan(values)
-        values, places = values[known], places[known]
-    return values, places
 
 
 def _by_ranks(
@@ -536,141 +368,3 @@ def kruskal(
     if len(samples) > 2:
         return _by_ranks("Kruskal-Wallis test", null, samples, asked, "greater", draws, seed)
     return _by_ranks("Kruskal-Wallis test", null, samples, asked, "two-sided", draws, seed)
-
-
-def ks_2samp(
-    x: Any,
-    y: Any,
-    *,
-    epsilon: Number,
-    delta: Number = 0,
-    neighbours: Neighbours | str = Neighbours.REPLACE,
-    draws: int = DRAWS,
-    seed: Seed = None,
-) -> PrivateTest:
-    """The Kolmogorov-Smirnov test that values of two groups have one law, against any other.
-
-    Parameters
-    ----------
-    x, y : sequence of number
-        The values of each group. No bounds are needed.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows in all is public; those of the groups are private either way.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
-
-    Returns
-    -------
-    PrivateTest
-        Its statistic is D·n₁·n₂/n.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
-
-    Notes
-    -----
-    *Guarantee.* As of `mannwhitneyu`. *Level.* Conservative where groups are unequal and noise
-    hides by how much, and where values are tied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dither import inference
-    >>> rng = np.random.default_rng(1)
-    >>> inference.ks_2samp(rng.normal(0, 1, 500), rng.normal(0, 2, 500), epsilon=1).pvalue < 0.05
-    True
-    """
-    asked, draws = target(epsilon, delta, neighbours), check.whole("draws", draws, 100)
-    values, places = pooled(("x", "y"), (x, y), asked)
-    sizes = GroupSizes.release(places, 2, asked)
-    exact = two_sample_sup(values, places)
-    rest = GroupSizes.rest(asked)
-    released = ReleasedStatistic.of(exact, values.size, moved=Fraction(1), asked=rest)
-    return result_of(
-        "two-sample Kolmogorov-Smirnov test",
-        "values of both groups have one law",
-        released,
-        lambda rng, n, size: null_of_two_sups(rng, n, size, sizes.shares),
-        draws=draws,
-        seed=seed,
-        loss=sizes.loss + released.design.loss,
-    )
-
-
-def kendalltau(
-    x: Any,
-    y: Any,
-    *,
-    epsilon: Number,
-    delta: Number = 0,
-    neighbours: Neighbours | str = Neighbours.REPLACE,
-    alternative: str = "two-sided",
-    draws: int = DRAWS,
-    seed: Seed = None,
-) -> PrivateTest:
-    """Kendall's test that two columns have nothing to do with each other, against a trend.
-
-    Parameters
-    ----------
-    x, y : sequence of number
-        One pair a row. No bounds are needed.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows is public, or measured with noise.
-    alternative : {"two-sided", "less", "greater"}
-        Whether the columns might fall, or rise, together.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
-
-    Returns
-    -------
-    PrivateTest
-        Its statistic is τ·(n - 1)/2.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
-
-    Notes
-    -----
-    *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit; epsilon-DP where
-    delta is 0. A row that misses either value counts in no pair. Ties make the test conservative.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dither import inference
-    >>> rng = np.random.default_rng(1)
-    >>> x = rng.normal(0, 1, 500)
-    >>> inference.kendalltau(x, x + rng.normal(0, 2, 500), epsilon=1).pvalue < 0.001
-    True
-    """
-    asked, kind = target(epsilon, delta, neighbours), as_alternative(alternative)
-    draws = check.whole("draws", draws, 100)
-    first, second = column("x", x), column("y", y)
-    if len(first) != len(second):
-        raise ArgumentError("x and y must have equally many rows")
-    known = int((~(np.isnan(first) | np.isnan(second))).sum())
-    n = len(first) if asked.replace else known
-    exact = Fraction(concordance(first, second), max(1, n))
-    moved = Fraction(2) if asked.replace else Fraction(3, 2)
-    released = ReleasedStatistic.of(exact, n, moved=moved, asked=asked)
-    return result_of(
-        "test of Kendall's tau",
-        "the two columns are independent",
-        released,
-        null_of_concordance,
-        alternative=kind,
-        draws=draws,
-        seed=seed,
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
@@ -18,11 +19,12 @@ from dither.errors import ArgumentError
 from dither.inference._designs import TESTS, released_of
 from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import rows_needed
-from dither.inference._identity import LengthRelease
 from dither.inference._inputs import Floats, Target, target
 from dither.inference._release import spread_of
 from dither.inference._signs import SquareRelease, lengths_of_signs
 from dither.inference._simulation import Seed, SimulatedDraws
+from dither.inference._statistic import StatisticRelease
+from dither.numeric import sqrt_upper
 
 __all__ = ["samples_needed"]
 
@@ -151,7 +153,9 @@ def _noisy(
     method: str, squares: Floats, n: int, d: int, asked: Target, rng: np.random.Generator
 ) -> Floats:
     if method == "norm":
-        return np.sqrt(squares) + LengthRelease(4 * d, asked).draw(rng, squares.size)
+        return np.sqrt(squares) + StatisticRelease(sqrt_upper(Fraction(4 * d)), asked).draw(
+            rng, squares.size
+        )
     return squares
 
 

@@ -220,6 +220,7 @@ def result_of(
     assumptions: tuple[str, ...] = ("rows are an independent sample",),
     loss: Loss | None = None,
     notes: tuple[str, ...] = (),
+    chance: float | None = None,
     per_row: float = 0.01,
 ) -> PrivateTest:
     """Layers 2 and 3 of a released statistic.
@@ -232,13 +233,15 @@ def result_of(
         Which statistics speak against the null.
     loss : Loss, optional
         All that it cost, where more than the statistic was released.
+    chance : float, optional
+        What the noise is compared with: by default the deviation that the null gives.
     per_row : float
         The least variance that a row gives the statistic: where few rows, or one group, show none.
     """
     design, rng = released.design, SimulatedDraws.fresh(seed)
     alone = np.asarray(simulate(rng, released.rows, draws), dtype=np.float64)
     simulated = alone + design.draw(rng, draws)
-    chance = float(np.std(alone))
+    chance = float(np.std(alone)) if chance is None else chance
     if chance < design.deviation:
         least = max(chance**2 / released.rows, per_row)
         needed = max(design.deviation**2 / least, released.rows + 1.0)

@@ -25,10 +25,10 @@ from dither.inference._clamped_sums import (
     result_of_moments,
 )
 from dither.inference._errors import DRAWS, as_alternative
+from dither.inference._groups import pooled
 from dither.inference._inputs import Bounds, Floats, Target, bounds_of, column, target
 from dither.inference._mean import MeanRelease
 from dither.inference._one_sample import differences
-from dither.inference._ranks import pooled
 from dither.inference._release import exact_sum, spread_of
 from dither.inference._result import PrivateTest
 from dither.inference._simulation import Seed, SimulatedDraws

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
     from dither.inference._asked_question import InferencePreview
     from dither.inference._cost import CostOfPrivacy
+    from dither.inference._ecdf import DistributionTest
     from dither.inference._inputs import Floats
     from dither.inference._result import PrivateEstimate, PrivateTest
 
 __all__ = [
     "draw_coefficients",
     "draw_cost",
+    "draw_distributions",
     "draw_estimate",
     "draw_inference_preview",
     "draw_test",
@@ -86,6 +88,31 @@ def draw_test(result: PrivateTest, path: str | Path | None) -> Figure:
     axes.set_xlabel("statistic")
     axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     foot = f"{result.cost}; null: {result.null}"
+    return finish(figure, title=result.title, foot=foot, path=path)
+
+
+def draw_distributions(result: DistributionTest, path: str | Path | None) -> Figure:
+    """The noisy distribution functions: of two samples, or of one against what is expected."""
+    from dither.inference._result import p_text
+
+    figure = new_figure(WIDTH, 3.6)
+    axes = figure.add_subplot()
+    tidy(axes, values="y")
+    edges = result.edges
+    if result.given:
+        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1.2, linestyle="--", label="the null's")
+        axes.set_xlabel("share expected below")
+    else:
+        axes.set_xlabel("value")
+    names = ("the sample",) if result.given else ("first sample", "second sample")
+    for j, (name, ecdf) in enumerate(zip(names, result.ecdf, strict=True)):
+        axes.plot(edges, ecdf, color=COLOURS[j], linewidth=2, marker="o", markersize=3, label=name)
+    axes.set_ylabel("share found below")
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylim(0, 1)
+    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    draws = None if result.simulated is None else result.simulated.size
+    foot = f"{result.cost}; p {p_text(result.pvalue, draws)}; null: {result.null}"
     return finish(figure, title=result.title, foot=foot, path=path)
 
 
