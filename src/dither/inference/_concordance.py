@@ -187,7 +187,7 @@ def tau_of(rho: Floats, rows: float) -> tuple[Floats, Floats]:
     --------
     >>> mean, deviation = tau_of(np.array([0.5]), 50)
     >>> mean.round(6), deviation.round(4)
-    (array([0.333333]), array([0.0834]))
+    (array([0.333333]), array([0.0861]))
     """
     n = max(2.0, rows)
     mean = 2 / math.pi * np.arcsin(rho)
