@@ -19,7 +19,7 @@ from dither.errors import BoundsError, QueryError
 from dither.mechanisms import AdditiveNoise
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.facts import Facts, Scope, infer, listed_values, why_unbounded
+from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer, listed_values, why_unbounded
 from dither.plan.recipes import Linear
 from dither.plan.relations import Filter, base
 from dither.plan.schema import Kind, Table
@@ -149,19 +149,19 @@ class Term:
     @classmethod
     def square(cls, x: Variable) -> Term:
         """Σ (t² - 1/2); of units, of the averages of their rows."""
-        centred, half = _centred(x), _half(x)
+        factor, half = _factor(x)
         if x.rows.once:
-            return cls(ag.UnitProduct(centred, centred), half**2)
-        product = ex.Arithmetic("*", centred, centred)
+            return cls(ag.UnitProduct(factor, factor), half**2)
+        product = ex.Arithmetic("*", factor, factor)
         return cls(ag.Sum(ex.Arithmetic("-", product, _constant(half**2 / 2))), half**2)
 
     @classmethod
     def product(cls, x: Variable, y: Variable) -> Term:
         """Σ s·t of two values; of units, of the averages of their rows."""
-        first, second = _centred(x), _centred(y)
+        (first, one), (second, other) = _factor(x), _factor(y)
         if x.rows.once:
-            return cls(ag.UnitProduct(first, second), _half(x) * _half(y))
-        return cls(ag.Sum(ex.Arithmetic("*", first, second)), _half(x) * _half(y))
+            return cls(ag.UnitProduct(first, second), one * other)
+        return cls(ag.Sum(ex.Arithmetic("*", first, second)), one * other)
 
     @classmethod
     def beyond(cls, x: Variable, side: str) -> Term:
@@ -340,8 +340,25 @@ def _centred(x: Variable) -> ex.Expression:
     return ex.Arithmetic("-", x.expression, _constant(middle)) if middle else x.expression
 
 
+def _factor(x: Variable) -> tuple[ex.Expression, Fraction]:
+    """What is multiplied, and half its range: wide and narrow bounds by a power of two nearer 1.
+
+    The square of what ends near 2^62, or near 1e300, is not a number that an engine has.
+    """
+    centred, half = _centred(x), _half(x)
+    if Fraction(1, _PLAIN) <= half <= _PLAIN:
+        return centred, half
+    shift = half.numerator.bit_length() - half.denominator.bit_length()
+    power = Fraction(2) ** shift
+    return ex.Arithmetic("/", centred, _constant(power)), half / power
+
+
+_PLAIN = 2**26
+
+
 def _constant(value: Fraction) -> ex.Literal:
-    return ex.Literal(value.numerator if value.denominator == 1 else value)
+    whole = value.denominator == 1 and abs(value) <= LARGEST_INTEGER
+    return ex.Literal(value.numerator if whole else value)
 
 
 def _one_where(condition: ex.Expression) -> ex.Expression:
