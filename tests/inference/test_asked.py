@@ -93,6 +93,9 @@ QUESTIONS = {
     "by bins": lambda asked: asked.difference("cost", by="age"),
     "independence": lambda asked: asked.test_independence("region", "smokes"),
     "fit": lambda asked: asked.goodness_of_fit("region", {"north": 1, "south": 1, "west": 1}),
+    "median": lambda asked: asked.median("cost"),
+    "quantile": lambda asked: asked.quantile("age", 0.9, null=100),
+    "quantiles": lambda asked: asked.quantiles("cost", bins=100),
 }
 
 # --- what is estimated ------------------------------------------------------------------------
@@ -129,6 +132,33 @@ def test_of_people_the_estimate_is_of_their_own_averages(people):
     assert found.se == pytest.approx(own["cost"].std() / math.sqrt(own.height), rel=0.1)
     assert found.se > 1.6 * visits()["cost"].std() / math.sqrt(visits().height)
     near(asked.proportion("smokes").release(), own["smokes"].mean())
+
+
+def test_quantiles_are_those_of_rows_and_of_people(tmp_path):
+    """Of people, each row of a person counts as much as any other of theirs, however many."""
+    frame = visits()
+    for unit in (False, True):
+        with opened(tmp_path, unit=unit) as session:
+            asked = session.table("visits").filter("region <> 'west'").infer(epsilon=10_000)
+            kept = frame.filter(pl.col("region") != "west")
+            weight = 1 / kept.select(pl.len().over("pid"))["len"] if unit else np.ones(kept.height)
+            for x, within in (("cost", 0.3), ("age", 1)):
+                found = asked.quantiles(x, [0.25, 0.5, 0.9]).release()
+                order = kept[x].clip(0, 110).arg_sort()
+                below = np.cumsum(np.asarray(weight)[order])
+                at = np.searchsorted(below / below[-1], [0.25, 0.5, 0.9])
+                truth = kept[x].clip(0, 100 if x == "cost" else 110).to_numpy()[order][at]
+                np.testing.assert_allclose(found.estimate, truth, atol=within)
+                assert found.rows == (kept["pid"].n_unique() if unit else kept.height)
+        (tmp_path / "v.ledger").unlink()
+
+
+def test_quantiles_of_whole_numbers_are_whole(rows):
+    """And so are the ends of their intervals, which lie within the bounds."""
+    found = rows.table("visits").infer(epsilon="0.05").quantile("age", 0.99).release()
+    lower, upper = found.interval()
+    assert {lower % 1, upper % 1, found.estimate % 1} == {0.0}
+    assert 0 <= lower <= upper <= 110
 
 
 def test_a_person_is_in_one_group(people):
@@ -168,13 +198,45 @@ def test_every_question_is_one_charge(tmp_path, what, unit, neighbours):
         before = entries(session)
         assert found.summary()
         if hasattr(found, "interval"):
-            lower, upper = found.interval(0.9)
-            assert lower <= found.estimate <= upper
-            assert not found.se_sampling > found.se
-        assert 0 < found.pvalue <= 1
+            lower, upper = np.asarray(found.interval(0.9)).T
+            assert np.all((lower <= found.estimate) & (found.estimate <= upper))
+            assert not np.any(found.se_sampling > found.se)
+        assert np.all((found.pvalue > 0) & (found.pvalue <= 1))
         assert entries(session) == before
         assert found.certificate.content["loss"]["epsilon"] == "1/2"
         assert dt.verify(found.certificate, session.ledger).ok
+
+
+def test_a_summary_says_who_is_counted(people, tmp_path):
+    """People where they may have several rows; and n is not said to be public where it is not."""
+    found = people.table("visits").infer(epsilon=9).median("cost").release()
+    assert "people (measured with noise)" in found.summary()
+    (tmp_path / "r").mkdir()
+    with opened(tmp_path / "r", neighbours="replace_one") as session:
+        for ask in (lambda a: a.mean("cost"), lambda a: a.median("cost")):
+            found = ask(session.table("visits").filter("age > 9").infer(epsilon=9)).release()
+            assert "rows (measured with noise)" in found.summary()
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("ends", [(-(2**62), 2**62), (0, 2**40), (-1e300, 1e300), (0, 1e-200)])
+def test_bounds_may_be_as_wide_or_as_narrow_as_any(tmp_path, ends, unit):
+    """What is squared is scaled before, so that no number of the question leaves the engine's."""
+    low, high = ends
+    share = np.random.default_rng(4).random(600)
+    x = [low + F(s) * (F(high) - F(low)) for s in share.tolist()]
+    whole = isinstance(low, int) and high > 1
+    values = [int(v) for v in x] if whole else [float(v) for v in x]
+    frame = pl.DataFrame({"pid": np.arange(600) // 2, "x": values})
+    kind = "integer" if whole else "real"
+    columns = {"x": {"bounds": [repr(low), repr(high)], "type": kind}}
+    with opened(tmp_path, frame, unit=unit, columns=columns) as session:
+        asked = session.table("visits").infer(epsilon=1000)
+        found = asked.mean("x", shape="any").release()
+        span = float(high) / 2 - float(low) / 2
+        assert abs(found.estimate - float(sum(map(F, values)) / 600)) < 0.01 * span
+        assert 0.01 * span < found.se < 0.05 * span
+        assert abs(asked.median("x").release().estimate - np.median(values)) < 0.1 * span
 
 
 def test_a_public_n_costs_nothing(tmp_path):
@@ -266,6 +328,11 @@ REFUSED = {
     "few draws": (lambda a: a.test_independence("region", "smokes", draws=9), "draws"),
     "null": (lambda a: a.proportion("smokes", null=2), "null"),
     "shape": (lambda a: a.mean("cost", shape="round"), "shape"),
+    "no quantile": (lambda a: a.quantile("cost", 1), "between 0 and 1"),
+    "no quantiles": (lambda a: a.quantiles("cost", []), "between 0 and 1"),
+    "quantile of no number": (lambda a: a.median("region"), "not a number"),
+    "quantile without bounds": (lambda a: a.median("wide"), "needs bounds"),
+    "one bin": (lambda a: a.median("cost", bins=1), "bins"),
     "injection": (lambda a: a.mean("cost) FROM visits --"), "cannot be read"),
 }
 
@@ -356,7 +423,8 @@ HOSTILE = {
 def test_hostile_data_raise_nothing(tmp_path, data, unit):
     """Every question is answered, at its price, whatever the rows hold."""
     with opened(tmp_path, HOSTILE[data], unit=unit) as session:
-        for number, what in enumerate(("mean", "proportion", "difference", "fit"), start=1):
+        asked = ("mean", "proportion", "difference", "fit", "median", "quantile")
+        for number, what in enumerate(asked, start=1):
             found = QUESTIONS[what](session.table("visits").infer(epsilon=1)).release()
             assert found.summary()
             assert 0 <= found.pvalue <= 1

@@ -184,6 +184,14 @@ def planned_once(sql: str, schema: Schema) -> Plan:
     return lower(ag.QueryOfUnits(query.relation, query.keys, (*query.outputs, *products)), schema)
 
 
+def planned_ranks(sql: str, bins: int, schema: Schema, *, once: bool) -> Plan:
+    """What the one sum of a query is of, as numbers of rows, or of units, below edges."""
+    query = parse_query(sql, schema)
+    (summed,) = (o.aggregate.operand for o in query.outputs if isinstance(o.aggregate, ag.Sum))
+    kind = ag.QueryOfUnits if once else ag.Query
+    return lower(kind(query.relation, (), (ag.Output("below", ag.Ranks(summed, bins)),)), schema)
+
+
 # --- distance ---------------------------------------------------------------------------------
 
 

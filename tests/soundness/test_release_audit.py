@@ -19,7 +19,16 @@ from dither.plan.job import ExactAnswer
 from dither.query._noise import NoisePlan, add_noise, plan_noise
 from engines.hostile import Bench
 from soundness.auditing import audit, narrower, with_noise
-from soundness.tables import DOCTOR_ROWS, MEASURED, TARGET, Row, planned, planned_once, schema_of
+from soundness.tables import (
+    DOCTOR_ROWS,
+    MEASURED,
+    TARGET,
+    Row,
+    planned,
+    planned_once,
+    planned_ranks,
+    schema_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +82,21 @@ def test_units_that_count_once_are_hidden_as_charged(bench):
     schema = schema_of(max_groups=2, max_rows=3)
     plan = planned_once("SELECT COUNT(*) AS n, SUM(z - 3) AS s FROM visits", schema)
     others = [row for unit in range(3) for row in rows_of(unit, "ab", copies=1, z=3.0)]
+    first, second = (
+        bench.run(plan.job, schema, {"visits": rows})
+        for rows in ([*others, *rows_of(TARGET, "abc")], others)
+    )
+    priced = plan_noise(plan, F(1), F(0))
+    assert priced.charge.epsilon == 1
+    assert not audit(priced, priced, (first, second))
+    assert audit(priced, with_noise(priced, narrower), (first, second))
+
+
+def test_ranks_of_units_are_hidden_as_charged(bench):
+    """What quantiles of people are read from; half the scale is refuted."""
+    schema = schema_of(max_groups=2, max_rows=3)
+    plan = planned_ranks("SELECT SUM(i) AS s FROM visits", 8, schema, once=True)
+    others = [row for unit in range(3) for row in rows_of(unit, "ab", copies=1, i=50)]
     first, second = (
         bench.run(plan.job, schema, {"visits": rows})
         for rows in ([*others, *rows_of(TARGET, "abc")], others)

@@ -35,6 +35,7 @@ from soundness.tables import (
     moved,
     planned,
     planned_once,
+    planned_ranks,
     schema_of,
     violations,
 )
@@ -119,6 +120,33 @@ def test_no_unit_that_counts_once_moves_an_answer_further_than_claimed(
     assert violations(plan, first, second) == []
 
 
+@SETTINGS
+@given(
+    number=st.sampled_from(NUMBERS),
+    bins=st.sampled_from((2, 7, 512)),
+    once=st.booleans(),
+    condition=st.sampled_from(("", *CONDITIONS)),
+    limits=bounds,
+    seed=st.integers(0, 2**32),
+    most=st.sampled_from((1, 4, 15, 60)),
+)
+def test_no_unit_moves_ranks_further_than_claimed(
+    bench, number, bins, once, condition, limits, seed, most
+):
+    """Numbers below the edges of a grid, as inference asks for quantiles."""
+    where = f" WHERE {condition}" if condition else ""
+    schema = schema_of(**limits)
+    try:
+        plan = planned_ranks(
+            f"SELECT SUM({number}) AS s FROM visits{where}", bins, schema, once=once
+        )
+    except DitherError:
+        assume(False)
+    pair = drawn_pair(seed, replace_one=schema.replace_one, most=most)
+    first, second = (bench.run(plan.job, schema, rows) for rows in (pair.first, pair.second))
+    assert violations(plan, first, second) == []
+
+
 # --- claims that are attained -----------------------------------------------------------------
 
 GROUPED = (
@@ -190,6 +218,19 @@ def test_a_unit_that_counts_once_reaches_every_claim(bench):
         distances = [F(l1) for l1, _ in moved(plan.job, *answers)]
         found.append([d == c.l1 for d, c in zip(distances, plan.sensitivities, strict=True)])
     assert all(map(any, zip(*found, strict=True)))
+
+
+@pytest.mark.parametrize("replace_one", [False, True])
+def test_ranks_of_units_reach_their_claim(bench, replace_one):
+    """However many rows it has, a unit is one, all of it in one leaf at most."""
+    schema = schema_of(max_groups=3, max_rows=9, replace_one=replace_one)
+    plan = planned_ranks("SELECT SUM(i) AS s FROM visits", 5, schema, once=True)
+    first = target_rows("abc", per_group=30, i=110)
+    second = target_rows("ab", per_group=5, i=0) if replace_one else []
+    answers = [bench.run(plan.job, schema, {"visits": rows}) for rows in (first, second)]
+    assert violations(plan, *answers) == []
+    ((l1, l2),), (claim,) = moved(plan.job, *answers), plan.sensitivities
+    assert (F(l1), F(l2)) == (claim.l1, claim.l2_squared)
 
 
 def test_a_row_that_is_a_person_reaches_every_claim(bench):

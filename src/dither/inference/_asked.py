@@ -29,12 +29,14 @@ from dither.inference._asked_designs import (
     known_share_design,
     mean_design,
     measured_share_design,
+    quantile_design,
     table_design,
 )
 from dither.inference._asked_question import Design, InferenceQuestion
 from dither.inference._asked_regression import asked_formula, moment_terms, regression_design
 from dither.inference._errors import DRAWS
 from dither.inference._mean import Shape
+from dither.inference._quantiles import BINS, shares_of
 from dither.query import _statistics as st
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ __all__ = ["Inference"]
 # What of the budget each sum gets. A mean far from the middle of its bounds rests on n as well.
 _OF_MEAN = {"total": Fraction(11, 20), "n": Fraction(6, 20), "square": Fraction(3, 20)}
 _OF_SIDES = Fraction(2, 20)
+
+_GROUPED = "in one of its groups"
 
 
 class Inference:
@@ -127,6 +131,66 @@ class Inference:
         question, scales = st.ask(self._rows, [x], _counts, [text])
         return self._made(title, question, scales, measured_share_design(title, against))
 
+    def median(self, x: str, *, bins: int = BINS, null: float = 0.0) -> InferenceQuestion:
+        """The median of a number with declared bounds: `quantile` at 1/2.
+
+        Parameters
+        ----------
+        x : str
+            A column or an expression.
+        bins : int
+            As of `quantiles`.
+        null : float
+            What ``pvalue`` tests.
+        """
+        against = check.number("null", null)
+        return self._ranks_of(x, (0.5,), None, bins, against, f"median of {x}")
+
+    def quantile(
+        self, x: str, probability: float, *, bins: int = BINS, null: float = 0.0
+    ) -> InferenceQuestion:
+        """The value below which a share of the people lies, with an interval of order statistics.
+
+        Parameters
+        ----------
+        x : str
+            A number with declared bounds. Rows in which it is missing are left out. Of a person
+            with several rows, each row counts as much as any other of theirs, and all together as
+            much as one person's only row.
+        probability : float
+            In (0, 1): 0.9 is the value that nine in ten lie below.
+        bins : int
+            As of `quantiles`.
+        null : float
+            What ``pvalue`` tests.
+
+        Raises
+        ------
+        QueryError, BoundsError
+            It is not a number, or has no bounds.
+        """
+        shares, against = shares_of([probability]), check.number("null", null)
+        return self._ranks_of(x, shares, None, bins, against, f"{shares[0]:g}-quantile of {x}")
+
+    def quantiles(
+        self, x: str, probabilities: Sequence[float] = (0.25, 0.5, 0.75), *, bins: int = BINS
+    ) -> InferenceQuestion:
+        """Several quantiles of one release, which costs no more than one.
+
+        Parameters
+        ----------
+        x : str
+            As of `quantile`.
+        probabilities : sequence of float
+            In (0, 1).
+        bins : int
+            Into how many equal parts the bounds are divided at most: no answer is finer. From 2 to
+            4,096.
+        """
+        shares = shares_of(probabilities)
+        names = tuple(f"{q:g}" for q in shares)
+        return self._ranks_of(x, shares, names, bins, 0.0, f"quantiles of {x}")
+
     def difference(
         self,
         x: str,
@@ -165,7 +229,7 @@ class Inference:
             [by],
             pair if levels is not None else None,
         )
-        design = difference_design(title, ends, kind, against, self._assumed(grouped=True))
+        design = difference_design(title, ends, kind, against, self._assumed(_GROUPED))
         return self._made(title, question, scales, design)
 
     def test_independence(self, x: str, y: str, *, draws: int = DRAWS) -> InferenceQuestion:
@@ -190,7 +254,7 @@ class Inference:
             shape,
             None,
             draws,
-            self._assumed(grouped=True),
+            self._assumed(_GROUPED),
         )
         return self._made(title, question, scales, design)
 
@@ -224,7 +288,7 @@ class Inference:
         question, scales = st.ask(self._rows, [variable], _counts, [x])
         title = f"goodness of fit of {x}"
         null = f"the levels of {x} have these probabilities"
-        assumed = self._assumed(grouped=True)
+        assumed = self._assumed(_GROUPED)
         design = table_design(title, null, (len(levels),), chances / chances.sum(), draws, assumed)
         return self._made(title, question, scales, design)
 
@@ -247,7 +311,7 @@ class Inference:
             neither bounds nor declared values.
         """
         rows, read, variables = asked_formula(self._rows, formula)
-        assumed = self._assumed(grouped=False)
+        assumed = self._assumed()
         if self._unit is not None:
             assumed += ("averages of few rows scatter no more than those of many",)
         title = f"linear regression {read.formula}"
@@ -270,8 +334,30 @@ class Inference:
             title,
             question,
             scales,
-            mean_design(title, ends, kind, null, self._assumed(grouped=False)),
+            mean_design(title, ends, kind, null, self._assumed()),
         )
+
+    def _ranks_of(
+        self,
+        x: str,
+        shares: tuple[float, ...],
+        names: tuple[str, ...] | None,
+        bins: int,
+        null: float,
+        title: str,
+    ) -> InferenceQuestion:
+        most = check.whole("bins", bins, 2, 4096)
+        variable = st.Variable.of(self._rows, x)
+        _ = variable.ends
+
+        def ranks(variables: Sequence[st.Variable]) -> dict[str, st.Request]:
+            return {"below": (st.Term.ranks(variables[0], most), Fraction(1))}
+
+        question, scales = st.ask(self._rows, [variable], ranks)
+        grid = st.grid(question, self._epsilon, self._delta)
+        assumed = self._assumed("its rows with equal weight")
+        design = quantile_design(title, grid, shares, names, null, assumed)
+        return self._made(title, question, scales, design)
 
     def _share_of_people(self, x: st.Variable, null: float, title: str) -> InferenceQuestion:
         """The mean over people of the share of their rows in which something is true."""
@@ -314,12 +400,10 @@ class Inference:
                 )
         return st.among(self._rows, variable, pair), pair
 
-    def _assumed(self, *, grouped: bool) -> tuple[str, ...]:
+    def _assumed(self, how: str = "with the average of its rows") -> tuple[str, ...]:
         if self._unit is None:
             return ("rows are an independent sample",)
-        once = f"each {self._unit} counts once, with the average of its rows"
-        if grouped:
-            once = f"each {self._unit} counts once, in one of its groups"
+        once = f"each {self._unit} counts once, {how}"
         return f"people, identified by {self._unit}, are an independent sample", once
 
 

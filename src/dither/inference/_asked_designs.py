@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ from dither.inference._asked_question import Design, Laws
 from dither.inference._errors import Errors, SimulatedErrors
 from dither.inference._inputs import Floats
 from dither.inference._mean import Shape
-from dither.inference._result import PrivateEstimate, PrivateResult, PrivateTest, too_few_rows
+from dither.inference._quantiles import FINE, QuantileModel, rank_deviation
+from dither.inference._result import (
+    MEASURED,
+    PrivateEstimate,
+    PrivateResult,
+    PrivateTest,
+    too_few_rows,
+)
 from dither.privacy import Loss
 from dither.query import _statistics as st
 
@@ -24,11 +32,9 @@ __all__ = [
     "known_share_design",
     "mean_design",
     "measured_share_design",
+    "quantile_design",
     "table_design",
 ]
-
-FINE = 0.05
-"""The share of the range, or of all rows, that the noise may be where n is called large enough."""
 
 
 def _even(n: int, shape: Shape, groups: int = 1) -> st.Sums:
@@ -71,7 +77,7 @@ def mean_design(
         return PrivateEstimate(
             title,
             loss,
-            (*assumed, *_on_shape(ends, [group])),
+            (*assumed, *_on_n(laws), *_on_shape(ends, [group])),
             _mean_notes([group], needed(laws)),
             None,
             np.array([group.model.at]),
@@ -116,7 +122,7 @@ def difference_design(
         return PrivateEstimate(
             title,
             loss,
-            (*assumed, *_on_shape(ends, groups)),
+            (*assumed, *_on_n(laws), *_on_shape(ends, groups)),
             _mean_notes(groups, needed(laws) / 2),
             None,
             np.array([second - first]),
@@ -129,6 +135,10 @@ def difference_design(
         return _even(n, shape, 2)
 
     return Design(read, expected, needed, 0.2, "half-width", _reach_of(read, expected))
+
+
+def _on_n(laws: Laws) -> tuple[str, ...]:
+    return () if laws["n"].noise is None else (MEASURED,)
 
 
 def _on_shape(
@@ -197,7 +207,7 @@ def measured_share_design(title: str, null: float) -> Design:
         return PrivateEstimate(
             title,
             loss,
-            ("rows are an independent sample", "n is as measured"),
+            ("rows are an independent sample", MEASURED),
             _share_notes(start.n, needed(laws)),
             None,
             np.array([start.share]),
@@ -210,6 +220,61 @@ def measured_share_design(title: str, null: float) -> Design:
         return st.Sums({"n": np.array([float(n - n // 2), float(n // 2)])})
 
     return Design(read, expected, needed, 1.0, "half-width", _reach_of(read, expected))
+
+
+def quantile_design(
+    title: str,
+    grid: st.Grid,
+    shares: tuple[float, ...],
+    names: tuple[str, ...] | None,
+    null: float,
+    assumed: tuple[str, ...],
+) -> Design:
+    """Quantiles, from counts below the edges of a grid."""
+
+    def needed(laws: Laws) -> float:
+        return rank_deviation(grid.tree, laws["below"].deviation) / FINE
+
+    def read(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
+        law = laws["below"]
+        found = QuantileModel(
+            grid.tree,
+            partial(model.drawn, law),
+            law.deviation,
+            grid.edges,
+            sums.values["below"],
+            shares,
+            trim=grid.trim,
+        )
+        return PrivateEstimate(
+            title,
+            loss,
+            (*assumed, MEASURED, *_on_bins(grid)),
+            found.notes,
+            names,
+            found.middle,
+            round(found.n),
+            found.errors,
+            null,
+        )
+
+    def expected(n: int) -> st.Sums:
+        return st.Sums({"below": np.linspace(0.0, n, len(grid.edges))})
+
+    def reach(n: int, laws: Laws, loss: Loss, confidence: float) -> tuple[float, float]:
+        found: Any = read(expected(n), laws, loss).simulated(draws=1000)  # type: ignore[attr-defined]
+        ends = found.errors.interval(confidence)
+        return float((ends[:, 1] - ends[:, 0]).max() / 2), found._share
+
+    reaches = "half-width" if len(shares) == 1 else "half-width of the widest"
+    return Design(read, expected, needed, 0.2, reaches, reach)
+
+
+def _on_bins(grid: st.Grid) -> tuple[str, ...]:
+    width = grid.edges[2] - grid.edges[1] if len(grid.edges) > 2 else math.inf
+    if grid.trim and width == 1:
+        return ()
+    return (f"answers are no finer than a bin of {number_text(width, 3)}",)
 
 
 def table_design(
@@ -233,9 +298,7 @@ def table_design(
         notes: tuple[str, ...] = ()
         if table.sum() < needed(laws) / 4:
             notes = (too_few_rows("the noise of a cell is much of its count", needed(laws)),)
-        return PrivateTest(
-            title, loss, (*assumed, "n is as measured"), notes, null, found, pvalue, simulated
-        )
+        return PrivateTest(title, loss, (*assumed, MEASURED), notes, null, found, pvalue, simulated)
 
     def expected(n: int) -> st.Sums:
         return st.Sums({"n": np.full(cells, n / cells)})

@@ -169,7 +169,8 @@ class InferenceQuestion:
         released = self._question.release(self.epsilon, self.delta, token=token)
         sums = st.sums_of(released, self._scales)
         found = self._design.read(sums, self._laws, self.loss)
-        return replace(found, certificate=released.certificate)
+        people = self._question._plan.table.unit is not None
+        return replace(found, certificate=released.certificate, people=people)
 
     def __getattr__(self, name: str) -> Any:
         if name in _RESULTS:

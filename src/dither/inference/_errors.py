@@ -108,7 +108,9 @@ class Errors(ABC):
     @property
     def se_privacy(self) -> Floats:
         """What the noise, and what privacy costs beside it, adds: the root of the difference."""
-        return np.sqrt(np.maximum(self.se**2 - self.se_sampling**2, 0.0))
+        whole = self.se
+        part = np.divide(self.se_sampling, whole, out=np.ones_like(whole), where=whole > 0)
+        return np.asarray(whole * np.sqrt(np.maximum(1.0 - part**2, 0.0)))
 
     @abstractmethod
     def interval(self, confidence: float) -> Floats:
@@ -149,13 +151,12 @@ class SimulatedErrors(Errors):
     @property
     def se(self) -> Floats:
         """The root of the mean square of the errors; noise never makes it smaller."""
-        square = np.mean(self.draws**2, axis=0)
-        return np.asarray(np.sqrt(np.fmax(square, np.mean(self.sampling**2, axis=0))))
+        return np.fmax(_root_mean_square(self.draws), self.se_sampling)
 
     @property
     def se_sampling(self) -> Floats:
         """The same of the errors without noise."""
-        return np.asarray(np.sqrt(np.mean(self.sampling**2, axis=0)))
+        return _root_mean_square(self.sampling)
 
     def interval(self, confidence: float) -> Floats:
         """The basic interval: errors are as likely on either side as they were simulated.
@@ -177,6 +178,13 @@ class SimulatedErrors(Errors):
         return np.array(
             [monte_carlo(off[j], self.draws[:, j], alternative) for j in range(off.size)]
         )
+
+
+def _root_mean_square(draws: Floats) -> Floats:
+    """Of each column; squares are of numbers near 1, so that none leaves the doubles."""
+    top = np.max(np.abs(draws), axis=0)
+    size = np.where(np.isfinite(top) & (top > 0), top, 1.0)
+    return np.asarray(size * np.sqrt(np.mean((draws / size) ** 2, axis=0)))
 
 
 def closest(off: Callable[[Floats], Floats], at: Floats, low: Floats, high: Floats) -> Floats:

@@ -19,9 +19,9 @@ often as they say, or more often.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,21 @@ from dither.inference._result import PrivateEstimate, too_few_rows
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, QuantileTree
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["BinsRelease", "quantiles"]
+__all__ = [
+    "BINS",
+    "FINE",
+    "BinsRelease",
+    "QuantileModel",
+    "quantiles",
+    "rank_deviation",
+    "shares_of",
+]
 
 Integers = npt.NDArray[np.int64]
+
+
+BINS = 512
+"""Into how many parts bounds are divided, where it is not said."""
 
 
 @dataclass(frozen=True)
@@ -130,12 +142,15 @@ class QuantileErrors(Errors):
     edges : array of float, shape (bins + 1,)
     simulated, sampling : sequence of k arrays, shape (B, bins + 1) and (B,)
         What the gaps are where a share q lies below the edge, sorted; and of sampling alone.
+    trim : float
+        How far inside its bin the nearest number lies that can occur.
     """
 
     gaps: Floats
     edges: Floats
     simulated: Sequence[Floats]
     sampling: Sequence[Floats]
+    trim: float = 0.0
 
     @cached_property
     def se(self) -> Floats:
@@ -145,13 +160,12 @@ class QuantileErrors(Errors):
 
     @cached_property
     def se_sampling(self) -> Floats:
-        """The same without noise, at the slope that the counts have within that interval."""
-        ends, found = self.interval(math.erf(math.sqrt(0.5))), []
-        for (low, high), gap, drawn in zip(ends, self.gaps, self.sampling, strict=True):
-            rise = float(np.diff(np.interp([low, high], self.edges, gap))[0])
-            width = high - low
-            found.append(min(width / 2, float(drawn.std()) * width / rise if rise > 0 else width))
-        return np.array(found)
+        """The part that ranks would be off without noise, beside which the slope is the same."""
+        found = []
+        for gap, whole, alone in zip(self.gaps, self.simulated, self.sampling, strict=True):
+            total = float(whole[:, int(np.argmin(np.abs(gap)))].std())
+            found.append(min(1.0, float(alone.std()) / total) if total > 0 else 1.0)
+        return np.asarray(self.se * np.array(found))
 
     def interval(self, confidence: float) -> Floats:
         """Which bins may hold each quantile."""
@@ -166,7 +180,7 @@ class QuantileErrors(Errors):
             first = (int(not_low[0]) if not_low.size else last) - 1
             final = (int(not_high[-1]) if not_high.size else 0) + 1
             ends = sorted((min(max(first, 0), last), min(max(final, 0), last)))
-            found.append((self.edges[ends[0]], self.edges[ends[1]]))
+            found.append((self.edges[ends[0]] + self.trim, self.edges[ends[1]] - self.trim))
         return np.array(found)
 
     def pvalue(self, null: Floats, alternative: Alternative) -> Floats:
@@ -192,7 +206,7 @@ def quantiles(
     epsilon: Number,
     delta: Number = 0,
     neighbours: Neighbours | str = Neighbours.REPLACE,
-    bins: int = 512,
+    bins: int = BINS,
 ) -> PrivateEstimate:
     """Several quantiles of one number per row, with intervals that count sampling and noise.
 
@@ -240,41 +254,17 @@ def quantiles(
     """
     ends, asked = bounds_of("bounds", bounds), target(epsilon, delta, neighbours)
     size = check.whole("bins", bins, 2, 4096)
-    shares = [float(q) for q in column("probabilities", probabilities)]
-    if not shares or not all(0 < q < 1 for q in shares):
-        raise ArgumentError("probabilities must hold numbers between 0 and 1, such as [0.25, 0.5]")
+    shares = shares_of(probabilities)
     values = column("x", x)
     design = BinsRelease(ends, size, asked)
     noisy = design.release(values)
-    tree, edges = design.tree, np.linspace(float(ends.lower), float(ends.upper), size + 1)
-    below = tree.cumulative(noisy)[0]
-    n = float(len(values)) if asked.replace else max(1.0, float(below[-1]))
-    gaps = np.stack([_total(below[None, :], asked, n, q)[0] for q in shares])
-
-    def simulate(rng: np.random.Generator, draws: int) -> Errors:
-        count = min(draws, max(200, (1 << 21) // size))
-        deviation = math.sqrt(design.noise.variance)
-        noise = [
-            _drawn(design.noise, deviation, rng, (count, tree.branching ** (level + 1)))
-            for level in range(tree.levels)
-        ]
-        off = tree.cumulative(noise)
-        simulated: list[Floats] = []
-        sampling: list[Floats] = []
-        for q in shares:
-            alone = np.asarray(rng.binomial(round(n), q, count) - n * q, dtype=np.float64)
-            moved = _total(off, asked, 0.0, q) + alone[:, None]
-            simulated.append(np.sort(moved, axis=0))
-            sampling.append(alone)
-        return QuantileErrors(gaps, edges, simulated, sampling)
-
-    middle = np.array([_crossing(gap, edges) for gap in gaps])
-    notes = []
-    spread = math.sqrt(design.noise.variance) * tree.levels
-    if n * 0.05 < spread:
-        told = "noisy counts do not tell where a share of the rows lies"
-        needed = spread / 0.05
-        notes.append(too_few_rows(told, needed, needed / max(n, 1.0)))
+    edges = np.linspace(float(ends.lower), float(ends.upper), size + 1)
+    below = design.tree.cumulative(noisy)[0]
+    deviation = math.sqrt(design.noise.variance)
+    known = len(values) if asked.replace else None
+    model = QuantileModel(
+        design.tree, partial(_drawn, design.noise), deviation, edges, below, shares, known
+    )
     width = number_text(float(ends.upper - ends.lower) / size, 3)
     return PrivateEstimate(
         "quantiles",
@@ -286,32 +276,126 @@ def quantiles(
             if asked.replace
             else "n is as measured",
         ),
-        tuple(notes),
+        model.notes,
         tuple(f"{q:g}" for q in shares),
-        middle,
-        round(n),
-        simulate,
+        model.middle,
+        round(model.n),
+        model.errors,
     )
 
 
-def _total(below: Floats, asked: Target, n: float, q: float) -> Floats:
-    """F̃(e) - q·n, where n is known, or the noisy number of all rows; the ends are known."""
-    found = below - q * (n if asked.replace else below[:, -1:])
-    if asked.replace:
-        found[:, -1] = (1 - q) * n
-    return np.asarray(found)
+def shares_of(probabilities: Sequence[float]) -> tuple[float, ...]:
+    """Which quantiles are asked for."""
+    shares = tuple(float(q) for q in column("probabilities", probabilities))
+    if not shares or not all(0 < q < 1 for q in shares):
+        raise ArgumentError("probabilities must hold numbers between 0 and 1, such as [0.25, 0.5]")
+    return shares
 
 
 def _drawn(
-    noise: DiscreteLaplace | DiscreteGaussian,
-    deviation: float,
-    rng: np.random.Generator,
-    shape: tuple[int, int],
+    noise: DiscreteLaplace | DiscreteGaussian, rng: np.random.Generator, shape: tuple[int, int]
 ) -> Floats:
     """Simulated noise: a lattice of whole rows is as good as a line here."""
+    deviation = math.sqrt(noise.variance)
     if isinstance(noise, DiscreteLaplace):
         return np.asarray(rng.laplace(0.0, deviation / math.sqrt(2.0), shape))
     return np.asarray(rng.normal(0.0, deviation, shape))
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileModel:
+    """Layers 2 and 3: quantiles from least-squares counts below edges, and their errors.
+
+    Parameters
+    ----------
+    tree : QuantileTree
+    draw : callable
+        Of a generator and a shape, simulated noise of one count, in rows.
+    deviation : float
+        Of that noise.
+    edges, below : arrays of float, shape (bins + 1,)
+    shares : tuple of float
+        Which quantiles.
+    known : int or None
+        The number of rows, where it is public: the counts then are made to add up to it.
+    trim : float
+        How far inside an edge the nearest number lies that can occur.
+    """
+
+    tree: QuantileTree
+    draw: Callable[[np.random.Generator, tuple[int, int]], Floats]
+    deviation: float
+    edges: Floats
+    below: Floats
+    shares: tuple[float, ...]
+    known: int | None = None
+    trim: float = 0.0
+
+    @property
+    def n(self) -> float:
+        """How many rows there are, or seem to be."""
+        return max(1.0, float(self.below[-1])) if self.known is None else float(self.known)
+
+    def _gap(self, below: Floats, n: float | None, q: float) -> Floats:
+        """F̃(e) - q·n in each row of ``below``, with the n that is known, or that was measured."""
+        total = below[:, -1:]
+        if n is None:
+            return np.asarray(below - q * total)
+        # Least squares gives each child of a node the same part of what its sum is off.
+        part = np.arange(below.shape[1]) / self.tree.branching**self.tree.levels
+        part[-1] = 1.0
+        return np.asarray(below + part * (n - total) - q * n)
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """Of each quantile, shape (k, bins + 1)."""
+        known = None if self.known is None else float(self.known)
+        return np.stack([self._gap(self.below[None, :], known, q)[0] for q in self.shares])
+
+    @property
+    def middle(self) -> Floats:
+        """The estimates."""
+        low, high = self.edges[0] + self.trim, self.edges[-1] - self.trim
+        found = np.clip([_crossing(gap, self.edges) for gap in self.gaps], low, high)
+        return np.asarray(np.round(found) if self.trim else found)
+
+    @property
+    def needed(self) -> float:
+        """Rows with which the rank of the middle is known within a twentieth of them."""
+        return rank_deviation(self.tree, self.deviation) / FINE
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whether there are too few rows."""
+        if self.n >= self.needed:
+            return ()
+        told = "noisy counts do not tell where a share of the rows lies"
+        return (too_few_rows(told, self.needed, self.needed / max(self.n, 1.0)),)
+
+    def errors(self, rng: np.random.Generator, draws: int) -> Errors:
+        """Simulated: who was sampled, and the noise of every node."""
+        tree = self.tree
+        count = min(draws, max(200, (1 << 21) // len(self.edges)))
+        off = tree.cumulative(
+            [self.draw(rng, (count, tree.branching ** (i + 1))) for i in range(tree.levels)]
+        )
+        known = None if self.known is None else 0.0
+        simulated, sampling = [], []
+        for q in self.shares:
+            n = self.n
+            alone = np.asarray(rng.binomial(round(n), q, count) - n * q, dtype=np.float64)
+            simulated.append(np.sort(self._gap(off, known, q) + alone[:, None], axis=0))
+            sampling.append(alone)
+        return QuantileErrors(self.gaps, self.edges, simulated, sampling, self.trim)
+
+
+FINE = 0.05
+"""The share of the range, or of all rows, that the noise may be where n is called large enough."""
+
+
+def rank_deviation(tree: QuantileTree, deviation: float) -> float:
+    """Of the noise in F̃ - n/2 at the middle of the grid."""
+    return deviation * math.sqrt(float(tree.weights([0.5])[0][0, tree.bins // 2]))
 
 
 def _crossing(gap: Floats, edges: Floats) -> float:

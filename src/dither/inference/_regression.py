@@ -15,7 +15,7 @@ import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither._format import count_text, number_text, percent
+from dither._format import number_text, percent
 from dither.inference._errors import Errors
 from dither.inference._formula import MISSING, Design, read_design
 from dither.inference._inputs import Bounds, Floats, Target, target
@@ -163,8 +163,7 @@ class RegressionEstimate(PrivateEstimate):
         )
 
     def _lines(self) -> list[str]:
-        public = self.loss.neighbours is Neighbours.REPLACE
-        rows = count_text(self.rows, "row") + ("" if public else " (measured with noise)")
+        rows = self._counted(self.rows)
         share = f"The noise makes {percent(self._share, 0)} of the variance of the error of slopes."
         return [f"{self.title}, {rows}. {self._fit}", *self._table, share]
 

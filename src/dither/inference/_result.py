@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dither.query._certificate import Certificate
 
 __all__ = [
+    "MEASURED",
     "PrivateEstimate",
     "PrivateResult",
     "PrivateTest",
@@ -48,6 +49,9 @@ __all__ = [
 
 _WIDTH = 96
 _SHOWN = 20
+
+MEASURED = "n is as measured"
+"""What is assumed where the number of rows is protected as well."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,8 @@ class PrivateResult(Printable, ABC):
         What was seen that speaks against them, or limits them.
     certificate : Certificate or None
         What a release of a table promises, and where the ledger has it.
+    people : bool
+        Whether what is counted are people who may have several rows each.
     """
 
     title: str
@@ -73,6 +79,7 @@ class PrivateResult(Printable, ABC):
     assumptions: tuple[str, ...]
     notes: tuple[str, ...]
     certificate: Certificate | None = field(default=None, kw_only=True)
+    people: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def _lines(self) -> list[str]:
@@ -101,6 +108,14 @@ class PrivateResult(Printable, ABC):
         else:
             paid = cost_text(charge.epsilon, charge.delta)
         return f"{paid}, neighbours {self.loss.neighbours.value!r}"
+
+    def _counted(self, rows: int) -> str:
+        """How many there are, and whether that is public."""
+        who = count_text(rows, "row")
+        if self.people:
+            who = "1 person" if rows == 1 else f"{rows:,} people"
+        public = self.loss.neighbours.value == "replace" and MEASURED not in self.assumptions
+        return who if public else f"{who} (measured with noise)"
 
     def summary(self) -> str:
         """A few lines for people: the numbers, what share of their error is noise, the cost."""
@@ -221,14 +236,16 @@ class PrivateEstimate(PrivateResult):
     @property
     def _share(self) -> float:
         """The share of the variance of the error that the noise makes, in all coordinates."""
-        total = float(np.sum(self.errors.se**2))
-        return float(np.sum(self.errors.se_privacy**2)) / total if total > 0 else 0.0
+        whole = self.errors.se
+        size = float(whole.max())
+        if not 0 < size < np.inf:
+            return 1.0 if size else 0.0
+        total = float(np.sum((whole / size) ** 2))
+        return float(np.sum((self.errors.se_privacy / size) ** 2)) / total
 
     def _lines(self) -> list[str]:
         ends = self.errors.interval(0.95)
-        rows = count_text(self.rows, "row") + (
-            "" if _public(self.loss) else " (measured with noise)"
-        )
+        rows = self._counted(self.rows)
         draws = None if self.errors.exact else self.draws
         known = np.isfinite(self.errors.se_sampling)
         if self.names is None:
@@ -339,10 +356,6 @@ def p_text(pvalue: float, draws: int | None = None) -> str:
     if draws is not None and pvalue <= 2.0 / (draws + 1):
         return f"≤ {number_text(pvalue, 2)}"
     return "< 0.0001" if pvalue < 1e-4 else f"= {number_text(pvalue, 3)}"
-
-
-def _public(loss: Loss) -> bool:
-    return loss.neighbours.value == "replace"
 
 
 def _interval_text(value: float, lower: float, upper: float) -> str:

@@ -259,6 +259,12 @@ class QuantileTree:
         width[:, [0, -1]] = np.inf
         return width
 
+    def rank_widths(self, noise: AdditiveNoise, confidence: float) -> Floats:
+        """How far F~(e) may be off at each edge by itself, shape (bins + 1,), in rows."""
+        width = spread(check.confidence(confidence), (self.weights([0.0]), noise))[0]
+        width[0] = 0.0
+        return width
+
     def weights(self, qs: Sequence[float]) -> Weights:
         """Those of the noises in F~(e) - q·n~, for each q and each edge e."""
         return _weights(self, tuple(float(q) for q in qs))

@@ -24,6 +24,7 @@ __all__ = [
     "Quantile",
     "Query",
     "QueryOfUnits",
+    "Ranks",
     "Ratio",
     "Sum",
     "UnitProduct",
@@ -107,6 +108,17 @@ class Quantile(Aggregate):
             raise QueryError(f"a quantile must lie in [0, 1], got {number(self.q)}")
 
 
+@dataclass(frozen=True, slots=True)
+class Ranks(Aggregate):
+    """How many rows lie below each edge of a grid of at most so many equal bins between bounds.
+
+    It is released alone and without keys, one row for each edge.
+    """
+
+    operand: Expression
+    bins: int
+
+
 _DIVISIBLE = (Count, CountValues, CountUnits, Sum)
 
 
@@ -152,6 +164,8 @@ def sql_of(
             return f"{name}({show(x)})"
         case Quantile():
             return quantile(aggregate)
+        case Ranks(operand=x, bins=bins):
+            return f"RANKS({show(x)}, {bins})"
         case Ratio(numerator=top, denominator=bottom):
             sides = (sql_of(one, show, units, quantile) for one in (top, bottom))
             return " / ".join(sides)
@@ -228,6 +242,9 @@ class Query:
                 f"the query releases {len(self.outputs):,} outputs, more than {MOST_OUTPUTS}; each "
                 "takes its share of the budget, so ask for fewer at once"
             )
+        ranked = any(isinstance(o.aggregate, Ranks) for o in self.outputs)
+        if ranked and (self.keys or len(self.outputs) > 1):
+            raise QueryError("ranks at the edges of a grid are released alone and without keys")
         names = [k.name for k in self.keys] + [c for o in self.outputs for c in o.columns]
         for name in names:
             fault = unwritable(name) if name else "is empty; give it letters"
@@ -246,7 +263,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class QueryOfUnits(Query):
-    """A question in which each unit counts once: in one group, with the average of its rows.
+    """A question in which each unit counts once: in one group, its rows with equal weight.
 
     Units are then an independent sample wherever people are, however many rows each has, and a unit
     moves a sum by no more than one row could. Of a unit's groups the one with the smallest keyed

@@ -99,7 +99,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     if public_keys is not None:
         groups = min(groups, public_keys)
     if once:
-        notes.append(f"each {table.unit or 'row'} counts once, with the average of its rows")
+        notes.append(f"each {table.unit or 'row'} counts once, its rows with equal weight")
     build = Build(scope, unit is not None, notes, query.outputs)
     recipes = tuple(build.recipe(o.aggregate, o.weight) for o in query.outputs)
     if public_keys is None:

@@ -25,6 +25,7 @@ __all__ = [
     "Linear",
     "MeanRecipe",
     "QuantileRecipe",
+    "RanksRecipe",
     "RatioRecipe",
     "Recipe",
     "VarianceRecipe",
@@ -95,6 +96,23 @@ class QuantileRecipe(Recipe):
 
 
 @dataclass(frozen=True, slots=True)
+class RanksRecipe(Recipe):
+    """The number of rows below each edge of a histogram, whose leaves are as `QuantileRecipe` says.
+
+    A value is rounded to a multiple of ``step``, so edge i lies half a step below leaf i.
+    """
+
+    leaves: int
+    lower: Fraction
+    upper: Fraction
+    width: Fraction
+    step: Fraction
+    bins: int
+    parts: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RatioRecipe(Recipe):
     """One linear recipe over another; what is known to hold the true ratio, where something is."""
 
@@ -156,6 +174,8 @@ class Build:
                 return self._variance(aggregate, weight)
             case ag.Quantile():
                 return self._quantile(aggregate, weight)
+            case ag.Ranks():
+                return self._ranks(aggregate, weight)
             case ag.Ratio(numerator=ag.Sum(operand=operand), denominator=bottom) if self._counts(
                 operand, bottom
             ):
@@ -266,18 +286,9 @@ class Build:
                 f"{aggregate.label.upper()} of {show(aggregate.operand)} is its "
                 f"{number(100 * aggregate.q)} % quantile: the true extreme is one person's value"
             )
-        facts, step, low, high = self._lattice(aggregate.operand, "a quantile", SUM_CELLS)
-        cells = high - low + 1
-        width = -(-cells // QUANTILE_BINS)
-        bins = -(-cells // width)
-        if width > 1:
-            self.notes.append(
-                f"quantiles of {show(aggregate.operand)} are found in steps of "
-                f"{number(width * step)}, and no finer"
-            )
-        leaves = Leaves(
-            aggregate.operand, step, low, high, width, bins, PARTS if self.has_unit else 1
-        )
+        facts, leaves = self._leaves(aggregate.operand, QUANTILE_BINS)
+        step, low, high = leaves.step, leaves.lower, leaves.upper
+        width, bins = leaves.width, leaves.bins
         if bins <= ONE_TREE:
             first, below = self.measure(leaves, weight), None
         else:
@@ -294,6 +305,32 @@ class Build:
             step=step,
             parts=leaves.parts,
             exact=facts.kind is Kind.INTEGER and step == 1,
+        )
+
+    def _leaves(self, operand: Expression, most: int) -> tuple[Facts, Leaves]:
+        """A histogram of at most so many leaves."""
+        facts, step, low, high = self._lattice(operand, "a quantile", SUM_CELLS)
+        cells = high - low + 1
+        width = -(-cells // most)
+        if width > 1:
+            self.notes.append(
+                f"quantiles of {show(operand)} are found in steps of {number(width * step)}, and "
+                "no finer"
+            )
+        parts = PARTS if self.has_unit else 1
+        return facts, Leaves(operand, step, low, high, width, -(-cells // width), parts)
+
+    def _ranks(self, aggregate: ag.Ranks, weight: Fraction) -> RanksRecipe:
+        facts, leaves = self._leaves(aggregate.operand, aggregate.bins)
+        return RanksRecipe(
+            leaves=self.measure(leaves, weight),
+            lower=leaves.lower * leaves.step,
+            upper=leaves.upper * leaves.step,
+            width=leaves.width * leaves.step,
+            step=leaves.step,
+            bins=leaves.bins,
+            parts=leaves.parts,
+            exact=facts.kind is Kind.INTEGER and leaves.step == 1,
         )
 
     def _centred(

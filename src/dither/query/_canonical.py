@@ -42,6 +42,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.Variance: ("variance", ("operand", "sample", "root")),
     ag.UnitProduct: ("unit product", ("left", "right")),
     ag.Quantile: ("quantile", ("operand", "q", "label")),
+    ag.Ranks: ("ranks", ("operand", "bins")),
     ag.Ratio: ("ratio", ("numerator", "denominator")),
     ag.Output: ("output", ("name", "aggregate", "weight")),
     ag.Key: ("key", ("name", "expression", "values")),

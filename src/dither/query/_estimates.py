@@ -31,6 +31,7 @@ from dither.plan.recipes import (
     Linear,
     MeanRecipe,
     QuantileRecipe,
+    RanksRecipe,
     RatioRecipe,
     Recipe,
     VarianceRecipe,
@@ -85,6 +86,8 @@ def estimate(
             return _variance(recipe, measured, confidence)
         case QuantileRecipe():
             return _quantile(recipe, measured, confidence)
+        case RanksRecipe():
+            return _ranks(recipe, measured, confidence)
         case RatioRecipe():
             return _ratio(recipe, measured, confidence, clip)
     raise TypeError(type(recipe).__name__)
@@ -204,6 +207,15 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
         # Values were rounded to the nearest multiple of the step.
         lower, upper = np.maximum(lower - step / 2, start), np.minimum(upper + step / 2, end)
     return GroupEstimates(value, lower, upper)
+
+
+def _ranks(recipe: RanksRecipe, measured: Measured, confidence: float) -> GroupEstimates:
+    """One row for each edge of the one group."""
+    tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
+    assert noise is not None
+    value = tree.cumulative(measured.values[recipe.leaves]).ravel() / recipe.parts
+    width = tree.rank_widths(noise, confidence)[: value.size] / recipe.parts
+    return GroupEstimates(value, value - width, value + width)
 
 
 def _ratio(

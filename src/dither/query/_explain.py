@@ -20,6 +20,7 @@ from dither.plan.recipes import (
     Linear,
     MeanRecipe,
     QuantileRecipe,
+    RanksRecipe,
     RatioRecipe,
     Recipe,
     VarianceRecipe,
@@ -239,6 +240,8 @@ def _sources(recipe: Recipe) -> str:
             used = [total, square, count]
         case QuantileRecipe(leaves=leaves, below=below):
             used = [leaves] if below is None else [leaves, below]
+        case RanksRecipe(leaves=leaves):
+            used = [leaves]
         case RatioRecipe(numerator=top, denominator=bottom):
             used = [i for i, _ in (*top.terms, *bottom.terms)]
         case _:

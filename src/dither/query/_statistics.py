@@ -17,17 +17,30 @@ import numpy.typing as npt
 
 from dither.errors import BoundsError, QueryError
 from dither.mechanisms import AdditiveNoise
+from dither.mechanisms.quantile_tree import QuantileTree
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer, listed_values, why_unbounded
-from dither.plan.recipes import Linear
+from dither.plan.recipes import Linear, RanksRecipe
 from dither.plan.relations import Filter, base
 from dither.plan.schema import Kind, Table
 from dither.query._builder import AggregateRequest, TableQuery
 from dither.query._question import Question
 from dither.query._release import Release
 
-__all__ = ["Law", "Sums", "Term", "Variable", "ask", "facts_of", "laws", "sums_of", "unit_of"]
+__all__ = [
+    "Grid",
+    "Law",
+    "Sums",
+    "Term",
+    "Variable",
+    "ask",
+    "facts_of",
+    "grid",
+    "laws",
+    "sums_of",
+    "unit_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Request = tuple["Term", Fraction]
@@ -164,6 +177,11 @@ class Term:
         return cls(ag.Sum(ex.Arithmetic("*", first, second)), one * other)
 
     @classmethod
+    def ranks(cls, x: Variable, bins: int) -> Term:
+        """How many values lie below each edge of a grid; of a unit's values, which share."""
+        return cls(ag.Ranks(x.expression, bins))
+
+    @classmethod
     def beyond(cls, x: Variable, side: str) -> Term:
         """How many values lie below the lower bound, or above the upper one."""
         lower, upper = x.ends
@@ -188,6 +206,24 @@ class Law:
     def deviation(self) -> float:
         """The standard deviation; 0 where the sum is public."""
         return 0.0 if self.noise is None else self.noise.variance**0.5 * self.step
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where ranks are taken.
+
+    Parameters
+    ----------
+    tree : QuantileTree
+        How its bins are counted.
+    edges : array of float, shape (bins + 1,)
+    trim : float
+        How far from an edge the nearest number is that can occur: 1/2 of whole numbers, else 0.
+    """
+
+    tree: QuantileTree
+    edges: Floats
+    trim: float
 
 
 @dataclass(frozen=True)
@@ -293,11 +329,27 @@ def laws(
     noise_plan = question._noise_plan(epsilon, delta)
     found = {}
     for output, recipe in zip(question._plan.query.outputs, question._plan.recipes, strict=True):
-        assert isinstance(recipe, Linear)
-        ((place, step),) = recipe.terms
+        if isinstance(recipe, RanksRecipe):
+            place, step = recipe.leaves, Fraction(1, recipe.parts)
+        else:
+            assert isinstance(recipe, Linear)
+            ((place, step),) = recipe.terms
         scale = scales[output.name]
         found[output.name] = Law(noise_plan.noises[place], float(step / scale))
     return found
+
+
+def grid(question: Question, epsilon: Any, delta: Any) -> Grid:
+    """Where the ranks of a question are taken, before anything is spent or read."""
+    (recipe,) = question._plan.recipes
+    assert isinstance(recipe, RanksRecipe)
+    first = recipe.lower - recipe.step / 2
+    edges = [first + i * recipe.width for i in range(recipe.bins)]
+    edges.append(recipe.upper + recipe.step / 2)
+    if not recipe.exact:
+        edges[0], edges[-1] = recipe.lower, recipe.upper
+    tree = question._noise_plan(epsilon, delta).trees[recipe.leaves]
+    return Grid(tree, np.array([float(e) for e in edges]), 0.5 if recipe.exact else 0.0)
 
 
 def public_size(question: Question) -> bool:

@@ -72,7 +72,7 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
     if query.limit is not None:
         parts.append(f"LIMIT {query.limit}")
     if isinstance(query, ag.QueryOfUnits):
-        parts.append("/* each unit counts once, with the average of its rows */")
+        parts.append("/* each unit counts once, its rows alike */")
     return " ".join(parts)
 
 
