@@ -38,6 +38,8 @@ def test_a_release_is_one_charge_with_its_files(run, folder: Path) -> None:
         "difference(cost, region)",
         "independence(region, cost > 30)",
         "fit(region)",
+        "median(cost)",
+        "quantile(cost, 0.9)",
         "proportion(region IN ('north', 'south'))",
     ],
 )
@@ -84,7 +86,9 @@ def test_previews_and_plans_are_free(run, folder: Path) -> None:
     ("line", "code", "said"),
     [
         (("cost",), 2, "QUESTION must be"),
-        (("median(cost)",), 2, "QUESTION must be"),
+        (("mode(cost)",), 2, "QUESTION must be"),
+        (("quantile(cost, most)",), 2, "a number and a share"),
+        (("quantile(cost, 2)",), 1, "between 0 and 1"),
         (("mean()",), 2, "takes 1 expression"),
         (("difference(cost)",), 2, "takes 2 expressions"),
         (("mean(costs)",), 1, "did you mean 'cost'"),

@@ -31,12 +31,14 @@ FORMS: dict[str, tuple[int, Callable[..., Any]]] = {
     "difference": (2, lambda asked, x, by: asked.difference(x, by=by)),
     "independence": (2, lambda asked, x, y: asked.test_independence(x, y)),
     "fit": (1, lambda asked, x: asked.goodness_of_fit(x)),
+    "median": (1, lambda asked, x: asked.median(x)),
+    "quantile": (2, lambda asked, x, q: asked.quantile(x, _share(q))),
 }
 """By name: how many expressions a form has, and what it asks."""
 
 SHAPES = (
-    "mean(x), proportion(condition), difference(x, group), independence(x, y), fit(x), or a "
-    "formula y ~ x"
+    "mean(x), median(x), quantile(x, 0.9), proportion(condition), difference(x, group), "
+    "independence(x, y), fit(x), or a formula y ~ x"
 )
 
 
@@ -46,6 +48,7 @@ SHAPES = (
 Examples:
   dither infer "mean(cost)" --epsilon 0.5
   dither infer "mean(cost)" --epsilon 0.5 --preview --sizes 100,1000
+  dither infer "median(cost)" --epsilon 0.5
   dither infer "proportion(age >= 65)" --epsilon 0.5 \\
       --where "region = 'north'"
   dither infer "difference(cost, smoker)" --epsilon 0.5 --plot cost.png
@@ -94,8 +97,8 @@ def infer(
 ) -> None:
     """Say what the rows tell of the people that they were sampled from.
 
-    QUESTION is mean(x), proportion(condition), difference(x, group), independence(x, y), fit(x) or
-    the formula of a linear regression, y ~ x + C(group).
+    QUESTION is mean(x), median(x), quantile(x, 0.9), proportion(condition), difference(x, group),
+    independence(x, y), fit(x) or the formula of a linear regression, y ~ x + C(group).
     Columns and conditions are written as in SQL; bounds and levels come from the policy. The
     ledger is charged once, and intervals count who was sampled as well as the noise.
     """
@@ -158,6 +161,13 @@ def _read(text: str, asked: Inference) -> InferenceQuestion:
     if len(parts) != number or not all(parts):
         raise click.UsageError(f"{found[1]} takes {number} expression{'s' * (number > 1)}")
     return ask(asked, *parts)  # type: ignore[no-any-return]
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise click.UsageError("quantile takes a number and a share, quantile(x, 0.9)") from None
 
 
 def _apart(text: str) -> list[str]:

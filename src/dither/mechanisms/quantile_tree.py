@@ -261,7 +261,7 @@ class QuantileTree:
 
     def rank_widths(self, noise: AdditiveNoise, confidence: float) -> Floats:
         """How far F~(e) may be off at each edge by itself, shape (bins + 1,), in rows."""
-        width = spread(check.confidence(confidence), (self.weights([0.0]), noise))[0]
+        width = np.asarray(spread(check.confidence(confidence), (self.weights([0.0]), noise))[0])
         width[0] = 0.0
         return width
 
