@@ -23,17 +23,19 @@ from dither.inference._cost import CostOfPrivacy as CostOfPrivacy
 from dither.inference._cost import cost_of_privacy
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
 from dither.inference._covariance import CovarianceRelease, covariance
+from dither.inference._descent import DescentRelease
 from dither.inference._difference import DifferenceRelease, difference
 from dither.inference._ecdf import DistributionTest as DistributionTest
 from dither.inference._ecdf import TreeRelease
 from dither.inference._efficient import EfficientRelease
 from dither.inference._identity import identity_test, uniformity_test
 from dither.inference._kolmogorov import ks_1samp, ks_2samp
-from dither.inference._logistic import DescentRelease, logistic_regression
 from dither.inference._logistic import LogisticRegression as LogisticRegression
+from dither.inference._logistic import logistic_regression
 from dither.inference._mean import MeanRelease, mean
 from dither.inference._means import BoxRelease, means
 from dither.inference._moments import MomentsRelease
+from dither.inference._objective import ObjectiveRelease
 from dither.inference._one_sample import sign_test, wilcoxon
 from dither.inference._printed import truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
@@ -106,6 +108,7 @@ AUDITED = (
     GroupRanks,
     MeanRelease,
     MomentsRelease,
+    ObjectiveRelease,
     RejectionsRelease,
     SparseRelease,
     SquareRelease,

@@ -27,7 +27,14 @@ from dither.privacy import Neighbours
 if TYPE_CHECKING:
     from dither.privacy import Loss
 
-__all__ = ["RegressionEstimate", "estimate_of", "linear_regression", "moments_of", "regression_of"]
+__all__ = [
+    "Coefficients",
+    "RegressionEstimate",
+    "estimate_of",
+    "linear_regression",
+    "moments_of",
+    "regression_of",
+]
 
 _SHOWN = 40
 _EACH = 64
@@ -35,8 +42,8 @@ _EACH = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionEstimate(PrivateEstimate):
-    """Coefficients with the errors of sampling and noise, as a table; and predictions from them.
+class Coefficients(PrivateEstimate):
+    """Coefficients with the errors of sampling and noise, as a table.
 
     ``estimate``, ``se``, ``interval()`` and ``pvalue`` are arrays in the order of ``names``;
     ``params`` and ``bse`` are the same by name.
@@ -47,17 +54,10 @@ class RegressionEstimate(PrivateEstimate):
         The formula, with the bounds and levels that it was read with.
     model : object
         Layer 2: what simulates the release.
-    rsquared : float
-        The share of the variance of the response that the regressors explain, from the same
-        release.
-    scale : float
-        The variance of the residuals.
     """
 
     design: Design = field(default=None, repr=False)  # type: ignore[assignment]
     model: Any = field(default=None, repr=False)
-    rsquared: float = math.nan
-    scale: float = math.nan
 
     @property
     def params(self) -> dict[str, float]:
@@ -80,55 +80,11 @@ class RegressionEstimate(PrivateEstimate):
         return {n: (float(a), float(b)) for n, (a, b) in zip(self._labels, ends, strict=True)}
 
     @property
-    def residual_deviation(self) -> float:
-        """The standard deviation of the residuals."""
-        return math.sqrt(self.scale)
-
-    @property
     def _labels(self) -> tuple[str, ...]:
         return self.names or ()
 
     def _by_name(self, values: Floats) -> dict[str, float]:
         return {n: float(v) for n, v in zip(self._labels, values, strict=True)}
-
-    def predict(self, frame: Any, *, new: bool = False) -> PrivateEstimate:
-        """What the response is expected to be, with intervals; costs nothing.
-
-        Parameters
-        ----------
-        frame : frame or mapping
-            With the columns of the regressors. These rows are not protected.
-        new : bool
-            Whether intervals are for the response of one further row, not for its expectation: they
-            take its residual to be normal.
-
-        Returns
-        -------
-        PrivateEstimate
-            A number a row; where a row misses something, that of a row in the middle of the bounds.
-        """
-        points = self.design.points(frame)
-        points[points[:, :1].ravel() == MISSING if points.size else slice(0)] = 0
-        ways = np.column_stack([np.ones(len(points)), points / Bounds.steps])
-        half, middle = float(self.design.response.half), float(self.design.response.middle)
-        scale, offset = np.full(len(ways), half), np.full(len(ways), middle)
-        model, residual = self.model, self.residual_deviation if new else 0.0
-
-        def simulate(rng: np.random.Generator, size: int) -> Errors:
-            return errors_of(model, ways, scale, offset, rng, size, residual)
-
-        return PrivateEstimate(
-            "response of one further row" if new else "expected response",
-            self.loss,
-            (*self.assumptions, *(("residuals are normal",) if new else ())),
-            self.notes,
-            tuple(f"row {j + 1}" for j in range(len(ways))),
-            ways @ model.slopes * scale + offset,
-            self.rows,
-            simulate,
-            draws=self.draws,
-            seed=self.seed,
-        )
 
     @cached_property
     def _table(self) -> list[str]:
@@ -156,16 +112,12 @@ class RegressionEstimate(PrivateEstimate):
         return [line.rstrip() for line in lines]
 
     @property
-    def _fit(self) -> str:
-        return (
-            f"R² {number_text(self.rsquared, 3)}, residual standard deviation "
-            f"{number_text(self.residual_deviation, 3)}."
-        )
+    def _head(self) -> str:
+        return f"{self.title}, {self._counted(self.rows)}."
 
     def _lines(self) -> list[str]:
-        rows = self._counted(self.rows)
         share = f"The noise makes {percent(self._share, 0)} of the variance of the error of slopes."
-        return [f"{self.title}, {rows}. {self._fit}", *self._table, share]
+        return [self._head, *self._table, share]
 
     @property
     def _share(self) -> float:
@@ -173,6 +125,87 @@ class RegressionEstimate(PrivateEstimate):
         se, sampling = self.se, self.se_sampling
         shares = 1.0 - np.where(np.isfinite(se), (sampling / np.maximum(se, 1e-300)) ** 2, 0.0)
         return float(np.median(shares[1:] if len(shares) > 1 else shares))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionEstimate(Coefficients):
+    """A linear regression: coefficients, what they explain, and predictions from them.
+
+    ``estimate``, ``se``, ``interval()`` and ``pvalue`` are arrays in the order of ``names``;
+    ``params`` and ``bse`` are the same by name.
+
+    Parameters
+    ----------
+    design : Design
+        The formula, with the bounds and levels that it was read with.
+    model : object
+        Layer 2: what simulates the release.
+    rsquared : float
+        The share of the variance of the response that the regressors explain, from the same
+        release; NaN where there are no more rows than coefficients, so that nothing tells.
+    scale : float
+        The variance of the residuals; NaN where nothing tells.
+    """
+
+    rsquared: float = math.nan
+    scale: float = math.nan
+
+    @property
+    def residual_deviation(self) -> float:
+        """The standard deviation of the residuals."""
+        return math.sqrt(self.scale)
+
+    def predict(self, frame: Any, *, new: bool = False) -> PrivateEstimate:
+        """What the response is expected to be, with intervals; costs nothing.
+
+        Parameters
+        ----------
+        frame : frame or mapping
+            With the columns of the regressors. These rows are not protected.
+        new : bool
+            Whether intervals are for the response of one further row, not for its expectation: they
+            take its residual to be normal.
+
+        Returns
+        -------
+        PrivateEstimate
+            A number a row; where a row misses something, that of a row in the middle of the bounds.
+        """
+        points = self.design.points(frame)
+        points[points[:, :1].ravel() == MISSING if points.size else slice(0)] = 0
+        ways = np.column_stack([np.ones(len(points)), points / Bounds.steps])
+        half, middle = float(self.design.response.half), float(self.design.response.middle)
+        scale, offset = np.full(len(ways), half), np.full(len(ways), middle)
+        model, residual = self.model, 0.0
+        if new:
+            residual = math.inf if math.isnan(self.scale) else self.residual_deviation
+
+        def simulate(rng: np.random.Generator, size: int) -> Errors:
+            return errors_of(model, ways, scale, offset, rng, size, residual)
+
+        return PrivateEstimate(
+            "response of one further row" if new else "expected response",
+            self.loss,
+            (*self.assumptions, *(("residuals are normal",) if new else ())),
+            self.notes,
+            tuple(f"row {j + 1}" for j in range(len(ways))),
+            ways @ model.slopes * scale + offset,
+            self.rows,
+            simulate,
+            draws=self.draws,
+            seed=self.seed,
+        )
+
+    @property
+    def _head(self) -> str:
+        if math.isnan(self.scale):
+            fit = "R² and residuals are not determined: no more rows than coefficients."
+        else:
+            fit = (
+                f"R² {number_text(self.rsquared, 3)}, residual standard deviation "
+                f"{number_text(self.residual_deviation, 3)}."
+            )
+        return f"{super()._head} {fit}"
 
 
 def errors_of(
@@ -264,6 +297,7 @@ def estimate_of(
     def simulate(rng: np.random.Generator, size: int) -> Errors:
         return errors_of(model, ways, scale, offset, rng, size)
 
+    determined = model.n > len(ways)
     notes = []
     if model.design.functional:
         notes.append(
@@ -288,8 +322,8 @@ def estimate_of(
         simulate,
         design=design,
         model=model,
-        rsquared=model.rsquared,
-        scale=model.variance * float(design.response.half) ** 2,
+        rsquared=model.rsquared if determined else math.nan,
+        scale=model.variance * float(design.response.half) ** 2 if determined else math.nan,
     )
 
 

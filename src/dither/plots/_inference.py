@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
     from dither.inference._asked_question import InferencePreview
     from dither.inference._cost import CostOfPrivacy
     from dither.inference._ecdf import DistributionTest
-    from dither.inference._inputs import Floats
     from dither.inference._result import PrivateEstimate, PrivateTest
 
 __all__ = [
-    "draw_coefficients",
     "draw_cost",
     "draw_distributions",
     "draw_estimate",
@@ -182,19 +179,3 @@ def draw_cost(cost: CostOfPrivacy, path: str | Path | None) -> Figure:
     of = f"d = {cost.d:,}" + (f", s = {cost.s:,}" if cost.s is not None else "")
     foot = f"{of}; {cost_text(cost.epsilon, cost.delta)}; the dot is at n = {cost.n:,}"
     return finish(figure, title=f"The cost of privacy: {cost.problem}", foot=foot, path=path)
-
-
-def draw_coefficients(
-    title: str, names: Sequence[str], values: Floats, foot: str, path: str | Path | None
-) -> Figure:
-    """Coefficients without errors, as bars from 0."""
-    shown = min(len(names), _MOST)
-    figure = new_figure(WIDTH, 1.6 + 0.3 * max(1, shown))
-    axes = figure.add_subplot()
-    tidy(axes, values="x")
-    places = np.arange(shown)
-    axes.barh(places, values[:shown], color=COLOURS[0], height=0.6)
-    axes.axvline(0.0, color=INK, linewidth=0.8)
-    axes.set_yticks(places, list(names[:shown]))
-    axes.set_ylim(shown - 0.4, -0.6)
-    return finish(figure, title=title, foot=foot, path=path)
