@@ -395,3 +395,19 @@ def test_what_is_shown(tmp_path: Path) -> None:
     assert "pulled towards 0" in text
     found.plot(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 1000
+
+
+def test_what_so_few_rows_cannot_tell_is_said() -> None:
+    """As many rows as coefficients leave no residual: R² is not 0, it is not determined."""
+    bounds = {"y": (0, 9), "x": (0, 9)}
+    for n in (0, 1, 2):
+        frame = {"y": [3.0] * n, "x": [4.0] * n}
+        found = inference.linear_regression("y ~ x", frame, bounds=bounds, epsilon=1)
+        assert np.isnan([found.rsquared, found.scale, found.residual_deviation]).all()
+        assert "no more rows than coefficients" in " ".join(found.summary().split())
+        new = found.predict({"x": [1.0]}, new=True).simulated(draws=200)
+        assert new.interval().tolist() == [[-np.inf, np.inf]]
+    frame = {"y": [3.0] * 3, "x": [4.0] * 3}
+    found = inference.linear_regression("y ~ x", frame, bounds=bounds, epsilon=1)
+    assert "R² " in found.summary()
+    assert "not determined" not in found.summary()
