@@ -16,10 +16,9 @@ Every helping unknown is determined by the people, so no database is found twice
 from __future__ import annotations
 
 import itertools
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +35,7 @@ LARGEST = 200_000
 """People times rows and rules."""
 
 _PULSE = 0.5
+"""Seconds between two looks at a search that goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,43 +82,29 @@ def search(
                 reason = "limit"
                 self.stop_search()
 
-    def pulse() -> None:
-        nonlocal reason
-        if progress is not None and progress(len(found), time.perf_counter() - start) is False:
-            reason = "stopped"
-            solver.stop_search()
-
-    with _pulsing(pulse if progress is not None else None):
-        status = solver.solve(model.model, Collect())
+    # OR-tools' own handler of Ctrl-C waits for a lock, which the search may hold: for ever, then.
+    solver.parameters.catch_sigint_signal = False
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        solving = aside.submit(solver.solve, model.model, Collect())
+        try:
+            while not wait([solving], timeout=_PULSE).done:
+                if progress and progress(len(found), time.perf_counter() - start) is False:
+                    reason = "stopped"
+                    break
+        except KeyboardInterrupt:
+            reason = reason or "stopped"
+        finally:
+            while not solving.done():
+                solver.stop_search()  # heard once the search has begun
+                wait([solving], timeout=_PULSE)
+    status = solving.result()
     spent = time.perf_counter() - start
     complete = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and not reason
     if status == cp_model.MODEL_INVALID:
         raise ArgumentError("numbers in the statistics are too large for an integer program")
     if not complete and not reason:
-        # The solver may notice a little early that its time is over; else Ctrl-C ended it.
-        reason = "time" if spent >= 0.9 * seconds else "stopped"
+        reason = "time"
     return Search(tuple(sorted(found)), complete, reason, spent)
-
-
-@contextmanager
-def _pulsing(pulse: Callable[[], None] | None) -> Iterator[None]:
-    """Call a function twice a second from another thread, while the solver holds this one."""
-    if pulse is None:
-        yield
-        return
-    over = threading.Event()
-
-    def beat() -> None:
-        while not over.wait(_PULSE):
-            pulse()
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _check_size(statistics: Statistics) -> None:
