@@ -16,6 +16,7 @@ import pytest
 from dither.accounting import BudgetFilter
 from dither.ledger import UNIT, Ledger
 from dither.privacy import Charge, Promise
+from ledger.racing import raced
 
 PATIENT = Promise("patient")
 
@@ -36,30 +37,7 @@ def hammer(path: Path, mode: str, epsilon: Fraction) -> tuple[Ledger, Counter[in
     """
     ledger = Ledger.open(path)
     ledger.ensure_account("visits", BudgetFilter(epsilon, Fraction(0)), PATIENT)
-    workers = [
-        subprocess.Popen(
-            [sys.executable, str(WORKER), mode, str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(PROCESSES)
-    ]
-    try:
-        for worker in workers:
-            assert worker.stdout is not None
-            assert worker.stdout.readline() == "ready\n"
-        for worker in workers:
-            assert worker.stdin is not None
-            worker.stdin.write("go\n")
-            worker.stdin.flush()
-        outputs = [worker.communicate(timeout=60)[0] for worker in workers]
-        assert [worker.returncode for worker in workers] == [0] * PROCESSES
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
-    said = [[int(line) for line in output.split()] for output in outputs]
+    said = [list(map(int, n)) for n in raced([[str(WORKER), mode, str(path)]] * PROCESSES)]
     return ledger, Counter(n for lines in said for n in lines), [len(lines) for lines in said]
 
 

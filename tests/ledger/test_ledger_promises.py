@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from dither.ledger import Ledger
 from dither.ledger._entries import Record
 from dither.ledger._store import TRIGGERS
 from dither.privacy import Charge, Neighbours, Promise
+from ledger.racing import raced
 
 PATIENT = Promise("patient")
 REPLACED = Promise("patient", Neighbours.REPLACE)
@@ -163,28 +162,7 @@ def test_eight_processes_agree_on_one_promise(tmp_path: Path) -> None:
     """They open and charge one account at once, half for each relation: one half wins, whole."""
     path = tmp_path / "x.ledger"
     Ledger.open(path).close()
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", RACE, str(path), str(number)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(8)
-    ]
-    try:
-        for worker in workers:
-            assert worker.stdout is not None
-            assert worker.stdout.readline() == "ready\n"
-        for worker in workers:
-            assert worker.stdin is not None
-            worker.stdin.write("go\n")
-            worker.stdin.flush()
-        said = [worker.communicate(timeout=120)[0].split() for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
+    said = raced([["-c", RACE, str(path), str(number)] for number in range(8)])
     taken = {relation: 0 for relation, _ in said}
     for relation, count in said:
         taken[relation] += int(count)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.local import GRR, SDGRR, URR, simulate_attack
+from privacy.test_shuffling import histograms
 
 
 def brute_force(matrix: Any, prior: Any) -> float:
@@ -124,22 +125,10 @@ def test_shuffled_holds_for_all_databases() -> None:
     central = channel.shuffled(3)
     rows = channel.matrix
     for others in [(a, b) for a in range(4) for b in range(a, 4)]:
-        p, q = (_histograms(rows[[x, *others]]) for x in (0, 1))
+        p, q = (histograms(rows[[x, *others]]) for x in (0, 1))
         for epsilon in (0.0, 0.3, 0.6, 0.9):
             exact = sum(max(0.0, m - math.exp(epsilon) * q.get(key, 0)) for key, m in p.items())
             assert exact <= float(central.delta(epsilon)) + 1e-12
-
-
-def _histograms(rows: Any) -> dict[tuple[int, ...], float]:
-    found: dict[tuple[int, ...], float] = {(0, 0, 0, 0): 1.0}
-    for row in rows:
-        after: dict[tuple[int, ...], float] = {}
-        for key, mass in found.items():
-            for y, p in enumerate(row):
-                new = tuple(c + (i == y) for i, c in enumerate(key))
-                after[new] = after.get(new, 0.0) + mass * p
-        found = after
-    return found
 
 
 @pytest.mark.parametrize(

@@ -12,36 +12,9 @@ import pytest
 from dither import local
 from dither.errors import ArgumentError
 from dither.numeric import SimulatedWords
+from local.test_local_hostile import CATALOGUE, KINDS
 
 LINE = local.Interval(0, 1, steps=10)
-CHANNELS: list[local.Channel] = [
-    local.GRR(5, 1),
-    local.SDGRR(5, [0], 1),
-    local.URR(5, [0], 1),
-    local.SUE(5, 1),
-    local.OUE(5, 1),
-    local.THE(5, 1),
-    local.SHE(5, 1),
-    local.SubsetSelection(5, 1),
-    local.Hadamard(5, 1),
-    local.OLH(5, 1),
-    local.BLH(5, 1),
-    local.FLH(5, 1, seeds=4),
-    local.CMS(5, 1, hashes=2, buckets=8),
-    local.HCMS(5, 1, hashes=2, buckets=4),
-    local.RAPPOR(5, 1),
-    local.BloomRAPPOR(5, 1, bits=8, cohorts=2),
-    local.MinIDLDP(5, [1, 1, 2, 2, 2]),
-    local.LOLOHA(5, 1, 2),
-    local.TruncatedGeometric(5, 1),
-    local.GridPrivacy(2, 3, 1, 1),
-    local.Duchi(LINE, 1),
-    local.PM(LINE, 1),
-    local.Hybrid(LINE, 1),
-    local.LatticeLaplace(LINE, 1),
-    local.SW(LINE, 1),
-    local.SDPM(LINE, ("0.2", "0.5"), 1),
-]
 IMPOSSIBLE: list[Any] = [
     {},
     [None],
@@ -59,7 +32,7 @@ IMPOSSIBLE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("channel", CHANNELS, ids=lambda c: c.kind)
+@pytest.mark.parametrize("channel", CATALOGUE, ids=KINDS)
 def test_impossible_reports(channel: local.Channel) -> None:
     """Each is counted and dropped, none raises, and none is lost; strict refuses them all."""
     for reports in IMPOSSIBLE:
@@ -74,7 +47,7 @@ def test_impossible_reports(channel: local.Channel) -> None:
             channel.aggregate(reports)
 
 
-@pytest.mark.parametrize("channel", CHANNELS, ids=lambda c: c.kind)
+@pytest.mark.parametrize("channel", CATALOGUE, ids=KINDS)
 def test_containers(channel: local.Channel) -> None:
     """Lists, rows, objects, slices and generators of the same reports count alike."""
     codes = np.tile(np.arange(len(channel.domain)), 20)

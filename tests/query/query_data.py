@@ -64,3 +64,15 @@ def rows_policy(folder: Any, **budget: Any) -> dict[str, Any]:
     for field in ("unit", "max_groups", "max_rows"):
         del made["tables"]["visits"][field]
     return made
+
+
+def leaves(value, path=()):
+    """Every path to a leaf of what JSON holds."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list) and value:
+        for i, inner in enumerate(value):
+            yield from leaves(inner, (*path, i))
+    else:
+        yield path

@@ -22,7 +22,7 @@ from dither.query import _certificate as certificate
 from dither.query import _explain as explain
 from dither.query._canonical import CONSTANTS, NODES, form, hashed, policy_digest, request_digest
 from dither.query._certificate import Request, _digest, certificate_data, certified
-from query.query_data import policy
+from query.query_data import leaves, policy
 
 TEXT = "SELECT region, COUNT(*) AS n, AVG(cost) AS m FROM visits WHERE age >= 18 GROUP BY region"
 
@@ -166,18 +166,6 @@ def test_what_has_no_form_is_not_hashed():
             form(strange)
     with pytest.raises(TypeError, match="canonical form"):
         form(ex.Literal(0.5))
-
-
-def leaves(value, path=()):
-    """Every path to a leaf."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from leaves(inner, (*path, key))
-    elif isinstance(value, list) and value:
-        for i, inner in enumerate(value):
-            yield from leaves(inner, (*path, i))
-    else:
-        yield path
 
 
 def test_every_part_of_a_request_is_in_its_digest():

@@ -13,7 +13,7 @@ import dither as dt
 from dither.errors import CertificateError, LedgerError
 from dither.ledger import Ledger
 from dither.query._certificate import _digest
-from query.query_data import policy, rows_policy
+from query.query_data import leaves, policy, rows_policy
 
 TEXT = "SELECT city, COUNT(*) AS n, AVG(cost) AS m, MEDIAN(age) AS q FROM visits GROUP BY city"
 
@@ -24,18 +24,6 @@ def issued(session, tmp_path):
     release = session.sql(TEXT).release(1)
     session.sql(TEXT).release(1)
     return release, release.certificate.to_dict(), tmp_path / "visits.ledger"
-
-
-def leaves(value, path=()):
-    """Every path to a leaf of the certificate."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from leaves(inner, (*path, key))
-    elif isinstance(value, list) and value:
-        for i, inner in enumerate(value):
-            yield from leaves(inner, (*path, i))
-    else:
-        yield path
 
 
 def test_a_certificate_agrees_with_its_ledger(issued, tmp_path):
