@@ -53,20 +53,7 @@ _LOOKS = {
 def draw_verdicts(
     verdicts: Sequence[Verdict], path: str | Path | None = None, *, title: str | None = None
 ) -> Figure:
-    """Draw success against epsilon where every release has one, else release by release.
-
-    Parameters
-    ----------
-    verdicts : sequence of Verdict
-        At least one.
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-    title : str, optional
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Draw success against epsilon where every release has one, else release by release."""
     shown = list(verdicts)
     if not shown:
         raise ArgumentError("verdicts must hold at least one")

@@ -39,21 +39,7 @@ ANY = "A dashed line alone: every value is possible."
 def draw_distribution(
     found: Distribution, path: str | Path | None = None, *, truth: Any = None
 ) -> Figure:
-    """Shares as steps over the numbers with the mean, or as bars for the values of a list.
-
-    Parameters
-    ----------
-    found : Distribution
-        What is drawn.
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-    truth : array of float, shape (bins,), optional
-        True shares, where a simulation knows them.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Shares as steps over the numbers with the mean, or as bars for the values of a list."""
     known = None if truth is None else np.asarray(truth, dtype=np.float64)
     if known is not None and known.shape != found.shares.shape:
         raise ArgumentError(f"truth must have one share for each of the {found.bins} bins")
@@ -155,17 +141,7 @@ def draw_means(
 
 def draw_shares(found: Sequence[Estimate], path: str | Path | None = None) -> Figure:
     """One row a value, the most frequent first: its share, with its interval where one is valid.
-
-    Parameters
-    ----------
-    found : sequence of Estimate
-        What is drawn, one below the other.
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    The estimates are one below the other.
     """
     sizes = [min(_ROWS, len(one.values)) for one in found]
     figure = new_figure(WIDTH, 1.5 + 0.3 * sum(sizes) + 0.7 * (len(found) - 1))
@@ -227,18 +203,7 @@ def _rows_of_shares(axes: Any, found: Estimate, *, several: bool) -> None:
 
 
 def draw_keys(found: KeyEstimate, path: str | Path | None = None) -> Figure:
-    """One row a key, the most frequent first: the mean of its values with its interval.
-
-    Parameters
-    ----------
-    found : KeyEstimate
-    path : str or Path, optional
-        Where to save it: .png, .svg or .pdf.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """One row a key, the most frequent first: the mean of its values with its interval."""
     order = np.argsort(-found.shares, kind="stable")[:_ROWS]
     places = np.arange(order.size)[::-1]
     figure = new_figure(WIDTH, 1.5 + 0.3 * order.size)

@@ -214,24 +214,7 @@ def shuffle_clones_2021(n: int, epsilon_0: float, delta: float) -> float:
 def shuffle_clones_2023(n: int, epsilon_0: float, delta: float) -> float:
     """Closed form of 2023: needs epsilon_0 <= log(n/(8·log(2/delta)) - 1).
 
-    Parameters
-    ----------
-    n : int
-        Reports, at least 1.
-    epsilon_0 : float
-        Of one report; above 0.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The central epsilon, rounded up.
-
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range, or epsilon_0 above what the form is proved for.
+    Arguments, result and errors are as of `shuffle_clones_2021`.
 
     References
     ----------

@@ -64,7 +64,7 @@ def shared(parts: Counted, what: str) -> Part:
         square = sum((count * part.tail() for part, count in parts), Fraction(0))
         return GaussianNoise.of(sqrt_lower(1 / square))
     if len(parts) != 1 or parts[0][1] != 1:
-        return _together(parts, what)
+        return _joint(parts, what)
     part = parts[0][0].for_sampling()
     if part is None:
         raise ArgumentError(
@@ -73,7 +73,7 @@ def shared(parts: Counted, what: str) -> Part:
     return part
 
 
-def _together(parts: Counted, what: str) -> Part:
+def _joint(parts: Counted, what: str) -> Part:
     starts = tuple((part.for_sampling(), count) for part, count in merged(parts))
     stronger = tuple((part and part.dominating(), count) for part, count in starts)
     known = tuple((part, count) for part, count in stronger if part is not None)

@@ -104,7 +104,7 @@ class Part:
         raise NotImplementedError
 
 
-_SURE = 64
+_SATURATED = 64
 """Losses from which (e^epsilon - 1)/(e^epsilon + 1) is taken for 1: it is, but for 1e-27."""
 
 _FARTHEST = 650
@@ -113,7 +113,7 @@ _FARTHEST = 650
 
 def rho_of_pure(epsilon: Fraction) -> Fraction:
     """The least rho of every epsilon-DP mechanism, rounded up: see `concentration`."""
-    if epsilon >= _SURE:
+    if epsilon >= _SATURATED:
         return epsilon
     # tanh(epsilon/2) rises with e^epsilon.
     y = exp_upper(epsilon)
