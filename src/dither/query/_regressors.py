@@ -78,12 +78,12 @@ def _translated(
     tree: ast.expr,
     columns: Mapping[str, Variable],
     bounds: Mapping[str, tuple[Fraction, Fraction]],
-    told: str,
+    text: str,
 ) -> ex.Expression:
     """An expression of a formula in the plan's exact arithmetic, over clamped columns."""
 
     def inner(part: ast.expr) -> ex.Expression:
-        return _translated(part, columns, bounds, told)
+        return _translated(part, columns, bounds, text)
 
     match tree:
         case ast.Name(id=name):
@@ -103,7 +103,7 @@ def _translated(
             found = inner(part)
             return ex.Absolute(found) if _function(tree) == "abs" else found
     raise QueryError(
-        f"{told} cannot be summed exactly: a formula for a table takes columns, C(name), I, abs, "
+        f"{text} cannot be summed exactly: a formula for a table takes columns, C(name), I, abs, "
         "and + - * ** of them. inference.linear_regression takes more functions, in memory"
     )
 

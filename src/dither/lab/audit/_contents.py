@@ -193,10 +193,6 @@ def _library(kind: type) -> str:
     return ""
 
 
-def _is(value: Any, *names: str) -> bool:
-    return any(kind.__name__ in names for kind in type(value).__mro__)
-
-
 def _of_numpy(value: Any) -> Found | None:
     if isinstance(value, np.dtype):
         return (str(value), written(value.metadata)), []
@@ -213,50 +209,61 @@ def _of_numpy(value: Any) -> Found | None:
     return form, parts
 
 
+# Each of these libraries is loaded where it is called: the value is of it.
+
+
 def _of_pandas(value: Any) -> Found | None:
-    if _is(value, "DataFrame", "Series"):
+    import pandas as pd
+    from pandas.api.extensions import ExtensionArray, ExtensionDtype
+
+    if isinstance(value, pd.DataFrame | pd.Series):
         own = {n: v for n, v in vars(value).items() if not n.startswith("_")}
-        own |= {n: getattr(value, n, None) for n in type(value)._metadata if n != "_name"}
+        kind: Any = type(value)
+        own |= {n: getattr(value, n, None) for n in kind._metadata if n != "_name"}
         rest = [value.index, value.attrs, own]
         form = value.flags.allows_duplicate_labels
-        if _is(value, "Series"):
+        if isinstance(value, pd.Series):
             return form, [value.array, value.name, *rest]
         columns = [value.iloc[:, i].array for i in range(value.shape[1])]
         return form, [value.columns, *columns, *rest]
-    if _is(value, "MultiIndex"):
+    if isinstance(value, pd.MultiIndex):
         return None, [value.tolist(), list(value.levels), list(value.names)]
-    if _is(value, "Index"):
+    if isinstance(value, pd.Index):
         return str(getattr(value, "freq", None)), [value.array, list(value.names)]
-    if _is(value, "ExtensionArray"):
+    if isinstance(value, ExtensionArray):
         return None, [value.dtype, value.tolist()]
-    if _is(value, "CategoricalDtype"):
+    if isinstance(value, pd.CategoricalDtype):
         return value.ordered, [value.categories]
-    return ((str(value), repr(value)), []) if _is(value, "ExtensionDtype") else None
+    return ((str(value), repr(value)), []) if isinstance(value, ExtensionDtype) else None
 
 
 def _of_polars(value: Any) -> Found | None:
-    if _is(value, "DataFrame"):
+    import polars as pl
+
+    if isinstance(value, pl.DataFrame):
         return value.height, [dict(zip(value.columns, value.get_columns(), strict=True))]
-    if _is(value, "Series"):
+    if isinstance(value, pl.Series):
         flags = tuple(sorted(value.flags.items()))
         return (str(value.dtype), flags), [value.to_list(), value.name]
-    return (str(value), []) if _is(value, "DataType") else None
+    return (str(value), []) if isinstance(value, pl.DataType) else None
 
 
 def _of_arrow(value: Any) -> Found | None:
-    if _is(value, "Table", "RecordBatch"):
+    import pyarrow as pa
+
+    if isinstance(value, pa.Table | pa.RecordBatch):
         return None, [*value.columns, value.schema]
-    if _is(value, "ChunkedArray"):
+    if isinstance(value, pa.ChunkedArray):
         words = [c.dictionary for c in value.chunks if hasattr(c, "dictionary")]
         return (str(value.type), *map(len, value.chunks)), [value.to_pylist(), *words]
-    if _is(value, "Array"):
+    if isinstance(value, pa.Array):
         words = [value.dictionary] if hasattr(value, "dictionary") else []
         return str(value.type), [value.to_pylist(), *words]
-    if _is(value, "Schema"):
+    if isinstance(value, pa.Schema):
         return value.serialize().to_pybytes(), [value.names]
-    if _is(value, "Scalar"):
+    if isinstance(value, pa.Scalar):
         return str(value.type), [value.as_py()]
-    return (str(value), []) if _is(value, "DataType") else None
+    return (str(value), []) if isinstance(value, pa.DataType) else None
 
 
 _LIBRARIES: dict[str, Callable[[Any], Found | None]] = {
