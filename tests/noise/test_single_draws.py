@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dither.errors import ArgumentError
-from dither.noise import _block as block
+from dither.noise import _laplace as singles
 from dither.noise import discrete_laplace_one
 from dither.noise._staircase import Staircase
 from dither.numeric import _keystream as keystream
@@ -32,7 +32,7 @@ class Numbered:
 def test_each_value_is_served_once():
     """Two samplers drawn by turns serve every number of theirs at most once."""
     first, second = Numbered(), Numbered()
-    served = [(block.one(first), block.one(second)) for _ in range(3 * block._STOCK)]
+    served = [(singles._one(first), singles._one(second)) for _ in range(3 * singles._STOCK)]
     assert len({a for a, _ in served}) == len({b for _, b in served}) == len(served)
 
 
@@ -43,40 +43,40 @@ def test_threads_share_no_value():
 
     def work(mine):
         start.wait()
-        mine.extend(block.one(sampler) for _ in range(5 * block._STOCK))
+        mine.extend(singles._one(sampler) for _ in range(5 * singles._STOCK))
 
     threads = [threading.Thread(target=work, args=(mine,)) for mine in served]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set().union(*served)) == 4 * 5 * block._STOCK
+    assert len(set().union(*served)) == 4 * 5 * singles._STOCK
 
 
 def test_stocks_are_few():
     """Drawing from many samplers keeps a bounded number of stocks, and serves none again."""
-    samplers = [Numbered() for _ in range(3 * block._SAMPLERS)]
-    served = [[block.one(s) for s in samplers] for _ in range(3)]
-    assert len(block._stocks.by_sampler) <= block._SAMPLERS
+    samplers = [Numbered() for _ in range(3 * singles._SAMPLERS)]
+    served = [[singles._one(s) for s in samplers] for _ in range(3)]
+    assert len(singles._stocks.by_sampler) <= singles._SAMPLERS
     assert all(len({row[i] for row in served}) == 3 for i in range(len(samplers)))
 
 
 FORK = """
 import os, sys, time
 from fractions import Fraction
-from dither.noise import _block as block, discrete_laplace_one
+from dither.noise import _laplace as singles, discrete_laplace_one
 from dither.numeric import _keystream as keystream
 time.time_ns = lambda: 10**18
 def draw():
     return " ".join(str(discrete_laplace_one(Fraction(2**50))) for _ in range(4))
 draw()
-stocks, words, pid = block._stocks, keystream._per_thread, os.getpid()
+stocks, words, pid = singles._stocks, keystream._per_thread, os.getpid()
 if "number hidden" in sys.argv:
     os.getpid = lambda: pid
 read, write = os.pipe()
 if os.fork() == 0:
     if "stock kept" in sys.argv:
-        block._stocks = stocks
+        singles._stocks = stocks
     if "words kept" in sys.argv:
         keystream._per_thread = words
     os.write(write, draw().encode())

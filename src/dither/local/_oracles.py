@@ -21,8 +21,7 @@ from dither.local._channel import Channel, Codes, Counts, Shares, Tally
 from dither.local._coins import exp_bounds
 from dither.local._domain import column
 from dither.local._guarantee import ClassPair
-from dither.local._limits import checked_cells, checked_pairs, sums_to
-from dither.local._reports import codes_within
+from dither.local._limits import checked_cells, checked_pairs, codes_within, sums_to
 from dither.numeric import _directed as directed
 
 Array = npt.NDArray[np.float64]
