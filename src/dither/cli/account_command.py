@@ -19,7 +19,7 @@ __all__ = ["account"]
 
 
 class Defaulted(Group):
-    """A group that takes what is none of its commands for the first one's argument."""
+    """A group in which a word that is not a command is an argument of the first command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the first command's name before an expression."""

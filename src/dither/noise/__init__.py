@@ -1,8 +1,8 @@
 """Exact samplers on the integers: discrete Laplace and Gaussian, coins, uniform, weighted choice.
 
 Each draws from its law as written, to within 2**-142 in total variation or exactly, from the
-keystream of a cipher. Doubles filter; they never decide what they could decide wrongly. The room
-knows no privacy: what a draw is worth stands in `dither.mechanisms`.
+keystream of a cipher. Doubles filter; they never decide what they could decide wrongly. Nothing
+here knows of privacy: what a draw is worth stands in `dither.mechanisms`.
 """
 
 from dither.noise._bernoulli import bernoulli as bernoulli

@@ -1,7 +1,7 @@
 """Pictures of results: what was released, and what a preview promises.
 
-The room draws plain columns, so it knows no query and no engine, and it never opens a window: a
-picture is a matplotlib figure of its own, free of matplotlib's global state. Importing the room
+Plain columns are drawn, by code that knows no query and no engine, and no window is ever opened: a
+picture is a matplotlib figure of its own, free of matplotlib's global state. Importing this package
 does not import matplotlib; drawing does.
 """
 

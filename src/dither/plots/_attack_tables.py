@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dither._format import percent
-from dither.plots._canvas import COLOURS, INK, MUTED, WIDTH, finish, new_figure, short, tidy
+from dither.plots._canvas import (
+    COLOURS,
+    INK,
+    MUTED,
+    WIDTH,
+    finish,
+    new_figure,
+    percents,
+    short,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,18 +42,18 @@ def draw_uniqueness(found: Uniqueness, path: str | Path | None = None) -> Figure
     axes = figure.subplots()
     at = [one.columns for one in found.sizes]
     least, mean, most = (
-        [100 * getattr(one, name) for one in found.sizes] for name in ("least", "mean", "most")
+        [getattr(one, name) for one in found.sizes] for name in ("least", "mean", "most")
     )
     axes.fill_between(at, least, most, color=COLOURS[0], alpha=0.15, linewidth=0)
     axes.plot(at, most, color=COLOURS[0], linewidth=1, linestyle="--")
     axes.plot(at, mean, color=COLOURS[0], linewidth=2, marker="o")
     for x, y in zip(at, mean, strict=True):
         axes.annotate(
-            f"{y:.1f} %", (x, y), (-6, 6), textcoords="offset points", ha="right", size=9, color=INK
+            percent(y), (x, y), (-6, 6), textcoords="offset points", ha="right", size=9, color=INK
         )
     tidy(axes, values="y")
-    _percent(axes)
-    axes.set(ylim=(0, max(105.0 if max(most) > 80 else 1.18 * max(most), 1.0)))
+    percents(axes.yaxis)
+    axes.set(ylim=(0, max(1.05 if max(most) > 0.8 else 1.18 * max(most), 0.01)))
     axes.set_xlim(min(at) - 0.45, max(at) + 0.25)
     axes.set_xticks(at, [str(m) for m in at])
     axes.set_xlabel("columns that are known")
@@ -92,19 +102,19 @@ def draw_classes(classes: ClassCounts, verdict: Verdict, path: str | Path | None
     figure = new_figure(WIDTH, 3.9)
     left, right = figure.subplots(1, 2, width_ratios=(1.4, 1.0))
     sizes = classes.sizes
-    share = 100 * classes.counts.max(axis=1) / sizes
-    pure = share == 100
+    share = classes.counts.max(axis=1) / sizes
+    pure = share == 1
     where, many = np.unique(np.stack([sizes, share]), axis=1, return_counts=True)
     dots = 14 + 10 * np.sqrt(many)
-    left.axhline(100 * classes.prior, color=MUTED, linewidth=1, linestyle=":")
+    left.axhline(classes.prior, color=MUTED, linewidth=1, linestyle=":")
     for mask, colour, label in (
-        (where[1] < 100, COLOURS[0], "mixed"),
-        (where[1] == 100, COLOURS[5], "all the same"),
+        (where[1] < 1, COLOURS[0], "mixed"),
+        (where[1] == 1, COLOURS[5], "all the same"),
     ):
         if mask.any():
             left.scatter(*where[:, mask], s=dots[mask], color=colour, alpha=0.6, lw=0, label=label)
     tidy(left, values="y")
-    _percent(left)
+    percents(left.yaxis)
     left.set(xscale="log", xlabel="people in the class")
     left.set_ylabel("who gave its commonest answer")
     left.xaxis.set_major_formatter(lambda value, _: short(value))
@@ -126,19 +136,19 @@ def draw_skewness(found: Skewness, path: str | Path | None = None) -> Figure:
     """Draw how many people end at which probability, beside the prior."""
     figure = new_figure(WIDTH, 3.8)
     left, right = figure.subplots(1, 2, width_ratios=(1.4, 1.0))
-    edges = np.linspace(0, 100, 21)
-    counts, _ = np.histogram(100 * found.posterior, edges)
-    high = edges[:-1] >= 200 * found.prior
+    edges = np.arange(21) / 20
+    counts, _ = np.histogram(found.posterior, edges)
+    high = edges[:-1] >= 2 * found.prior
     left.bar(
-        edges[:-1] + 2.5,
+        edges[:-1] + 0.025,
         counts,
-        width=4.4,
+        width=0.044,
         color=[COLOURS[5] if h else COLOURS[0] for h in high],
     )
-    left.axvline(100 * found.prior, color=INK, linewidth=1, linestyle=":")
+    left.axvline(found.prior, color=INK, linewidth=1, linestyle=":")
     left.annotate(
         "everybody",
-        (100 * found.prior, 1.0),
+        (found.prior, 1.0),
         (5, -2),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
@@ -147,8 +157,8 @@ def draw_skewness(found: Skewness, path: str | Path | None = None) -> Figure:
         color=INK,
     )
     tidy(left, values="y")
-    left.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} %")
-    left.set(xlim=(0, 100), xlabel="what the class makes of it", ylabel="people")
+    percents(left.xaxis)
+    left.set(xlim=(0, 1), xlabel="what the class makes of it", ylabel="people")
     left.margins(y=0.12)
     _success(right, found.verdict)
     foot = (
@@ -164,14 +174,14 @@ def draw_background(found: Background, path: str | Path | None = None) -> Figure
     figure = new_figure(WIDTH * 0.85, 3.8)
     axes = figure.subplots()
     at = [one.companions for one in found.known]
-    certain = [100 * one.certain for one in found.known]
-    right = [100 * one.verdict.success for one in found.known]
-    prior = 100 * found.classes.prior
+    certain = [one.certain for one in found.known]
+    right = [one.verdict.success for one in found.known]
+    prior = found.classes.prior
     axes.axhline(prior, color=MUTED, linewidth=1, linestyle=":")
     axes.plot(at, right, color=COLOURS[0], linewidth=2, marker="o", clip_on=False)
     axes.plot(at, certain, color=COLOURS[5], linewidth=2, marker="D", clip_on=False)
     ends = [(right[-1], "guessed right", COLOURS[0]), (certain[-1], "certain", COLOURS[5])]
-    if abs(prior - certain[-1]) > 6 and abs(prior - right[-1]) > 6:
+    if min(abs(prior - certain[-1]), abs(prior - right[-1])) > 0.06:
         ends.append((prior, "blindly", MUTED))
     for height, text, colour in ends:
         where = (max(at), height)
@@ -186,8 +196,8 @@ def draw_background(found: Background, path: str | Path | None = None) -> Figure
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
         )
     tidy(axes, values="y")
-    _percent(axes)
-    axes.set(ylim=(0, 104), xlabel="others of the class whose answer is known", ylabel="people")
+    percents(axes.yaxis)
+    axes.set(ylim=(0, 1.04), xlabel="others of the class whose answer is known", ylabel="people")
     axes.set_xlim(min(at), max(at) + 0.2 * (max(at) - min(at) + 1))
     axes.set_xticks([j for j in axes.get_xticks() if min(at) <= j <= max(at) and j == int(j)])
     foot = (
@@ -211,20 +221,15 @@ def _success(axes: Axes, verdict: Verdict | None) -> None:
     rows = [("on strangers", verdict.null, MUTED), ("this release", verdict.score, COLOURS[5])]
     rows.append(("the bare truth", verdict.control, COLOURS[2]))
     names = [name for name, score, _ in rows if score is not None]
-    shares = [100 * score.share for _, score, _ in rows if score is not None]
+    shares = [score.share for _, score, _ in rows if score is not None]
     colours = [colour for _, score, colour in rows if score is not None]
     bars = axes.barh(range(len(names)), shares, color=colours, height=0.55)
-    said = [f"{s:.2g} %" if s < 1 else f"{s:.0f} %" if s == 100 else f"{s:.1f} %" for s in shares]
-    for label in axes.bar_label(bars, said, padding=4, size=9):
+    for label in axes.bar_label(bars, list(map(percent, shares)), padding=4, size=9):
         label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
-    axes.axvline(100 * verdict.prior, color=INK, linewidth=1, linestyle=":", zorder=2.5)
+    axes.axvline(verdict.prior, color=INK, linewidth=1, linestyle=":", zorder=2.5)
     tidy(axes, values="x")
     axes.set_yticks(range(len(names)), names)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} %")
-    axes.set_xlim(0, 118)
-    axes.set_xticks([0, 50, 100])
+    percents(axes.xaxis)
+    axes.set_xlim(0, 1.18)
+    axes.set_xticks([0, 0.5, 1])
     axes.set_xlabel("guessed right (dotted: blindly)")
-
-
-def _percent(axes: Axes) -> None:
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0f} %")

@@ -9,7 +9,7 @@ nothing is ever passed through to an engine.
 - ``names``, ``joins``, ``dates``: what SQL and the Python builder share; free of sqlglot.
 - ``write``: a plan as SQL that people read.
 
-The names below load sqlglot when they are first used, so that importing this room stays light.
+The names below load sqlglot when they are first used, so that importing this package stays light.
 """
 
 from __future__ import annotations

@@ -346,7 +346,7 @@ _CONDITIONS = (exp.Predicate, exp.In, exp.Between, exp.Is, exp.Not, exp.And, exp
 
 
 def is_number(value: Value | None) -> TypeGuard[int | Fraction]:
-    """Whether a constant is a number; TRUE and FALSE are none."""
+    """Whether a constant is a number; TRUE and FALSE are not."""
     return isinstance(value, int | Fraction) and not isinstance(value, bool)
 
 

@@ -83,8 +83,8 @@ def generalize(
     limits : mapping of str to int, optional
         The coarsest level that a column may have.
     seconds : float, optional
-        After this long the best so far is returned, with ``complete`` false. So does an interrupt
-        from the keyboard.
+        After this long the best so far is returned, with ``complete`` false, as it is after an
+        interrupt from the keyboard.
     progress : callable, optional
         Called with a `Progress` a few times a second.
 
