@@ -104,7 +104,7 @@ class Ledger:
         LedgerVersionError
             It was written by a newer version of dither.
         LedgerCorruptError
-            It is empty, truncated, damaged or no ledger. Whether the newest entries agree is
+            It is empty, truncated, damaged or not a ledger. Whether the newest entries agree is
             checked with every charge, and the whole chain by `verify`.
         LedgerLockedError
             Another process holds it for longer than ``timeout``.

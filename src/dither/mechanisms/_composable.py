@@ -17,13 +17,13 @@ are independent. So a shift by m <= g·m' at scale s is dominated by a shift by 
 pair's support is kept short.
 
 Discrete Gaussian noise, L2 norm. One coordinate: the pair itself, while its support is short.
-Otherwise, by the rounding of
-``_analytic``, the likelihood ratio is within a factor of that of continuous Gaussian noise of a
-little less sigma2, and so composes: the factors multiply. Its zCDP is held beside, and where
-nothing else composes with it the sharper comparison of `privacy.engines.vectors`. A sample starts
-from a softening of 96, by which continuous Gaussian noise of sigma2 - 96 dominates but for a
-distance in total variation of less than 1e-820 a coordinate; even times e^epsilon, epsilon <= 709,
-that is below every double, and the bounds' own widening covers it.
+Otherwise, by the rounding of ``_analytic``, the likelihood ratio is within a factor of that of
+continuous Gaussian noise of a little less sigma2, and so composes: the factors multiply. Its zCDP
+is held beside, and where nothing else composes with it the sharper comparison of
+`privacy.engines.vectors`. A sample starts from a softening of 96, by which continuous Gaussian
+noise of sigma2 - 96 dominates but for a distance in total variation of less than 1e-820 a
+coordinate; even times e^epsilon, epsilon <= 709, that is below every double, and the bounds' own
+widening covers it.
 """
 
 from __future__ import annotations

@@ -84,11 +84,11 @@ def weights_at(tree: QuantileTree, q: Floats) -> Weights:
     """Σw², Σ|w|³ and max|w| of the weights that the noises have in F~(e) - q·n~.
 
     ``q`` is of shape (quantiles, 1), or (quantiles, bins + 1) where it differs from edge to edge.
-    On the path from the root to edge e, node p's estimate of its own
-    part of F is Σ_j a_j·x_j over its children, a = (1, .., 1, φ, 0, .., 0) with φ the share of the
-    path's child that lies below e (the rest of that child is a contrast of its own children). Since
-    x_j = x_p/b + z_j - mean(z), child j gets the coefficient a_j - mean(a) besides what its parent
-    passes down, and a node passes 1 - v of its coefficient to each child and keeps v for itself.
+    On the path from the root to edge e, node p's estimate of its own part of F is Σ_j a_j·x_j over
+    its children, a = (1, .., 1, φ, 0, .., 0) with φ the share of the path's child that lies below e
+    (the rest of that child is a contrast of its own children). Since x_j = x_p/b + z_j - mean(z),
+    child j gets the coefficient a_j - mean(a) besides what its parent passes down, and a node
+    passes 1 - v of its coefficient to each child and keeps v for itself.
     """
     b, depth = tree.branching, tree.levels
     edges = np.arange(tree.bins + 1)

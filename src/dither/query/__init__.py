@@ -1,8 +1,9 @@
 """Sessions, questions, previews and releases: the only room where data meets noise.
 
-- ``policy``, ``fields``, ``units``, ``sources``, ``drafting``: the owner's document.
-- ``session``, ``builder``, ``question``: what the analyst calls; ``opened``: what they share.
-- ``noise``, ``explain``, ``preview``: what can be said before anything is spent or read.
-- ``noise``, ``estimates``, ``release``, ``certificate``: what happens after the charge.
-- ``canonical``: what is hashed. ``display``: how results are drawn.
+- ``_policy``, ``_fields``, ``_units``, ``_sources``, ``_drafting``: the owner's document.
+- ``_session``, ``_builder``, ``_question``: what the analyst calls; ``_opened``: what they share.
+- ``_noise``, ``_explain``, ``_preview``: what can be said before anything is spent or read.
+- ``_noise``, ``_estimates``, ``_release``, ``_certificate``: what happens after the charge.
+- ``_statistics``, ``_regressors``: what inference asks of a table.
+- ``_canonical``: what is hashed. ``_display``: how results are drawn.
 """

@@ -3,7 +3,7 @@
 Every interval is built from a pivot, so that its coverage is at least nominal whatever the data:
 a linear combination of measurements errs by the same combination of noises; a ratio R = S/n makes
 S - R n vanish, so the ratios R for which the noisy S - R n is no larger than its noise allows form
-an interval (Fieller). ``mechanisms.ratio`` says how a variance follows from two of those.
+an interval (Fieller). ``mechanisms._ratio`` says how a variance follows from two of those.
 
 The intervals are about the noise alone: about the answer that the same query would have given
 without noise, after clamping to the declared bounds and after bounding what one unit contributes.
@@ -237,7 +237,7 @@ def _within(value: Floats, lower: Floats, upper: Floats, low: float, high: float
     """Value and interval moved to where the truth can lie, between ``low`` and ``high``.
 
     Where the value is moved, its interval is widened by as much before it is cut: it then holds all
-    that it held, and does not look the surer for lying where nothing can be.
+    that it held, and is not narrower for lying where nothing can be.
     """
     moved = np.clip(value, low, high)
     shift = np.nan_to_num(moved - value)

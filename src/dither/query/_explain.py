@@ -45,7 +45,7 @@ __all__ = [
 
 
 def explain(plan: Plan, noise_plan: NoisePlan | None = None) -> Explanation:
-    """Explain a plan, with its noise and cost where it is noise_plan."""
+    """Explain a plan; with its noise, also what each measurement gets and what all of it costs."""
     children = [
         _protection(plan),
         Node("reads", children=(_relation(plan.query.relation, plan),)),

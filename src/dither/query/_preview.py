@@ -127,7 +127,7 @@ class Preview:
 
 
 def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> Preview:
-    """The preview of a noise_plan plan."""
+    """The preview of a plan with its noise."""
     check_sizes(sizes, "sizes")
     confidence = check.confidence(confidence)
     widths = half_widths(noise_plan, sizes, confidence)
