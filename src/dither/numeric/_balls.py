@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
-__all__ = ["Ball", "down", "library", "powers", "precision", "tail", "up", "within"]
+__all__ = [
+    "Ball",
+    "PowerSum",
+    "down",
+    "library",
+    "phi",
+    "powers",
+    "precision",
+    "tail",
+    "transforms",
+    "up",
+    "within",
+]
 
 
 Ball = Any
@@ -63,6 +75,11 @@ def tail(x: Ball) -> Ball:
     return (x / library().arb(2).sqrt()).erfc() / 2
 
 
+def phi(x: Ball) -> Ball:
+    """The normal distribution function."""
+    return (-x / library().arb(2).sqrt()).erfc() / 2
+
+
 def powers(x: Ball, count: int) -> list[Ball]:
     """x^0, ..., x^(count-1), each from two that are half as far.
 
@@ -74,3 +91,33 @@ def powers(x: Ball, count: int) -> list[Ball]:
         half = len(found) // 2
         found.append(found[half] * found[len(found) - half])
     return found[:count]
+
+
+def transforms(
+    masses: Sequence[Ball], losses: Sequence[Ball], step: float, count: int
+) -> list[Ball]:
+    """Σ mass·e^{i·step·k·loss} for k < count: powers of one factor each, in two levels."""
+    flint = library()
+    turns = [(flint.acb(0, step) * loss).exp() for loss in losses]
+    block = max(1, math.isqrt(count))
+    fine = [[m * v for v in powers(t, block)] for m, t in zip(masses, turns, strict=True)]
+    coarse = [powers(turn**block, -(-count // block)) for turn in turns]
+    product = flint.acb_mat(coarse).transpose() * flint.acb_mat(fine)
+    return [entry for row in product.tolist() for entry in row][:count]
+
+
+class PowerSum:
+    """Re Σ value_j·x^j for any x, in two levels."""
+
+    def __init__(self, values: Sequence[Ball]) -> None:
+        flint = library()
+        block = math.isqrt(len(values) - 1) + 1
+        filled = [*values, *[flint.acb(0)] * (-len(values) % block)]
+        self._rows = flint.acb_mat(len(filled) // block, block, filled)
+
+    def __call__(self, x: Ball) -> Ball:
+        """At x."""
+        rows, matrix = self._rows, library().acb_mat
+        fine = matrix(rows.ncols(), 1, powers(x, rows.ncols()))
+        coarse = matrix(1, rows.nrows(), powers(x ** rows.ncols(), rows.nrows()))
+        return (coarse * (rows * fine))[0, 0].real

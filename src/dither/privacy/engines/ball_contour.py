@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.numeric._balls import Ball, down, library, powers, precision, up
+from dither.numeric._balls import Ball, PowerSum, down, library, precision, up
 from dither.privacy.engines.ball_laws import Law, law_of
 from dither.privacy.engines.search import log_kappa
 from dither.privacy.laws.term import Array, Term
@@ -123,9 +123,7 @@ class BallContour:
             points = [acb(self.c, arb(self._step) * j) for j in range(plan.nodes + 1)]
             values = [v / (t * (1 + t)) for v, t in zip(values, points, strict=True)]
             values[0] /= 2
-            block = math.isqrt(len(values) - 1) + 1
-            values += [acb(0)] * (-len(values) % block)
-            self._rows = flint.acb_mat(len(values) // block, block, values)
+            self._sum = PowerSum(values)
             self._line_bounds(plan)
         self.certified = True
 
@@ -140,11 +138,16 @@ class BallContour:
         reach = min(law.term.reach for law in self._laws)
         far = min(3.0 * tilt, reach)
         tilts = np.geomspace(0.02 * tilt, max(far, 1.01 * tilt), 48)
+        # The swapped pair may have a tail where this one has none.
+        back = min([0.02 * tilt, *(law.term.reach for law in self._swapped)])
+        lefts = np.geomspace(back, min([far, *(law.term.reach for law in self._swapped)]), 48)
         with np.errstate(over="ignore", invalid="ignore"):
             right = self._moments(self._laws, tilts) + log_kappa(tilts)
-            left = self._moments(self._swapped, tilts) + log_kappa(tilts)
-        good = np.isfinite(right) & np.isfinite(left)
-        tilts, right, left = tilts[good], right[good], left[good]
+            left = self._moments(self._swapped, lefts) + log_kappa(lefts)
+        tilts, right = tilts[np.isfinite(right)], right[np.isfinite(right)]
+        lefts, left = lefts[np.isfinite(left)], left[np.isfinite(left)]
+        if not lefts.size:
+            return None
         e = self.start
         best: _Plan | None = None
         for part in _PARTS:
@@ -159,11 +162,11 @@ class BallContour:
             ) -> tuple[float, float, float]:
                 gap = (tilts[higher] - c) * period
                 up_side = right[higher] - tilts[higher] * e - _log_expm1(gap)
-                low_side = left + (1 + tilts) * e - _log_expm1((1 + c + tilts) * period)
+                low_side = left + (1 + lefts) * e - _log_expm1((1 + c + lefts) * period)
                 plain = e - float(_log_expm1(np.array([(1 + c) * period]))[0])
                 i, j = int(np.argmin(up_side)), int(np.argmin(low_side))
                 most = float(np.logaddexp(up_side[i], min(plain, low_side[j])))
-                return most, float(tilts[higher][i]), float(tilts[j])
+                return most, float(tilts[higher][i]), float(lefts[j])
 
             # The shortest of a geometric grid of periods; aliases fall with the period.
             few, many = -1, _PERIODS
@@ -246,13 +249,6 @@ class BallContour:
                 down(positive.log()) if positive > 0 else -math.inf,
                 min(up(above.log()), 0.0) if above > 0 else -1e300,
             )
-
-    def _sum(self, turn: Ball) -> Ball:
-        """Re Σ value_j·turn^j, in two levels."""
-        rows, matrix = self._rows, library().acb_mat
-        fine = matrix(rows.ncols(), 1, powers(turn, rows.ncols()))
-        coarse = matrix(1, rows.nrows(), powers(turn ** rows.ncols(), rows.nrows()))
-        return (coarse * (rows * fine))[0, 0].real
 
 
 def _log_expm1(x: Array) -> Array:

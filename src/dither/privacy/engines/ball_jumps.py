@@ -50,15 +50,23 @@ from __future__ import annotations
 
 import math
 
-from dither.numeric._balls import Ball, down, library, powers, precision, tail, up, within
+from dither.numeric._balls import (
+    Ball,
+    PowerSum,
+    down,
+    library,
+    phi,
+    precision,
+    tail,
+    transforms,
+    up,
+    within,
+)
+from dither.privacy.engines.ball_laws import LogRatio
 from dither.privacy.engines.jump_plan import Plan, Planner
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 
 __all__ = ["JumpContour"]
-
-
-_DEAREST = 3e6
-"""Summands of the inner quadratures beyond which another engine is quicker."""
 
 
 class JumpContour:
@@ -74,6 +82,8 @@ class JumpContour:
         What each error may add, relative to delta.
     near : JumpContour, optional
         One that was made for a place near by: its widths spare a search.
+    dearest : float
+        Summands of the inner quadratures beyond which nothing is done.
     """
 
     name = "contour quadrature of rare losses in ball arithmetic"
@@ -86,13 +96,14 @@ class JumpContour:
         log_delta: float,
         tolerance: float = 1e-13,
         near: JumpContour | None = None,
+        dearest: float = 3e6,
     ) -> None:
         self._term, self.start, self.certified = term, epsilon, False
         if epsilon <= 0:
             return
         self._planner = Planner(term, epsilon, log_delta + math.log(tolerance))
         plan = self._planner.best(None if near is None else near.plan.cuts)
-        if plan is None or plan.work > _DEAREST:
+        if plan is None or plan.work > dearest:
             return
         self.plan: Plan = plan
         self.c = plan.c
@@ -103,21 +114,23 @@ class JumpContour:
 
     @staticmethod
     def affordable(
-        term: SampledGaussianTerm, epsilon: float, log_delta: float, tolerance: float
+        term: SampledGaussianTerm,
+        epsilon: float,
+        log_delta: float,
+        tolerance: float,
+        dearest: float = 3e6,
     ) -> bool:
         """Whether one that is made for there would be quick enough."""
         if epsilon <= 0:
             return False
         plan = Planner(term, epsilon, log_delta + math.log(tolerance)).best(None)
-        return plan is not None and plan.work <= _DEAREST
+        return plan is not None and plan.work <= dearest
 
     def _lay(self) -> None:
         flint, plan, n = library(), self.plan, self._term.count
         arb, acb = flint.arb, flint.acb
-        g, k = arb(self._term.rate), self._term.k
-        self._a = 1 / arb(self._term.noise_multiplier)
-        self._weights = [arb(math.comb(k, j)) * g**j * (1 - g) ** (k - j) for j in range(k + 1)]
-        self._factors = [v * (-((j * self._a) ** 2) / 2).exp() for j, v in enumerate(self._weights)]
+        self._ratio = LogRatio(self._term)
+        self._a, self._weights = self._ratio.a, self._ratio.weights
         cuts = plan.cuts
         self._v, self._w, self._low, self._high = map(arb, (cuts.v, cuts.w, cuts.low, cuts.high))
         self._found: dict[tuple[float, bool], tuple[list[Ball], list[Ball], Ball, Ball]] = {}
@@ -131,9 +144,7 @@ class JumpContour:
             t = acb(plan.c, arb(self._step) * i)
             values.append(jump * _series(jump + body, body, n) / (t * (1 + t)))
         values[0] /= 2
-        block = math.isqrt(len(values) - 1) + 1
-        values += [acb(0)] * (-len(values) % block)
-        self._rows = flint.acb_mat(len(values) // block, block, values)
+        self._sum = PowerSum(values)
         body = self._real(plan.c, jump=False)
         jump = self._real(plan.c, jump=True)
         # Terms from the next node on: Σ step/u² <= 1/u of the last.
@@ -155,7 +166,7 @@ class JumpContour:
         middle = arb(cuts.middle)
         above = sum((v * tail(middle - j * self._a) for j, v in enumerate(self._weights)), arb(0))
         self._some = n * above * tail((middle - self._low) / self._v)
-        shares = [self._taken_at(j * self._a) for j in range(k + 1)]
+        shares = [self._taken_at(j * self._a) for j in range(len(self._weights))]
         self._taken = n * sum((v * x for v, x in zip(self._weights, shares, strict=True)), arb(0))
         self._taken_other = n * shares[0]
 
@@ -168,18 +179,11 @@ class JumpContour:
         between *= (square / (1 + square)).sqrt()
         return (-gap / w).exp() / 2 + between + (-gap / v).exp() / 2 * tail(self._high - mean)
 
-    def _ratio(self, z: Ball) -> Ball:
-        """l(z), by Horner's rule in e^{a·z}."""
-        rise, value = (self._a * z).exp(), self._factors[-1]
-        for factor in reversed(self._factors[:-1]):
-            value = value * rise + factor
-        return value.log()
-
     def _weight(self, z: Ball, jump: bool) -> Ball:
         """b(z) or j(z)."""
         if not jump:
-            return _phi((self._low - z) / self._v)
-        return _phi((z - self._low) / self._v) * _phi((self._high - z) / self._w)
+            return phi((self._low - z) / self._v)
+        return phi((z - self._low) / self._v) * phi((self._high - z) / self._w)
 
     def _nodes(self, c: float, jump: bool) -> tuple[list[Ball], list[Ball], Ball, Ball]:
         """What `_laid` finds, kept: real tilts and the line need the same."""
@@ -241,18 +245,11 @@ class JumpContour:
         return total / (1 + within(error))
 
     def _line(self, c: float, count: int, *, jump: bool) -> list[Ball]:
-        """J or B at c + i·step·k for k < count: powers of one factor a node, in two levels."""
-        flint = library()
-        acb = flint.acb
+        """J or B at c + i·step·k for k < count."""
         masses, ratios, cut, error = self._nodes(c, jump)
-        turns = [(acb(0, self._step) * r).exp() for r in ratios]
-        block = max(1, math.isqrt(count))
-        fine = [[m * v for v in powers(t, block)] for m, t in zip(masses, turns, strict=True)]
-        coarse = [powers(turn**block, -(-count // block)) for turn in turns]
-        product = flint.acb_mat(coarse).transpose() * flint.acb_mat(fine)
         wrong = within(cut + error * self._real(c, jump=jump))
-        doubt = acb(wrong, wrong)
-        return [entry + doubt for row in product.tolist() for entry in row][:count]
+        doubt = library().acb(wrong, wrong)
+        return [value + doubt for value in transforms(masses, ratios, self._step, count)]
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon); the lower one may be -inf."""
@@ -261,10 +258,7 @@ class JumpContour:
             e, c = arb(epsilon), arb(plan.c)
             turn = acb(0, -arb(self._step) * e).exp()
             scale = (-c * e).exp()
-            rows = self._rows
-            fine = flint.acb_mat(rows.ncols(), 1, powers(turn, rows.ncols()))
-            coarse = flint.acb_mat(1, rows.nrows(), powers(turn ** rows.ncols(), rows.nrows()))
-            rest = (coarse * (rows * fine))[0, 0].real * scale * arb(self._step) / arb.pi()
+            rest = self._sum(turn) * scale * arb(self._step) / arb.pi()
             cut = scale * self._cut
             aliases = self._left + self._right * (-plan.right * e).exp()
             total = rest + self._far - e.exp() * self._far_other
@@ -293,11 +287,6 @@ class JumpContour:
         gap = (self._high - place) / w
         size = (e - place**2 / 2 - gap**2 / 2).exp() / (2 * arb.pi()).sqrt()
         return n * size / (2 * rate)
-
-
-def _phi(x: Ball) -> Ball:
-    """The normal distribution function."""
-    return (-x / library().arb(2).sqrt()).erfc() / 2
 
 
 def _series(x: Ball, y: Ball, n: int) -> Ball:

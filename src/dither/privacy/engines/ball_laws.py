@@ -13,7 +13,8 @@ step h on a line in the middle of the strip [0, 2y], 2·s·y < pi, errs by at mo
     (I(0) + I(2y))/(e^{2·pi·y/h} - 1),   I(b) = ∫|f(·+ib)| <= E(b)·F(x),
     E(b) = e^{b²/2} for x >= 0,  e^{b²/2}·cos(s·b/2)^x for x < 0
 
-as the contour integrals of f/(e^{∓2·pi·i(z - iy)/h} - 1) along both edges show.
+as the contour integrals of f/(e^{∓2·pi·i(z - iy)/h} - 1) along both edges show. For x < 0 and
+s·b <= pi/2 also e^{b²/2}·w_0^x will do: there |e^l| is at least w_0, and F(x) at least 1.
 
 *Where they end.* The nodes h·k + iy outside of [z_0, z_1], z_0 <= 0, add at most E(y) times, with
 Q(v) = Pr[N(0, 1) > v] (phi is monotone there, so each h·phi(h·k) is below an integral)
@@ -21,22 +22,23 @@ Q(v) = Pr[N(0, 1) > v] (phi is monotone there, so each h·phi(h·k) is below an 
     below:  e^{x·l(z_0)}·Q(-z_0) for x >= 0, since l increases;   w_0^x·Q(-z_0) for x < 0
     above:  e^{x·(l(z_1) - s·z_1) + x²s²/2}·Q(z_1 - x·s) for x >= 0 and z_1 >= x·s,
             since l(z) <= l(z_1) + s·(z - z_1);   e^{x·l(z_1)}·Q(z_1) for x < 0
+
+and for x < 0 and s·y <= pi/2 at most e^{y²/2}·w_0^x·(Q(-z_0) + Q(z_1)) in all.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
-from dither.numeric._balls import Ball, down, library, powers, precision, tail, up, within
+from dither.numeric._balls import Ball, down, library, precision, tail, transforms, up, within
 from dither.privacy.laws.gaussian import GaussianTerm
 from dither.privacy.laws.mixture import FixedSizeTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import Array, Term
 
-__all__ = ["GaussianLaw", "Law", "SampledGaussianLaw", "law_of", "line_moment"]
+__all__ = ["GaussianLaw", "Law", "LogRatio", "SampledGaussianLaw", "law_of", "line_moment"]
 
 
 class Law(ABC):
@@ -84,6 +86,24 @@ class GaussianLaw(Law):
         return [(t * (t + 1) * self._square / 2).exp() for t in points]
 
 
+class LogRatio:
+    """l of a sampled Gaussian, at any complex z near the real line."""
+
+    def __init__(self, term: SampledGaussianTerm) -> None:
+        arb = library().arb
+        g, k = arb(term.rate), term.k
+        self.a = 1 / arb(term.noise_multiplier)
+        self.weights = [arb(math.comb(k, j)) * g**j * (1 - g) ** (k - j) for j in range(k + 1)]
+        self._factors = [w * (-((j * self.a) ** 2) / 2).exp() for j, w in enumerate(self.weights)]
+
+    def __call__(self, z: Ball) -> Ball:
+        """By Horner's rule in e^{a·z}."""
+        rise, value = (self.a * z).exp(), self._factors[-1]
+        for factor in reversed(self._factors[:-1]):
+            value = value * rise + factor
+        return value.log()
+
+
 class SampledGaussianLaw(Law):
     """A Gaussian on a Poisson sample, by the trapezoid rule."""
 
@@ -97,12 +117,6 @@ class SampledGaussianLaw(Law):
         return SampledGaussianLaw(
             SampledGaussianTerm(t.noise_multiplier, t.rate, not t.removal, t.count, t.k)
         )
-
-    def _parameters(self) -> tuple[Ball, list[Ball]]:
-        arb, term = library().arb, self.term
-        g, k = arb(term.rate), term.k
-        weights = [arb(math.comb(k, j)) * g**j * (1 - g) ** (k - j) for j in range(k + 1)]
-        return 1 / arb(term.noise_multiplier), weights
 
     def _power(self, c: float) -> float:
         return 1.0 + c if self.term.removal else -c
@@ -137,6 +151,8 @@ class SampledGaussianLaw(Law):
     def _growth(self, c: float, b: float) -> float:
         """log E(b), for the planning."""
         turned = 0.0 if self.term.removal else -c * math.log(math.cos(self._slope * b / 2))
+        if self._slope * b < math.pi / 2:
+            turned = min(turned, -c * self.term.k * math.log1p(-self.term.rate))
         return b * b / 2 + turned
 
     def _rule(self, c: float, bits: int) -> tuple[float, float, float, float]:
@@ -158,54 +174,45 @@ class SampledGaussianLaw(Law):
         h, _, low, high = self._rule(c, bits)
         return (high - low) / h + 3
 
-    def _ratio(self, z: Ball, a: Ball, factors: Sequence[Ball]) -> Ball:
-        """l(z), by Horner's rule in e^{a·z}."""
-        rise, value = (a * z).exp(), factors[-1]
-        for factor in reversed(factors[:-1]):
-            value = value * rise + factor
-        return value.log()
-
     def _growth_ball(self, c: float, b: Ball) -> Ball:
         """E(b)."""
-        size = (b * b / 2).exp()
-        return size if self.term.removal else size * self._cosine(b / 2) ** -c
+        size, ratio = (b * b / 2).exp(), LogRatio(self.term)
+        if self.term.removal:
+            return size
+        turned = self.term.k * ratio.a * b
+        growth, most = (turned / 2).cos() ** -c, ratio.weights[0] ** -c
+        return size * (most if 2 * turned < library().arb.pi() and most < growth else growth)
 
-    def _cosine(self, b: Ball) -> Ball:
-        return (self.term.k * self._parameters()[0] * b).cos()
-
-    def _doubt(self, c: float, low: Ball, high: Ball) -> Ball:
-        """A bound of what the nodes of the real line beyond the ends would add."""
-        a, weights = self._parameters()
-        arb, s = library().arb, self.term.k * a
-        factors = self._factors(a, weights)
-        first, last = (self._ratio(z, a, factors) for z in (low, high))
+    def _doubt(self, c: float, y: Ball, low: Ball, high: Ball) -> Ball:
+        """A bound of what the nodes of the line Im z = y beyond the ends would add."""
+        arb, ratio = library().arb, LogRatio(self.term)
+        first, last, s = ratio(low), ratio(high), self.term.k * ratio.a
         if not self.term.removal:
-            return weights[0] ** -arb(c) * tail(-low) + (-c * last).exp() * tail(high)
+            most = ratio.weights[0] ** -arb(c)
+            if 2 * s * y < arb.pi():
+                return (y * y / 2).exp() * most * (tail(-low) + tail(high))
+            total = most * tail(-low) + (-c * last).exp() * tail(high)
+            return total * self._growth_ball(c, y)
         x = 1 + arb(c)
         if not high >= x * s:
             return arb("inf")
         above = (x * (last - s * high) + (x * s) ** 2 / 2).exp() * tail(high - x * s)
-        return (x * first).exp() * tail(-low) + above
-
-    @staticmethod
-    def _factors(a: Ball, weights: Sequence[Ball]) -> list[Ball]:
-        return [w * (-((j * a) ** 2) / 2).exp() for j, w in enumerate(weights)]
+        return (y * y / 2).exp() * ((x * first).exp() * tail(-low) + above)
 
     def _nodes(self, c: float, bits: int) -> tuple[list[Ball], list[Ball], Ball, Ball]:
         """Weights of the nodes at t = c, l at each, what is cut, and the rule's error over F."""
         flint = library()
         arb, acb = flint.arb, flint.acb
         h, height, low, high = self._rule(c, bits)
-        a, weights = self._parameters()
-        factors, y = self._factors(a, weights), arb(height)
+        ratio, y = LogRatio(self.term), arb(height)
         first, last = math.floor(low / h), math.ceil(high / h)
         points = [acb(arb(h) * k, y) for k in range(first, last + 1)]
-        ratios = [self._ratio(z, a, factors) for z in points]
+        ratios = [ratio(z) for z in points]
         x = 1 + arb(c) if self.term.removal else -arb(c)
         scale = arb(h) / (2 * arb.pi()).sqrt()
         masses = [scale * (x * r - z * z / 2).exp() for z, r in zip(points, ratios, strict=True)]
-        cut = self._growth_ball(c, y) * self._doubt(c, arb(h) * first, arb(h) * last)
-        if not 2 * self.term.k * a * y < arb.pi():
+        cut = self._doubt(c, y, arb(h) * first, arb(h) * last)
+        if not 2 * self.term.k * ratio.a * y < arb.pi():
             return masses, ratios, arb("inf"), arb("inf")
         error = (1 + self._growth_ball(c, 2 * y)) / (2 * arb.pi() * y / h).expm1()
         return masses, ratios, cut, error
@@ -222,19 +229,11 @@ class SampledGaussianLaw(Law):
         return self._real(c, bits) ** self.term.count
 
     def line(self, c: float, step: float, count: int, bits: int) -> list[Ball]:
-        """Powers of one factor a node, in two levels that one product of matrices joins."""
-        flint = library()
-        acb = flint.acb
+        """By quadrature."""
         masses, ratios, cut, error = self._nodes(c, bits)
-        turns = [(acb(0, step) * r).exp() for r in ratios]
-        block = max(1, math.isqrt(count))
-        rows = -(-count // block)
-        fine = [[w * v for v in powers(t, block)] for w, t in zip(masses, turns, strict=True)]
-        coarse = [powers(turn**block, rows) for turn in turns]
-        product = flint.acb_mat(coarse).transpose() * flint.acb_mat(fine)
         wrong = within(cut + error * self._real(c, 53))
-        doubt = acb(wrong, wrong)
-        found = [entry + doubt for row in product.tolist() for entry in row][:count]
+        doubt = library().acb(wrong, wrong)
+        found = [value + doubt for value in transforms(masses, ratios, step, count)]
         if not self.term.removal:
             found = [value.conjugate() for value in found]
         return [value**self.term.count for value in found]

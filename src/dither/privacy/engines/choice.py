@@ -23,7 +23,6 @@ from dither.privacy.engines.ball_closed import (
     SeparatedProfile,
 )
 from dither.privacy.engines.ball_contour import BallContour, laws_of
-from dither.privacy.engines.ball_jumps import JumpContour
 from dither.privacy.engines.ball_responses import ResponsesProfile
 from dither.privacy.engines.closed import (
     Enumeration,
@@ -38,6 +37,7 @@ from dither.privacy.engines.narrowed import (
     CHEAP,
     DEAREST,
     SHARP,
+    Place,
     balled,
     jumped,
     settled,
@@ -182,10 +182,10 @@ def engine(
         if found is not None and found.sharp:
             return found.contour
         if laws:
-            jumps = jumped(terms, log_delta, epsilon, found)
-            if isinstance(jumps, JumpContour):
-                return jumps
-            balls = balled(laws, log_delta, epsilon, found, jumps)
+            place = jumped(terms, log_delta, epsilon, found)
+            if place is not None and not isinstance(place, Place):
+                return place
+            balls = balled(laws, log_delta, epsilon, found, place)
             if balls is not None:
                 return balls
         else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dither.privacy.engines.ball_capped import CappedContour
 from dither.privacy.engines.ball_closed import SampledGaussianProfile
 from dither.privacy.engines.ball_contour import BallContour
 from dither.privacy.engines.ball_jumps import JumpContour
@@ -40,6 +41,9 @@ _FINE, _FEWER, _SEVERAL = 1e-13, 1e-10, 30
 _ROUGH = 1e-5
 """The same where a line is to find a place."""
 
+
+_QUICK, _RARE = 4e5, 3e6
+"""What a contour of rare losses may cost where there may be another, and where there is none."""
 
 _SHARING = 1000
 """Runs that may share a large loss, where a place is guessed."""
@@ -116,8 +120,8 @@ def settled(
 
 def jumped(
     terms: Sequence[Term], log_delta: float | None, epsilon: float | None, near: _Found | None
-) -> JumpContour | Place | None:
-    """A contour of large losses alone, where they decide: Newton's steps from where one does.
+) -> CappedContour | JumpContour | Place | None:
+    """A contour that knows rare large losses, where they decide: Newton's steps to the target.
 
     Or else where the target lies, as far as that was found on the way.
     """
@@ -146,36 +150,69 @@ def jumped(
         known = near is not None and near.high - near.low < 3
         size = near.low if near is not None and known else min(one.bounds(at)[0] + repeats, 0.0)
     # Where the place is given, several runs are seldom far from so many times one.
-    tolerance, found = _ROUGH if epsilon is None else _FINE, None
-    if not 0 < at < math.inf:
-        return None
-    # What finds the place is only worth its while where the last step can be paid.
-    if epsilon is None and not JumpContour.affordable(term, at, size, _FINE):
-        return Place(at, False)
+    tolerance, jumps = _ROUGH if epsilon is None else _FINE, None
     for _ in range(_ATTEMPTS):
         if not (0 < at < math.inf and math.isfinite(size)):
-            break
-        found = JumpContour(term, epsilon=at, log_delta=size, tolerance=tolerance, near=found)
+            return None
+        found = _rare(term, at, size, tolerance, jumps)
         if not found.certified:
             break
+        jumps = found if isinstance(found, JumpContour) else None
         low, high = found.bounds(at)
-        if tolerance == _FINE and high - low <= SHARP:
-            return found
         if epsilon is not None:
+            if high - low <= SHARP:
+                return found
             size = low if high - low < 3 else min(high, size) - 12
-        elif high - low < 3:
-            # The slope is at least that of the line, up to what one cannot tell.
-            step = 1e-3 / found.c
-            slope = max((high - found.bounds(at + step)[1]) / step, found.c / 2)
-            move = (high - float(log_delta or 0.0)) / slope
-            at = max(at + move, at / 4)
-            if abs(move) * found.c > 0.3:
-                continue
-        if high - low < 3:
+            continue
+        if high - low >= 3:
+            continue
+        at, moved = _moved(found, at, float(log_delta or 0.0))
+        low, high = found.bounds(at)
+        if high - low <= SHARP:
+            # Who looks for the target from elsewhere may step over where the bounds are sharp.
+            found.start = at
+            return found
+        if moved <= 0.3:
             tolerance = _FINE
     if epsilon is not None or not 0 < at < math.inf:
         return None
     return Place(at, tolerance == _FINE)
+
+
+def _rare(
+    term: SampledGaussianTerm,
+    epsilon: float,
+    size: float,
+    tolerance: float,
+    near: JumpContour | None,
+) -> CappedContour | JumpContour:
+    """The quicker one of two, of which the first costs about the same at any tolerance."""
+    ask = {"epsilon": epsilon, "log_delta": size}
+    capped = CappedContour(term, **ask, tolerance=_FINE, dearest=_QUICK)
+    if capped.certified:
+        return capped
+    dearest = min(capped.work, _RARE)
+    # What finds the place is only worth its while where the last step can be paid.
+    payable = tolerance == _FINE or near is not None
+    if payable or JumpContour.affordable(term, epsilon, size, _FINE, dearest):
+        jumps = JumpContour(term, **ask, tolerance=tolerance, near=near, dearest=dearest)
+        if jumps.certified or capped.work > _RARE:
+            return jumps
+    return CappedContour(term, **ask, tolerance=_FINE, dearest=_RARE)
+
+
+def _moved(found: CappedContour | JumpContour, at: float, log_delta: float) -> tuple[float, float]:
+    """Newton's steps to where the upper end meets the target, and how far that is in nats."""
+    start = at
+    for _ in range(_ATTEMPTS):
+        # The slope is at least that of the line, up to what one cannot tell.
+        step, high = 1e-3 / found.c, found.bounds(at)[1]
+        slope = max((high - found.bounds(at + step)[1]) / step, found.c / 2)
+        move = (high - log_delta) / slope
+        at = max(at + move, at / 4)
+        if abs(move) * found.c <= 1e-6:
+            break
+    return at, abs(at - start) * found.c
 
 
 def _shared(term: SampledGaussianTerm, epsilon: float) -> float:

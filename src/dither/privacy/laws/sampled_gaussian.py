@@ -14,7 +14,8 @@ ratio lie in a cone of opening K·a·|Im z|: |arg e^l| <= K·a·|Im z|, and the 
 most e^{l(Re z)} and at least cos(K·a·Im z/2) of it. So on the line Im z = d the integral of the
 modulus is at most E(d)·M(c), with E(d) = exp(d²/2 + |u|·K·a·d) for removal, times
 cos(K·a·d/2)^{-c} for addition, and the trapezoid rule of step h errs by at most
-2·E(d)·M(c)/(e^{2·pi·d/h} - 1) [1]_, theorem 5.1.
+2·E(d)·M(c)/(e^{2·pi·d/h} - 1) [1]_, theorem 5.1. For K·a·d <= pi/2 the modulus of e^l is also at
+least w_0, and M(c) is at least 1, so that w_0^{-c} will do in place of the cosine.
 
 References
 ----------
@@ -106,6 +107,10 @@ class SampledGaussianTerm(Term):
         # Where losses are large, tilts that matter are small.
         top = self.k * self.a
         self.reach = 60.0 / top + 200.0 * min(1.0, 9.0 / top**2)
+        if not removal and 0 < self.weights[0] < 1:
+            # Losses that are bounded by little: up to tilts that need some ten thousand nodes.
+            most = -math.log(self.weights[0])
+            self.reach = max(self.reach, min(60.0 / most, (3000.0 / top) ** 2))
 
     def log_ratio(self, z: Array) -> tuple[Array, Array]:
         """l at z, and a bound of its error."""
@@ -152,12 +157,35 @@ class SampledGaussianTerm(Term):
         d = np.linspace(0.02, 0.97, 40) * min(math.pi / ka, 60.0 / (1.0 + u * ka) + 60.0)
         growth = d * d / 2 + u * ka * d
         if not self.removal:
-            growth = growth - c * np.log(np.cos(ka * d / 2))
+            growth = growth + self._turned(c, d)
         # The error counts once a repetition.
         depth = 42.0 + math.log(self.count)
         h = float((2 * math.pi * d / (growth + depth)).max()) * 0.999
         best = float((growth - 2 * math.pi * d / h).min())
         return h, 2.1 * math.exp(best)
+
+    def _turned(self, c: float, d: Array) -> Array:
+        """log of how much |e^l|^{-c} may grow on lines Im z = d, relative to M(c)."""
+        turned = self.k * self.a * d
+        growth = -c * np.log(np.cos(turned / 2))
+        if self.rate == 1:
+            return growth
+        most = -c * self.k * math.log1p(-self.rate) * (1 + _GUARD)
+        result: Array = np.where(turned < 0.49 * math.pi, np.minimum(growth, most), growth)
+        return result
+
+    def _least_modulus(self, y: float, ratio: Array) -> Array:
+        """log of a lower bound of |e^l| at Im z = y, at most 0.49·pi/(K·a), where l is on Re z.
+
+        The better of e^l·cos(K·a·y/2) and w_0 + cos(K·a·y)·(e^l - w_0); it increases with l.
+        """
+        turned, lost = self.k * self.a * y, 1.0
+        if self.rate < 1:
+            lost = -math.expm1(self.k * math.log1p(-self.rate))
+        with np.errstate(over="ignore", divide="ignore"):
+            rest = np.log1p(math.cos(turned) * (np.expm1(ratio) + lost) - lost)
+        result: Array = np.maximum(ratio + math.log(math.cos(turned / 2)), rest)
+        return result
 
     def log_moment(self, c: Array) -> Array:
         """log of the trapezoid sums at real points, on the nodes that all of them need."""
@@ -284,35 +312,37 @@ class SampledGaussianTerm(Term):
         the ratio, theta = a·y, its derivative is a·Σ_{j>k} (j-k)·s_j·s_k·sin((j-k)·theta)/|e^l|².
         So for all w >= u the integral is at most that of phi(x)·e^{y²/2}·|e^l|^power·e^{-u·arg},
         which is bounded cell by cell: |e^l| as in the module's description, arg at the left end.
-        Beyond the window the integrand falls at a rate of at least the margin.
+        Beyond the window the integrand falls at a rate of at least the margin: l' increases, and
+        the bound of log|e^l| has at most that slope.
         """
         low, high = self._window(c)
         z = np.linspace(low, high, 1 + math.ceil((high - low) / 0.05))
-        ratio, _ = self.log_ratio(z)
+        ratio, off = self.log_ratio(z)
         power, ka = self._power(c), self.k * self.a
         most = -0.5 * np.where(z[:-1] * z[1:] > 0, np.minimum(z[:-1] ** 2, z[1:] ** 2), 0.0)
-        f = most + power * (ratio[1:] if power > 0 else ratio[:-1])
-        top = float(f.max())
-        width = z[1] - z[0]
-        mass = np.exp(f - top) * width
-        ends = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / _MARGIN
-        whole = self._sum(c) + 0.5 * math.log(2 * math.pi) - top
+        whole = self._sum(c) + 0.5 * math.log(2 * math.pi)
         j = np.arange(self.k + 1)[:, None]
         with np.errstate(divide="ignore"):
             share = np.log(self.weights)[:, None] + j * self.a * z[None, :-1]
         size = np.exp(np.minimum(share - 0.5 * (j * self.a) ** 2 - ratio[:-1], 0.0))
         best = np.zeros_like(u)
-        kept = mass > mass.max() * 1e-20
-        ends += float(mass[~kept].sum())
-        for part in (0.05, 0.15, 0.3, 0.5):
+        for part in (0.05, 0.15, 0.3, 0.49):
             y = part * min(math.pi / ka, 8.0)
+            if power > 0:
+                f = most + power * (ratio + off)[1:]
+            else:
+                f = most + power * self._least_modulus(y, ratio - off)[:-1]
+            top = float(f.max())
+            kept = f > top - 46.0
+            mass = np.exp(f - top) * (z[1] - z[0])
+            ends = (math.exp(f[0] - top) + math.exp(f[-1] - top)) / _MARGIN
+            ends += float(mass[~kept].sum())
             theta = j * (self.a * y)
             turn = np.arctan2((size * np.sin(theta)).sum(0), (size * np.cos(theta)).sum(0))
-            growth = 0.5 * y * y - (c * math.log(math.cos(ka * y / 2)) if power < 0 else 0.0)
             spun = np.exp(-np.outer(u, turn[kept] * (1 - _GUARD)))
-            held = np.log((spun * mass[kept]).sum(axis=1) + ends)
-            off = _GUARD * (1 + np.abs(held) + growth + abs(whole))
-            best = np.minimum(best, held + growth - whole + off)
+            held = top + np.log((spun * mass[kept]).sum(axis=1) + ends)
+            grown = 0.5 * y * y - whole
+            best = np.minimum(best, held + grown + _GUARD * (1 + np.abs(held) + np.abs(grown)))
         return best
 
     def top(self) -> float:
