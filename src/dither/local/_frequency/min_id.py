@@ -23,7 +23,10 @@ from dither.numeric import _directed as directed
 
 MODELS = ("best", "opt1", "opt2")
 _MARGIN = 2.0**-40
+"""The part by which what was found in doubles is moved to the safe side: exponents of up to 40 and
+their exponentials err by less than 2**-46. It promises nothing, as chances are verified exactly."""
 _LEAST = 2.0**-60
+"""A log-odds at which coins, in 2**-64ths, can hardly be told from fair ones."""
 _SEARCH = 200
 _MOST_CLASSES = 256
 _GOLDEN = (math.sqrt(5) - 1) / 2

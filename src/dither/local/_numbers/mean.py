@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dither._stats import clopper_pearson, two_sided
+from dither._stats import EPS, clopper_pearson, two_sided
 from dither.errors import ArgumentError
 from dither.local._numbers.results import MeanEstimate
 
@@ -57,8 +57,8 @@ METHODS = ("normal", "exact", "bounded")
 _ALLOWED = 1 / 8
 _TILTS = np.geomspace(1 / 8, 8.0, 24)
 _MOST_TILT = 24.0
-_MARGIN = 1e-12
 _FLAT = 1e-9
+"""Guesses of the best tilt take no smaller variance; any tilt proves an interval."""
 
 
 def limits(
@@ -101,10 +101,12 @@ def _enough(channel: NumericChannel, confidence: float) -> float:
     positions = _scaled(channel)
     powers = [channel.law.back(positions**k) for k in (1, 2, 3, 4)]
     first, second, third, fourth = powers
-    variance = second - first**2
-    if float(variance.min()) < _FLAT:
+    # Differences of moments, each of which is off; the central ones' factors are at most 14 in all.
+    off = 14 * _rounding(channel) * float(np.maximum(1.0, positions**4).sum())
+    variance = second - first**2 - off
+    if float(variance.min()) <= 0:
         return math.inf
-    central = fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4
+    central = fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4 + off
     kurtosis = float((central / variance**2).max())
     density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
     terms = kurtosis * (z**4 + 2 * z**2 - 3) / 18 + (z**2 + 3) / 4
@@ -125,11 +127,26 @@ def _chernoff(channel: NumericChannel, rate: float) -> tuple[float, float]:
         best = math.inf
         for tilt in (sign * np.unique(tilts)).tolist():
             top = float((tilt * values).max())
-            grown = channel.law.back(np.exp(tilt * values - top)) + _MARGIN
-            psi = float((np.log(grown) + top - tilt * points).max())
+            weights = np.exp(tilt * values - top)
+            grown = channel.law.back(weights) + _rounding(channel) * float(weights.sum())
+            # Three numbers of up to 24, or logarithms of such, with a few roundings each.
+            psi = float((np.log(grown) + top - tilt * points).max()) + 256 * EPS
             best = min(best, (psi + rate) / abs(tilt))
         found.append(best * size)
     return found[0], found[1]
+
+
+@lru_cache(maxsize=64)
+def _rounding(channel: NumericChannel) -> float:
+    """What `law.back` of weights of at least 0 may be off by, in parts of their sum.
+
+    It is made of running sums of at most all outputs, each of which rounds by half of EPS of the
+    whole, times chances of at most the likeliest report's, and differences of two of them. Chances,
+    and weights whose exponents are below 64, err by less than 256·EPS of themselves.
+    """
+    points = (0, channel.interval.steps // 2, channel.interval.steps)
+    likeliest = max(float(channel.law.row(x).max()) for x in points)
+    return EPS * (channel.outputs + 256) * likeliest
 
 
 def _size(channel: NumericChannel) -> float:
