@@ -3,12 +3,14 @@
 import itertools
 from fractions import Fraction as F
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, half_width, linear_interval
+from dither.mechanisms._combination import _laplace_normal_table, _look_up, _two_laplace_table
 
 SCALES = (F(1, 5), F(1, 2), F(1), F(2), F(20))
 COEFFICIENTS = (0.01, 0.1, 0.3, 0.5, 0.77, 1.0, 1.7, 3.0, 10.0, 33.3)
@@ -79,6 +81,37 @@ def test_large_scales_against_inversion(kinds, confidence):
         assert inside(t) >= confidence - 1e-6
         slack = 0.001 if len(kinds) == 2 else 0.13 if confidence < 0.9 else 0.05
         assert inside(t * (1 - slack)) < confidence
+
+
+def beyond(t, share, other, normal):
+    """Pr[|X + Y| > t] at many digits: a Laplace of deviation ``share`` and one more noise."""
+    t, a, b = (mpmath.mpf(x) for x in (t, share, other))
+    a /= mpmath.sqrt(2)
+    if not normal:
+        b /= mpmath.sqrt(2)
+        if abs(a - b) < 1e-20:
+            return (1 + t / (2 * a)) * mpmath.exp(-t / a)
+        return (a**2 * mpmath.exp(-t / a) - b**2 * mpmath.exp(-t / b)) / (a**2 - b**2)
+    root, lift = mpmath.sqrt(2), b**2 / (2 * a**2)
+    low, high = (b / a - t / b) / root, (b / a + t / b) / root
+    first = mpmath.exp(lift - t / a) * mpmath.erfc(low)
+    return mpmath.erfc(t / b / root) + (first - mpmath.exp(lift + t / a) * mpmath.erfc(high)) / 2
+
+
+@pytest.mark.parametrize("confidence", [0.05, 0.5, 0.95, 1 - 1e-6, 1 - 1e-9])
+@pytest.mark.parametrize("normal", [False, True])
+def test_tables_are_at_least_the_quantile(confidence, normal):
+    """On and between their points, at seventy digits: no tail is above what is allowed."""
+    draw = np.random.default_rng(5)
+    # A Laplace of deviation 1 and one of r, or a Laplace of 1 - u and a normal law of u.
+    table = _laplace_normal_table(confidence) if normal else _two_laplace_table(confidence)
+    knots = np.array([1, 2, 511, 512, 1022, 1023, *([] if normal else [1024])]) / 1024
+    with mpmath.workdps(70):
+        for at in [*knots.tolist(), *draw.uniform(0.001, 0.999, 40).tolist(), 0.99951, 0.00049]:
+            t = float(_look_up(table, np.array(at)))
+            tail = beyond(t, 1 - mpmath.mpf(at) if normal else 1, at, normal)
+            allowed = 1 - mpmath.mpf(confidence)
+            assert allowed * (1 - mpmath.mpf("1e-3")) < tail <= allowed
 
 
 def test_one_term_is_exact():

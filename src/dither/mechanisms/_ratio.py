@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
+from dither._stats import EPS
 from dither.mechanisms._base import AdditiveNoise
 from dither.mechanisms._combination import Floats, Term, half_width
 
@@ -206,15 +207,17 @@ def _end(top: Floats, bottom: Floats, width: _Width, below: Floats, sign: float)
     for large |theta|. The end is the zero of excess(distance) = distance·bottom - width(theta),
     bracketed by doubling, then found by false position (the Illinois rule), with bisection in every
     third step since ``width`` jumps where the coarser of two steps changes. Groups leave the search
-    one by one; the outer end of the bracket is kept.
+    one by one; the outer end of the bracket is kept, which lies outside the set: there the excess
+    is at least 0 after more is taken from it than its two products and their difference round by.
     """
     shape, top, bottom = top.shape, top.ravel(), bottom.ravel()
     end = np.full(top.shape, sign * np.inf)
+    # So close to unbounded an end is called infinite, which is wide of it.
     where = np.flatnonzero(bottom > below * (1 + 1e-9))
     centre = top[where] / bottom[where]
 
     def excess(distance: Floats) -> Floats:
-        return distance * bottom[where] - width(centre + sign * distance, where)
+        return distance * bottom[where] * (1 - 16 * EPS) - width(centre + sign * distance, where)
 
     near = np.zeros(where.shape)
     at_near = excess(near)
@@ -229,7 +232,8 @@ def _end(top: Floats, bottom: Floats, width: _Width, below: Floats, sign: float)
         at_far = excess(far)
     side, beyond = np.zeros(where.shape), at_far
     for step in range(200):
-        # Close enough: the bracket, or the pivot itself (``beyond`` is the excess at ``far``).
+        # Close enough: the bracket, or the pivot itself (``beyond`` is the excess at ``far``). How
+        # close decides how wide an interval is, and not whether it holds.
         done = (far - near <= 1e-10 * far) | (beyond <= 1e-10 * far * bottom[where])
         end[where[done]] = centre[done] + sign * far[done]
         if done.all():
