@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from dither import inference
+from dither.inference import _proportion
 from dither.inference._inputs import Target
 from dither.inference._proportion import CanonicalNoise, KnownRows, binomial
 from dither.lab.audit import Outcome, audit
@@ -45,6 +46,18 @@ def test_drawn_and_simulated_noise_follow_the_law(asked: Target) -> None:
     ):
         assert stats.kstest(drawn, lambda t: 1 - noise.survival(t)).pvalue > 1e-4
         assert np.var(drawn) == pytest.approx(noise.variance, rel=0.08)
+
+
+@pytest.mark.parametrize("asked", [PURE, LOOSE], ids=["pure", "with delta"])
+def test_tails_go_on_where_their_table_ends(asked: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of few tails, as of very wide noise: what is beyond is that of the law, or a bound."""
+    monkeypatch.setattr(_proportion, "_REACH", 4)
+    noise = CanonicalNoise(asked)
+    for k in (2, 4, 5, 6, 20, 90):
+        found, law = float(noise.survival(np.array(k - 0.5))), float(noise.law.survival(k))
+        assert law * (1 - 1e-9) <= found
+        if not asked.delta:
+            assert found <= law * (1 + 1e-9)
 
 
 def test_binomial_is_scipys() -> None:

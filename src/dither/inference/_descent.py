@@ -109,7 +109,9 @@ class WeightedRows:
         square = np.zeros(len(rows))
         for j in range(rows.shape[1]):
             square = square + rows[:, j].astype(np.float64) ** 2
-        # Short of R by more than doubles can be off.
+        # Short of R by more than doubles can be off: a square of d columns errs by d + 1 halves of
+        # EPS, its root by half as many, and a weight, a share and their products by 8 more; what is
+        # cut to the lattice is shorter. That is enough for d to 10,000.
         most = float(radius) * Bounds.steps * (1 - 1e-12)
         weights = np.minimum(1.0, most / np.sqrt(np.maximum(square, 1.0)))
         signs = np.where(kept, np.sign(points[:, -1]), 0).astype(np.int64)

@@ -65,7 +65,8 @@ _FAR = 1 << 30
 """Where noisy sums are cut: inner products then stay within 64 bits."""
 
 _UP = 1 + 1e-9
-"""More than doubles lose on the way to a bound."""
+"""More than doubles lose on the way to a bound: some forty roundings of positive numbers, and of L
+as many halves of EPS as a logarithm of delta's terms is larger than it."""
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,10 @@ class CanonicalNoise:
 
     def _integer(self, k: Floats) -> Floats:
         table = self._table
-        place = np.where(k > 0, k, 1 - k)
-        tail = np.where(
-            place < table.size, table[np.minimum(place, table.size - 1).astype(np.intp)], 0.0
-        )
+        place, last = np.where(k > 0, k, 1 - k), table.size - 1
+        # Beyond the table a tail falls by e^-epsilon a step, or faster where it is cut.
+        beyond = np.exp(-float(self.asked.epsilon) * np.maximum(place - last, 0.0))
+        tail = table[np.minimum(place, last).astype(np.intp)] * beyond
         return np.where(k > 0, tail, 1.0 - tail)
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
