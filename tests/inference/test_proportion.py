@@ -50,7 +50,7 @@ def test_drawn_and_simulated_noise_follow_the_law(asked: Target) -> None:
 
 @pytest.mark.parametrize("asked", [PURE, LOOSE], ids=["pure", "with delta"])
 def test_tails_go_on_where_their_table_ends(asked: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table of few tails, as of very wide noise: what is beyond is that of the law, or a bound."""
+    """A table of few tails, as of very wide noise: beyond it is the law's, or a bound."""
     monkeypatch.setattr(_proportion, "_REACH", 4)
     noise = CanonicalNoise(asked)
     for k in (2, 4, 5, 6, 20, 90):
