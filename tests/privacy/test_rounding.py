@@ -174,6 +174,26 @@ def test_told_numbers_stand_on_their_side(x):
     assert printing_at_least(x) <= math.nextafter(printing_at_most(x), math.inf)
 
 
+def test_deltas_next_to_nothing_are_outside_too() -> None:
+    """Below 1e-308 a double rounds by halves of the least one, and no longer by parts of itself."""
+    with mpmath.workdps(60):
+        for sigma, epsilon in [
+            ("3.5", "11.1"),
+            ("0.98", "39.3"),
+            ("0.154", "270.3"),
+            ("4.69", "8.11"),
+            ("3.35", "11.5"),
+            ("0.778", "49.4"),
+            ("6.35", "6.05"),
+            ("0.112", "377.4"),
+        ]:
+            mu, e = 1 / mpmath.mpf(sigma), mpmath.mpf(epsilon)
+            exact = mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+            found = privacy.gaussian(sigma).delta(float(epsilon))
+            assert found.lower <= exact <= found.upper
+            assert 0 < exact < 2.3e-308
+
+
 def test_delta_holds_at_any_deviation() -> None:
     """400 totals with mu up to 30,000, down to delta 1e-150, against 80 digits."""
     chance = random.Random(11)

@@ -32,6 +32,7 @@ __all__ = ["concentration"]
 
 
 _FIRST, _POINTS = 1e-8, 40
+"""The first order, and points of a first round; the mean bounds what lies before."""
 
 _ENOUGH = 1e-8
 """A relative width with which one is content."""
@@ -53,10 +54,11 @@ def concentration(this: Side) -> tuple[float, float] | None:
     if not all(isinstance(t, AtomTerm | LaplaceTerm | SampledLineTerm) for t in terms):
         return None
     singles = [single for term in terms for single in term.singles()]
-    ends = [(term.ends(1e-300), count) for term, count in singles]
-    # Sums of squares of differences: some roundings for each kind of loss.
-    hoeffding = sum(count * (high - low) ** 2 for (low, high), count in ends) / 8 * (1 + 1e-12)
-    longest = max(high - low for (low, high), _ in ends) * (1 + 1e-12)
+    ranges = [(_range(term), count) for term, count in singles]
+    # A square, a product and a sum for each kind of loss.
+    short = EPS * (4 + len(ranges))
+    hoeffding = sum(count * length**2 for length, count in ranges) / 8 * (1 + short)
+    longest = max(length for length, _ in ranges)
     balls = any(isinstance(t, SampledLineTerm) for t in terms)
     c = np.array([_FIRST])
     low, high = _moments(terms, c)
@@ -82,6 +84,16 @@ def concentration(this: Side) -> tuple[float, float] | None:
     top = max(mean, float(above.max()), this.top / (1 + last))
     # Which is more than chords lose: their summands are at most 4·K, and round ten times.
     return best * (1 - PARAMETERS), max(best, top) * (1 + PARAMETERS)
+
+
+def _range(term: Term) -> float:
+    """A length that the losses of one repetition stay within: all of them are bounded.
+
+    An end of a sample is mapped with some 6 roundings of itself, and 0 lies between the ends.
+    """
+    low, high = term.ends(1e-300)
+    off = term.position if isinstance(term, AtomTerm) else 0.0
+    return (high - low + 2 * off) * (1 + 8 * EPS)
 
 
 def _hoeffding(c: Array, mean: float, eighth: float) -> Array:

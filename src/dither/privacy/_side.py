@@ -53,6 +53,9 @@ _UNKNOWN = math.log(0.01)
 
 _RANGES = "bounded ranges as if chosen adaptively (the optimum of fixed ones is not computed)"
 
+_DENSE = 2.0**-1022
+"""Below it doubles do not round to a part of themselves."""
+
 _CLOSE = 2e-14
 """A width at which the search for an epsilon ends; both of its ends are proved by themselves."""
 
@@ -350,9 +353,16 @@ def one_delta(
         if low <= _UNKNOWN < high:
             low = max(low, this.apart(at))
         lower = math.exp(low) * (1 - EPS * (4 + abs(low))) - extra if low > -745 else -extra
+        # e^-745 is below the least double.
         upper = 5e-324 if high > -math.inf else 0.0
         if high > -745:
             upper = math.exp(high) * (1 + EPS * (4 + abs(high)))
+        # Doubles this small are whole multiples of the least one: two roundings, by half of it or
+        # a whole one.
+        if lower < _DENSE:
+            lower -= 1e-323
+        if 0 < upper < _DENSE:
+            upper += 1e-323
     if extra > 0:
         upper = (upper + extra) * (1 + 2 * EPS)
     return min(max(0.0, lower), upper, 1.0), min(upper, 1.0), method
@@ -423,6 +433,7 @@ def _above(value: float) -> str:
     """The shortest decimal that is at least the value and close to it."""
     for digits in range(6, 17):
         text = f"{value:.{digits}g}"
+        # What is said may be a little above; any decimal that is not below would do.
         if value <= float(text) <= value * (1 + 1e-9):
             return text
     return repr(value)

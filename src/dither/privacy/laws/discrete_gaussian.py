@@ -121,9 +121,10 @@ class DiscreteGaussianLaw:
         found = self._summed(c, rate, far, (1,) if removal else (-1,), 0.0)
         if found is not None:
             return found
+        # A logarithm, which errs by EPS of itself, a sum and a product, and a difference.
         if removal:
-            return max(0.0, plain[0] - spare * (1 + 1e-12)), plain[1]
-        return 0.0, far * (1 + 1e-12)
+            return max(0.0, (plain[0] - spare * (1 + 4 * EPS)) * (1 - EPS)), plain[1]
+        return 0.0, far * (1 + 4 * EPS)
 
     def fixed(self, c: float, rate: float) -> tuple[float, float]:
         """Ends of log E[e^{cL}] on a sample of fixed size: see `terms.sampled`."""

@@ -37,7 +37,7 @@ class GaussianTerm(Term):
         return base, value, 4 * EPS * (base + np.abs(value))
 
     def curvature(self) -> float:
-        """mu², less a rounding."""
+        """mu², less what its products with u² round by, where they are of up to 745."""
         return self.mu_squared * (1 - 1e-12)
 
     def ends(self, tail: float) -> tuple[float, float]:

@@ -39,9 +39,16 @@ class PmfPair(Part):
         mass = np.bincount(inverse.ravel(), p[both], len(losses))
         infinite = float(p[(p > 0) & (q == 0)].sum())
         if not len(losses):
+            # A law has an atom; next to an infinite loss this one is nothing.
             return AtomTerm(np.zeros(1), np.zeros(1) + 1e-300, count, infinite)
         logs = float(np.abs(np.log(np.concatenate([p[both], q[both]]))).max())
-        return AtomTerm(losses, mass, count, infinite, position=2 * EPS * (1 + logs))
+        # Two logarithms and a difference, with up to EPS of `logs` each; and masses that stand for
+        # numbers that were printed. As many as share a loss are added one by one.
+        position = EPS * (2 + 3 * logs)
+        most = int(np.bincount(inverse.ravel()).max())
+        return AtomTerm(
+            losses, mass, count, infinite, relative=EPS * (16 + most), position=position
+        )
 
     def top(self, removal: bool) -> Ends | None:
         """The largest log(p/q)."""
