@@ -101,6 +101,27 @@ def test_doubles_are_bisected_to_neighbours(turn, closed):
     assert high == math.nextafter(low, math.inf)
 
 
+@given(
+    st.floats(-20.0, 20.0),
+    st.sampled_from([1.0, 5.0, 0.2]),
+    st.floats(1e-12, 1e-2),
+    st.booleans(),
+)
+def test_false_positions_hold_on_either_side(root, power, width, cut):
+    """A flat or steep function of either sign, infinite at an end: proved ends, close enough."""
+
+    def over(x):
+        if cut and x < root - 10:
+            return math.inf
+        return math.copysign(abs(root - x) ** power, root - x)
+
+    low, high = stats.false_position(
+        over, -50.0, 60.0, (over(-50.0), over(60.0)), absolute=width, steps=300
+    )
+    assert over(low) > 0 >= over(high)
+    assert high - low <= width
+
+
 def test_bisections_stop_where_they_are_told():
     """After so many halvings or at a width; Fractions stay exact; arrays side by side."""
     low, high = stats.bisect(lambda x: 3 * x >= 1, Fraction(0), Fraction(1), steps=50)

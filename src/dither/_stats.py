@@ -380,6 +380,64 @@ def bisect(
     return low, high
 
 
+def false_position(
+    over: Callable[[float], float],
+    low: float,
+    high: float,
+    ends: tuple[float, float],
+    *,
+    relative: float = 0.0,
+    absolute: float = 0.0,
+    steps: int = 100,
+) -> tuple[float, float]:
+    """As `bisect`, where a falling function passes 0, by its values: Illinois' rule.
+
+    Parameters
+    ----------
+    over : callable
+        Above 0 first, at most 0 from some point on.
+    low, high : float
+        Where it is above 0, and where it is not. Both are only ever moved to places that were
+        asked, so that they stay proved.
+    ends : (float, float)
+        Its values there. While one is infinite the interval is halved.
+    relative, absolute : float
+        Stop once the ends are within that part of the upper one, or as close as that: it decides
+        how wide an answer is. No step is shorter than a fifth of either.
+    steps : int
+        How many at the most.
+
+    Returns
+    -------
+    (low, high)
+
+    Examples
+    --------
+    >>> low, high = false_position(lambda x: 2 - x * x, 1.0, 2.0, (1.0, -2.0), relative=1e-12)
+    >>> low * low < 2 <= high * high, high - low < 1e-11
+    (True, True)
+    """
+    (f_low, f_high), side = ends, 0
+    for _ in range(steps):
+        close = max(absolute, relative * abs(high))
+        if high - low <= close:
+            break
+        if math.isfinite(f_low) and math.isfinite(f_high) and f_low > f_high:
+            at = high - f_high * (high - low) / (f_high - f_low)
+            at = min(max(at, low + 0.2 * close), high - 0.2 * close)
+        else:
+            at = (low + high) / 2
+        value = over(at)
+        # An end that stays is halved, so that the next step lands beyond the root.
+        if value <= 0:
+            high, f_high, f_low = at, value, f_low / 2 if side < 0 else f_low
+            side = -1
+        else:
+            low, f_low, f_high = at, value, f_high / 2 if side > 0 else f_high
+            side = 1
+    return low, high
+
+
 def bisect_arrays(
     turned: Callable[[Floats], npt.NDArray[np.bool_]], low: Floats, high: Floats, *, steps: int = 60
 ) -> tuple[Floats, Floats]:

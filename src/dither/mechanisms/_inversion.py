@@ -41,6 +41,7 @@ Noise = DiscreteLaplace | DiscreteGaussian
 
 _ORDER = 8
 _LEAST = 0.99e-7
+"""1e-7, for confidences that 1 - 1e-7 is a double of."""
 
 
 @lru_cache(maxsize=1024)

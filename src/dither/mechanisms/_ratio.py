@@ -207,8 +207,9 @@ def _end(top: Floats, bottom: Floats, width: _Width, below: Floats, sign: float)
     for large |theta|. The end is the zero of excess(distance) = distance·bottom - width(theta),
     bracketed by doubling, then found by false position (the Illinois rule), with bisection in every
     third step since ``width`` jumps where the coarser of two steps changes. Groups leave the search
-    one by one; the outer end of the bracket is kept, which lies outside the set: there the excess
-    is at least 0 after more is taken from it than its two products and their difference round by.
+    one by one, which no search of one number does. The outer end of the bracket is kept, which lies
+    outside the set: there the excess is at least 0 after more is taken from it than its two
+    products and their difference round by.
     """
     shape, top, bottom = top.shape, top.ravel(), bottom.ravel()
     end = np.full(top.shape, sign * np.inf)

@@ -258,6 +258,7 @@ def _sigma2(epsilon: Fraction, delta: Fraction, l2_squared: int, moved: int) -> 
     def excess(sigma2: Fraction) -> float:
         found = _delta(epsilon, sigma2, l2_squared, moved)
         gap = log_of(found) - log_of(delta) if found > 0 else -1e3
+        # Of two rationals whose logarithms agree in doubles, the comparison decides.
         return max(gap, 5e-324) if found > delta else min(gap, 0.0)
 
     # Continuous noise's is most often nearly it.
@@ -271,6 +272,7 @@ def _sigma2(epsilon: Fraction, delta: Fraction, l2_squared: int, moved: int) -> 
             high = tried
             break
         low, over = tried, value
+    # Not by `false_position`: its places are rationals of 40 bits, rounded up.
     under, side = excess(high), 0
     for _ in range(60):
         if high - low <= high * width:

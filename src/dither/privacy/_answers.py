@@ -310,6 +310,7 @@ class Answers:
             return np.zeros(1), np.ones(1)
         if this.infinite >= 1:
             return np.zeros(0), np.zeros(0)
+        # Next to no tilt: the law itself, of which a picture shows nothing below 1e-14.
         grid = Grid(
             this.lower_terms,
             log_delta=None,
@@ -318,7 +319,7 @@ class Answers:
             tilt=1e-9,
         )
         losses, masses = grid.upper.law()
-        kept = masses > 1e-14
+        kept = masses > 1e-14  # as a picture shows them
         return losses[kept], masses[kept]
 
     def _tpr(self, fpr: float, starts: dict[bool, float]) -> Bound:

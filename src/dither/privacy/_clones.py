@@ -45,6 +45,7 @@ _EPS = 2.0**-52
 def clones(n: int, p: float, epsilon: float, target: float) -> tuple[float, float]:
     """The divergence for any randomiser: a sum over C of binomial tails."""
     e = math.exp(epsilon)
+    # What is cut is a billionth of delta, and charged; so below.
     c, chances, cut = windowed(n - 1, 2 / (p + 1), min(target, 0.1) * 1e-9)
     chances = chances / (p + 1)
     # P - e·Q at a = A + 1 of c + 1 is in proportion to p·a + (c+1-a) - e·(a + p·(c+1-a)).
@@ -66,6 +67,7 @@ def blanket(
     k, h = answers
     truth_more, other = (p - 1) / (k + p - 1), 1 / (k + p - 1)
     rate = h * other
+    # What is cut is charged.
     m, chances, cut = windowed(n - 1, rate, min(target, 0.1) * 1e-9)
     first, last = int(m[0]), int(m[-1])
     mean = (n - 1) * rate
@@ -87,6 +89,7 @@ def _uniform_blanket(
     n: int, h: int, more: float, other: float, e: float, target: float
 ) -> tuple[float, float]:
     """E (h/n)·(more·(a - e·b) - other·n·(e - 1))+ for a, b among n uniform of h answers."""
+    # What is cut is charged, in both sums.
     s, chances, cut = windowed(n, 2 / h, min(target, 0.1) * 1e-7)
     s, chances = s[s > 0], chances[s > 0] * (h / n) / 2
     level = other * n * (e - 1)

@@ -70,6 +70,7 @@ def tree_aggregation(
     if not listed:
         raise ArgumentError("steps must name at least one tree")
     most = max(check.count("steps", n, 1, _MOST_STEPS) for n in listed)
+    # Numbers whose squares, and sums of squares, are doubles.
     exact = check.exact("noise_multiplier", noise_multiplier, above=1e-100, below=1e100)
     nodes = most.bit_length()
     loss = gaussian(sqrt_lower(exact**2 / nodes), neighbours=neighbours)
@@ -165,6 +166,7 @@ def _log_inverse_gamma(mean: float, eta: float) -> float:
 
     def reaches(x: float) -> bool:
         w = abs(eta)
+        # For a w that is nothing to 1/x, the limit.
         rest = w / -math.expm1(-w * x) if w > 1e-200 else 1 / x
         off = EPS * (16 + x * least * (2 + 1 / least))
         return math.exp(min(x * least, 700.0)) * -math.expm1(-x) * rest * (1 - off) >= mean
@@ -172,6 +174,7 @@ def _log_inverse_gamma(mean: float, eta: float) -> float:
     top = 100 / least
     if not reaches(top):
         raise ArgumentError("shape is too close to -1 for so many runs")
+    # The mean rises from 1, where x is 0; what is returned reaches it.
     return bisect(reaches, 1e-16, top, steps=200)[1]
 
 
@@ -218,6 +221,7 @@ def noisy_votes(
     >>> round(safe.epsilon(1e-6), 3), clear.epsilon(1e-6) < safe.epsilon(1e-6) / 2
     (1.544, True)
     """
+    # Numbers whose squares are doubles.
     exact = check.exact("sigma", sigma, above=1e-100, below=1e100)
     if votes is None:
         loss = gaussian(sqrt_lower(exact**2 / 2), neighbours=neighbours)

@@ -125,6 +125,7 @@ def least(wanted: Wanted, levels: Array, weights: Array | None = None) -> Found:
     slope = _slope(wanted, x, y)
     inverse, idle = np.eye(2 * m) * 0.2, 0
     for _ in range(_ROUNDS):
+        # Flat enough: shares are only sought here, and held by their theorems or losses later.
         if not np.abs(slope).max() > 1e-9 * error:
             break
         # Errors are divided out, so that a step of 1 means the same at every size of error.
@@ -180,6 +181,7 @@ def _searched(
 def _updated(inverse: Array, step: Array, change: Array) -> Array:
     """The inverse Hessian that explains the last change of slope."""
     along = float(step @ change)
+    # A curvature that rounding alone may have made explains nothing.
     if along <= 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
         return inverse
     part = np.eye(len(step)) - np.outer(step, change) / along
@@ -207,6 +209,8 @@ def _settled(wanted: Wanted, x: Array, y: Array) -> tuple[Array, float]:
         fb = over(b)
     else:
         raise ArgumentError("no division reaches the promise; is an error or a loss monotone?")
+    # Not by `false_position`, as either end may be the one that is over, and a value that is close
+    # ends it: the boundary is sought again at every step of the descent.
     side = 0
     for _ in range(60):
         if abs(b - a) <= _CLOSE or abs(fa) <= _CLOSE:
@@ -267,7 +271,11 @@ def log_ratio(value: float, goal: float) -> float:
 
 
 def largest_factor(over: Callable[[float], float]) -> float:
-    """To about 1e-8 the largest factor at which ``over`` is at most 0, expected near 1."""
+    """To about 1e-8 the largest factor at which ``over`` is at most 0, expected near 1.
+
+    Not by `false_position`: it looks for its bracket on both sides of 1 and stops where the value
+    itself is within 1e-9, as each asks a whole loss.
+    """
     low, high, step = 0.0, math.inf, 2e-3
     at, value = 1.0, over(1.0)
     f_low, f_high, side = -1.0, 1.0, 0

@@ -32,6 +32,7 @@ __all__ = ["Division", "divide", "divide_groups"]
 THEOREMS = ("basic", "advanced", "optimal")
 
 _STEP = 1e-5
+"""The difference in log-shares that slopes are taken over."""
 _MOST = 499.0
 """The largest epsilon of one part."""
 
@@ -238,6 +239,7 @@ class _Search:
             # What adds up to the promise keeps it by the exact composition all the more.
             plain = replace(self.by("basic"), theorem="optimal")
             return min(self._optimal(), plain, key=lambda division: division.error)
+        # The first step inwards; each next one is longer, until the theorem says that they fit.
         found, inwards = self.found(theorem), 1e-15
         while True:
             epsilons = found.levels * (1 - inwards)

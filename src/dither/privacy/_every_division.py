@@ -16,6 +16,7 @@ from typing import Any
 
 from dither import _checks as check
 from dither._format import Printable, loss_text, remaining
+from dither._stats import false_position
 from dither.errors import ArgumentError, nearest
 from dither.privacy import Loss, gaussian, laplace, randomized_response
 from dither.privacy._conversion import rho_of_epsilon
@@ -272,7 +273,8 @@ def _divided(parts: tuple[Component, ...], epsilon: float, delta: float, theorem
     shares, error = [], []
     for part, e, d in zip(parts, found.epsilons, found.deltas, strict=True):
         scale = part.scale(e, d)
-        # The search's scale is good to some digits; the loss itself says when it keeps its part.
+        # The search's scale is good to some digits; the loss itself says when it keeps its part. (A
+        # delta of 0 is kept where one is below 1e-300: pure noise has none but for rounding.)
         step = 1e-15
         while part.make(scale).delta(e).upper > max(d, 1e-300):
             scale, step = scale * (1 + step), 4 * step
@@ -299,21 +301,6 @@ def analytic_scale(epsilon: float, delta: float) -> float:
         return math.log(max(value, 1e-320)) - goal
 
     low, high = math.log(1e-3), math.log(2 * math.sqrt(2 * max(1.0, 1 - goal)) / epsilon + 10)
-    f_low, f_high = over(low), over(high)
-    side, middle = 0, high
-    for _ in range(100):
-        if high - low < 1e-15:
-            break
-        middle = high - f_high * (high - low) / (f_high - f_low)
-        if not low < middle < high:
-            middle = (low + high) / 2
-        value = over(middle)
-        if value > 0:
-            low, f_low, f_high = middle, value, f_high / 2 if side > 0 else f_high
-            side = 1
-        else:
-            high, f_high, f_low = middle, value, f_low / 2 if side < 0 else f_low
-            side = -1
-        if abs(value) < 1e-13:
-            break
-    return math.exp(middle)
+    # As close as doubles tell two logarithms apart.
+    ends = over(low), over(high)
+    return math.exp(false_position(over, low, high, ends, absolute=1e-15, relative=EPS)[1])

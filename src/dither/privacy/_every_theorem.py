@@ -20,6 +20,7 @@ from dither.privacy._side import merged, sides
 from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.search import invert
 from dither.privacy.laws.rationals import printed, printing_at_least
+from dither.privacy.laws.term import EPS
 from dither.privacy.theorems import advanced, advanced_of_groups, corollary_share, share
 
 __all__ = ["EveryTheorem", "Row", "by_every_theorem", "shares_by_every_theorem"]
@@ -160,7 +161,9 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
             engine = Chernoff(side.moments, log_delta=math.log(d), epsilon=None)
             if side.infinite >= d:
                 raise ArgumentError("delta is below the chance of failure")
-            target = math.log(d - side.infinite)
+            # Two roundings, of an argument and of a logarithm of up to 745; the search's width is
+            # none of them, as what it returns is proved.
+            target = math.log(d - side.infinite) - EPS * (2 + 745)
             ends.append(
                 invert(
                     lambda e, engine=engine: engine.bounds(e)[1],  # type: ignore[misc]

@@ -56,7 +56,7 @@ def _stated(make: Callable[..., Charge], *values: Any) -> Charge | None:
 
 
 def _read(name: str, value: Any, most: float = 1e100) -> Fraction:
-    """A parameter of noise, exactly."""
+    """A parameter of noise, exactly, whose square and its inverse are doubles."""
     return check.exact(name, value, above=1e-100, below=most)
 
 
@@ -255,6 +255,7 @@ def pair(
         row = tuple(
             check.number(name, x, least=0, most=1) for x in check.listed(name, masses, "masses")
         )
+        # For masses that were typed or computed; they are taken as they are.
         if abs(math.fsum(row) - 1) > 1e-9:
             raise ArgumentError(f"{name} must sum to 1")
         rows.append(row)

@@ -65,6 +65,7 @@ class Saddle(ABC):
             spread = np.where(np.isfinite(bend), bend, 0.0) + 1 / c**2 + 1 / (c + 1) ** 2
             value = (here - np.log(c * (c + 1)) - 0.5 * np.log(2 * np.pi * spread) - log_delta) / c
         value = value[np.isfinite(value)]
+        # A start for engines that prove their own.
         return max(float(value.min()), 1e-12) if value.size else 1e300
 
 

@@ -59,12 +59,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks as check
-from dither._stats import bisect
+from dither._stats import bisect, false_position
 from dither.errors import ArgumentError, nearest
 from dither.numeric import log_upper
 from dither.privacy import Bound, Charge, Loss, Neighbours
 from dither.privacy._clones import LISTED, blanket, clones, counted
-from dither.privacy._two_answers import TwoAnswers
+from dither.privacy._two_answers import LOGS, TwoAnswers
 from dither.privacy.laws.atoms import ListedLaw
 from dither.privacy.laws.part import AtMost
 from dither.privacy.laws.term import EPS
@@ -93,9 +93,6 @@ _LEAST = 1e-14
 
 _CLOSEST = 1e-12
 """Counts are left out as for this delta or a smaller one, so that `delta` and `epsilon` agree."""
-
-_LOGS = 1e-12
-"""What the difference of two logarithms of deltas may be off by: 3 halves of EPS of up to 745."""
 
 _MOST_REPORTS = 10**11
 """Sums over some 10·sqrt(n) counts stay small."""
@@ -134,6 +131,7 @@ class Shuffled:
         e = check.number("epsilon", epsilon, least=0)
         low, high = self._ends(e)
         if self.counted and self.n > LISTED and e < math.log(self.p):
+            # What is cut is to be small beside the answer: again, where it was much smaller.
             for _ in range(3):
                 target = high
                 low, high = TwoAnswers(self.n, self.p, max(target, 1e-280)).ends(e)
@@ -158,6 +156,7 @@ class Shuffled:
         target = check.number("delta", delta, above=0, below=1)
         if self.counted and self.n > LISTED:
             low, high = TwoAnswers(self.n, self.p, target).epsilon(target)
+            # log(p) is above epsilon_0 (see `shuffle`), and four halves of EPS hold its rounding.
             high = min(high, math.log(self.p) * (1 + 1e-15))
         else:
             low, high = self._epsilon_ends(target)
@@ -220,6 +219,7 @@ class Shuffled:
         rough = replace(self, classes=_ROUGH)
         if rough._ends(0.0, target)[1] <= target:
             return 0.0, 0.0
+        # Above log(p), where delta is 0; the rest are widths of searches whose ends are proved.
         top = math.log(self.p) * (1 + 1e-15)
         if self.answers is None or self.counted:
             high = self._root(target, 1, 0.0, top, 1e-11)
@@ -231,7 +231,7 @@ class Shuffled:
 
         The classes leave a gap of some 1e-3 of epsilon, so a closer search gains nothing.
         """
-        goals = math.log(target) + _LOGS, math.log(target) - _LOGS
+        goals = math.log(target) + LOGS, math.log(target) - LOGS
         steps: list[tuple[float, tuple[float, float]]] = []
 
         def logs(e: float) -> tuple[float, float]:
@@ -257,13 +257,14 @@ class Shuffled:
     def _root(self, target: float, end: int, low: float, high: float, tolerance: float) -> float:
         """Where an end of delta meets the target: just above for the upper end, else just below.
 
-        Illinois' rule. The bracket is widened downwards until its lower side lies over the target.
+        The bracket is widened downwards until its lower side lies over the target. At ``high`` an
+        end of delta is known not to: there it is 0, or the other end's search has ended there.
         """
 
         def over(e: float) -> float:
             return math.log(max(self._ends(e, target)[end], 1e-320)) - goal
 
-        goal = math.log(target) + (-_LOGS if end else _LOGS)
+        goal = math.log(target) + (-LOGS if end else LOGS)
         f_high, width = min(over(high), -1e-12), high - low
         f_low = over(low)
         while f_low <= 0:
@@ -272,21 +273,7 @@ class Shuffled:
             high, f_high = low, f_low - 1e-12
             low, width = max(0.0, low - 4 * width), 4 * width
             f_low = over(low)
-        side = 0
-        for _ in range(60):
-            if high - low <= tolerance * high:
-                break
-            e = high - f_high * (high - low) / (f_high - f_low)
-            e = min(max(e, low + tolerance / 3 * high), high - tolerance / 3 * high)
-            f = over(e)
-            if f <= 0:
-                high, f_high = e, f
-                f_low = f_low / 2 if side == -1 else f_low
-                side = -1
-            else:
-                low, f_low = e, f
-                f_high = f_high / 2 if side == 1 else f_high
-                side = 1
+        low, high = false_position(over, low, high, (f_low, f_high), relative=tolerance, steps=60)
         return high if end else low
 
     def _ends(self, epsilon: float, target: float = _CLOSEST) -> tuple[float, float]:

@@ -51,6 +51,7 @@ def one_tpr(
     top = min(this.top + 1.0, 1.0 - math.log(fpr), _FAR)
     near, best = smallest(value, top, starts.get(this.removal, 0.0))
     starts[this.removal] = best
+    # Points close by, for lines that are nearly tangents; any serve.
     for width in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
         value(best - width, near)
         value(best + width, near)
@@ -81,6 +82,7 @@ def dual(seen: list[tuple[float, float, float]], fpr: float) -> tuple[float, flo
     those that are known badly are left out as well, and the better answer holds.
     """
     widths = np.array([high - low for _, low, high in seen])
+    # Which points are left out decides how close the answer is, and not whether it holds.
     limit = max(1e-6 * float(min(high for _, _, high in seen)), 10 * float(np.median(widths)))
     sharp = [row for row, width in zip(seen, widths.tolist(), strict=True) if width <= limit]
     found, least = _dual(seen, fpr)
@@ -175,6 +177,7 @@ def section(f: Callable[[float], float], a: float, b: float, steps: int) -> floa
     x, y = b - ratio * (b - a), a + ratio * (b - a)
     fx, fy = f(x), f(y)
     for _ in range(steps):
+        # Two neighbouring doubles.
         if b - a <= 4e-16 * max(abs(a), abs(b)):
             break
         if fx <= fy:

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from dither.privacy._binomials import windowed
 from dither.privacy.engines.search import invert
 
-__all__ = ["TwoAnswers"]
+__all__ = ["LOGS", "TwoAnswers"]
 
 
 Array = npt.NDArray[Any]
@@ -38,6 +38,10 @@ _EPS = 2.0**-52
 
 _MASSES = 2.5e-13
 """What `masses` errs by of itself, at most, for each nat that a mass is below 1: 2000·2^-53."""
+
+LOGS = 1e-12
+"""What a difference of two logarithms may be off by: two units in the last place of up to 745 each,
+and a rounding."""
 
 _WORK = 45_000_000
 """Summands in all, or so, after which blocks are no longer halved."""
@@ -92,7 +96,8 @@ class TwoAnswers:
                 break
             found = high
             j = self._largest(high, self._most // 10)[2]
-        goal, step = math.log(target), 1e-10
+        # Guesses that grow until one is proved.
+        goal, step = math.log(target) - LOGS, 1e-10
         while (excess := _log(self.ends(high)[1]) - goal) > 0:
             # The slope of log delta is about that of the worst j.
             here, near = (_log(self._at(j, x)[1]) for x in (high, high * (1 + 1e-5)))
@@ -110,9 +115,10 @@ class TwoAnswers:
         def end(which: int) -> Callable[[float], float]:
             return lambda x: _log(self._at(j, x)[which])
 
+        # 1e-13 is the searches' width; what they return is proved.
         goal = math.log(target)
-        high = invert(end(1), goal, start, above=True, tiny=1e-13)
-        return invert(end(0), goal, high, above=False, tiny=1e-13), high
+        high = invert(end(1), goal - LOGS, start, above=True, tiny=1e-13)
+        return invert(end(0), goal + LOGS, high, above=False, tiny=1e-13), high
 
     def _largest(self, epsilon: float, most: int) -> tuple[float, float, int]:
         """(lower, upper, j): blocks halved, the one of the largest bound first."""

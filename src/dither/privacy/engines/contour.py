@@ -200,6 +200,7 @@ class Contour:
         factors = np.array([0.02, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85])
         lower = c * factors
         upper = np.minimum(c + np.array([0.15, 0.3, 0.5, 0.8, 1.2, 2.0, 4.0]) * c, reach)
+        # Any tilts beyond c bound an alias.
         upper = np.maximum(upper, c * (1 + 1e-9))
         self._lower = np.concatenate([[0.0], lower])
         self._upper = upper

@@ -103,6 +103,7 @@ class Grid:
         first, guide, coarse = self._guided(singles, ends, target, tilt)
         width = self._width(first, guide)
         spacing = max(width / points, max(high - low for low, high in ends) / (8 * points))
+        # Any spacing proves something; one this fine has too many points.
         spacing = max(spacing, 1e-5 * coarse)
         gaps = [(count, term.anchors()[1]) for term, count in singles if term.anchors()[1] > 0]
         if gaps and max(gaps)[1] >= spacing:
@@ -257,6 +258,7 @@ class Grid:
             most = min(most, hits.most * (1 + off) - rise * hits.q_low * (1 - off))
         if least > 0:
             low = float(np.logaddexp(low, math.log(least)))
+        # 1e-300 is for differences that underflow.
         high = float(np.logaddexp(high, math.log(max(most, 1e-300))))
         return low - 4 * EPS * (1 + abs(low)), high + 4 * EPS * (1 + abs(high))
 
@@ -415,6 +417,7 @@ def moment_ends(term: Term, c: Array) -> tuple[float, float]:
     """Bounds of log E[e^{cL}] of all repetitions at one c, for any term."""
     if type(term).log_moment is not Term.log_moment:
         return term.moment_ends(float(c[0]))
+    # All losses but nothing, and cells of some width where there is one alone.
     low, high = term.ends(1e-300)
     width = max(high - low, 1e-6)
     h = width / (1 << 16)

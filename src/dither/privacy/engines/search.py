@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dither._stats import false_position
 from dither.privacy.laws.term import Array
 
 __all__ = ["LOOSE", "best_tilt", "invert", "log_kappa"]
@@ -100,6 +101,7 @@ def invert(
     # A bracket [low, high] with low failing and high passing. A bound may only be tight near the
     # end that is sought, so it is looked for in growing steps from ``start``.
     low = high = max(start, 0.0)
+    # The steps only decide how soon it is found.
     step, growth = 1e-12 * max(1.0, high), 8
     if above:
         step, growth = (max(1e-15, 1e-4 * high), 4) if high > 0 else (1e-3, 2)
@@ -111,25 +113,9 @@ def invert(
         high, low, step = low, max(0.0, low - step), step * growth
     if passes(low):
         return low
-    f_low, f_high = log_bound(low) - target, log_bound(high) - target
-    side = 0
-    for _ in range(100):
-        if high - low <= tiny * max(1.0, high):
-            break
-        if math.isfinite(f_low) and math.isfinite(f_high) and f_low > f_high:
-            e = high - f_high * (high - low) / (f_high - f_low)
-            e = min(max(e, low + 0.2 * tiny), high - 0.2 * tiny)
-        else:
-            e = (low + high) / 2
-        f = log_bound(e) - target
-        if f <= 0:
-            high, f_high = e, f
-            if side == -1:
-                f_low /= 2
-            side = -1
-        else:
-            low, f_low = e, f
-            if side == 1:
-                f_high /= 2
-            side = 1
-    return high if above else low
+
+    def over(e: float) -> float:
+        return log_bound(e) - target
+
+    found = false_position(over, low, high, (over(low), over(high)), relative=tiny, absolute=tiny)
+    return found[1] if above else found[0]

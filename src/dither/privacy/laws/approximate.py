@@ -192,9 +192,9 @@ class Approximate(Part):
             return ApproximateGroup(e, self.delta, m)
         if m * e > 700:
             raise ArgumentError(_TOO_LARGE)
+        grown = m * self.delta if e == 0 else self.delta * math.expm1(m * e) / math.expm1(e)
         # m·e rounds, and e stands for what was printed: each moves an exponential of up to e^700
         # by 700 halves of EPS of itself, in all 2e-13.
-        grown = m * self.delta if e == 0 else self.delta * math.expm1(m * e) / math.expm1(e)
         if grown * (1 + 1e-12) >= 1:
             raise ArgumentError(_TOO_LARGE)
         found = Approximate(whole, grown * (1 + 1e-12))
