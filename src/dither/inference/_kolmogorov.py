@@ -56,8 +56,8 @@ _MANY = 1000
 """Rows above which a null is drawn from its limit."""
 
 _SLACK = Fraction(1, 1 << 10)
-"""How far n·t of doubles may be off in two tables together: by 2**-52·n each, and by as much where a
-distribution function gives a value's last digit otherwise in another place. For n up to 10**12."""
+"""How far n·t of doubles may be off in two tables together: by 2**-52·n each, and by as much where
+a distribution function gives a value's last digit otherwise in another place. For n to 10**12."""
 
 BINS = 16
 """Leaves of a tree where nothing else is said."""

@@ -288,7 +288,7 @@ def largest_factor(over: Callable[[float], float]) -> float:
             at, step = high * (1 - min(step, 0.5)), 4 * step
         elif high == math.inf:
             at, step = low * (1 + step), 4 * step
-        elif high - low <= 1e-8 * high or f_low > -1e-9:
+        elif high - low <= 1e-8 * high or f_low > -1e-9:  # as above; `low` has been asked
             break
         else:
             part = min(max(-f_low / (f_high - f_low), 1e-3), 1 - 1e-3)

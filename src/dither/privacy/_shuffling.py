@@ -131,11 +131,11 @@ class Shuffled:
         e = check.number("epsilon", epsilon, least=0)
         low, high = self._ends(e)
         if self.counted and self.n > LISTED and e < math.log(self.p):
-            # What is cut is to be small beside the answer: again, where it was much smaller.
+            # What is cut is to be small beside the answer: again, where that was much smaller.
             for _ in range(3):
                 target = high
                 low, high = TwoAnswers(self.n, self.p, max(target, 1e-280)).ends(e)
-                if high > 1e-6 * target:
+                if high > 1e-6 * target:  # not much
                     break
         return Bound(low if self.counted else 0.0, high, self.method, one_sided=not self.counted)
 
@@ -223,6 +223,7 @@ class Shuffled:
         top = math.log(self.p) * (1 + 1e-15)
         if self.answers is None or self.counted:
             high = self._root(target, 1, 0.0, top, 1e-11)
+            # The bracket begins a millionth wide, and grows until it holds the lower end.
             return self._root(target, 0, high * (1 - 1e-6), high, 1e-9), high
         return self._refined(target, rough._root(target, 1, 0.0, top, 1e-2))
 
@@ -252,6 +253,7 @@ class Shuffled:
         low = min(high, max(0.0, moved(0)) * (1 - 2e-5))
         while low > 0 and logs(low)[0] < goals[0]:
             low *= 1 - 5e-4
+        # Or log(p), with its rounding.
         return low, min(high, math.log(self.p) * (1 + 1e-15))
 
     def _root(self, target: float, end: int, low: float, high: float, tolerance: float) -> float:
@@ -265,12 +267,13 @@ class Shuffled:
             return math.log(max(self._ends(e, target)[end], 1e-320)) - goal
 
         goal = math.log(target) + (-LOGS if end else LOGS)
+        # A value at ``high`` that says so, for the rule; any other would only make it slower.
         f_high, width = min(over(high), -1e-12), high - low
         f_low = over(low)
         while f_low <= 0:
             if low == 0:
                 return 0.0
-            high, f_high = low, f_low - 1e-12
+            high, f_high = low, f_low - 1e-12  # below 0, for the rule
             low, width = max(0.0, low - 4 * width), 4 * width
             f_low = over(low)
         low, high = false_position(over, low, high, (f_low, f_high), relative=tolerance, steps=60)
