@@ -102,7 +102,7 @@ class CanonicalNoise:
         # Beyond the table a tail falls by e^-epsilon a step, or faster where it is cut.
         beyond = np.exp(-float(self.asked.epsilon) * np.maximum(place - last, 0.0))
         tail = table[np.minimum(place, last).astype(np.intp)] * beyond
-        return np.where(k > 0, tail, 1.0 - tail)
+        return np.asarray(np.where(k > 0, tail, 1.0 - tail))
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
         """Simulated noise."""
