@@ -118,17 +118,12 @@ def text_bytes(value: str | int) -> bytes:
     return b"i%d" % int(value)
 
 
-def hash64(data: bytes, seed: int) -> int:
-    """Hash bytes to 64 bits, by a seed from 0 to 2**64 - 1.
+def hash64(items: Sequence[bytes], seeds: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """Hash each of n byte strings to 64 bits, by each of m seeds from 0 to 2**64 - 1; shape (m, n).
 
-    >>> f"{hash64(b'dither', 1):016x}"
+    >>> f"{hash64([b'dither'], [1]).item():016x}"
     '6b671fe23e7b4a16'
     """
-    return int(hash64_many([data], [seed])[0, 0])
-
-
-def hash64_many(items: Sequence[bytes], seeds: Sequence[int]) -> npt.NDArray[np.uint64]:
-    """Hash each of n byte strings by each of m seeds from 0 to 2**64 - 1, shape (m, n)."""
     if any(isinstance(s, bool) or not 0 <= s < 1 << 64 for s in seeds):
         raise ArgumentError("seed must be a whole number from 0 to 2**64 - 1")
     found = np.empty((len(seeds), len(items)), dtype=np.uint64)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dither.errors import ArgumentError
 from dither.local._bits import row_bytes, set_column
-from dither.local._hashing import bucket, hash64_many
+from dither.local._hashing import bucket, hash64
 
 Array = npt.NDArray[np.float64]
 
@@ -26,7 +26,7 @@ def set_bits(
     for c in np.unique(cohorts).tolist():
         places = np.flatnonzero(cohorts == c)
         seeds = [(seed << 32) + c * hashes + i for i in range(hashes)]
-        found = hash64_many([items[i] for i in places.tolist()], seeds)
+        found = hash64([items[i] for i in places.tolist()], seeds)
         own = rows[places]
         for hashed in found:
             set_column(own, bucket((hashed >> np.uint64(32)).astype(np.uint32), bits), on[places])

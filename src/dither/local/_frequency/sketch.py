@@ -19,7 +19,7 @@ from dither.local._channel import Channel, Codes, Counts, DomainLike, Shares, Ta
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import bind, column
 from dither.local._frequency.hadamard import hadamard, parity
-from dither.local._hashing import again, bucket, hash64_many, text_bytes
+from dither.local._hashing import again, bucket, hash64, text_bytes
 from dither.local._limits import checked_cells, checked_pairs, sums_to
 from dither.local._oracles import FiniteChannel
 from dither.local._results import Result, checked_options, estimated, reported
@@ -419,7 +419,7 @@ class HCMS(_Sketch, FiniteChannel):
 
 
 def _digests(texts: list[bytes]) -> Digests:
-    return np.asarray(hash64_many(texts, [0])[0])
+    return np.asarray(hash64(texts, [0])[0])
 
 
 def _texts(values: Any) -> list[bytes]:

@@ -18,7 +18,7 @@ from dither.local._channel import Channel
 from dither.local._coins import pick
 from dither.local._domain import Domain, bind, collection
 from dither.local._frequency.hadamard import Hadamard
-from dither.local._hashing import hash64_many
+from dither.local._hashing import hash64
 from dither.local._limits import checked_epsilon
 from dither.local._postprocess import no_rule
 from dither.local._results import Estimate, checked_options, estimated, sampled, shares_of
@@ -182,7 +182,7 @@ class HeavyHitters(Structure):
     def _buckets(self, prefixes: list[str], size: int) -> npt.NDArray[np.int64]:
         """The bucket of each prefix under the public hash of its level."""
         data = [p.encode("utf-8", "surrogatepass") for p in prefixes]
-        hashed = hash64_many(data, [size])[0]
+        hashed = hash64(data, [size])[0]
         return np.asarray(hashed >> np.uint64(64 - self.bits), dtype=np.int64)
 
     def read(
