@@ -3,8 +3,8 @@
 Nothing here touches data, knows an engine or knows noise.
 
 - ``schema``: what the data owner declares public.
-- ``kinds``, ``expressions``, ``relations``, ``aggregates``: the nodes.
+- ``expressions``, ``relations``, ``aggregates``: the nodes; ``text``: expressions as SQL.
 - ``facts``: which values an expression can have, from the public facts alone.
 - ``job``, ``lower``: the exact integers that an engine is asked for, and by how much one unit can
-  change them.
+  change them; ``recipes``: how answers follow from them.
 """

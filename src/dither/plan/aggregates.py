@@ -220,8 +220,8 @@ class Query:
     """A whole question: rows, keys and outputs, and how the released frame is ordered.
 
     ``order`` (names, and whether descending) and ``limit`` act on released values only
-    (post-processing, free). ``discover`` asks
-    for keys to be discovered even where public facts would list them.
+    (post-processing, free). ``discover`` asks for keys to be discovered even where public facts
+    would list them.
     """
 
     relation: Relation

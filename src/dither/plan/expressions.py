@@ -1,8 +1,8 @@
 """Expressions over the columns of one row: small frozen nodes, all of them total.
 
 Every node is defined for every input, NULL included, and an engine must emit it in a form that
-cannot raise. A node knows only its shape, and refuses at birth what no shape of its kind is; what
-its values can be is worked out in ``dither.plan.facts``, and for a ``Function`` by itself.
+cannot raise. A node knows only its shape, and refuses a shape that its kind cannot have; what its
+values can be is worked out in ``dither.plan.facts``, and for a ``Function`` by itself.
 
 NULL follows SQL: an operation on NULL gives NULL, except where a node says otherwise. So does
 arithmetic whose result no 64-bit integer holds, or is not a number (infinity minus infinity).

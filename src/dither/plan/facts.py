@@ -123,7 +123,7 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
     UnknownNameError
         For a table or column that does not exist.
     QueryError
-        Where the kinds do not fit, or a literal is none of a column's declared values.
+        Where the kinds do not fit, or a literal is not one of a column's declared values.
     BoundsError
         For a constant, or the bounds of ``CLAMP``, beyond what numbers may be.
 

@@ -232,7 +232,7 @@ class NumericChannel(FiniteChannel):
         return mean(counted, self, confidence)
 
     def linear(self, bins: int | None, outputs: int | str | None) -> Binned | Dense:
-        """The law between bins of points and bins of reports, for `local.em`."""
+        """The law between bins of points and bins of reports, for `em`."""
         return binned(self, bins, outputs)
 
     def simulate(self, histogram: Counts, rng: np.random.Generator) -> Counts:

@@ -95,7 +95,7 @@ class OnceSampled:
         removal:   delta(epsilon) = g·base(x)
         addition:  delta(epsilon) = (1 - (1 - g)·e^epsilon)·base(y)
 
-    and on a sample of fixed size the first holds above 0, the second below; see `terms.sampled`.
+    and on a sample of fixed size the first holds above 0, the second below; see `laws.sampled`.
     Below the least loss delta is 1 - e^epsilon, and above the largest 0.
     """
 

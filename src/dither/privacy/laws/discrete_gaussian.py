@@ -127,7 +127,7 @@ class DiscreteGaussianLaw:
         return 0.0, far * (1 + 4 * EPS)
 
     def fixed(self, c: float, rate: float) -> tuple[float, float]:
-        """Ends of log E[e^{cL}] on a sample of fixed size: see `terms.sampled`."""
+        """Ends of log E[e^{cL}] on a sample of fixed size: see `laws.sampled`."""
         plain = self.moment(c)
         x, losses = self.places()
         p, q = self.masses(x)

@@ -310,7 +310,7 @@ def _joined_atoms(
 ) -> AtomTerm:
     """A finite pair on a sample of fixed size: one mixed pair above 0, the other below.
 
-    The first is (1-g)Q + gP against Q, the second P against (1-g)P + gQ; see `terms.sampled`.
+    The first is (1-g)Q + gP against Q, the second P against (1-g)P + gQ; see `laws.sampled`.
     """
     first = _sampled_atoms(base, swapped, rate, True, 1)
     second = _sampled_atoms(base, swapped, rate, False, 1)
