@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
-from dither.inference._inputs import Bounds, target
-from dither.inference._t_tests import score_width
+from dither.inference._clamped import ClampedNormal, sums_of
+from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease, points_of
+from dither.inference._inputs import Bounds, bounds_of, target
+from dither.inference._t_tests import TwoMeans, score_width
 from dither.lab.audit import Outcome, audit
 
 BOTH = ("replace", "add-remove")
@@ -96,6 +98,40 @@ def test_scores_are_cut_where_power_is_most() -> None:
     widths = [score_width(n, 1.4) for n in (10, 75, 500, 10**5)]
     assert widths == sorted(widths)
     assert 0.3 < widths[0] < 1.5 < widths[-1]
+
+
+@pytest.mark.parametrize("n", [40, 499, 501])
+def test_sums_of_many_deviations_are_those_of_one(n: int) -> None:
+    """Row by row and in the limit, all alike or not (chance of failing: 1 in 1,000)."""
+    rng, law = np.random.default_rng(1), ClampedNormal(0.4, 0.6)
+    one = law.sums(n, 4000, rng)[:, :2]
+    many = sums_of(0.4, np.full(4000, 0.6), np.full(4000, n), rng)
+    for k in (0, 1):
+        assert stats.ks_2samp(one[:, k], many[:, k]).pvalue > 1e-3
+    assert np.corrcoef(one.T)[0, 1] == pytest.approx(np.corrcoef(many.T)[0, 1], abs=0.06)
+    mixed = sums_of(0.0, np.repeat([0.1, 2.0], 2000), np.repeat([n, n // 2], 2000), rng)
+    assert mixed[:2000, 1].mean() == pytest.approx(n * 0.01, rel=0.05)
+    second = ClampedNormal(0.0, 2.0).moments(2)[1]
+    assert mixed[2000:, 1].mean() == pytest.approx(n // 2 * second, rel=0.02)
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_what_the_noise_leaves_possible_holds_the_truth(neighbours: str) -> None:
+    """Deviations and sizes drawn from a release lie about those that the rows have."""
+    rng, n = np.random.default_rng(2), 800
+    asked = target(1, 0, neighbours)
+    places = np.repeat([0, 1], [500, 300])
+    for _ in range(10):
+        points = points_of(rng.normal(0, 0.4, n) * (1 + places), bounds_of("bounds", (-1, 1)))
+        design = ContrastRelease(asked)
+        model = TwoMeans(design, n)
+        found = design.release((points, places))
+        deviations, sizes = model.possible(rng, found, [0.0, 0.0], 500)
+        for g, deviation in enumerate((0.4, 0.8)):
+            low, high = np.quantile(deviations[g], [0.0005, 0.9995])
+            assert low * 0.95 < deviation < high * 1.05
+            low, high = np.quantile(sizes[g], [0.0005, 0.9995])
+            assert low - 1 <= (500, 300)[g] <= high + 1
 
 
 def test_unequal_variances_and_groups() -> None:

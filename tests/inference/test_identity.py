@@ -197,42 +197,6 @@ def test_the_efficient_test_is_right_where_it_has_enough_rows() -> None:
     assert (part.epsilon, part.delta) == (1, Fraction(1, 14 * 10**6))
 
 
-def test_own_designs_can_be_sized() -> None:
-    """A callable brings its own mechanism; the answer is the textbook's where there is no noise."""
-
-    def z_test(n: int, alternative: bool, rng: np.random.Generator, size: int) -> Any:
-        return rng.normal(0.5 * math.sqrt(n) if alternative else 0.0, 1.0, size)
-
-    found = inference.samples_needed(z_test, size=0.05, power=0.8, draws=20_000)
-    assert abs(found - ((1.6449 + 0.8416) / 0.5) ** 2) < 2.5
-
-
-@pytest.mark.parametrize(
-    "test",
-    ["sign_test", "wilcoxon", "ztest", "ks_1samp", "mannwhitneyu", "ks_2samp", "kendalltau"],
-)
-def test_sizes_of_other_tests_reach_their_power(test: str) -> None:
-    """With the n that is named, 150 runs of the test itself have about the power asked for."""
-    rng = np.random.default_rng(8)
-    n = samples_needed(test, epsilon=1, distance=0.5, power=0.8, draws=1500)
-
-    def once() -> bool:
-        x, asked = rng.normal(0, 1, n), {"epsilon": 1, "draws": 300}
-        one = inference.ks_1samp(x + 0.5, "norm", **asked) if test == "ks_1samp" else None
-        if test == "ztest":
-            one = inference.ztest(x + 0.5, sigma=1, **asked)
-        elif test in ("mannwhitneyu", "ks_2samp"):
-            one = getattr(inference, test)(x[: n // 2] + 0.5, x[n // 2 :], **asked)
-        elif test == "kendalltau":
-            y = 0.5 * x + math.sqrt(0.75) * rng.normal(0, 1, n)
-            one = inference.kendalltau(x, y, **asked)
-        elif one is None:
-            one = getattr(inference, test)(x + 0.5, **asked)
-        return bool(one.rejects())
-
-    assert 0.66 <= np.mean([once() for _ in range(150)]) <= 0.92
-
-
 def test_uniformity() -> None:
     """True nulls are rejected at their level, skewed categories are seen, odd values left out."""
     rng = np.random.default_rng(7)

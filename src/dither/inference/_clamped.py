@@ -18,11 +18,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from dither.inference._inputs import Floats
 from dither.inference._simulation import batches
 
-__all__ = ["ClampedNormal"]
+__all__ = ["ClampedNormal", "deviations_of", "sums_of"]
 
 _ROWS = 500
 """Numbers of rows below which rows are simulated one by one."""
@@ -128,6 +129,63 @@ class ClampedNormal:
         inner = between[:, None] * [first, second] + np.sqrt(between)[:, None] * normal
         ends = np.stack([held_high - held_low, held_high + held_low], axis=1)
         return np.concatenate([inner + ends, counts[:, :2]], axis=1)
+
+
+_DEVIATIONS = np.geomspace(0.01, 4.0, 64)
+"""Half-ranges: where moments are tabulated."""
+
+
+def deviations_of(mean: float, variances: Floats) -> Floats:
+    """The deviations with which values of this mean have these variances once they are clamped.
+
+    Examples
+    --------
+    >>> law = ClampedNormal(0.2, 0.5)
+    >>> variance = law.moments(2)[1] - law.moments(1)[0] ** 2
+    >>> deviations_of(0.2, np.array([variance])).round(3)
+    array([0.5])
+    """
+    moments = [ClampedNormal(mean, float(d)).moments(2) for d in _DEVIATIONS]
+    found = np.maximum.accumulate([second - first**2 for first, second in moments])
+    return np.asarray(np.exp(np.interp(variances, found, np.log(_DEVIATIONS))))
+
+
+def sums_of(
+    mean: float, deviations: Floats, sizes: npt.NDArray[np.int64], rng: np.random.Generator
+) -> Floats:
+    """Simulated (Σ t, Σ t²), each of its own number of values with its own deviation.
+
+    Parameters
+    ----------
+    mean : float
+    deviations, sizes : array, shape (size,)
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    array of float, shape (size, 2)
+    """
+    most = int(sizes.max(initial=1))
+    if most < _ROWS:
+        parts, start = [], 0
+        for some in batches(sizes.size, max(1, _AT_ONCE // most), "simulated tables"):
+            held = slice(start, start + some)
+            values = rng.standard_normal((some, most)) * deviations[held, None] + mean
+            values = np.clip(values, -1.0, 1.0) * (np.arange(most) < sizes[held, None])
+            parts.append(np.stack([values.sum(1), np.einsum("ij,ij->i", values, values)], axis=1))
+            start += some
+        return np.concatenate(parts)
+    # Sums of many are normal, with the moments that values of each deviation have.
+    some_deviations = np.linspace(float(deviations.min()), float(deviations.max()), 33)
+    table = np.array([ClampedNormal(mean, float(d)).moments(4) for d in some_deviations])
+    m = [np.interp(deviations, some_deviations, table[:, k]) for k in range(4)]
+    first, cross, second = m[1] - m[0] ** 2, m[2] - m[0] * m[1], m[3] - m[1] ** 2
+    z = rng.standard_normal((2, sizes.size))
+    slope = cross / np.maximum(first, 1e-300)
+    one = np.sqrt(np.maximum(first, 0.0)) * z[0]
+    two = slope * one + np.sqrt(np.maximum(second - slope * cross, 0.0)) * z[1]
+    root = np.sqrt(sizes)
+    return np.stack([sizes * m[0] + root * one, sizes * m[1] + root * two], axis=1)
 
 
 def _upper(z: float) -> float:

@@ -22,9 +22,12 @@ by u + 1 + w/2 = 11/8.
 One sample of known variance leaves as one number: `_t_tests`.
 
 Model. Normal values, clamped (`ClampedNormal`), with the moments that were released, but equal
-means as the null has it. Infer. The statistic is studentised by the moments that were released with
-it, and so is each simulated one, from its own noise: a parametric bootstrap whose level is right to
-the second order.
+means as the null has it. Of one mean and of two, each simulated release has the variances and the
+numbers of rows that one draw of the noise leaves possible: what was released, less fresh noise. At
+the released moments alone a test would reject too much where noise made a variance small.
+
+Infer. The statistic is studentised by the moments that were released with it, and so is each
+simulated one, from its own noise: a parametric bootstrap, averaged over what is not known.
 
 Source. Ferrando, Wang and Sheldon, AISTATS 2022, for the bootstrap; Swanberg, Globus-Harris,
 Griffith, Ritz, Groce and Bray, "Improved differentially private analysis of variance", PoPETs 2019.
@@ -39,6 +42,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dither._subjects import Subject
 from dither.inference._clamped import ClampedNormal
@@ -56,6 +60,7 @@ __all__ = [
     "GroupMomentsRelease",
     "law_of",
     "points_of",
+    "possible",
     "result_of_moments",
 ]
 
@@ -237,6 +242,17 @@ def law_of(mean: float, square: float) -> ClampedNormal:
     low, high = np.array([-2.0, math.log(0.01)]), np.array([2.0, math.log(4.0)])
     found = closest(off, start, low, high)
     return ClampedNormal(float(found[0]), math.exp(float(found[1])))
+
+
+def possible(valid: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.int64]:
+    """Places of so many draws, valid ones first.
+
+    Examples
+    --------
+    >>> possible(np.array([False, True, False, True]), 3).tolist()
+    [1, 3, 0]
+    """
+    return np.argsort(~valid, kind="stable")[:size]
 
 
 def result_of_moments(

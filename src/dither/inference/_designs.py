@@ -1,7 +1,8 @@
-"""What the tests by one statistic would release of normal rows, for sizes: `samples_needed`.
+"""What tests would release of made-up rows, for sizes: `samples_needed`.
 
 Rows are normal of deviation 1, off by a distance under the alternative; pairs of columns have it as
-their correlation; two groups are equally large. Up to `_MANY` rows they are simulated one by one;
+their correlation; groups are equally large, and their means run from the distance to 0; cells of a
+table are equally likely, and off by a Cohen's w. Up to `_MANY` rows they are simulated one by one;
 above, statistics that are sums over pairs are taken as normal with their exact mean and the null's
 spread, which is a little more than the alternative's.
 """
@@ -10,21 +11,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from dither.errors import ArgumentError
+from dither.inference._anova import GroupMeans
 from dither.inference._clamped import ClampedNormal
+from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
 from dither.inference._groups import GroupSizes
-from dither.inference._inputs import Floats, Target
+from dither.inference._inputs import Bounds, Floats, Target
 from dither.inference._kolmogorov import null_of_sup, null_of_two_sups
+from dither.inference._mean import MeanRelease
 from dither.inference._one_sample import null_of_signed_ranks
-from dither.inference._ranks import GroupRanks, null_of_ranks
+from dither.inference._ranks import GroupRanks, length_of, null_of_ranks
 from dither.inference._simulation import batches
 from dither.inference._statistic import StatisticRelease
-from dither.inference._t_tests import score_width
+from dither.inference._t_tests import OneMean, TwoMeans, score_width
+from dither.inference._tables import TableRelease, pearson
+from dither.numeric import sqrt_upper
 
-__all__ = ["TESTS", "released_of"]
+__all__ = ["ALL", "Design"]
 
 _MANY = 400
 """Rows above which sums over pairs are drawn as normal."""
@@ -79,16 +87,20 @@ def _sup(rng: np.random.Generator, n: int, size: int, distance: float) -> Floats
     return _each(rng, n, size, statistic)
 
 
-def _two_ranks(rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
-    half = n // 2
-    if n > _MANY or distance == 0:
-        middle = (n - half) * (2 * _upper(distance / math.sqrt(2.0)) - 1)
-        return np.asarray(np.abs(null_of_ranks(rng, n, size, _HALVES) + middle))
+def _ranks(rng: np.random.Generator, n: int, size: int, shifts: Floats) -> Floats:
+    """V of groups of normal values that are shifted by so much, alike in size."""
+    k = shifts.size
+    shares, places = np.full(k, 1 / k), np.arange(n) * k // n
+    if n > _MANY:
+        apart = np.array(
+            [[2 * _upper((a - b) / math.sqrt(2.0)) - 1 for b in shifts] for a in shifts]
+        )
+        return np.abs(null_of_ranks(rng, n, size, shares, n * apart.mean(axis=1) / k))
 
     def statistic(z: Floats) -> Floats:
-        z = z + np.where(np.arange(n) < half, distance, 0.0)
-        ranks = 2.0 * np.argsort(np.argsort(z, axis=1), axis=1) + 1 - n
-        return np.asarray(np.abs(ranks[:, :half].sum(axis=1)) / (n - half))
+        ranks = 2.0 * np.argsort(np.argsort(z + shifts[places], axis=1), axis=1) + 1 - n
+        moved = np.stack([ranks[:, places == g].sum(axis=1) / n for g in range(k)], axis=1)
+        return np.abs(length_of(moved, np.bincount(places, minlength=k) / n))
 
     return _each(rng, n, size, statistic)
 
@@ -112,31 +124,135 @@ def _concordance(rng: np.random.Generator, n: int, size: int, distance: float) -
     return np.asarray(np.abs(rng.normal(middle, spread, size)))
 
 
+def _cells(k: int, columns: int, w: float) -> Floats:
+    """Probabilities of k·columns cells that are off being equal by Cohen's w, margins kept."""
+    signs = np.where(np.arange(k)[:, None] % 2, -1.0, 1.0) * np.array([[1.0, -1.0]])[:, :columns]
+    if k % 2:
+        signs[-1] = 0.0
+    off = w * math.sqrt(k / (k - k % 2)) * signs
+    if np.abs(off).max() >= 1:
+        raise ArgumentError("distance must be below 1 in each cell: Cohen's w is too large")
+    return np.asarray((1.0 + off) / off.size)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A test of made-up rows, and what it would release of them.
+
+    Parameters
+    ----------
+    test : str
+    asked : Target
+        Of neighbours that replace a row.
+    groups : int
+        Of `kruskal` and `f_oneway`.
+    bounds : Bounds
+        In standard deviations, of tests that clamp.
+    categories : int
+        Of tests of tables.
+    """
+
+    test: str
+    asked: Target
+    groups: int
+    bounds: Bounds
+    categories: int
+
+    def check(self, distance: float) -> None:
+        """Refuse what no rows can have."""
+        if self.test in ("kendalltau", "pearsonr") and distance >= 1:
+            raise ArgumentError("distance must be below 1: it is a correlation")
+        if self.test in TABLES:
+            if self.categories < 2:
+                raise ArgumentError("dimension must be at least 2: the number of categories")
+            _cells(self.categories, 1, distance)
+
+    def released(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
+        """Statistics of n rows with their noise; two-sided ones by their amount."""
+        if self.test in ("ttest_1samp", "ttest_rel", "ttest_ind", "f_oneway"):
+            return self._means(rng, n, size, distance)
+        if self.test in TABLES:
+            return self._table(rng, n, size, distance)
+        alone, moved, asked = self._alone(rng, n, size, distance)
+        noise = StatisticRelease(moved, asked).draw(rng, size)
+        # The amount of a signed statistic and its noise: noise is as likely to add as to take away.
+        one_sided = self.test.startswith("ks") or (self.test == "kruskal" and self.groups > 2)
+        return np.asarray(alone + noise if one_sided else np.abs(alone + noise))
+
+    def _alone(
+        self, rng: np.random.Generator, n: int, size: int, distance: float
+    ) -> tuple[Floats, Fraction, Target]:
+        """Statistics without noise, how far a row moves them, and what they may cost."""
+        if self.test == "ztest":
+            width = score_width(n, math.sqrt(2) / float(self.asked.epsilon))
+            law = ClampedNormal(distance / width, 1.0 / width)
+            return np.abs(law.sums(n, size, rng)[:, 0]), Fraction(2), self.asked
+        if self.test in ("mannwhitneyu", "kruskal"):
+            k = self.groups if self.test == "kruskal" else 2
+            rest = GroupSizes.rest(self.asked)
+            found = _ranks(rng, n, size, np.linspace(distance, 0.0, k))
+            return found, GroupRanks(k, n, rest).moved, rest
+        asked = GroupSizes.rest(self.asked) if self.test == "ks_2samp" else self.asked
+        moved = Fraction(2 if self.test in ("wilcoxon", "kendalltau", "pearsonr") else 1)
+        return TESTS[self.test](rng, n, size, distance), moved, asked
+
+    def _means(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
+        """Studentised sums of clamped values."""
+        half, middle = float(self.bounds.half), float(self.bounds.middle)
+        places = [(shift - middle) / half for shift in (distance, 0.0)]
+        rows = np.full(size, n, dtype=np.int64)
+        if self.test == "f_oneway":
+            shifts, k = np.linspace(distance, 0.0, self.groups), self.groups
+            laws = [ClampedNormal((s - middle) / half, 1.0 / half) for s in shifts]
+            model = GroupMeans(GroupMomentsRelease(self.asked, k))
+            sizes = [(n + g) // k for g in range(k)]
+            return model.statistic(model.draw(rng, laws, sizes, size))
+        deviation = np.full(size, 1.0 / half)
+        if self.test == "ttest_ind":
+            two = TwoMeans(ContrastRelease(self.asked), n)
+            both = [rows // 2, rows - rows // 2]
+            return np.abs(two.statistic(two.draw(rng, places, [deviation] * 2, both)))
+        one = OneMean(MeanRelease(self.bounds, self.asked, sides=False, gaussian=False), n)
+        centre = ClampedNormal(places[1], 1.0 / half).moments(1)[0]
+        return np.abs(one.statistic(one.draw(rng, places[0], deviation, rows), centre))
+
+    def _table(self, rng: np.random.Generator, n: int, size: int, distance: float) -> Floats:
+        """χ² of noisy tables, or the length of noisy counts."""
+        k = self.categories
+        if self.test == "independence_test":
+            cells = _cells(k, 2, distance)
+            table = TableRelease((k, 2), self.asked)
+            return pearson(None)(table.simulate(rng, n, cells, size))
+        chances = _cells(k, 1, distance).ravel()
+        if self.test == "goodness_of_fit":
+            table = TableRelease((k,), self.asked)
+            return pearson(np.full(k, 1 / k))(table.simulate(rng, n, chances, size))
+        lengths = np.linalg.norm(rng.multinomial(n, chances, size) - n / k, axis=1)
+        moved = sqrt_upper(Fraction(2))
+        return np.asarray(lengths + StatisticRelease(moved, self.asked).draw(rng, size))
+
+
+TABLES = ("goodness_of_fit", "uniformity_test", "independence_test")
+
 TESTS: dict[str, Alone] = {
     "sign_test": _signs,
     "wilcoxon": _signed_ranks,
     "ks_1samp": _sup,
-    "mannwhitneyu": _two_ranks,
     "ks_2samp": _two_sups,
     "kendalltau": _concordance,
+    "pearsonr": _concordance,
 }
-"""By the name of the test."""
+"""Tests by one statistic that a row moves by a fixed amount."""
 
-
-def released_of(
-    test: str, rng: np.random.Generator, n: int, size: int, distance: float, asked: Target
-) -> Floats:
-    """What a test would release of n rows, ``size`` times over; two-sided ones by their amount."""
-    if test == "ztest":
-        width = score_width(n, math.sqrt(2) / float(asked.epsilon))
-        alone = ClampedNormal(distance / width, 1.0 / width).sums(n, size, rng)[:, 0]
-        return np.asarray(np.abs(alone + StatisticRelease(Fraction(2), asked).draw(rng, size)))
-    moved = {"wilcoxon": Fraction(2), "kendalltau": Fraction(2)}.get(test, Fraction(1))
-    if test in ("mannwhitneyu", "ks_2samp"):
-        asked = GroupSizes.rest(asked)
-    if test == "mannwhitneyu":
-        moved = GroupRanks(2, n, asked).moved
-    alone = TESTS[test](rng, n, size, distance)
-    noise = StatisticRelease(moved, asked).draw(rng, size)
-    # The amount of a signed statistic and its noise: noise is as likely to add as to take away.
-    return np.asarray(alone + noise if test.startswith("ks") else np.abs(alone + noise))
+ALL = (
+    *TESTS,
+    *TABLES,
+    "ztest",
+    "mannwhitneyu",
+    "kruskal",
+    "ttest_1samp",
+    "ttest_rel",
+    "ttest_ind",
+    "f_oneway",
+)
+"""All that sizes are told of, but the test of identity."""

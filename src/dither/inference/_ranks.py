@@ -73,6 +73,7 @@ from dither.privacy import Neighbours
 __all__ = [
     "GroupRanks",
     "kruskal",
+    "length_of",
     "mannwhitneyu",
     "null_of_ranks",
     "twice_ranks",
@@ -191,13 +192,19 @@ class GroupRanks:
         yield Subject("ranks of groups of unknown n", seen, before, after)
 
 
-def null_of_ranks(rng: np.random.Generator, n: int, size: int, shares: Floats) -> Floats:
-    """Simulated V, with its sign for two groups, of groups dealt at random."""
+def null_of_ranks(
+    rng: np.random.Generator, n: int, size: int, shares: Floats, off: Floats | None = None
+) -> Floats:
+    """Simulated V, with its sign for two groups, of groups dealt at random.
+
+    Above `_MANY` rows ``off``, shape (k,), may be what E B/n is where the groups differ.
+    """
     k = shares.size
     if n > _MANY:
         z = rng.normal(size=(size, k))
         share = np.sqrt(shares)
         moved = math.sqrt((n + 1) / 3.0) * (share * z - np.outer(z @ share, shares))
+        moved += 0.0 if off is None else off
         rows = shares
     else:
         places, ranks = dealt(shares, n), 2.0 * np.arange(1, n + 1) - n - 1
@@ -206,10 +213,15 @@ def null_of_ranks(rng: np.random.Generator, n: int, size: int, shares: Floats) -
             turned = rng.permuted(np.broadcast_to(places, (some, n)), axis=1)
             parts.append(np.stack([(turned == g) @ ranks for g in range(k)], axis=1) / n)
         moved, rows = np.concatenate(parts), np.bincount(places, minlength=k) / n
-    widest = max(1.0 - 2.0 * p + float(rows @ rows) for p in rows)
-    if k == 2:
-        return np.asarray(moved[:, 0] * math.sqrt(2.0 / max(widest, 1e-12)))
-    return np.asarray(np.linalg.norm(moved, axis=1) / math.sqrt(max(widest, 1e-12)))
+    return length_of(moved, rows)
+
+
+def length_of(moved: Floats, shares: Floats) -> Floats:
+    """V of vectors B/n, shape (size, k), with its sign for two groups."""
+    widest = max(1e-12, *(1.0 - 2.0 * p + float(shares @ shares) for p in shares))
+    if shares.size == 2:
+        return np.asarray(moved[:, 0] * math.sqrt(2.0 / widest))
+    return np.asarray(np.linalg.norm(moved, axis=1) / math.sqrt(widest))
 
 
 def _by_ranks(

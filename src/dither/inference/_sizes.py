@@ -16,10 +16,10 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._designs import TESTS, released_of
+from dither.inference._designs import ALL, Design
 from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import rows_needed
-from dither.inference._inputs import Floats, Target, target
+from dither.inference._inputs import Floats, Target, bounds_of, target
 from dither.inference._release import spread_of
 from dither.inference._signs import SquareRelease, lengths_of_signs
 from dither.inference._simulation import Seed, SimulatedDraws
@@ -40,6 +40,8 @@ def samples_needed(
     epsilon: Number = 1,
     delta: Number = 0,
     dimension: int = 1,
+    groups: int = 3,
+    bounds: tuple[Number, Number] = (-3, 3),
     distance: float = 0.5,
     method: str = "norm",
     size: float = 0.05,
@@ -52,19 +54,28 @@ def samples_needed(
     Parameters
     ----------
     test : str or callable
-        "identity", or one of "sign_test", "wilcoxon", "ztest", "ks_1samp", "mannwhitneyu",
-        "ks_2samp" and "kendalltau", two-sided, of normal rows (n in all of two equal groups). A
-        callable ``(n, alternative, rng, size)`` gives ``size`` simulated statistics of n rows,
-        under the null or the alternative; large ones speak against the null. It brings its own
-        epsilon, and may be any mechanism.
+        "identity", or the name of a test here, two-sided, of made-up rows: "ttest_1samp",
+        "ttest_rel", "ztest", "sign_test", "wilcoxon" and "ks_1samp" of normal rows; "ttest_ind",
+        "mannwhitneyu", "ks_2samp", "kruskal" and "f_oneway" of normal rows in groups of one size (n
+        in all); "kendalltau" and "pearsonr" of normal pairs; "goodness_of_fit", "uniformity_test"
+        and "independence_test" of categories. A callable ``(n, alternative, rng, size)`` gives
+        ``size`` simulated statistics of n rows, under the null or the alternative; large ones speak
+        against the null. It brings its own epsilon, and may be any mechanism.
     epsilon, delta : number
         What the test may cost, for neighbours that replace a row.
     dimension : int
-        Coordinates of a row of ±1.
+        Coordinates of a row of ±1; categories, at least 2 (of independence: and 2 in the other
+        column).
+    groups : int
+        Of "kruskal" and "f_oneway", at least 2.
+    bounds : (number, number)
+        Of "ttest_1samp", "ttest_rel", "ttest_ind" and "f_oneway": what values are clamped to, in
+        standard deviations from the mean under the null.
     distance : float
         In (0, √dimension]: the Euclidean norm of the expected row under the alternative, whose
-        coordinates are alike and independent. Of the other tests: the shift in standard deviations,
-        or the correlation.
+        coordinates are alike and independent. Of the other tests: the shift in standard deviations
+        (of several groups from the first to the last, the others evenly between), the correlation,
+        or Cohen's w of categories.
     method : {"norm", "lipschitz", "efficient", "non-private"}
         As of `identity_test`. "efficient" needs a delta, and rejects at its own public
         threshold n(n - 1)·distance²/4 rather than at a quantile.
@@ -94,6 +105,8 @@ def samples_needed(
     >>> anyway = inference.samples_needed("identity", method="non-private", **question)
     >>> 53 <= private <= 59, 23 <= anyway <= 27
     (True, True)
+    >>> 700 < inference.samples_needed("independence_test", dimension=2, distance=0.1) < 1300
+    True
     >>> 50 < inference.samples_needed("wilcoxon", epsilon=1, distance=0.5, power=0.88) < 75
     True
     """
@@ -104,12 +117,17 @@ def samples_needed(
     rng = SimulatedDraws.of(seed)
     if callable(test):
         return rows_needed(lambda n: _power(test, n, level, rng, draws) >= wanted)
-    check.choice("test", test, ("identity", "ztest", *TESTS))
+    check.choice("test", test, ("identity", *ALL))
     if test != "identity":
         far = check.number("distance", distance, above=0)
+        k, ends = check.whole("groups", groups, 2), bounds_of("bounds", bounds)
+        if not ends.lower < 0 < ends.upper:
+            raise ArgumentError("bounds must hold 0: the mean under the null")
+        design = Design(test, asked, k, ends, check.whole("dimension", dimension, 1))
+        design.check(far)
 
         def of_rows(n: int, alternative: bool, rng: np.random.Generator, some: int) -> Floats:
-            return released_of(test, rng, n, some, far if alternative else 0.0, asked)
+            return design.released(rng, n, some, far if alternative else 0.0)
 
         return rows_needed(lambda n: _power(of_rows, n, level, rng, draws) >= wanted)
     check.choice("method", method, IDENTITY)
