@@ -17,6 +17,7 @@ from dither.errors import ArgumentError
 from dither.inference._formula import MISSING, read_design
 from dither.inference._inputs import Bounds, Target, target
 from dither.inference._moments import MomentsRelease, NoisyMoments
+from dither.inference._regression import squared_radius
 from dither.inference._release import seen_at_best
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
@@ -46,9 +47,14 @@ def _rows(kind: str) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_no_row_moves_the_moments_further_than_proved(kind: str, neighbours: Neighbours) -> None:
-    """In both norms; and the L2 bound is nearly reached."""
-    design = MomentsRelease(*KINDS[kind], Target(Fraction(1), Fraction(1, 10**6), neighbours))
+@pytest.mark.parametrize("longest", [None, Fraction(3, 2)])
+def test_no_row_moves_the_moments_further_than_proved(
+    kind: str, neighbours: Neighbours, longest: Fraction | None
+) -> None:
+    """In both norms, whether rows have weights or not; and the L2 bound is nearly reached."""
+    asked = Target(Fraction(1), Fraction(1, 10**6), neighbours)
+    design = MomentsRelease(*KINDS[kind], asked, longest=longest)
+    assert design.weighing == (longest is not None)
     none = np.array([float(v) for v in design.statistic(_rows(kind)[:0])])
     each = [design.statistic(row[None]) for row in _rows(kind)]
     added = np.array([[float(v) for v in row] for row in each]) - none
@@ -56,10 +62,39 @@ def test_no_row_moves_the_moments_further_than_proved(kind: str, neighbours: Nei
     if neighbours is Neighbours.REPLACE:
         gaps = (added[:, None] - added[None]).reshape(-1, added.shape[1])
     l1, l2_squared = np.abs(gaps).sum(1).max(), (gaps**2).sum(1).max()
-    assert 0.7 * float(design.l1) < l1 <= float(design.l1) + 1e-9
-    assert 0.75 * float(design.l2_squared) < l2_squared <= float(design.l2_squared) + 1e-9
+    # That no number of x_0 changes its sign is not used of rows with weights.
+    tight = (0.7, 0.75) if longest is None else (0.35, 0.6)
+    assert tight[0] * float(design.l1) < l1 <= float(design.l1) + 1e-9
+    assert tight[1] * float(design.l2_squared) < l2_squared <= float(design.l2_squared) + 1e-9
     assert design.loss.charge.epsilon == 1
     assert float(design.loss.charge.delta or 0) <= 1e-6
+
+
+def test_weights_need_less_noise_and_estimate_the_same() -> None:
+    """Less noise for ten numbers, and least squares with weights where it is little."""
+    asked = target(1, 1e-6, "replace")
+    full, less = (MomentsRelease(10, 10, 0, NONE, asked, longest=q) for q in (None, Fraction(5)))
+    assert less.noise.variance < full.noise.variance / 4
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, (4000, 4)) ** 3
+    y = 0.1 + x @ [0.3, -0.2, 0.1, 0] + rng.normal(0, 0.1, 4000)
+    names = ["a", "b", "c", "d"]
+    frame: dict[str, Any] = {**dict(zip(names, x.T, strict=True)), "y": y}
+    for radius in (None, "0.6"):
+        found = inference.linear_regression(
+            "y ~ a + b + c + d",
+            frame,
+            bounds=dict.fromkeys([*names, "y"], (-1, 1)),
+            epsilon=10_000,
+            delta=1e-6,
+            radius=radius,
+        )
+        u = np.column_stack([np.ones(4000), x])
+        q = float(squared_radius(4, None if radius is None else Fraction(3, 5)))
+        root = np.sqrt(np.minimum(1, q / (u**2).sum(axis=1)))[:, None]
+        wanted = np.linalg.lstsq(u * root, y * root[:, 0], rcond=None)[0]
+        np.testing.assert_allclose(found.estimate, wanted, atol=1e-3)
+        assert found.rows == 4000
 
 
 def test_the_bound_of_many_terms_is_the_largest_of_random_pairs() -> None:
@@ -105,6 +140,40 @@ def test_the_functional_mechanism_releases_the_sum_of_squared_residuals() -> Non
         monomials = np.array([b0**2, *(b0 * b), *pairs, -b0, *-b, 1.0])
         value = 2 * (half @ monomials) + 40 / 2  # Σ t² is released about n/2
         assert value == pytest.approx(float(((t - x @ beta) ** 2).sum()), rel=1e-9)
+
+
+def _halved_coefficients(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Of (t - β₀ - z·β)², expanded: a number for each monomial, 1 in the place of t² being -1/2."""
+    n, d = rows.shape
+    line = np.column_stack([rows[:, -1:], -np.ones((n, 1)), -rows[:, :-1]])
+    i, j = np.triu_indices(d + 1)
+    found = line[:, i] * line[:, j] * np.where(i == j, 0.5, 1.0)
+    found[:, 0] -= 0.25  # half of t² is released about half of n/2
+    return np.asarray(found)
+
+
+@pytest.mark.parametrize("numbers", [1, 2, 3])
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_the_functional_mechanisms_sensitivity_by_exhaustion(
+    numbers: int, neighbours: Neighbours
+) -> None:
+    """Coefficients of the polynomial, expanded apart, of every pair of extreme rows; and others."""
+    rng = np.random.default_rng(numbers)
+    grid = np.array(list(itertools.product([-1, 0, 1], repeat=numbers + 1)), dtype=float)
+    rows = np.concatenate([grid, rng.uniform(-1, 1, (200, numbers + 1))])
+    each = _halved_coefficients(rows)
+    design = MomentsRelease(
+        numbers, numbers, 0, NONE, Target(Fraction(1), Fraction(0), neighbours), functional=True
+    )
+    if neighbours is Neighbours.REPLACE:
+        moved = np.abs(each[:, None] - each).sum(axis=2)
+        assert moved.max() == moved[: len(grid), : len(grid)].max()
+    else:
+        moved = np.abs(each).sum(axis=1)
+    # Where a row is added all but the square of t are at their ends at once.
+    tight = 0.8 if neighbours is Neighbours.REPLACE else 1.0
+    assert tight * float(design.l1) - 1e-9 <= moved.max() <= float(design.l1) + 1e-9
+    assert design.loss.charge.epsilon == 1
 
 
 def test_the_functional_mechanism_with_half_its_noise_is_caught() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -229,7 +230,27 @@ def _short(value: float) -> str:
     return "inf" if value == math.inf else "-inf" if value == -math.inf else number_text(value)
 
 
-def moments_of(design: Design, asked: Target, *, functional: bool = False) -> MomentsRelease:
+def squared_radius(terms: int, radius: Fraction | None) -> Fraction:
+    """The squared length that rows (1, z) are weighed down to, with S terms: q of `_moments`.
+
+    Of S numbers that are spread evenly between their bounds the squared length has mean 1 + S/3 and
+    variance 4·S/45. Without a radius q is three deviations above that mean, so that hardly any
+    such row weighs less than 1.
+
+    Examples
+    --------
+    >>> [round(float(squared_radius(s, None)), 2) for s in (1, 5, 10, 30)]
+    [2.23, 4.67, 7.16, 15.9]
+    """
+    if radius is not None:
+        return radius**2 * (terms + 1)
+    spread = Fraction(math.isqrt((terms << 40) // 5), 1 << 20)
+    return 1 + Fraction(terms, 3) + 2 * spread
+
+
+def moments_of(
+    design: Design, asked: Target, *, functional: bool = False, radius: Fraction | None = None
+) -> MomentsRelease:
     """The release that a formula asks for: from public facts alone."""
     columns = design.columns
     zero = frozenset(
@@ -240,7 +261,8 @@ def moments_of(design: Design, asked: Target, *, functional: bool = False) -> Mo
     )
     factors = design.factors
     numbers = len(design.terms) - factors
-    return MomentsRelease(len(columns), numbers, factors, zero, asked, functional)
+    longest = squared_radius(len(design.terms), radius)
+    return MomentsRelease(len(columns), numbers, factors, zero, asked, functional, longest)
 
 
 def coefficients(design: Design) -> tuple[Floats, Floats, Floats]:
@@ -263,6 +285,7 @@ def regression_of(
     rows: int | None,
     *,
     functional: bool = False,
+    radius: Fraction | None = None,
 ) -> RegressionEstimate:
     """Layers 2 and 3, from a release of `moments_of`: of rows in memory, or of an engine's sums.
 
@@ -276,13 +299,17 @@ def regression_of(
         The public n, or None where it was measured.
     functional : bool
         Whether the release, and so the estimate, is that of the functional mechanism.
+    radius : Fraction, optional
+        That of `linear_regression`.
     """
-    model = LinearModel(moments_of(design, asked, functional=functional), released, rows)
+    moments = moments_of(design, asked, functional=functional, radius=radius)
+    model = LinearModel(moments, released, rows)
     assumptions = (
         "rows are an independent sample",
         "residuals have one variance",
         "columns are those clamped to their bounds",
         "n is as measured" if rows is None else "no value is missing",
+        *(("the response is linear in the columns: long rows weigh less",) * moments.weighing),
     )
     title = f"linear regression {design.formula}" + (", functional mechanism" if functional else "")
     return estimate_of(design, model, loss, assumptions, title)
@@ -297,7 +324,7 @@ def estimate_of(
     def simulate(rng: np.random.Generator, size: int) -> Errors:
         return errors_of(model, ways, scale, offset, rng, size)
 
-    determined = model.n > len(ways)
+    determined = (model.n if model.rows is None else model.rows) > len(ways)
     notes = []
     if model.design.functional:
         notes.append(
@@ -318,7 +345,7 @@ def estimate_of(
         tuple(notes),
         design.names,
         ways @ model.slopes * scale + offset,
-        round(model.n),
+        round(model.n) if model.rows is None else model.rows,
         simulate,
         design=design,
         model=model,
@@ -337,6 +364,7 @@ def linear_regression(
     levels: Any = None,
     neighbours: Neighbours | str = Neighbours.REPLACE,
     method: str = "moments",
+    radius: Number | None = None,
 ) -> RegressionEstimate:
     """Linear regression by formula, with intervals that count sampling, noise and weak data.
 
@@ -360,6 +388,11 @@ def linear_regression(
         "functional" is the functional mechanism: Laplace noise on the coefficients of the sum of
         squared residuals, a ridge, and no direction that is not convex. It spends no delta. It is
         there for comparison: its error is larger.
+    radius : number, optional
+        In (0, 1]: rows whose regressors are longer than this share of the longest possible one
+        weigh less, so that less noise is needed; for "moments". Without it, a length that rows of
+        numbers hardly exceed that are spread evenly between their bounds: with few terms the
+        longest there is. Weights move no coefficient where the response is linear in the columns.
 
     Returns
     -------
@@ -376,7 +409,7 @@ def linear_regression(
     -----
     *Guarantee.* (epsilon, delta)-DP for the neighbours, a row being the unit. A row
     that misses a value, or has a level that was not declared, counts as a row of middles and
-    reference levels where rows are replaced, and is left out where they are added or removed.
+    reference levels where rows are replaced and all weigh 1, and is left out elsewhere.
 
     *Errors.* The interval of a coefficient holds what the released moments do not reject, noise in
     the regressors included. A constant or collinear column has an infinite one. ``se`` is half the
@@ -409,6 +442,8 @@ def linear_regression(
     functional = check.choice("method", method, ("moments", "functional")) == "functional"
     design = read_design(formula, bounds, levels)
     points = design.rows(frame)
-    released = moments_of(design, asked, functional=functional).release(points)
+    share = None if radius is None else check.exact("radius", radius, above=0, most=1)
+    more: dict[str, Any] = {"functional": functional, "radius": share}
+    released = moments_of(design, asked, **more).release(points)
     rows = len(points) if asked.replace else None
-    return regression_of(design, released.values, released.loss, asked, rows, functional=functional)
+    return regression_of(design, released.values, released.loss, asked, rows, **more)
