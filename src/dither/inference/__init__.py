@@ -14,6 +14,7 @@ Standard errors, intervals at any confidence and p-values then are post-processi
 
 from dither.inference._anova import f_oneway
 from dither.inference._ball import BallRelease
+from dither.inference._boosted import BoostedRelease
 from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
 from dither.inference._compare import Comparison as Comparison
 from dither.inference._compare import compare
@@ -95,6 +96,7 @@ __all__ = [
 AUDITED = (
     BallRelease,
     BinsRelease,
+    BoostedRelease,
     BoxRelease,
     CanonicalNoise,
     CellsRelease,

@@ -45,7 +45,7 @@ from dither.inference._inputs import Bounds, Floats, Target
 from dither.inference._release import Noise, fixed_noise
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["SQUARE", "DescentRelease", "Scored", "WeightedRows", "symmetric"]
+__all__ = ["SQUARE", "DescentRelease", "Scored", "WeightedRows", "symmetric", "weight_of"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -147,7 +147,11 @@ class WeightedRows:
     def score(self, slopes: Floats) -> tuple[Fraction, ...]:
         """The exact score at these coefficients."""
         shares = -self.signs * _sigmoids()[_places(self.signs * self.margin(slopes))]
-        rows, found = self.scaled(self.weights), [0] * self.regressors.shape[1]
+        return self.total(shares, self.weights)
+
+    def total(self, shares: Integers, by: Floats) -> tuple[Fraction, ...]:
+        """The exact sum of rows that were scaled, each times a share on the lattice."""
+        rows, found = self.scaled(by), [0] * self.regressors.shape[1]
         for i in range(0, len(rows), _PART):
             more = (shares[i : i + _PART, None] * rows[i : i + _PART]).sum(axis=0).tolist()
             found = [a + b for a, b in zip(found, more, strict=True)]
@@ -229,10 +233,10 @@ class DescentRelease:
         # The first score, half as large as others may be, gets the noise that they get.
         share = left / (_ROUNDS - Fraction(3, 4))
         weights = {
-            "of_gram": _weight(_FOR_GRAM, matrix * r2**2),
-            "of_first": _weight(share, score * r2),
-            "of_score": _weight(share, score * r2),
-            "of_information": _weight(_FOR_INFORMATION, matrix * r2 * long2 / 16),
+            "of_gram": weight_of(_FOR_GRAM, matrix * r2**2),
+            "of_first": weight_of(share, score * r2),
+            "of_score": weight_of(share, score * r2),
+            "of_information": weight_of(_FOR_INFORMATION, matrix * r2 * long2 / 16),
         }
         for name, value in weights.items():
             object.__setattr__(self, name, value)
@@ -309,7 +313,7 @@ class DescentRelease:
         yield Subject("scores of a logistic regression", run, one, two, delta=delta)
 
 
-def _weight(share: Fraction, square: Fraction) -> Fraction:
+def weight_of(share: Fraction, square: Fraction) -> Fraction:
     """What makes a sensitivity, given squared, that share of 1, squared; six digits of it."""
     root = math.sqrt(float(share / square))
     digits = 10 ** max(0, 6 - math.floor(math.log10(root)))

@@ -127,6 +127,11 @@ class LinearModel:
         return np.asarray(solved.vectors @ np.where(kept, turned / np.where(kept, divisor, 1), 0))
 
     @property
+    def at(self) -> Floats:
+        """Where the slopes are counted from."""
+        return np.zeros(self.design.size + 1)
+
+    @property
     def ridge(self) -> float:
         """What the functional mechanism adds to each eigenvalue."""
         return 4.0 * self.noise.deviation / float(self.design.square)

@@ -1,129 +1,27 @@
 """Logistic regression by formula: coefficients with intervals, and predictions.
 
-Layer 1 is `DescentRelease` or `ObjectiveRelease`. Both tell of a point β̄, the score V there with
-noise, and the information H with noise (`Scored`).
-
-Model. At the truth β the score of the rows themselves, Σ w·(p(β) - y)·u, is of expectation 0 and
-covariance at most H, as w <= 1. To first order it is V + H·(β - β̄) without the noise of either. So
-δ = β - β̄ is the coefficient of a linear regression with the moments H and -V and residuals of
-variance 1, and all of `dither.inference._linear` holds of it: estimate, floor, simulated releases,
-and the intervals of T, which are infinite where noise drowns H. What it leaves out is how H changes
-between β̄ and β: that matters where intervals are wide on the scale of the log odds.
+Layer 1 is `DescentRelease` or `ObjectiveRelease`, layers 2 and 3 are `ScoreModel`.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dither import _checks as check
 from dither._checks import Number
-from dither.inference._descent import SQUARE, DescentRelease, Scored
+from dither.inference._descent import DescentRelease
 from dither.inference._errors import Errors
 from dither.inference._formula import MISSING, Design, read_design
 from dither.inference._inputs import Bounds, Floats, target
-from dither.inference._linear import LinearModel, Solved
-from dither.inference._moments import Moments
 from dither.inference._objective import ObjectiveRelease
-from dither.inference._regression import Coefficients, coefficients, errors_of
+from dither.inference._regression import Coefficients, coefficients, errors_of, length_of
+from dither.inference._scores import ScoreModel
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["LogisticRegression", "ScoreModel", "logistic_regression"]
-
-
-@dataclass(frozen=True, eq=False)
-class _ScoreNoise:
-    """Layer 2, the noise of a score and of an information, as `NoisyMoments` has that of moments.
-
-    Parameters
-    ----------
-    size : int
-        D.
-    deviation : float
-        Of a product above the diagonal of the information.
-    score : float
-        Deviation of the score.
-    """
-
-    size: int
-    deviation: float
-    score: float
-
-    @cached_property
-    def of_gram(self) -> Floats:
-        """Variances of the noise of the information, shape (D, D)."""
-        weights = np.where(np.eye(self.size) > 0, float(SQUARE), 1.0)
-        return np.asarray(self.deviation**2 / weights**2)
-
-    @property
-    def of_cross(self) -> float:
-        """The variance of the noise of the score."""
-        return self.score**2
-
-    def draw(self, rng: np.random.Generator, size: int) -> Moments:
-        """Simulated noise."""
-        drawn = rng.standard_normal((size, self.size, self.size)) * np.sqrt(self.of_gram)
-        upper = np.triu(drawn)
-        gram = upper + np.swapaxes(np.triu(drawn, 1), 1, 2)
-        return Moments(gram, rng.normal(0.0, self.score, (size, self.size)), np.zeros(size))
-
-
-@dataclass(frozen=True)
-class _Size:
-    size: int
-    functional: bool = False
-
-
-class ScoreModel(LinearModel):
-    """Layers 2 and 3 of a logistic regression: `LinearModel` of δ, the way from β̄ to β."""
-
-    def __init__(self, scored: Scored) -> None:
-        object.__setattr__(self, "design", _Size(len(scored.at) - 1))
-        object.__setattr__(self, "released", scored)
-        object.__setattr__(self, "rows", None)
-
-    @cached_property
-    def noise(self) -> Any:
-        """What the score and the information left with."""
-        found: Any = self.released
-        return _ScoreNoise(len(found.at), found.of_information, found.of_score)
-
-    @property
-    def at(self) -> Floats:
-        """β̄."""
-        found: Any = self.released
-        return np.asarray(found.at)
-
-    @cached_property
-    def solved(self) -> Solved:
-        """The estimate."""
-        found: Any = self.released
-        return self.solve(Moments(found.information, -found.score, np.array(0.0)))
-
-    def solve(self, moments: Moments) -> Solved:
-        """Estimates from moments, one set or a batch; residuals have variance 1."""
-        solved = super().solve(moments)
-        return Solved(
-            solved.moments,
-            solved.values,
-            solved.vectors,
-            solved.slopes,
-            np.ones(solved.slopes.shape[:-1]),
-        )
-
-    def simulate(self, rng: np.random.Generator, size: int) -> Moments:
-        """Layer 2: scores and informations that so many releases would have given."""
-        at = self.solved
-        values = np.maximum(at.values, 0.0)
-        gram = (at.vectors * values) @ at.vectors.T
-        off = (rng.standard_normal((size, len(values))) * np.sqrt(values)) @ at.vectors.T
-        noise = self.noise.draw(rng, size)
-        return Moments(gram + noise.gram, gram @ at.slopes + off + noise.cross, noise.square)
+__all__ = ["LogisticRegression", "logistic_regression"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,13 +146,9 @@ def logistic_regression(
     asked = target(epsilon, delta, neighbours)
     check.choice("method", method, ("descent", "objective"))
     design = read_design(formula, bounds, levels, binary=True)
+    share = None if radius is None else check.exact("radius", radius, above=0, most=1)
     terms = len(design.terms)
-    if radius is None:
-        # R² = 1 + S/3, and the longest is S + 1.
-        square = Fraction(3 + terms, 3)
-    else:
-        square = check.exact("radius", radius, above=0, most=1) ** 2 * (terms + 1)
-    reach = Fraction(math.isqrt(math.floor(square * (1 << 40))), 1 << 20)  # rounded down
+    reach = length_of(terms, share)
     kind = DescentRelease if method == "descent" else ObjectiveRelease
     release = kind(len(design.columns), terms, asked, reach)
     points = design.rows(frame)

@@ -57,7 +57,6 @@ of it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -135,8 +134,10 @@ class MomentsRelease:
             object.__setattr__(self, "count", Fraction(1, 2))
             noise, loss = fixed_noise(asked=self.asked, dimension=self.dimension, l1=self.l1)
         else:
-            # Then products with the response are as long as those of regressors with one another.
-            weight = Fraction(round(8 * math.sqrt(self.square_norm)), 8)
+            # Slopes need products with the response more than any one product of regressors: where
+            # noise is large, those of one row as long as its products of regressors.
+            power = 0.5 if self.weighing else 0.375
+            weight = Fraction(round(8 * float(self.square_norm) ** power), 8)
             object.__setattr__(self, "answer", weight)
             noise, loss = best_noise(
                 asked=self.asked, dimension=self.dimension, l1=self.l1, l2_squared=self.l2_squared

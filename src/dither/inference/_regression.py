@@ -7,7 +7,7 @@ call and get. The functional mechanism is the same with other weights and anothe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import number_text, percent
+from dither.inference._boosted import BoostedModel, BoostedRelease
 from dither.inference._errors import Errors
 from dither.inference._formula import MISSING, Design, read_design
 from dither.inference._inputs import Bounds, Floats, Target, target
@@ -38,6 +39,11 @@ __all__ = [
 ]
 
 _SHOWN = 40
+_ASSUMED = (
+    "rows are an independent sample",
+    "residuals have one variance",
+    "columns are those clamped to their bounds",
+)
 _EACH = 64
 """Combinations up to which each has simulated releases of its own."""
 
@@ -176,8 +182,8 @@ class RegressionEstimate(Coefficients):
         points[points[:, :1].ravel() == MISSING if points.size else slice(0)] = 0
         ways = np.column_stack([np.ones(len(points)), points / Bounds.steps])
         half, middle = float(self.design.response.half), float(self.design.response.middle)
-        scale, offset = np.full(len(ways), half), np.full(len(ways), middle)
         model, residual = self.model, 0.0
+        scale, offset = np.full(len(ways), half), ways @ model.at * half + middle
         if new:
             residual = math.inf if math.isnan(self.scale) else self.residual_deviation
 
@@ -248,6 +254,18 @@ def squared_radius(terms: int, radius: Fraction | None) -> Fraction:
     return 1 + Fraction(terms, 3) + 2 * spread
 
 
+def length_of(terms: int, radius: Fraction | None) -> Fraction:
+    """The same where noise is added again and again: without a radius the root mean square.
+
+    Examples
+    --------
+    >>> [round(float(length_of(s, None)) ** 2, 3) for s in (1, 5, 10, 30)]
+    [1.333, 2.667, 4.333, 11.0]
+    """
+    square = 1 + Fraction(terms, 3) if radius is None else squared_radius(terms, radius)
+    return Fraction(math.isqrt(math.floor(square * (1 << 40))), 1 << 20)  # rounded down
+
+
 def moments_of(
     design: Design, asked: Target, *, functional: bool = False, radius: Fraction | None = None
 ) -> MomentsRelease:
@@ -262,7 +280,11 @@ def moments_of(
     factors = design.factors
     numbers = len(design.terms) - factors
     longest = squared_radius(len(design.terms), radius)
-    return MomentsRelease(len(columns), numbers, factors, zero, asked, functional, longest)
+    made = MomentsRelease(len(columns), numbers, factors, zero, asked, functional, longest)
+    if radius is not None or not made.weighing:
+        return made
+    # With few terms the sharper bounds of rows that all weigh 1 are worth more.
+    return min(made, replace(made, longest=None), key=lambda one: one.noise.variance)
 
 
 def coefficients(design: Design) -> tuple[Floats, Floats, Floats]:
@@ -305,9 +327,7 @@ def regression_of(
     moments = moments_of(design, asked, functional=functional, radius=radius)
     model = LinearModel(moments, released, rows)
     assumptions = (
-        "rows are an independent sample",
-        "residuals have one variance",
-        "columns are those clamped to their bounds",
+        *_ASSUMED,
         "n is as measured" if rows is None else "no value is missing",
         *(("the response is linear in the columns: long rows weigh less",) * moments.weighing),
     )
@@ -320,6 +340,7 @@ def estimate_of(
 ) -> RegressionEstimate:
     """The result of a model, whose columns have the bounds of the design."""
     ways, scale, offset = coefficients(design)
+    offset = offset + ways @ model.at * scale
 
     def simulate(rng: np.random.Generator, size: int) -> Errors:
         return errors_of(model, ways, scale, offset, rng, size)
@@ -384,15 +405,20 @@ def linear_regression(
         Public values of every factor, the first as reference.
     neighbours : {"replace", "add-remove"}
         Whether the number of rows is public, or protected and bought with noise.
-    method : {"moments", "functional"}
+    method : {"moments", "boosted", "functional"}
+        "moments" releases sums of products once, jointly. "boosted" releases those of regressors,
+        and then takes four steps along what each left of the response, cut to a quarter of its
+        bounds: with many terms and few rows it explains more; delta must be above 0, and residuals
+        beyond the cut must be as likely on either side.
         "functional" is the functional mechanism: Laplace noise on the coefficients of the sum of
         squared residuals, a ridge, and no direction that is not convex. It spends no delta. It is
         there for comparison: its error is larger.
     radius : number, optional
         In (0, 1]: rows whose regressors are longer than this share of the longest possible one
-        weigh less, so that less noise is needed; for "moments". Without it, a length that rows of
-        numbers hardly exceed that are spread evenly between their bounds: with few terms the
-        longest there is. Weights move no coefficient where the response is linear in the columns.
+        weigh less, so that less noise is needed; the functional mechanism has no such weights.
+        Without it, a length that rows of numbers that are spread evenly between their bounds
+        hardly exceed, where that makes noise less; for "boosted", the root mean square of such
+        lengths. Weights move no coefficient where the response is linear in the columns.
 
     Returns
     -------
@@ -415,6 +441,9 @@ def linear_regression(
     the regressors included. A constant or collinear column has an infinite one. ``se`` is half the
     length of the 68 % interval, ``se_sampling`` that of least squares on the same rows.
 
+    *Choice of weights.* The radius follows from the number of terms, and the weights of the moments
+    from the longest row: neither was fitted to data.
+
     *The functional mechanism* here has the sensitivity of numbers between bounds, computed for the
     formula: it is below the 2·(1 + 2d + d²) of the paper, d counting the intercept, and a guarantee
     does not rest on rows being scaled to norm 1 beforehand.
@@ -422,6 +451,7 @@ def linear_regression(
     References
     ----------
     Wang, "Revisiting differentially private linear regression", UAI 2018; Anderson and Rubin, 1949;
+    Tang et al., "Improved differentially private regression via gradient boosting", SaTML 2024;
     Zhang, Zhang, Xiao, Yang and Winslett, "Functional mechanism", VLDB 2012.
 
     Examples
@@ -439,11 +469,22 @@ def linear_regression(
     (True, True, Fraction(1, 1))
     """
     asked = target(epsilon, delta, neighbours)
-    functional = check.choice("method", method, ("moments", "functional")) == "functional"
+    check.choice("method", method, ("moments", "boosted", "functional"))
     design = read_design(formula, bounds, levels)
     points = design.rows(frame)
     share = None if radius is None else check.exact("radius", radius, above=0, most=1)
-    more: dict[str, Any] = {"functional": functional, "radius": share}
-    released = moments_of(design, asked, **more).release(points)
     rows = len(points) if asked.replace else None
+    if method == "boosted":
+        reach = length_of(len(design.terms), share)
+        made = BoostedRelease(len(design.columns), asked, reach)
+        model = BoostedModel(made.release(points), rows)
+        assumptions = (
+            *_ASSUMED,
+            "the response is linear in the columns: long rows weigh less",
+            "residuals beyond a quarter of the bounds are as likely on either side",
+        )
+        title = f"linear regression {design.formula}, boosted"
+        return estimate_of(design, model, made.loss, assumptions, title)
+    more: dict[str, Any] = {"functional": method == "functional", "radius": share}
+    released = moments_of(design, asked, **more).release(points)
     return regression_of(design, released.values, released.loss, asked, rows, **more)
