@@ -7,7 +7,8 @@ import importlib
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,11 @@ HEAVY = {
 
 def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
@@ -63,23 +69,24 @@ def _library_randomness(tree: ast.AST) -> list[int]:
     return lines
 
 
-def _early_imports(tree: ast.Module) -> Iterator[str]:
-    """Names imported when the module loads: not in functions, not for type checkers alone."""
-    waiting: list[ast.AST] = list(tree.body)
+@cache
+def _imported(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Names imported when the module loads and when a function runs, not for type checkers."""
+    found: tuple[set[str], set[str]] = (set(), set())
+    waiting: list[tuple[ast.AST, bool]] = [(_tree(path), False)]
     while waiting:
-        node = waiting.pop()
-        yield from _imports(node)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting.extend(node.orelse)
-            continue
-        waiting.extend(ast.iter_child_nodes(node))
+        node, late = waiting.pop()
+        found[late].update(_imports(node))
+        checked = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        late = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for field in ("orelse",) if checked else ("body", "orelse", "handlers", "finalbody"):
+            waiting.extend((child, late) for child in getattr(node, field, ()))
+    return frozenset(found[0]), frozenset(found[1])
 
 
 def test_no_library_randomness() -> None:
     """Noise comes from ``dither.numeric`` alone; what simulates has a type that says so."""
-    found = {_name(p): _library_randomness(ast.parse(p.read_text())) for p in MODULES}
+    found = {_name(p): _library_randomness(_tree(p)) for p in MODULES}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
@@ -108,7 +115,7 @@ def test_pictures_are_imported_late() -> None:
         (_name(path), name)
         for path in MODULES
         if "plots" not in path.parts
-        for name in _early_imports(ast.parse(path.read_text()))
+        for name in _imported(path)[0]
         if name.split(".")[0] in {"matplotlib", "seaborn"} or name.startswith("dither.plots")
     }
     assert early == set()
@@ -128,17 +135,7 @@ LATE = {
 """Imports inside functions that close a circle, each with its reason."""
 
 
-def _late_imports(tree: ast.Module) -> set[str]:
-    """Names imported inside functions, but not for type checkers."""
-    functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
-    return {name for f in functions for node in ast.walk(f) for name in _imports(node)}
-
-
-def _modules(names: Iterable[str], known: Collection[str]) -> set[str]:
-    return {name for name in names if name in known}
-
-
-def _reached(start: str, arrows: Mapping[str, set[str]]) -> set[str]:
+def _reached(start: str, arrows: Mapping[str, Set[str]]) -> set[str]:
     """Every module that an import of one brings in."""
     found, waiting = set[str](), [start]
     while waiting:
@@ -150,19 +147,19 @@ def _reached(start: str, arrows: Mapping[str, set[str]]) -> set[str]:
 
 def test_no_circle_of_imports() -> None:
     """No module needs itself to load, and few bring back what imported them when called."""
-    trees = {
-        ".".join(("dither", *p.relative_to(ROOT).with_suffix("").parts)): ast.parse(p.read_text())
+    paths = {
+        ".".join(("dither", *p.relative_to(ROOT).with_suffix("").parts)): p
         for p in MODULES
         if p.name != "__init__.py" and "plots" not in p.parts
     }
-    early = {name: _modules(_early_imports(tree), trees) for name, tree in trees.items()}
-    assert [name for name in trees if name in _reached(name, early)] == []
-    late = {name: _modules(_late_imports(tree), trees) for name, tree in trees.items()}
-    both = {name: early[name] | late[name] for name in trees}
-    reached = {name: _reached(name, both) for name in trees}
+    early = {name: _imported(path)[0] & paths.keys() for name, path in paths.items()}
+    assert [name for name in paths if name in _reached(name, early)] == []
+    late = {name: _imported(path)[1] & paths.keys() for name, path in paths.items()}
+    both = {name: early[name] | late[name] for name in paths}
+    reached = {name: _reached(name, both) for name in paths}
     circles = {
         (f"{name.removeprefix('dither.').replace('.', '/')}.py", other)
-        for name in trees
+        for name in paths
         for other in late[name]
         if name in reached[other]
     }
