@@ -28,7 +28,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dither import _checks as check
-from dither._stats import least_integer
+from dither._stats import least_integer, two_sided
 from dither.errors import ArgumentError
 from dither.inference._inputs import Floats
 
@@ -42,7 +42,6 @@ __all__ = [
     "closest",
     "inverted",
     "monte_carlo",
-    "power",
     "rows_needed",
 ]
 
@@ -120,6 +119,17 @@ class Errors(ABC):
     def pvalue(self, null: Floats, alternative: Alternative) -> Floats:
         """P-values of null values, shape (k,)."""
 
+    def power(self, truth: Floats, null: Floats, level: float) -> Floats:
+        """How often null values would be rejected, two-sided, where these are true, shape (k,).
+
+        Errors are taken to be normal, with the standard errors that were found.
+        """
+        reach = two_sided(1.0 - level)
+        apart = np.minimum(np.abs(truth - null) / np.maximum(self.se, 1e-300), 1e3)
+        return np.array(
+            [sum(math.erfc((reach + s * a) / math.sqrt(2.0)) for s in (-1, 1)) / 2 for a in apart]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class SimulatedErrors(Errors):
@@ -178,6 +188,12 @@ class SimulatedErrors(Errors):
         return np.array(
             [monte_carlo(off[j], self.draws[:, j], alternative) for j in range(off.size)]
         )
+
+    def power(self, truth: Floats, null: Floats, level: float) -> Floats:
+        """The share of simulated errors with which the null is rejected."""
+        low, high = np.quantile(self.draws, [level / 2, 1.0 - level / 2], axis=0, method="weibull")
+        off = self.draws + (truth - null)
+        return np.asarray(np.mean((off < low) | (off > high), axis=0))
 
 
 def _root_mean_square(draws: Floats) -> Floats:
@@ -264,11 +280,6 @@ def inverted(
                 kept, gone = (middle, gone) if pvalue(middle) > level else (kept, middle)
         ends.append(kept)
     return ends[0], ends[1]
-
-
-def power(pvalues: Floats, level: float = 0.05) -> float:
-    """How often a test rejects, from its p-values under an alternative."""
-    return float(np.mean(np.asarray(pvalues) <= check.number("level", level, above=0, below=1)))
 
 
 def rows_needed(reached: Callable[[int], bool], *, least: int = 4, most: int = 10**7) -> int:

@@ -230,6 +230,31 @@ class PrivateEstimate(PrivateResult):
         found = self.errors.pvalue(np.full(self.values.shape, value), as_alternative(alternative))
         return self._shaped(found)
 
+    def power(self, truth: float, *, level: float = 0.05) -> Any:
+        """How often a release like this one would reject the null, were this the truth.
+
+        Like every interval it follows from what was released, and costs nothing.
+
+        Parameters
+        ----------
+        truth : float
+            Beside the null value that was named when it was asked, by default 0.
+        level : float
+            In (0, 1), of the two-sided test.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dither import inference
+        >>> found = inference.proportion([True, False] * 200, null=0.5, epsilon=1)
+        >>> found.power(0.51) < 0.2, found.power(0.7) > 0.99
+        (True, True)
+        """
+        value = check.number("truth", truth)
+        inside = check.number("level", level, above=0, below=1)
+        each = np.full(self.values.shape, 1.0)
+        return self._shaped(self.errors.power(value * each, self.null * each, inside))
+
     def _shaped(self, values: Floats) -> Any:
         return float(values[0]) if self.names is None else values
 
@@ -302,6 +327,14 @@ class PrivateTest(PrivateResult):
     def rejects(self, level: float = 0.05) -> bool:
         """Whether the null is rejected at a level: the chance of rejecting a true one."""
         return self.pvalue <= check.number("level", level, above=0, below=1)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("estimate", "se", "se_sampling", "se_privacy", "interval", "power"):
+            raise AttributeError(
+                f"a test has no {name!r}: it says whether there is an effect; how large it is, and "
+                "how sure that is, is what mean, proportion, difference or regression estimate"
+            )
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def _lines(self) -> list[str]:
         draws = None if self.simulated is None else self.simulated.size

@@ -255,6 +255,11 @@ class OddsRatio(Errors):
         """That of the logarithm; an odds ratio is never 0 or below."""
         return self.inner.pvalue(np.log(np.maximum(null, 1e-300)), alternative)
 
+    def power(self, truth: Floats, null: Floats, level: float) -> Floats:
+        """That of the logarithm."""
+        first, second = (np.log(np.maximum(v, 1e-300)) for v in (truth, null))
+        return self.inner.power(first, second, level)
+
 
 def two_proportions(
     x: Any,

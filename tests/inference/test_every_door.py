@@ -1,0 +1,209 @@
+"""What every function of the room gives, whatever it is asked and whatever the rows hold."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dither import inference
+from dither.inference import PrivateTest
+from dither.inference._errors import Errors, SimulatedErrors
+from dither.inference._logistic import LogisticRegression
+from dither.inference._result import PrivateResult
+
+NAN, INF = float("nan"), float("inf")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The same kind of rows in each of the forms that functions take."""
+
+    x: list[Any]
+    y: list[Any]
+    many: np.ndarray[Any, Any]
+    signs: np.ndarray[Any, Any]
+    groups: list[Any]
+    yes: list[Any]
+    no: list[Any]
+
+
+def sampled(n: int) -> Rows:
+    """Such as people bring."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(4, 1, n)
+    return Rows(
+        x.tolist(),
+        (x / 2 + rng.normal(3, 1, n)).tolist(),
+        rng.normal(0, 1, (n, 3)),
+        rng.choice([-1, 1], (n, 4)),
+        rng.integers(0, 3, n).tolist(),
+        (rng.random(n) < 0.4).tolist(),
+        (rng.random(n) < 0.6).tolist(),
+    )
+
+
+def hostile(n: int) -> Rows:
+    """NaN, missing, infinite and huge, in the place of numbers."""
+    values = ([NAN, None, INF, -INF, 1e308, -1e308, 3.0] * n)[:n]
+    many = np.array([[NAN, INF, -1e308]] * n).reshape(n, 3)
+    rows = sampled(n)
+    return Rows(values, values[::-1], many, rows.signs, [None] * n, [None] * n, [True] * n)
+
+
+def quick(found: Any) -> Any:
+    """The same with few simulations."""
+    return (
+        found.simulated(draws=200)
+        if hasattr(found, "simulated") and callable(found.simulated)
+        else found
+    )
+
+
+BOUNDS = (0, 9)
+REGRESSION = {"epsilon": 1, "delta": 1e-6}
+
+DOORS: dict[str, Callable[..., Any]] = {
+    "covariance": lambda r, **k: inference.covariance(r.many, radius=4, epsilon=1, delta=1e-6, **k),
+    "difference": lambda r, **k: inference.difference(r.x, r.y, bounds=BOUNDS, epsilon=1, **k),
+    "f_oneway": lambda r, **k: inference.f_oneway(r.x, r.y, r.x, bounds=BOUNDS, epsilon=1, **k),
+    "goodness_of_fit": lambda r, **k: inference.goodness_of_fit(
+        r.groups, categories=[0, 1, 2], epsilon=1, **k
+    ),
+    "identity_test": lambda r, **k: inference.identity_test(r.signs, epsilon=1, **k),
+    "independence_test": lambda r, **k: inference.independence_test(
+        r.groups, r.yes, x_categories=[0, 1, 2], y_categories=[False, True], epsilon=1, **k
+    ),
+    "kendalltau": lambda r, **k: inference.kendalltau(r.x, r.y, epsilon=1, **k),
+    "kruskal": lambda r, **k: inference.kruskal(r.x, r.y, epsilon=1, **k),
+    "ks_1samp": lambda r, **k: inference.ks_1samp(r.x, stats.norm(4, 1).cdf, epsilon=1, **k),
+    "ks_2samp": lambda r, **k: inference.ks_2samp(r.x, r.y, epsilon=1, **k),
+    "linear_regression": lambda r, **k: inference.linear_regression(
+        "y ~ x", {"x": r.x, "y": r.y}, bounds={"x": BOUNDS, "y": BOUNDS}, **REGRESSION, **k
+    ),
+    "logistic_regression": lambda r, **k: inference.logistic_regression(
+        "yes ~ x", {"x": r.x, "yes": r.no}, bounds={"x": BOUNDS}, **REGRESSION, **k
+    ),
+    "mannwhitneyu": lambda r, **k: inference.mannwhitneyu(r.x, r.y, epsilon=1, **k),
+    "mean": lambda r, **k: inference.mean(r.x, bounds=BOUNDS, epsilon=1, **k),
+    "means": lambda r, **k: inference.means(r.many, radius=4, epsilon=1, delta=1e-6, **k),
+    "odds_ratio": lambda r, **k: inference.odds_ratio(r.yes, r.no, epsilon=1, null=2.0, **k),
+    "pearsonr": lambda r, **k: inference.pearsonr(r.x, r.y, epsilon=1, **k),
+    "proportion": lambda r, **k: inference.proportion(r.yes, epsilon=1, **k),
+    "quantiles": lambda r, **k: inference.quantiles(
+        r.x, [0.25, 0.5], bounds=BOUNDS, epsilon=1, bins=64, **k
+    ),
+    "sign_test": lambda r, **k: inference.sign_test(r.x, 4, epsilon=1, **k),
+    "sparse_mean": lambda r: inference.sparse_mean(r.many, radius=4, s=1, epsilon=1, delta=1e-6),
+    "test_of_tests": lambda r, **k: inference.test_of_tests(
+        lambda x: stats.ttest_1samp(x, 4).pvalue, np.array(r.x, float), epsilon=1, **k
+    ),
+    "truncated_mean_as_printed": lambda r: inference.truncated_mean_as_printed(
+        r.many, radius=4, epsilon=1, delta=1e-6
+    ),
+    "ttest_1samp": lambda r, **k: inference.ttest_1samp(r.x, 4, bounds=BOUNDS, epsilon=1, **k),
+    "ttest_ind": lambda r, **k: inference.ttest_ind(r.x, r.y, bounds=BOUNDS, epsilon=1, **k),
+    "ttest_rel": lambda r, **k: inference.ttest_rel(r.x, r.y, bounds=(-9, 9), epsilon=1, **k),
+    "two_proportions": lambda r, **k: inference.two_proportions(r.yes, r.no, epsilon=1, **k),
+    "uniformity_test": lambda r, **k: inference.uniformity_test(
+        r.groups, categories=[0, 1, 2], epsilon=1, **k
+    ),
+    "wilcoxon": lambda r, **k: inference.wilcoxon(r.x, epsilon=1, **k),
+    "ztest": lambda r, **k: inference.ztest(r.x, value=4, sigma=1, epsilon=1, **k),
+}
+"""By name: a release of rows, for neighbours where they can be chosen."""
+
+WITHOUT_DATA = {"compare", "cost_of_privacy", "samples_needed"}
+"""What reads no rows, and so releases nothing."""
+
+OF_ALL = ("summary", "plot", "loss", "cost", "assumptions", "notes")
+OF_TESTS = ("statistic", "pvalue", "null", "rejects")
+OF_ESTIMATES = ("estimate", "se", "se_sampling", "se_privacy", "interval", "pvalue")
+
+
+def test_every_function_is_here() -> None:
+    """So that an addition is held to the same."""
+    public = {n for n in inference.__all__ if inspect.isfunction(getattr(inference, n))}
+    assert public == set(DOORS) | WITHOUT_DATA
+
+
+@pytest.mark.filterwarnings("ignore:.*(small|zero|precision)")
+@pytest.mark.parametrize("name", DOORS)
+def test_every_result_has_what_results_have(name: str) -> None:
+    """A cost, a summary and a picture; of a test its p-value, of an estimate all its errors."""
+    found = quick(DOORS[name](sampled(60)))
+    assert isinstance(found, PrivateResult)
+    assert all(hasattr(found, part) for part in OF_ALL)
+    assert found.loss.charge.epsilon is not None
+    assert found.assumptions
+    shown = found.summary()
+    assert "Cost: " in shown
+    assert "Assumes: " in shown
+    if isinstance(found, PrivateTest):
+        assert all(hasattr(found, part) for part in OF_TESTS)
+    elif not isinstance(found, LogisticRegression):
+        assert all(hasattr(found, part) for part in OF_ESTIMATES)
+        assert "The noise makes " in shown
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_no_rows_raise_anything(name: str) -> None:
+    """None at all, and values that are missing, infinite or huge."""
+    door = DOORS[name]
+    sides = ("replace", "add-remove") if len(inspect.signature(door).parameters) > 1 else (None,)
+    if name == "test_of_tests":
+        sides = ("replace",)  # with private n it wants blocks; what it wraps is the caller's
+    for side, rows in zip(sides, (sampled(0), hostile(9)), strict=False):
+        found = quick(door(rows, **({} if side is None else {"neighbours": side})))
+        assert "nan" not in found.summary().lower()
+        if isinstance(found, LogisticRegression):
+            continue
+        assert ((np.asarray(found.pvalue) >= 0) & (np.asarray(found.pvalue) <= 1)).all()
+        if hasattr(found, "interval"):
+            ends = np.atleast_2d(np.asarray(found.interval(0.9), float))
+            assert (ends[:, 0] <= ends[:, 1]).all()
+
+
+def test_a_test_says_what_estimates() -> None:
+    """It has no interval, and says so rather than that there is no such attribute."""
+    found = DOORS["ttest_ind"](sampled(60))
+    with pytest.raises(AttributeError, match="is what mean, proportion, difference"):
+        _ = found.interval
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = found.nothing
+
+
+@pytest.mark.parametrize(
+    ("name", "null", "far"), [("mean", 4.0, 6.0), ("proportion", 0.5, 0.95), ("quantiles", 0, 9)]
+)
+def test_power_rises_from_the_level(name: str, null: float, far: float) -> None:
+    """It is the level where the null is true, and nearly one far away; nothing is charged."""
+    asked: dict[str, Any] = {} if name == "quantiles" else {"null": null}
+    rows = sampled(400)
+    if name == "quantiles":
+        found = DOORS[name](rows)
+    elif name == "mean":
+        found = inference.mean(rows.x, bounds=BOUNDS, epsilon=1, **asked)
+    else:
+        found = inference.proportion(rows.yes, epsilon=1, **asked)
+    for level in (0.05, 0.2):
+        np.testing.assert_allclose(found.power(null, level=level), level, atol=0.02)
+    assert np.all(np.asarray(found.power(far)) > 0.99)
+
+
+def test_power_is_that_of_the_errors() -> None:
+    """Of normal errors it is the normal law's, simulated or not."""
+    places = (np.arange(20_000) + 0.5) / 20_000
+    draws = 2.0 * stats.norm.ppf(places)[:, None]
+    one = np.ones(1)
+    errors = SimulatedErrors(3 * one, draws, draws)
+    for truth in (0.0, 1.0, -4.0, 6.0):
+        reach, off = stats.norm.ppf(0.95), truth / 2.0
+        exact = stats.norm.cdf(off - reach) + stats.norm.cdf(-off - reach)
+        assert errors.power(truth * one, 0 * one, 0.1) == pytest.approx(exact, abs=1e-3)
+        assert Errors.power(errors, truth * one, 0 * one, 0.1) == pytest.approx(exact, abs=1e-3)
