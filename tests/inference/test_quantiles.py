@@ -11,7 +11,7 @@ import pytest
 from dither import inference
 from dither.errors import ArgumentError
 from dither.inference._inputs import Target, bounds_of
-from dither.inference._quantiles import BinsRelease
+from dither.inference._quantiles import BinsRelease, _rising
 from dither.lab.audit import Outcome, audit
 from dither.privacy import Neighbours
 
@@ -75,6 +75,27 @@ def test_intervals_hold_at_least_as_often_as_they_say(neighbours: Any) -> None:
         assert (ends[:, 0] <= found.estimate).all()
         assert (found.estimate <= ends[:, 1]).all()
     assert (held >= 86).all()
+
+
+def test_numbers_below_edges_are_made_to_rise() -> None:
+    """Halfway between the least rising curve above and the largest below; what rises stays."""
+    rng = np.random.default_rng(6)
+    gap = np.linspace(-5, 5, 40) + rng.normal(0, 2, 40)
+    found = _rising(gap)
+    assert (np.diff(found) >= 0).all()
+    assert np.abs(found - gap).max() <= np.max(np.maximum.accumulate(gap) - gap) + 1e-12
+    np.testing.assert_array_equal(_rising(np.sort(gap)), np.sort(gap))
+
+
+def test_a_known_number_of_rows_makes_intervals_narrower() -> None:
+    """Under 'replace' the counts are made to add up to it; the last edge then has no error."""
+    x = np.random.default_rng(3).uniform(0, 1, 400)
+    found = inference.quantiles(x, [0.9], bounds=(0, 1), epsilon=1, bins=64)
+    model = found.simulate.__self__  # type: ignore[attr-defined]
+    assert model.known == 400
+    assert model._gap(model.below[None, :], 400.0, 0.9)[0, -1] == pytest.approx(40)
+    errors = found.errors
+    assert np.ptp(errors.simulated[0][:, -1] - np.sort(errors.sampling[0])) < 1e-9
 
 
 def test_without_noise_they_are_order_statistics() -> None:

@@ -9,10 +9,11 @@ Model. Let F̃(e) be the least-squares count below the edge e. Where a share q o
 below e, the sampled number below is Binomial(n, q), so that F̃(e) - q·n is that less q·n, and the
 noise.
 
-Infer. An edge is rejected as too low, or too high, where F̃(e) - q·n is beyond what simulation
-gives. The interval runs from the last edge before the first that is not rejected as too low to the
-first after the last that is not rejected as too high: the quantile lies in one of its bins. Nothing
-is assumed of the law of the values. Intervals are no narrower than two bins: they hold the truth as
+Infer. Numbers below edges rise, so F̃(e) - q·n is taken halfway between the two rising curves that
+hold it. An edge is rejected as too low, or too high, where that is beyond what simulation gives.
+The interval runs from the last edge before the first that is not rejected as too low to the first
+after the last that is not rejected as too high: the quantile lies in one of its bins. Nothing is
+assumed of the law of the values. Intervals are no narrower than two bins: they hold the truth as
 often as they say, or more often.
 """
 
@@ -30,6 +31,7 @@ import numpy.typing as npt
 from dither import _checks as check
 from dither._checks import Number
 from dither._format import number_text
+from dither._stats import two_sided
 from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference._errors import Alternative, Errors
@@ -138,7 +140,7 @@ class QuantileErrors(Errors):
     Parameters
     ----------
     gaps : array of float, shape (k, bins + 1)
-        F̃(e) - q·n.
+        F̃(e) - q·n, made to rise.
     edges : array of float, shape (bins + 1,)
     simulated, sampling : sequence of k arrays, shape (B, bins + 1) and (B,)
         What the gaps are where a share q lies below the edge, sorted; and of sampling alone.
@@ -154,9 +156,9 @@ class QuantileErrors(Errors):
 
     @cached_property
     def se(self) -> Floats:
-        """Half the length of the 68 % interval."""
-        ends = self.interval(math.erf(math.sqrt(0.5)))
-        return np.asarray((ends[:, 1] - ends[:, 0]) / 2)
+        """That of which a normal law would give an interval as long, at 95 %."""
+        ends = self.interval(0.95)
+        return np.asarray((ends[:, 1] - ends[:, 0]) / 2 / two_sided(0.95))
 
     @cached_property
     def se_sampling(self) -> Floats:
@@ -350,7 +352,8 @@ class QuantileModel:
     def gaps(self) -> Floats:
         """Of each quantile, shape (k, bins + 1)."""
         known = None if self.known is None else float(self.known)
-        return np.stack([self._gap(self.below[None, :], known, q)[0] for q in self.shares])
+        each = [self._gap(self.below[None, :], known, q)[0] for q in self.shares]
+        return np.stack([_rising(gap) for gap in each])
 
     @property
     def middle(self) -> Floats:
@@ -396,6 +399,12 @@ FINE = 0.05
 def rank_deviation(tree: QuantileTree, deviation: float) -> float:
     """Of the noise in F̃ - n/2 at the middle of the grid."""
     return deviation * math.sqrt(float(tree.weights([0.5])[0][0, tree.bins // 2]))
+
+
+def _rising(gap: Floats) -> Floats:
+    """The mean of the largest so far and the smallest from here on, as true numbers below rise."""
+    falling = np.minimum.accumulate(gap[::-1])[::-1]
+    return np.asarray((np.maximum.accumulate(gap) + falling) / 2)
 
 
 def _crossing(gap: Floats, edges: Floats) -> float:

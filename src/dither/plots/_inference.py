@@ -42,8 +42,9 @@ def draw_estimate(result: PrivateEstimate, path: str | Path | None) -> Figure:
     reach = 1.959964 * result.errors.se_sampling[:shown]
     values, places = result.values[:shown], np.arange(shown)
     for j, (at, half) in enumerate(zip(values, reach, strict=True)):
+        # Where the interval is cut, or lies to one side, sampling alone reaches no further.
         axes.plot(
-            [at - half, at + half],
+            np.clip([at - half, at + half], *ends[j]),
             [j, j],
             color=COLOURS[1],
             linewidth=6,
