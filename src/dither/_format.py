@@ -153,15 +153,15 @@ def loss_text(value: Real | None, digits: int = 4) -> str:
     return _rounded(value, digits, ROUND_CEILING)
 
 
-def argument_text(value: Real) -> str:
-    """A loss as an argument in the description of what it is a loss of: six digits, rounded up.
+def argument_text(value: Real | None, digits: int = 6) -> str:
+    """A loss as an argument or in a table: rounded up, in digits that a program reads as well.
 
     Examples
     --------
     >>> argument_text(1 / 3), argument_text(1234567.0), argument_text(1.0)
     ('0.333334', '1234570', '1')
     """
-    return loss_text(value, 6).replace(",", "")
+    return loss_text(value, digits).replace(",", "")
 
 
 def remaining(value: Real | None, digits: int = 4) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither import privacy
-from dither.accounting import by_every_theorem
+from dither.accounting import by_every_theorem, shares_by_every_theorem
 from dither.errors import ArgumentError
 from dither.privacy import _side, approximate, pure
 from dither.privacy.laws.part import gdp_of_pure, rho_of_pure
@@ -232,3 +232,19 @@ def _exact(number: float) -> mp.mpf:
 
 def _delta(mu: mp.mpf, epsilon: mp.mpf) -> mp.mpf:
     return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
+
+
+def test_tables_of_theorems_round_as_their_claims_do() -> None:
+    """What is shown of an epsilon is no less than it, of a share no more, whatever is cut off."""
+    loss = 7 * privacy.gaussian(3.0)
+    for table in (by_every_theorem(loss, 1e-6), shares_by_every_theorem(1.0, 97, 1e-6)):
+        for row in table.rows:
+            if row.value is None:
+                continue
+            (line,) = (
+                t for t in table.summary().splitlines() if t.startswith(f"  {row.theorem}  ")
+            )
+            shown = Fraction(line.removeprefix(f"  {row.theorem}").split()[0])
+            exact = Fraction(repr(row.value))
+            assert (shown <= exact) if table.more else (shown >= exact)
+            assert abs(shown - exact) <= exact / 10**13

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dither._format import argument_text
 from dither.cli._files import check_targets
 from dither.cli._options import Group, plot
 from dither.cli._terminal import say_saved
@@ -86,7 +87,7 @@ def compose(what: str, delta: float | None, epsilon: float | None, picture: Path
     if epsilon is not None:
         bound = loss.delta(epsilon)
         click.echo(f"delta of {loss.describe()} at epsilon {epsilon:g}")
-        click.echo(f"  {bound.upper:.15g}  ({bound.describe()})")
+        click.echo(f"  {argument_text(bound.upper, 15)}  ({bound.describe()})")
     if epsilon is None or delta is not None:
         table = by_every_theorem(loss, 1e-6 if delta is None else delta)
         click.echo(str(table))

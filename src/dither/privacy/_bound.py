@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dither._format import argument_text, remaining
 from dither.errors import ArgumentError
 
 __all__ = ["Bound"]
@@ -89,8 +90,8 @@ class Bound(float):
         if self.one_sided:
             return f"{self.method}; only an upper bound" if self.safe == "upper" else self.method
         if self.safe == "upper":
-            return f"{self.method}; at least {self.lower:.{digits}g}"
-        return f"{self.method}; at most {self.upper:.{digits}g}"
+            return f"{self.method}; at least {remaining(self.lower, digits).replace(',', '')}"
+        return f"{self.method}; at most {argument_text(self.upper, digits)}"
 
     @property
     def width(self) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dither import _checks as check
-from dither._format import Printable
+from dither._format import Printable, argument_text, remaining
 from dither.errors import ArgumentError
 from dither.numeric import float_down, float_up, sqrt_lower
 from dither.privacy import Bound, Loss, approximate, gdp
@@ -19,7 +19,7 @@ from dither.privacy._conversion import epsilon_of_rho
 from dither.privacy._side import merged, sides
 from dither.privacy.engines.choice import Chernoff
 from dither.privacy.engines.search import invert
-from dither.privacy.laws.rationals import printed, printing_at_least
+from dither.privacy.laws.rationals import printed, printing_at_least, printing_at_most
 from dither.privacy.laws.term import EPS
 from dither.privacy.theorems import advanced, advanced_of_groups, corollary_share, share
 
@@ -72,7 +72,9 @@ class EveryTheorem(Printable):
     def summary(self) -> str:
         """Every theorem's answer in a line of its own."""
         width = max(len(row.theorem) for row in self.rows)
-        values = ["-" if row.value is None else f"{row.value:.15g}" for row in self.rows]
+        # What it costs is rounded up, what each may have down.
+        text = remaining if self.more else argument_text
+        values = ["-" if row.value is None else text(row.value, 15) for row in self.rows]
         longest = max(len(value) for value in values)
         lines = [self.title]
         for row, value in zip(self.rows, values, strict=True):
@@ -177,11 +179,11 @@ def by_every_theorem(loss: Loss, delta: float) -> EveryTheorem:
 
     def zcdp() -> tuple[float, str]:
         rho = loss.zcdp().upper
-        return float_up(epsilon_of_rho(rho, d)), f"rho {rho:.6g}"
+        return float_up(epsilon_of_rho(rho, d)), f"rho {argument_text(rho)}"
 
     def gaussian() -> tuple[float, str]:
         mu = loss.gdp().upper
-        return gdp(mu).epsilon(d).upper, f"mu {mu:.6g}"
+        return gdp(mu).epsilon(d).upper, f"mu {argument_text(mu)}"
 
     def by_form(form: str) -> tuple[float, str]:
         if pures is None:
@@ -279,13 +281,13 @@ def shares_by_every_theorem(
         bound = calibrate(
             lambda x: k * approximate(min(x, 499.0), each), epsilon=e, delta=d, start=start
         )
-        return float(bound), f"at most {bound.upper:.15g}"
+        return float(bound), f"at most {argument_text(bound.upper, 15)}"
 
     def zcdp() -> tuple[float, str]:
         if each:
             raise ArgumentError("needs pure mechanisms")
         rho = rho_of_epsilon(e, d)
-        return float_down(sqrt_lower(2 * rho / k)), f"rho {float(rho):.6g} in all"
+        return float_down(sqrt_lower(2 * rho / k)), f"rho {remaining(rho, 6)} in all"
 
     beside = f", each with delta {each:g}" if each else ""
     return EveryTheorem(
@@ -299,7 +301,7 @@ def shares_by_every_theorem(
                 lambda: (share(e, k, slack, form="exponential"), ""),
             ),
             _row("corollary 3.21", lambda: (corollary_share(e, k, slack), "")),
-            _row("basic", lambda: (math.nextafter(e / k, 0.0), "no slack")),
+            _row("basic", lambda: (printing_at_most(printed(e) / k), "no slack")),
         ),
         more=True,
     )

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dither._format import loss_text
 from dither.errors import ArgumentError
 from dither.privacy.engines.choice import Chernoff, Engine, distance, engine, settles
 from dither.privacy.engines.grid import Grid
@@ -418,7 +419,7 @@ def _too_small(loss: Composed, this: Side) -> str:
     least = this.infinite + 2 * loss.slack
     said = "delta is too small for any finite epsilon: "
     if loss.slack > 0:
-        said += f"a sample is cut with a chance of up to {loss.slack:.3g}, and "
+        said += f"a sample is cut with a chance of up to {loss_text(loss.slack, 3)}, and "
         if least >= 1:
             return said + "no delta below 1 covers that: truncate less"
         return said + f"that takes a delta above {_above(least)}: truncate less, or allow more"
