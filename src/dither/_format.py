@@ -21,6 +21,7 @@ __all__ = [
     "Printable",
     "argument_text",
     "at_least",
+    "at_most",
     "cost_text",
     "count_text",
     "display_text",
@@ -183,10 +184,25 @@ def at_least(value: float, places: int = 3) -> str:
     >>> at_least(0.12399), at_least(1.0), at_least(math.inf)
     ('0.123', '1.000', '∞')
     """
+    return _to_places(value, places, math.floor)
+
+
+def at_most(value: float, places: int = 3) -> str:
+    """A bound from above, such as the upper end of an interval: rounded up to so many decimals.
+
+    Examples
+    --------
+    >>> at_most(0.12301), at_most(1.0), at_most(-0.5, 0)
+    ('0.124', '1.000', '0')
+    """
+    return _to_places(value, places, math.ceil)
+
+
+def _to_places(value: float, places: int, turn: Callable[[Fraction], int]) -> str:
     if not math.isfinite(value):
-        return _rounded(value, places, ROUND_FLOOR)
+        return number_text(value)
     quantum = Fraction(1, 10**places)
-    return _fixed(math.floor(Fraction(repr(float(value))) / quantum) * quantum, quantum)
+    return _fixed(turn(Fraction(repr(float(value))) / quantum) * quantum, quantum)
 
 
 def number_text(value: Real | None, digits: int = 4) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dither._format import level, loss_text, percent
+from dither._format import at_least, at_most, level, loss_text, percent
 from dither.cli._terminal import console, new_table, print_paragraphs, print_verdicts, waiting
 from dither.errors import DitherError
 from dither.examples.survey import (
@@ -162,8 +162,8 @@ def show_membership(
         area, caught, allowed = found.auc, found.tpr(), found.allowed
         shown.add_row(
             name,
-            f"{area.value:.3f} [{area.low:.3f}, {area.high:.3f}]",
-            "" if allowed is None else f"{allowed.area:.3f}",
+            f"{area.value:.3f} [{at_least(area.low)}, {at_most(area.high)}]",
+            "" if allowed is None else at_most(allowed.area),
             f"{percent(caught.value)} [{percent(caught.low)}, {percent(caught.high)}]",
             "" if allowed is None else percent(float(allowed.tpr(0.01)), turn=math.ceil),
             str(found.verdict.outcome),

@@ -10,8 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
-from dither._format import Printable, count_text, display_text, sentence, wrapped
+from dither._format import Printable, at_least, at_most, count_text, display_text, sentence, wrapped
 from dither._format import level as level_text
 from dither._stats import two_sided
 from dither.errors import ArgumentError
@@ -200,8 +198,8 @@ class Estimate(Result):
         if not np.isfinite(half):
             return "unknown"
         if self.raw[place] - half >= 0 and self.raw[place] + half <= 1:
-            return f"± {outwards(half, places, 1)}"
-        return f"[{outwards(lower, places, -1)}, {outwards(upper, places, 1)}]"
+            return f"± {at_most(half, places)}"
+        return f"[{at_least(lower, places)}, {at_most(upper, places)}]"
 
     def __getitem__(self, value: Any) -> float:
         """The estimated share of one value."""
@@ -304,13 +302,6 @@ def _places(halves: Array) -> int:
     """Decimals that show two digits of the least half-width, at least 4."""
     shown = halves[np.isfinite(halves) & (halves > 0)]
     return 4 if shown.size == 0 else max(4, 1 - math.floor(math.log10(float(shown.min()))))
-
-
-def outwards(end: float, places: int, side: int) -> str:
-    """An end of an interval to some decimals, rounded away from its middle."""
-    scaled = Fraction(end) * 10**places
-    whole = math.floor(scaled) if side < 0 else math.ceil(scaled)
-    return f"{Decimal(whole).scaleb(-places):,f}"
 
 
 def rounded(share: float, places: int) -> str:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dither._checks import confidence as check_confidence
 from dither._checks import whole
-from dither._format import Printable, number_text
+from dither._format import Printable, at_most, number_text
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
 from dither.lab.attack._roc import (
@@ -102,8 +102,8 @@ class Membership(Printable):
             f"true alarms at 1 % false   {self.tpr()}",
         ]
         if self.allowed is not None:
-            lines[0] += f"   allowed {self.allowed.area:.4f}"
-            lines[1] += f"   allowed {float(self.allowed.tpr(0.01)):.4f}"
+            lines[0] += f"   allowed {at_most(self.allowed.area, 4)}"
+            lines[1] += f"   allowed {at_most(float(self.allowed.tpr(0.01)), 4)}"
             level = 1.0 - self.verdict.confidence
             what = "guesses of many thresholds" if self._of_models else "guesses, area and curve"
             lines.append(f"{what} are tested at once, at {number_text(100 * level, 3)} %")

@@ -34,7 +34,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dither._format import percent
+from dither._format import at_least, at_most, percent
 from dither._stats import binomial_tail_above, hoeffding_tail, lower_bound, two_sided, upper_bound
 from dither.errors import ArgumentError
 from dither.lab.attack._verdict import most_right
@@ -77,7 +77,7 @@ class Rate:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+        return f"{self.value:.4f} [{at_least(self.low, 4)}, {at_most(self.high, 4)}]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

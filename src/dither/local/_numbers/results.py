@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither._format import count_text, display_text
+from dither._format import at_least, at_most, count_text, display_text
 from dither._format import level as level_text
 from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.local._domain import Value
 from dither.local._numbers.interval import Interval
-from dither.local._results import Result, as_text, heading, outwards, place_of
+from dither.local._results import Result, as_text, heading, place_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,10 +134,10 @@ class MeanEstimate(Result):
             places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 6
             even = math.isclose(self.possible_mean - lower, upper - self.possible_mean)
             normal = self.method == "normal" and even
-            give = f"± {outwards(half, places, 1)}  " if normal else ""
+            give = f"± {at_most(half, places)}  " if normal else ""
             lines.append(
                 f"mean  {self.possible_mean:,.{places}f}  {give}"
-                f"({outwards(lower, places, -1)} to {outwards(upper, places, 1)}, "
+                f"({at_least(lower, places)} to {at_most(upper, places)}, "
                 f"{level_text(self.confidence)})"
             )
             if self.possible_mean != self.mean:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dither._format import count_text, display_text
+from dither._format import count_text, display_text, loss_text, remaining
 from dither._format import level as level_text
 from dither.errors import ArgumentError
 from dither.local._results import SHOWN, Array, Estimate, Result, as_text, heading, label, rounded
@@ -171,7 +171,7 @@ class KeyEstimate(Result):
             lower, upper = self.intervals[i]
             possible = float(np.clip(self.means[i], lower, upper))
             mean = f"{possible:>12.4g}" if np.isfinite(possible) else f"{'unknown':>12}"
-            ends = f"{lower:.4g} to {upper:.4g}"
+            ends = f"{remaining(lower)} to {loss_text(upper)}"
             share = rounded(self.shares[i], 4)
             lines.append(f"{display_text(self.values[i], 19):<20}{share:>9}{mean}{ends:>24}")
         remarks = []
