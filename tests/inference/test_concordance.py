@@ -17,9 +17,9 @@ from dither.inference._concordance import (
     ConcordanceRelease,
     concordance,
     null_of_concordance,
-    tau_of,
 )
 from dither.inference._inputs import target
+from dither.inference._pearson import tau_of
 from dither.inference._statistic import StatisticRelease
 from dither.lab.audit import Outcome, audit
 
@@ -44,6 +44,19 @@ def test_no_row_moves_concordance_further_than_proved() -> None:
         added = max(added, *(abs(v - concordance(x, y) / 3) for v in after))
     assert replaced == 2 * 3 / 4
     assert 0.9 < added <= 1.5
+
+
+def test_concordance_counts_pairs_of_any_table() -> None:
+    """Ties, infinities and sizes about the powers of two that are merged."""
+    rng = np.random.default_rng(1)
+    for n in (0, 1, 2, 15, 16, 17, 33, 65):
+        x, y = (rng.integers(-n // 3, n // 3 + 1, n).astype(float) for _ in range(2))
+        x[: n // 9], y[: n // 8] = math.inf, -math.inf
+        pairs = itertools.combinations(range(n), 2)
+        assert concordance(x, y) == sum(
+            ((x[i] > x[j]) - int(x[i] < x[j])) * ((y[i] > y[j]) - int(y[i] < y[j]))
+            for i, j in pairs
+        )
 
 
 def test_noise_for_one_pair_is_caught() -> None:

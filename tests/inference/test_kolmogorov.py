@@ -168,6 +168,12 @@ def test_trees_show_the_distribution_functions() -> None:
     for ecdf, mean in zip(found.ecdf, (0, 1), strict=True):
         assert np.abs(ecdf - stats.norm.cdf(found.edges - mean)).max() < 0.03
     assert len(found.plot().axes[0].lines) == 2
+    for estimate, mean in zip(found.quantiles([0.2, 0.5]), (0, 1), strict=True):
+        truth = mean + stats.norm.ppf([0.2, 0.5])
+        low, high = estimate.interval(0.999).T
+        assert ((low <= truth) & (truth <= high)).all()
+        assert np.abs(estimate.estimate - truth).max() < 0.2
+        assert estimate.loss == found.loss
     one = inference.ks_1samp(x, "norm", epsilon=1, delta=1e-6, method="tree", bins=64)
     assert isinstance(one, DistributionTest)
     assert np.abs(one.ecdf[0] - one.edges).max() < 0.03

@@ -18,8 +18,7 @@ from dither.inference._boosted import BoostedRelease
 from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
 from dither.inference._compare import Comparison as Comparison
 from dither.inference._compare import compare
-from dither.inference._concordance import ConcordanceRelease, kendalltau, pearsonr
-from dither.inference._concordance import CorrelationTest as CorrelationTest
+from dither.inference._concordance import ConcordanceRelease, kendalltau
 from dither.inference._cost import CostOfPrivacy as CostOfPrivacy
 from dither.inference._cost import cost_of_privacy
 from dither.inference._covariance import CovarianceEstimate as CovarianceEstimate
@@ -38,6 +37,8 @@ from dither.inference._means import BoxRelease, means
 from dither.inference._moments import MomentsRelease
 from dither.inference._objective import ObjectiveRelease
 from dither.inference._one_sample import sign_test, wilcoxon
+from dither.inference._pearson import CorrelationTest as CorrelationTest
+from dither.inference._pearson import pearsonr
 from dither.inference._printed import truncated_mean_as_printed
 from dither.inference._proportion import CanonicalNoise, proportion
 from dither.inference._quantiles import BinsRelease, quantiles

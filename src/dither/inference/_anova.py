@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
-from dither.inference._clamped import ClampedNormal
+from dither.inference._clamped_models import GroupMeans
 from dither.inference._clamped_sums import (
     LEAST,
     GroupMomentsRelease,
@@ -22,50 +20,12 @@ from dither.inference._clamped_sums import (
 )
 from dither.inference._errors import DRAWS
 from dither.inference._groups import pooled
-from dither.inference._inputs import Floats, bounds_of, target
+from dither.inference._inputs import bounds_of, target
 from dither.inference._result import PrivateTest
 from dither.inference._simulation import Seed, SimulatedDraws
 from dither.privacy import Neighbours
 
-__all__ = ["GroupMeans", "f_oneway"]
-
-
-@dataclass(frozen=True)
-class GroupMeans:
-    """Layer 2 of several means: releases of clamped normal values, and the statistic of each.
-
-    Parameters
-    ----------
-    design : GroupMomentsRelease
-    """
-
-    design: GroupMomentsRelease
-
-    def draw(
-        self,
-        rng: np.random.Generator,
-        laws: Sequence[ClampedNormal],
-        sizes: Sequence[int],
-        size: int,
-    ) -> Floats:
-        """Simulated releases of groups of these laws and numbers of rows."""
-        columns = []
-        for law, rows in zip(laws, sizes, strict=True):
-            sums = law.sums(int(rows), size, rng)
-            columns += [np.full(size, float(rows)), sums[:, 0], sums[:, 1] - rows / 2]
-        return np.asarray(np.column_stack(columns) + self.design.draw(rng, size))
-
-    def statistic(self, sums: Floats) -> Floats:
-        """Squared differences from the mean of all, each studentised, added up."""
-        noise, count = self.design.deviations, np.maximum(sums[:, 0::3], 2.0)
-        total = count.sum(axis=1, keepdims=True)
-        middle = np.clip(sums[:, 1::3].sum(axis=1, keepdims=True) / total, -1, 1)
-        off = sums[:, 1::3] - sums[:, 0::3] * middle
-        means = np.clip(sums[:, 1::3] / count, -1, 1)
-        within = (sums[:, 2::3] + sums[:, 0::3] / 2 - count * means**2).sum(axis=1, keepdims=True)
-        variance = np.clip(within / total, LEAST, 1.0)
-        spread = count * variance + noise[1] ** 2 + (noise[0] * middle) ** 2
-        return np.asarray((off**2 / spread).sum(axis=1))
+__all__ = ["f_oneway"]
 
 
 def f_oneway(

@@ -17,8 +17,8 @@ from fractions import Fraction
 import numpy as np
 
 from dither.errors import ArgumentError
-from dither.inference._anova import GroupMeans
 from dither.inference._clamped import ClampedNormal
+from dither.inference._clamped_models import GroupMeans, OneMean, TwoMeans
 from dither.inference._clamped_sums import ContrastRelease, GroupMomentsRelease
 from dither.inference._groups import GroupSizes
 from dither.inference._inputs import Bounds, Floats, Target
@@ -28,7 +28,7 @@ from dither.inference._one_sample import null_of_signed_ranks
 from dither.inference._ranks import GroupRanks, length_of, null_of_ranks
 from dither.inference._simulation import batches
 from dither.inference._statistic import StatisticRelease
-from dither.inference._t_tests import OneMean, TwoMeans, score_width
+from dither.inference._t_tests import score_width
 from dither.inference._tables import TableRelease, pearson
 from dither.numeric import sqrt_upper
 

@@ -24,7 +24,7 @@ through consistency", VLDB 2010, for the tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,8 +36,8 @@ from dither._subjects import Subject
 from dither.inference._errors import monte_carlo
 from dither.inference._groups import Whole
 from dither.inference._inputs import Bounds, Floats, Target, bounds_of, target
-from dither.inference._quantiles import BinsRelease
-from dither.inference._result import PrivateTest, too_few_rows
+from dither.inference._quantiles import BinsRelease, QuantileModel, shares_of
+from dither.inference._result import PrivateEstimate, PrivateTest, too_few_rows
 from dither.inference._simulation import Seed, SimulatedDraws, batches
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss
@@ -168,11 +168,56 @@ class DistributionTest(PrivateTest):
         Shares of each sample below the edges, with noise: they rise from 0 to 1.
     given : bool
         Whether the null gives the distribution: the ``edges`` then are what it expects.
+    design : TreeRelease
+    below : array of float, shape (samples, bins + 1)
+        Noisy counts below the edges.
     """
 
     edges: Floats = field(kw_only=True, repr=False)
     ecdf: Floats = field(kw_only=True, repr=False)
     given: bool = field(kw_only=True)
+    design: TreeRelease = field(kw_only=True, repr=False)
+    below: Floats = field(kw_only=True, repr=False)
+
+    def quantiles(self, probabilities: Sequence[float]) -> tuple[PrivateEstimate, ...]:
+        """Quantiles of each sample, with intervals; they cost nothing more.
+
+        Parameters
+        ----------
+        probabilities : sequence of float
+            In (0, 1): 0.5 is the median.
+
+        Returns
+        -------
+        tuple of PrivateEstimate
+            One a sample, with a number for each probability: of values, or of the null's
+            distribution function where that is given.
+
+        Raises
+        ------
+        ArgumentError
+            There are none, or one is no share.
+        """
+        found = []
+        wanted, design = shares_of(probabilities), self.design
+        deviation = math.sqrt(design.design.noise.variance)
+        for below in self.below:
+            model = QuantileModel(
+                design.design.tree, design.noise_of, deviation, self.edges, below, wanted
+            )
+            found.append(
+                PrivateEstimate(
+                    "quantiles",
+                    self.loss,
+                    (*self.assumptions[:1], "numbers of rows are as measured"),
+                    model.notes,
+                    tuple(f"{q:g}" for q in wanted),
+                    model.middle,
+                    round(model.n),
+                    model.errors,
+                )
+            )
+        return tuple(found)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the distribution functions of the samples, or of the sample and the null's."""
@@ -211,6 +256,8 @@ def _result(
         edges=design.edges,
         ecdf=shares(below, totals),
         given=given,
+        design=design,
+        below=below,
     )
 
 

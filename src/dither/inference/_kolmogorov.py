@@ -165,7 +165,8 @@ def ks_1samp(
     Returns
     -------
     PrivateTest
-        Its statistic is n·D. By "tree" also with ``edges`` and ``ecdf``, which `plot` shows.
+        Its statistic is n·D. By "tree" also with ``edges`` and ``ecdf``, which `plot` shows,
+        and with ``quantiles``.
 
     Raises
     ------
@@ -286,7 +287,8 @@ def ks_2samp(
     Returns
     -------
     PrivateTest
-        Its statistic is D·n₁·n₂/n. By "tree" also with ``edges`` and ``ecdf``, which `plot` shows.
+        Its statistic is D·n₁·n₂/n. By "tree" also with ``edges`` and ``ecdf``, which `plot` shows,
+        and with ``quantiles``.
 
     Raises
     ------
