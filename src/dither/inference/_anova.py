@@ -18,6 +18,7 @@ from dither.inference._clamped_sums import (
     points_of,
     result_of_moments,
 )
+from dither.inference._documented import documented
 from dither.inference._errors import DRAWS
 from dither.inference._groups import pooled
 from dither.inference._inputs import bounds_of, target
@@ -28,6 +29,7 @@ from dither.privacy import Neighbours
 __all__ = ["f_oneway"]
 
 
+@documented
 def f_oneway(
     *samples: Any,
     bounds: tuple[Number, Number],
@@ -44,23 +46,15 @@ def f_oneway(
         The values of each group, at least 2 groups.
     bounds : (number, number)
         What values are clamped to, known without looking at the data.
-    epsilon : number
-        What the release may cost; no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows in all is public; those of the groups are private either way.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {pure_cost}
+    {neighbours_of_groups}
+    {simulation}
 
     Returns
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----

@@ -24,6 +24,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.inference._documented import documented
 from dither.inference._errors import (
     DRAWS,
     as_alternative,
@@ -172,6 +173,7 @@ def released_of(x: Any, y: Any, asked: Target) -> ReleasedStatistic:
     return ConcordanceRelease(asked).release(first, second)
 
 
+@documented
 def kendalltau(
     x: Any,
     y: Any,
@@ -189,26 +191,18 @@ def kendalltau(
     ----------
     x, y : sequence of number
         One pair a row. No bounds are needed.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows is public, or measured with noise.
+    {costs}
+    {neighbours}
     alternative : {"two-sided", "less", "greater"}
         Whether the columns might fall, or rise, together.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
     PrivateTest
         Its statistic is τ·(n - 1)/2.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----

@@ -33,6 +33,7 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
+from dither.inference._documented import documented
 from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import DRAWS
 from dither.inference._inputs import Floats, Target, matrix, target
@@ -102,6 +103,7 @@ def _tested(
     )
 
 
+@documented
 def identity_test(
     rows: Any,
     *,
@@ -132,20 +134,14 @@ def identity_test(
     method : {"norm", "lipschitz", "efficient"}
         "norm": the length of the sum, by far the most powerful. "lipschitz": its square, extended
         from sums as fair coins have them. "efficient": the literature's algorithm, corrected.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
     PrivateTest
         With a Monte Carlo p-value, exact whatever ``draws`` is where n is public.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
@@ -216,6 +212,7 @@ def identity_test(
     )
 
 
+@documented
 def uniformity_test(
     x: Any,
     *,
@@ -233,23 +230,15 @@ def uniformity_test(
         One category a row.
     categories : sequence
         All that there can be, known without looking at the data: at least 2.
-    epsilon : number
-        What the release may cost; no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether n is public, or measured with noise.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {pure_cost}
+    {neighbours}
+    {simulation}
 
     Returns
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----

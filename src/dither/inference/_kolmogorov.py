@@ -31,6 +31,7 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
+from dither.inference._documented import documented
 from dither.inference._ecdf import tree_test_of_one, tree_test_of_two
 from dither.inference._errors import DRAWS
 from dither.inference._groups import GroupSizes, Whole, dealt, pooled
@@ -124,6 +125,7 @@ def null_of_two_sups(rng: np.random.Generator, n: int, size: int, shares: Floats
     return np.concatenate(parts)
 
 
+@documented
 def ks_1samp(
     x: Any,
     cdf: Any,
@@ -148,19 +150,14 @@ def ks_1samp(
         distributions, or a function of one number.
     args : tuple of float
         Parameters of a distribution that is named.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether n is public, or measured with noise.
+    {costs}
+    {neighbours}
     method : {"sup", "tree"}
         "sup" releases the largest distance and has the most power. "tree" releases a noisy tree of
         counts of ``cdf``'s values, which gives the whole distribution function.
     bins : int
         Leaves of the tree, from 2 to 4,096: fewer have less noise.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
@@ -168,10 +165,7 @@ def ks_1samp(
         Its statistic is n·D. By "tree" also with ``edges`` and ``ecdf``, which `plot` shows,
         and with ``quantiles``.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
@@ -249,6 +243,7 @@ def _function(cdf: Any, args: tuple[float, ...]) -> Callable[[Floats], Floats]:
     return lambda values: np.array([one(v) for v in values.tolist()], dtype=np.float64)
 
 
+@documented
 def ks_2samp(
     x: Any,
     y: Any,
@@ -268,10 +263,8 @@ def ks_2samp(
     ----------
     x, y : sequence of number
         The values of each group. No bounds are needed.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows in all is public; those of the groups are private either way.
+    {costs}
+    {neighbours_of_groups}
     method : {"sup", "tree"}
         "sup" releases the largest distance and has the most power. "tree" releases a noisy tree of
         counts of each group, which gives both distribution functions.
@@ -279,10 +272,7 @@ def ks_2samp(
         Of the tree: public ends; values beyond count in the first and the last bin.
     bins : int
         Leaves of a tree, from 2 to 4,096: fewer have less noise.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
@@ -290,15 +280,15 @@ def ks_2samp(
         Its statistic is D·n₁·n₂/n. By "tree" also with ``edges`` and ``ecdf``, which `plot` shows,
         and with ``quantiles``.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
-    *Guarantee.* As of `mannwhitneyu`. *Level.* Conservative where groups are unequal and noise
-    hides by how much, and where values are tied.
+    {guarantee_of_groups}
+    By "tree" all of it goes to the trees. Missing values lie below none.
+
+    *Level.* Conservative where groups are unequal and noise hides by how much, and where values
+    are tied.
 
     Examples
     --------

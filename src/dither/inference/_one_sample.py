@@ -27,6 +27,7 @@ import numpy as np
 from dither import _checks as check
 from dither._checks import Number
 from dither.errors import ArgumentError
+from dither.inference._documented import documented
 from dither.inference._errors import DRAWS, as_alternative
 from dither.inference._inputs import Floats, Target, column, target
 from dither.inference._proportion import binomial
@@ -102,6 +103,7 @@ def null_of_signed_ranks(rng: np.random.Generator, n: int, size: int) -> Floats:
     return np.asarray((2.0 * (coins @ ranks) - ranks.sum()) / n, dtype=np.float64)
 
 
+@documented
 def sign_test(
     x: Any,
     mu0: Number = 0,
@@ -121,24 +123,18 @@ def sign_test(
         One value, or one difference of a pair, a row. No bounds are needed.
     mu0 : number
         The median under the null, public.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether n is public, or measured with noise.
+    {costs}
+    {neighbours}
     alternative : {"two-sided", "less", "greater"}
         Where the true median might be.
-    draws, seed
-        Of the simulation, where n is measured.
+    {simulation}
 
     Returns
     -------
     PrivateTest
         With an exact p-value where n is public.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
@@ -183,6 +179,7 @@ def sign_test(
     )
 
 
+@documented
 def wilcoxon(
     x: Any,
     y: Any = None,
@@ -208,25 +205,17 @@ def wilcoxon(
         The other one of each pair: differences x - y are tested.
     mu0 : number
         The centre under the null, public.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether n is public, or measured with noise.
+    {costs}
+    {neighbours}
     alternative : {"two-sided", "less", "greater"}
         Where the true centre might be.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----

@@ -34,6 +34,7 @@ from dither._checks import Number
 from dither._format import interval as interval_text
 from dither._format import level, number_text
 from dither.inference._concordance import null_of_concordance, released_of
+from dither.inference._documented import documented
 from dither.inference._errors import (
     DRAWS,
     Alternative,
@@ -201,6 +202,7 @@ class CorrelationTest(PrivateTest):
         ]
 
 
+@documented
 def pearsonr(
     x: Any,
     y: Any,
@@ -218,26 +220,18 @@ def pearsonr(
     ----------
     x, y : sequence of number
         One pair a row. No bounds are needed.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows is public, or measured with noise.
+    {costs}
+    {neighbours}
     alternative : {"two-sided", "less", "greater"}
         Of which sign the correlation might be.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
     CorrelationTest
         With `estimate`, `se` and `interval` beside the p-value. Its statistic is τ·(n - 1)/2.
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----

@@ -53,6 +53,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.inference._documented import documented
 from dither.inference._errors import DRAWS, as_alternative
 from dither.inference._groups import GroupSizes, Whole, dealt, pooled
 from dither.inference._inputs import Floats, Target, target
@@ -251,6 +252,7 @@ def _by_ranks(
     )
 
 
+@documented
 def mannwhitneyu(
     x: Any,
     y: Any,
@@ -268,32 +270,22 @@ def mannwhitneyu(
     ----------
     x, y : sequence of number
         The values of each group. No bounds are needed.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows in all is public, or measured with noise. How many are in which
-        group is private either way: a row that is replaced may move to the other group.
+    {costs}
+    {neighbours_of_groups}
     alternative : {"two-sided", "less", "greater"}
         Whether values of ``x`` might be smaller, or larger.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
     PrivateTest
         Its statistic is (2U - n₁·n₂)/max(n₁, n₂).
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-DP for the neighbours, a row with its group being the unit;
-    epsilon-DP where delta is 0. A tenth of epsilon goes to the numbers of rows of the groups.
+    {guarantee_of_groups}
     Missing values tie with all others where rows are replaced, and are left out else.
 
     *Level.* Conservative where groups are unequal and noise hides by how much.
@@ -323,6 +315,7 @@ def mannwhitneyu(
     )
 
 
+@documented
 def kruskal(
     *samples: Any,
     epsilon: Number,
@@ -337,28 +330,22 @@ def kruskal(
     ----------
     *samples : sequence of number
         The values of each group, at least 2 groups. No bounds are needed.
-    epsilon, delta : number
-        What the release may cost. Where n is measured no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows in all is public; those of the groups are private either way.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {costs}
+    {neighbours_of_groups}
+    {simulation}
 
     Returns
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
-    *Guarantee.* As of `mannwhitneyu`. *Level.* Conservative where groups are unequal and noise
-    hides by how much.
+    {guarantee_of_groups}
+    Missing values tie with all others where rows are replaced, and are left out else.
+
+    *Level.* Conservative where groups are unequal and noise hides by how much.
 
     References
     ----------

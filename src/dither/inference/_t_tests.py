@@ -25,6 +25,7 @@ from dither.inference._clamped_sums import (
     points_of,
     result_of_moments,
 )
+from dither.inference._documented import documented
 from dither.inference._errors import DRAWS, as_alternative
 from dither.inference._groups import pooled
 from dither.inference._inputs import Bounds, Floats, Target, bounds_of, column, target
@@ -39,6 +40,7 @@ from dither.privacy import Neighbours
 __all__ = ["score_width", "ttest_1samp", "ttest_ind", "ttest_rel", "ztest"]
 
 
+@documented
 def ttest_1samp(
     x: Any,
     popmean: Number,
@@ -61,25 +63,17 @@ def ttest_1samp(
     bounds : (number, number)
         What values are clamped to, known without looking at the data. Narrow ones have less
         noise: two deviations to either side of the mean are about best for few rows.
-    epsilon : number
-        What the release may cost; no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether n is public, or measured with noise.
+    {pure_cost}
+    {neighbours}
     alternative : {"two-sided", "less", "greater"}
         Where the true mean might be.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
@@ -104,6 +98,7 @@ def ttest_1samp(
     )
 
 
+@documented
 def ttest_rel(
     x: Any,
     y: Any,
@@ -123,22 +118,23 @@ def ttest_rel(
         One pair a row.
     bounds : (number, number)
         What *differences* are clamped to, known without looking at the data.
-    epsilon, neighbours, alternative, draws, seed
-        As of `ttest_1samp`.
+    {pure_cost}
+    {neighbours}
+    alternative : {"two-sided", "less", "greater"}
+        Where the true mean of the differences might be.
+    {simulation}
 
     Returns
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
-    *Guarantee.* As of `ttest_1samp`, a pair being the unit. ``wilcoxon(x, y)`` is the same question
-    without bounds.
+    *Guarantee.* epsilon-DP for the neighbours, a pair being the unit. A missing difference is in
+    the middle of the bounds where rows are replaced, and left out else. ``wilcoxon(x, y)`` is the
+    same question without bounds.
 
     Examples
     --------
@@ -220,6 +216,7 @@ def score_width(n: int, deviation: float) -> float:
     return float(c[np.argmin(lost)])
 
 
+@documented
 def ztest(
     x: Any,
     y: Any = None,
@@ -247,25 +244,18 @@ def ztest(
         The standard deviation, public.
     bounds : (number, number), optional
         Of two groups: what values are clamped to. One sample is cut around ``value`` by itself.
-    epsilon : number
-        What the release may cost; no delta is spent.
+    {pure_cost}
     neighbours : {"replace", "add-remove"}
         Whether the number of rows in all is public, or measured with noise.
     alternative : {"two-sided", "less", "greater"}
         Where the true mean, or that of ``x``, might be.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
@@ -321,6 +311,7 @@ def ztest(
     )
 
 
+@documented
 def ttest_ind(
     x: Any,
     y: Any,
@@ -340,26 +331,17 @@ def ttest_ind(
         The values of each group.
     bounds : (number, number)
         What values are clamped to, known without looking at the data.
-    epsilon : number
-        What the release may cost; no delta is spent.
-    neighbours : {"replace", "add-remove"}
-        Whether the number of rows in all is public, or measured with noise. How many are in which
-        group is private either way: a row that is replaced may move to the other group.
+    {pure_cost}
+    {neighbours_of_groups}
     alternative : {"two-sided", "less", "greater"}
         Whether the mean of ``x`` might be smaller, or larger.
-    draws : int
-        Simulated releases, at least 100.
-    seed : int, numpy.random.Generator or None
-        Of the simulation.
+    {simulation}
 
     Returns
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----

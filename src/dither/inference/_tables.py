@@ -33,6 +33,7 @@ from dither import _checks as check
 from dither._checks import Number
 from dither._subjects import Subject
 from dither.errors import ArgumentError
+from dither.inference._documented import documented
 from dither.inference._errors import DRAWS
 from dither.inference._inputs import Floats, Target, target
 from dither.inference._result import PrivateTest, simulated_test, too_few_rows
@@ -217,6 +218,7 @@ def pearson(chances: Floats | None) -> Callable[[Floats], Floats]:
     return between if chances is None else against
 
 
+@documented
 def goodness_of_fit(
     x: Any,
     *,
@@ -237,8 +239,7 @@ def goodness_of_fit(
         All that there can be, known without looking at the data.
     probabilities : sequence of float, optional
         Above 0, one a category; they are scaled to add up to 1. By default all are equal.
-    epsilon : number
-        What the release may cost; no delta is spent.
+    {pure_cost}
     neighbours : {"replace", "add-remove"}
         Whether n is public, or measured by the table.
     draws : int
@@ -250,10 +251,7 @@ def goodness_of_fit(
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
@@ -309,6 +307,7 @@ def independent(table: Floats) -> Floats:
     return np.asarray(np.outer(first / first.sum(), second / second.sum()))
 
 
+@documented
 def independence_test(
     x: Any,
     y: Any,
@@ -328,8 +327,7 @@ def independence_test(
         One category a row, of each.
     x_categories, y_categories : sequence
         All that there can be, known without looking at the data.
-    epsilon : number
-        What the release may cost; no delta is spent.
+    {pure_cost}
     neighbours : {"replace", "add-remove"}
         Whether n is public, or measured by the table.
     draws : int
@@ -341,10 +339,7 @@ def independence_test(
     -------
     PrivateTest
 
-    Raises
-    ------
-    ArgumentError
-        An argument is out of range. No value of the data raises anything.
+    {raises}
 
     Notes
     -----
