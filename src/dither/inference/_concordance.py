@@ -167,6 +167,7 @@ class ConcordanceRelease:
 
 
 def released_of(x: Any, y: Any, asked: Target) -> ReleasedStatistic:
+    """Read two columns of pairs, and release K/n of them."""
     first, second = column("x", x), column("y", y)
     if len(first) != len(second):
         raise ArgumentError("x and y must have equally many rows")
