@@ -195,6 +195,30 @@ def test_lattices_against_all_outcomes():
                 assert made_for != epsilon or high - low < 1e-5
 
 
+@pytest.mark.parametrize("rough", [1e-9, 1e-4, 0.1])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_masses_that_are_off_by_all_they_may_be(rough, sign):
+    """Every mass above an epsilon to one side, and all below it to the other: exactly."""
+    h, masses = 0.4, np.array([0.3, 0.25, 0.2, 0.15, 0.07, 0.03])
+    with mpmath.workdps(40):
+        for count, epsilon in ((1, 0.25), (2, 0.5), (3, 0.95), (6, 3.1), (6, 7.0)):
+            at = mpf(-0.5) + mpf(h) * np.arange(len(masses))
+            off = [1 + mpf(sign * rough) * (1 if x * count > epsilon else -1) for x in at]
+            exact = [mpf(m) * r for m, r in zip(masses.tolist(), off, strict=True)]
+            law = [mpf(1)]
+            for _ in range(count):
+                law = [
+                    sum(law[i - j] * b for j, b in enumerate(exact) if 0 <= i - j < len(law))
+                    for i in range(len(law) + len(exact) - 1)
+                ]
+            above = [mpf(-0.5) * count + mpf(h) * i - mpf(epsilon) for i in range(len(law))]
+            total = sum(-m * mpmath.expm1(-x) for m, x in zip(law, above, strict=True) if x > 0)
+            laws = [LatticeLaw(-0.5, masses, count, rough)]
+            low, high = Lattice(laws, h, log_delta=None, epsilon=epsilon).bounds(epsilon)
+            assert low <= mpmath.log(total) <= high
+            assert mpmath.isinf(low) or high - low < 20 * count * rough + 1e-9
+
+
 def test_above_the_cap():
     """Asked above the place it was built for, a grid stays sound."""
     terms = [SampledGaussianTerm(1.0, 1e-4, True, 10)]

@@ -355,7 +355,8 @@ def _survival(s2: float, t: int) -> float:
         if s2 >= 4:
             return above / math.sqrt(2 * math.pi * s2)
         return above / (1 + 2 * math.fsum(math.exp(-z * z / (2 * s2)) for z in range(1, 40)))
-    # Midpoint rule with its first correction, f'(t - 1/2)/24: relative error O(σ^-4).
+    # Midpoint rule with its first correction, f'(t - 1/2)/24. The next one, 7/5760 of the third
+    # derivative, is about 0.0013·x⁴/σ⁴ of the tail.
     x = (t - 0.5) / math.sqrt(s2)
     density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     return 0.5 * math.erfc(x / math.sqrt(2)) - x * density / (24 * s2)

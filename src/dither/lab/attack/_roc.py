@@ -35,7 +35,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._format import at_least, at_most, percent
-from dither._stats import binomial_tail_above, hoeffding_tail, lower_bound, two_sided, upper_bound
+from dither._stats import (
+    EPS,
+    binomial_tail_above,
+    hoeffding_tail,
+    lower_bound,
+    two_sided,
+    upper_bound,
+)
 from dither.errors import ArgumentError
 from dither.lab.attack._verdict import most_right
 from dither.lab.audit import chance_of_guesses, guess_by_score
@@ -187,8 +194,9 @@ def _lines_of(loss: Loss) -> Allowed:
     deltas = np.array([float(loss.delta(float(e)).upper) for e in epsilons])
     rises = np.exp(epsilons)
     # Rounded up by more than the lines lose in doubles: where a line is at most 1, its exponential
-    # errs by EPS twice, and some five operations by half of EPS.
-    heights = np.concatenate([deltas, 1.0 - (1.0 - deltas) / rises]) + 2e-15
+    # errs by EPS twice and by what epsilon differs from the number that it prints, and some five
+    # operations by half of EPS.
+    heights = np.concatenate([deltas, 1.0 - (1.0 - deltas) / rises]) + EPS * (6 + _STEEPEST)
     return Allowed(np.concatenate([rises, 1.0 / rises]), heights)
 
 

@@ -23,7 +23,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dither._stats import lower_bound, normal_quantile, upper_bound, wilson
+from dither._stats import EPS, lower_bound, normal_quantile, upper_bound, wilson
 from dither.lab.audit._claims import EVENTS, Claim, epsilon_of, mu_of
 from dither.lab.audit._outcomes import Floats
 from dither.lab.audit._scores import EventScore, Mask
@@ -183,9 +183,9 @@ def certify(
         )
         p = lower_bound(int(happens[this].sum()), int(this.sum()), each)
         q = upper_bound(int(happens[other].sum()), int(other.sum()), each)
-        # Where a delta is left e^epsilon·q is at most 1, and errs by 3 halves of EPS; two
-        # differences by a half each: 6e-16.
-        delta = p - math.exp(min(claim.epsilon, 700.0)) * q - 1e-15
+        # Where a delta is left e^epsilon·q is at most 1, and errs by 3 halves of EPS and by what
+        # epsilon differs from the number that was printed; two differences by a half each.
+        delta = p - math.exp(min(claim.epsilon, 700.0)) * q - EPS * (3 + claim.epsilon)
         found.append(
             Event(
                 _describe(event, certifying),
