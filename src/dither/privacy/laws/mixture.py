@@ -51,6 +51,8 @@ def _before(edges: Array, g: float) -> Array:
 def _mixed(old: Cells, g: float, removal: bool, position: float) -> Cells:
     position = position + old.position
     if removal:
+        # `below` and `above` are P's. Losses without a lower end, of which Q would leave out more,
+        # are mixed so for a sample of fixed size alone, which takes no more than the upper half.
         return Cells(
             (1 - g) * old.q + g * old.p,
             old.q,
