@@ -26,6 +26,7 @@ from dither.errors import ArgumentError
 Array = npt.NDArray[np.float64]
 
 _TIE = 1e-12
+"""A part within which likelihoods are the same."""
 _CERTAIN = 1e300
 _EXACT = 256
 _HALVINGS = 48

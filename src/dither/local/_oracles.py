@@ -29,6 +29,7 @@ Array = npt.NDArray[np.float64]
 _CHUNK = 1 << 22
 _DENSE = 1 << 24
 _TIE = 1e-12
+"""A part within which likelihoods are the same, and a guess among their values is fair."""
 
 
 class FiniteChannel(Channel):

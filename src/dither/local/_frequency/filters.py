@@ -15,6 +15,7 @@ Array = npt.NDArray[np.float64]
 
 _MAX_CELLS = 1 << 26
 _DETERMINED = 1e-7
+"""The least curvature, beside the largest, at which shares are said to be determined."""
 
 
 def set_bits(

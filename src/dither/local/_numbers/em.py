@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 _TO_THE_TOP = 1e-6
+"""A gap of log-likelihood, over all reports, that counts as none; `_ROUNDING` is the least for each
+report, which doubles still tell from 0. No guarantee rests on either."""
 _ROUNDING = 1e-13
 _STEPS = 500
 _MOST_CELLS = 1 << 21

@@ -135,7 +135,9 @@ LARGEST = 512
 
 _HALVINGS = 40
 _RISE = 1e-4
+"""The part of a slope's promise that a step must keep (Armijo)."""
 _RIDGE = 1e-15
+"""A part of its trace that makes a curvature definite. Both decide how soon a top is found."""
 
 
 def gap_of(matrix: Array, targets: Array, f: Array) -> float:
