@@ -17,9 +17,9 @@ from dither.privacy._clones import counted as list_of_counts
 from dither.privacy._two_answers import TwoAnswers
 
 
-def clones(n, epsilon_0, epsilon):
+def clones(n, epsilon_0, epsilon, *, digits=30):
     """The divergence of the counts of clones, summed over every outcome in 30 digits."""
-    with mpmath.workdps(30):
+    with mpmath.workdps(digits):
         p = mpmath.exp(epsilon_0)
         left, right = {}, {}
         for c in range(n):
@@ -32,9 +32,9 @@ def clones(n, epsilon_0, epsilon):
         return sum(max(mpmath.mpf(0), left[o] - mpmath.exp(epsilon) * right[o]) for o in left)
 
 
-def blanket(n, epsilon_0, k, h, epsilon):
+def blanket(n, epsilon_0, k, h, epsilon, *, digits=30):
     """The divergence of a victim's answer among uniform ones, over all compositions."""
-    with mpmath.workdps(30):
+    with mpmath.workdps(digits):
         p = mpmath.exp(epsilon_0)
         d, e = k + p - 1, mpmath.exp(epsilon)
         total = mpmath.mpf(0)
@@ -232,6 +232,21 @@ def test_two_answers_are_exact(n, epsilon_0, part):
     assert found.lower <= truth <= found.upper
     assert found.width <= 1e-11
     assert not found.one_sided
+
+
+@pytest.mark.parametrize("gap", [1e-12, 1e-8, 1e-5, 1e-3, 0.03])
+@pytest.mark.parametrize("epsilon_0", [16.5, 36.1, 60.0, 99.0])
+def test_large_epsilons_are_no_smaller_when_shuffled(epsilon_0, gap):
+    """Where e^epsilon has more digits than a double, by brute force in eighty: no event is lost."""
+    with mpmath.workdps(80):
+        printed = [mpmath.mpf(repr(x)) for x in (epsilon_0, epsilon_0 * (1 - gap))]
+    for n in (1, 2, 5):
+        any_kind = shuffle(n, epsilon_0).delta(epsilon_0 * (1 - gap)).upper
+        exact = clones(n, *printed, digits=80)
+        assert exact <= any_kind <= exact * (1 + 1e-3) + 1e-10
+        three = shuffle(n, epsilon_0, randomiser="grr", k=3).delta(epsilon_0 * (1 - gap)).upper
+        exact = min(exact, blanket(n, printed[0], 3, 3, printed[1], digits=80))
+        assert exact <= three <= exact * (1 + 1e-3) + 1e-10
 
 
 @pytest.mark.parametrize("gap", [1e-12, 1e-8, 1e-3])

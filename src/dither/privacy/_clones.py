@@ -44,20 +44,33 @@ _EPS = 2.0**-52
 
 def clones(n: int, p: float, epsilon: float, target: float) -> tuple[float, float]:
     """The divergence for any randomiser: a sum over C of binomial tails."""
-    e = math.exp(epsilon)
+    e = _at_most(epsilon)
     # What is cut is a billionth of delta, and charged; so below.
     c, chances, cut = windowed(n - 1, 2 / (p + 1), min(target, 0.1) * 1e-9)
     chances = chances / (p + 1)
-    # P - e·Q at a = A + 1 of c + 1 is in proportion to p·a + (c+1-a) - e·(a + p·(c+1-a)).
-    k = np.floor((c + 1) * (e * p - 1) / ((p - 1) * (1 + e)))
+    # P - e·Q at a = A + 1 of c + 1 is in proportion to p·a + (c+1-a) - e·(a + p·(c+1-a)), which is
+    # above 0 beyond k; from above, as (e·p - 1)/((p - 1)(1 + e)) is 1 to all digits for large e.
+    k = c + 1 - np.ceil((c + 1) * (p - e) / ((p - 1) * (1 + e)))
     s0, here, off = half_tails(c.astype(np.int64), k.astype(np.int64))
     s1 = s0 + here
     terms = chances * ((p - e) * s1 + (1 - e * p) * s0)
-    # The coefficients are at most p and e·p; e errs by 1 + epsilon/2 times EPS of itself, as its
-    # exponent stands for the number that was printed; a product, a difference and a sum by half of
-    # EPS each. A k that rounding moved leaves out what is as small.
-    doubt = chances * p * ((1 + e) * off + (4 + epsilon) * _EPS * (s1 + e * s0))
+    # The coefficients are at most p and e·p, and e errs by as much as was taken from it; a product,
+    # a difference and a sum round by half of EPS each. A k that rounding moved by one leaves out no
+    # more than 3·EPS·(p - e) times the masses at k - 1 and k. Where k is c there is no s0.
+    beside = here * (1 + k / (c + 1 - k))
+    short = (6 + 2 * epsilon) * _EPS
+    doubt = p * (off + short * s1) + (p - e) * short * beside
+    doubt = chances * (doubt + p * e * (np.where(k < c, off, 0.0) + short * s0))
     return _charged(terms, doubt, _rough(n, 2 / (p + 1), len(c)), 2 * cut)
+
+
+def _at_most(epsilon: float) -> float:
+    """A number of at most e^epsilon, whose deltas are no smaller.
+
+    The exponential errs by a unit, and by what its exponent differs from the number that was
+    printed: half of EPS of it.
+    """
+    return math.exp(epsilon) * (1 - (2 + epsilon) * _EPS)
 
 
 def blanket(
@@ -75,7 +88,7 @@ def blanket(
     weights = np.add.reduceat(chances, starts - first)
     points = starts.tolist() if starts.size == m.size else [*starts.tolist(), last]
     each = [
-        _uniform_blanket(int(point) + 1, h, truth_more, other, math.exp(epsilon), target)
+        _uniform_blanket(int(point) + 1, h, truth_more, other, _at_most(epsilon), target)
         for point in points
     ]
     # A class of one number is its own greatest; else the next class's least is above it.
@@ -93,15 +106,19 @@ def _uniform_blanket(
     s, chances, cut = windowed(n, 2 / h, min(target, 0.1) * 1e-7)
     s, chances = s[s > 0], chances[s > 0] * (h / n) / 2
     level = other * n * (e - 1)
-    k = np.clip(np.floor((e * s + level / more) / (1 + e)), 0, s)
+    # As in `clones`, from above.
+    k = np.clip(s - np.ceil((s - level / more) / (1 + e)), 0, s)
     s0, here, off = half_tails((s - 1).astype(np.int64), k.astype(np.int64))
     s1 = s0 + here
     # E[a; a > k] = s/2·Pr[Bin(s-1) >= k], E[b; a > k] = s/2·Pr[Bin(s-1) > k].
     terms = chances * ((more * s - level) * s1 - (more * e * s + level) * s0)
-    # As in `clones`, with coefficients of at most more·e·s + level; e - 1 errs by as much of e, and
-    # what is made of n, other and more by 2·EPS of itself.
-    most, short = more * e * s + level, (4 + math.log(e)) * _EPS
-    doubt = chances * (2 * most * off + short * (most + other * n * e) * (s1 + s0))
+    # As in `clones`, with coefficients of at most more·s + level and more·e·s + level; e - 1 errs
+    # by as much of e, and what is made of n, other and more by 2·EPS of itself.
+    short, rough = (6 + 2 * math.log(e)) * _EPS, other * n * e
+    beside = here * (1 + k / np.maximum(s - k, 1.0))
+    doubt = (more * s + level) * off + short * (more * s + rough) * (s1 + beside)
+    doubt += (more * e * s + level) * np.where(k < s - 1, off, 0.0)
+    doubt = chances * (doubt + short * (more * e * s + rough) * s0)
     return _charged(terms, doubt, _rough(n, 2 / h, len(s) + 1), 2 * cut * h * more)
 
 
