@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dither import privacy
 from dither.privacy.engines.contour import Contour
 from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.discrete_gaussian import DiscreteGaussianLaw
 from dither.privacy.laws.laplace import LaplaceTerm
 
 mpf = mpmath.mpf
@@ -114,3 +115,29 @@ def test_narrow(total):
     """Settings that used to be wide are known to better than a millionth."""
     found = total.epsilon(1e-6)
     assert found.upper - found.lower <= 1e-6 * found.upper
+
+
+@pytest.mark.parametrize(("sigma", "shift"), [(2.1, 1), (3.0, 2), (5.0, 7)])
+def test_discrete_gaussians_by_their_theta_function(sigma, shift):
+    """The generating function is the Gaussian's as far as is said, and a sum of atoms beyond."""
+    term = DiscreteGaussianLaw(sigma, shift).term(5)
+    c, edge = 3.0, math.pi * sigma**2 / (2 * shift)
+    with mpmath.workdps(120):
+        v = mpmath.mpf(sigma) ** 2
+        xs = range(-300, 300)
+        mass = [mpmath.exp(-(x**2) / (2 * v)) for x in xs]
+        losses = [(shift**2 - 2 * shift * x) / (2 * v) for x in xs]
+
+        def moment(t):
+            return sum(m * mpmath.exp(t * y) for m, y in zip(mass, losses, strict=True)) / sum(mass)
+
+        for u in (np.linspace(0, edge, 5) * (1 - 1e-12), np.linspace(0, 1.9 * edge, 5)):
+            base, value, slack = term.along(c, u)
+            exact = [5 * mpmath.log(moment(c + 1j * mpmath.mpf(x))) for x in u.tolist()]
+            for found, wrong, truth in zip(base + value, slack, exact, strict=True):
+                gap = complex(mpmath.exp(truth - mpmath.mpc(found)))
+                assert abs(gap - 1) <= math.expm1(wrong)
+                assert wrong < 1e-12 or u[-1] > edge
+    assert term.cost(c, edge / 2) == 1.0 < term.cost(c, 2 * edge)
+    plain = AtomTerm(term.losses, term.probabilities, 5)
+    assert term.log_moment(np.array([c])) == pytest.approx(plain.log_moment(np.array([c])))

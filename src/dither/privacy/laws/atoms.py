@@ -160,7 +160,7 @@ class AtomTerm(Term):
         """The two likeliest atoms."""
         if len(self.losses) < 2:
             return float(self.losses[0]), 0.0
-        a, b = sorted(np.argsort(self.probabilities)[-2:].tolist())
+        a, b = sorted(np.argpartition(self.probabilities, -2)[-2:].tolist())
         return float(self.losses[a]), float(self.losses[b] - self.losses[a])
 
     def cells(self, edges: Array) -> Cells:
