@@ -214,10 +214,14 @@ def _along(m: Array, k: Array, here: Array, off: Array) -> tuple[Array, Array]:
     for sign, moved in ((-1.0, move), (1.0, -move)):
         for j in range(1, int(moved.max(initial=0)) + 1):
             # Going up from k to k + j, the masses at k + 1, ..., k + j leave the tail.
-            at = y[:-1] + j if sign < 0 else y[:-1] - j + 1
-            mass, doubt = _half_masses(x[1:], at, _steps(m))
-            some = moved >= j
-            change, wrong = change + sign * some * mass, wrong + some * doubt
+            some = np.flatnonzero(moved >= j)
+            at = y[:-1][some] + j if sign < 0 else y[:-1][some] - j + 1
+            mass, doubt = here[1:][some], off[1:][some]
+            other = np.flatnonzero(at != y[1:][some])
+            if other.size:
+                mass[other], doubt[other] = _half_masses(x[1:][some[other]], at[other], _steps(m))
+            change[some] += sign * mass
+            wrong[some] += doubt
     top = int(np.argmin((2 * y - x) / np.sqrt(np.maximum(x, 1.0))))
     first, first_off = _half_tail(int(m[0]), int(k[0]))
     last, last_off = _half_tail(int(m[-1]), int(k[-1]))
