@@ -45,9 +45,6 @@ _DEAR = 5e5
 _PARTS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15)
 """Where the line may lie, as parts of the tilt of the best Chernoff bound."""
 
-_DEAREST = 6e6
-"""Summands of all inner quadratures, beyond which another engine is quicker."""
-
 _NODES = 60_000
 
 _PERIODS = 220
@@ -87,6 +84,9 @@ class BallContour:
         That of about the best Chernoff bound there.
     tolerance : float
         What truncation and aliases may add, relative to delta.
+    dearest : float
+        Summands of all inner quadratures beyond which nothing is done: ``work`` says how many there
+        would be.
     """
 
     name = "contour quadrature in ball arithmetic"
@@ -99,15 +99,19 @@ class BallContour:
         log_delta: float,
         tilt: float,
         tolerance: float = 1e-13,
+        dearest: float = 6e6,
     ) -> None:
-        self.start, self.certified = epsilon, False
+        self.start, self.certified, self.work = epsilon, False, math.inf
         self._laws, self._swapped = laws, [law.swapped() for law in laws]
         self._log_size = log_delta
         plan = None
         for coarse in (tolerance, _COARSER * tolerance):
             if plan is None or plan.work > _DEAR:
                 plan = self._planned(tilt, log_delta + math.log(coarse))
-        if plan is None or plan.work > _DEAREST:
+        if plan is None:
+            return
+        self.work = plan.work
+        if plan.work > dearest:
             return
         self.c, self._period = plan.c, plan.period
         with precision(plan.bits) as flint:

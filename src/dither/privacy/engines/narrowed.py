@@ -12,7 +12,7 @@ from dither.privacy.engines.ball_capped import CappedContour
 from dither.privacy.engines.ball_closed import SampledGaussianProfile
 from dither.privacy.engines.ball_contour import BallContour
 from dither.privacy.engines.ball_jumps import JumpContour
-from dither.privacy.engines.ball_laws import Law
+from dither.privacy.engines.ball_laws import Law, law_of
 from dither.privacy.engines.contour import Contour
 from dither.privacy.engines.search import best_tilt, invert
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
@@ -44,6 +44,9 @@ _ROUGH = 1e-5
 
 _QUICK, _RARE = 4e5, 3e6
 """What a contour of rare losses may cost where there may be another, and where there is none."""
+
+_EASY = 1e5
+"""What a contour of all losses in balls may cost, for none of rare losses to be tried."""
 
 _SHARING = 1000
 """Runs that may share a large loss, where a place is guessed."""
@@ -150,6 +153,8 @@ def jumped(
         known = near is not None and near.high - near.low < 3
         size = near.low if near is not None and known else min(one.bounds(at)[0] + repeats, 0.0)
     # Where the place is given, several runs are seldom far from so many times one.
+    if term.count >= _SEVERAL and _easy(term, at, size):
+        return Place(at, False)
     tolerance, jumps = _ROUGH if epsilon is None else _FINE, None
     for _ in range(_ATTEMPTS):
         if not (0 < at < math.inf and math.isfinite(size)):
@@ -172,11 +177,25 @@ def jumped(
             # Who looks for the target from elsewhere may step over where the bounds are sharp.
             found.start = at
             return found
+        if moved <= 0.05 and (tolerance == _FINE or isinstance(found, CappedContour)):
+            # As sharp as it gets.
+            break
         if moved <= 0.3:
             tolerance = _FINE
     if epsilon is not None or not 0 < at < math.inf:
         return None
     return Place(at, tolerance == _FINE)
+
+
+def _easy(term: SampledGaussianTerm, epsilon: float, size: float) -> bool:
+    """Whether so many repetitions fade so fast that rare losses do no harm."""
+    if not (0 < epsilon < math.inf and math.isfinite(size)):
+        return False
+    tilt, _ = best_tilt(term.log_moment, log_delta=None, epsilon=epsilon, reach=term.reach)
+    law = law_of(term)
+    assert law is not None
+    ask = {"epsilon": epsilon, "log_delta": size, "tilt": tilt, "tolerance": _FINE}
+    return BallContour([law], **ask, dearest=0.0).work <= _EASY
 
 
 def _rare(
