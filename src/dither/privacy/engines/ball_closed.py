@@ -117,6 +117,7 @@ class LaplacesProfile:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """(log lower, log upper) of delta(epsilon)."""
+        # The product and the factor round twice, by half of 2.2e-16 each.
         if epsilon >= self._k * self._e * (1 + 1e-15):
             return -math.inf, -math.inf
         return _settled(lambda: self._value(epsilon))

@@ -14,8 +14,8 @@ charged, and how it is proved:
 
   So the line may lie as low as one likes: a shorter period costs digits, not nodes.
 * *Aliases to the right* are at most kappa(c')·M(c')·e^{-c'·epsilon}/(e^{(c'-c)P} - 1), c' > c.
-* *Truncation* as in `contour`; the laws' bounds of their decay are computed in doubles and hold
-  with a billionth to spare.
+* *Truncation* as in `contour`. Each law's bound of its decay is computed in doubles and holds as it
+  is; what remains are products and the sum, a few roundings of their own size.
 * *Rounding and inner quadrature* are in the balls.
 
 The interval is sound at every epsilon, and tight near the one that it was made for.
@@ -32,7 +32,7 @@ import numpy as np
 from dither.numeric._balls import Ball, PowerSum, down, library, precision, up
 from dither.privacy.engines.ball_laws import Law, law_of
 from dither.privacy.engines.search import log_kappa
-from dither.privacy.laws.term import Array, Term
+from dither.privacy.laws.term import EPS, Array, Term
 
 __all__ = ["BallContour", "laws_of"]
 
@@ -212,8 +212,12 @@ class BallContour:
         """In balls, what does not depend on epsilon: the line's end and the aliases."""
         arb = library().arb
         self._period_ball = 2 * arb.pi() / arb(self._step)
-        at = self._step * (plan.nodes + 1) * (1 - 1e-9)
-        faded = float(self._faded(plan.c, np.array([at]))[0]) * (1 - 1e-9) + 1e-9
+        # A little before the next node: bounds of what decays do not increase, and the place rounds
+        # twice. A Gaussian's -v·u²/2 rounds four times, and the sum of numbers of one sign once a
+        # law.
+        at = self._step * (plan.nodes + 1) * (1 - 4 * EPS)
+        faded = float(self._faded(plan.c, np.array([at]))[0])
+        faded *= 1 - EPS * (8 + len(self._laws))
         size = self._moment(self._laws, plan.c)
         # Terms from the next node on: Σ step/u² <= 1/u of the last.
         last = arb(self._step) * plan.nodes

@@ -43,7 +43,8 @@ and N^T - B^T = J·Σ_k N^k·B^{T-1-k} fades as J does. What is charged, and how
   x_0 and x_1, are bounded by what is log-concave in x there: e^{(1+c)·l} by its value at x_0, or by
   its value at x_1 with the slope K·a. So they are geometric, at the rates of `_outside`.
 
-Sums over cells are in doubles, and hold with a billionth to spare; all else is in balls.
+Sums over cells are in doubles, raised by more than they err (`jump_plan._SPARE`); all else is in
+balls.
 """
 
 from __future__ import annotations
@@ -279,7 +280,7 @@ class JumpContour:
         """What far losses that do not suffice add."""
         arb, n, w = library().arb, self._term.count, self._w
         level = e - (n - 1) * self._weights[0].log()
-        # Every place at which l is above the level serves.
+        # A guess: every place at which l is above the level serves, and balls say whether it is.
         place = arb(self._planner.place(float(level.upper()) * (1 + 1e-12)) + 1e-9)
         rate = (self._high - place) / w**2 - place
         if not (self._ratio(place) >= level and rate > 0 and self._high > place):
