@@ -13,14 +13,21 @@ from dither import privacy
 from dither.errors import ArgumentError
 from dither.numeric._balls import down, powers, precision, up
 from dither.privacy.engines import ball_contour
-from dither.privacy.engines.ball_closed import SampledGaussianProfile, SeparatedProfile
+from dither.privacy.engines.ball_closed import (
+    SampledGaussianProfile,
+    SeparatedLaplacesProfile,
+    SeparatedProfile,
+)
 from dither.privacy.engines.ball_contour import BallContour, laws_of
 from dither.privacy.engines.ball_laws import SampledGaussianLaw, law_of
 from dither.privacy.engines.grid import Grid
 from dither.privacy.engines.search import best_tilt
 from dither.privacy.laws.atoms import AtomTerm
 from dither.privacy.laws.gaussian import GaussianTerm
+from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.mixture import SampledTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled_line import SampledLineTerm
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "sampled_gaussian_epsilons.csv"
 
@@ -220,6 +227,58 @@ def test_separated_gaussians_agree_with_a_contour(removal):
             assert other[0] <= high
         assert high - low < 1e-9
         assert low <= value
+
+
+def two_laplaces(top, g, e):
+    """delta(e) of two Laplace releases on samples, removal: one's loss is integrated."""
+
+    def once(level):
+        inner = mpmath.exp(level) - 1 + g
+        if inner <= g * mpmath.exp(-top):
+            return 1 - mpmath.exp(level)
+        x = mpmath.log(inner / g)
+        if x >= top:
+            return mpmath.mpf(0)
+        under_q, under_p = mpmath.exp(-(x + top) / 2) / 2, 1 - mpmath.exp(-(top - x) / 2) / 2
+        return (1 - g) * under_q + g * under_p - mpmath.exp(level) * under_q
+
+    def loss(x):
+        return mpmath.log(1 - g + g * mpmath.exp(x))
+
+    def rest(x):
+        size = (1 - g) * mpmath.exp(-(x + top) / 2) + g * mpmath.exp(-(top - x) / 2)
+        return size / 4 * once(e - loss(x))
+
+    least = mpmath.exp(-top)
+    total = ((1 - g) + g * least) / 2 * once(e - loss(-top))
+    total += ((1 - g) * least + g) / 2 * once(e - loss(top))
+    bends = [e - loss(top), e - loss(-top)]
+    places = [mpmath.log((mpmath.exp(b) - 1 + g) / g) for b in bends if mpmath.exp(b) > 1 - g]
+    edges = sorted({-top, -top + 9, -top / 2, 0, top / 2, top - 9, top, *places})
+    inside = [x for x in edges if -top <= x <= top]
+    return total + mpmath.quad(rest, inside)
+
+
+def test_separated_laplaces_agree_with_an_integral():
+    """A binomial sum of Laplace profiles, where a sampled one's loss is far from the others'."""
+    base = LaplaceTerm(np.array([150.0]), np.array([1]))
+    g, profiles = 0.25, {}
+    for removal in (True, False):
+        term = SampledLineTerm(SampledTerm(base, g, removal, 2))
+        assert SeparatedLaplacesProfile.fits(term)
+        profiles[removal] = SeparatedLaplacesProfile(term, None)
+    with mpmath.workdps(60):
+        for e in (0.5, 60.0, 140.0, 147.0, 250.0, 290.0):
+            low, high = profiles[True].bounds(e)
+            truth = mpmath.log(two_laplaces(mpmath.mpf(150), mpmath.mpf(g), mpmath.mpf(e)))
+            assert low - 1e-13 <= truth <= high + 1e-13
+            assert high - low < 1e-12
+    # Added, nearly all of Q's mass is where no sample holds the unit.
+    low, high = profiles[False].bounds(0.5)
+    assert (low + high) / 2 == pytest.approx(math.log(1 - math.exp(0.5) * 0.75**2), abs=1e-13)
+    found = (10 * privacy.laplace(0.001).poisson(0.1)).epsilon(1e-5)
+    assert found.upper - found.lower < 1e-12 * found.upper
+    assert 5985.07 < found.lower < 5985.89
 
 
 def test_losses_beyond_the_largest_exponent():

@@ -7,9 +7,19 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from dither.numeric._balls import Ball, down, library, precision, tail, up
+from dither.privacy.laws.laplace import LaplaceTerm
+from dither.privacy.laws.mixture import SampledTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
+from dither.privacy.laws.sampled_line import SampledLineTerm
+from dither.privacy.laws.term import Term
 
-__all__ = ["GaussianProfile", "LaplacesProfile", "SampledGaussianProfile", "SeparatedProfile"]
+__all__ = [
+    "GaussianProfile",
+    "LaplacesProfile",
+    "SampledGaussianProfile",
+    "SeparatedLaplacesProfile",
+    "SeparatedProfile",
+]
 
 
 _DIGITS = 58
@@ -236,23 +246,37 @@ class SeparatedProfile:
     certified = True
 
     def __init__(self, term: SampledGaussianTerm, epsilon: float | None) -> None:
-        self._term = term
+        self._noise = term.noise_multiplier
+        self._told(term.rate, term.count, term.removal)
         self.start = term.count * term.rate * term.a**2 / 2 if epsilon is None else epsilon
 
+    def _told(self, rate: float, count: int, removal: bool) -> None:
+        self._rate, self._count, self._removal = rate, count, removal
+
     @staticmethod
-    def fits(term: SampledGaussianTerm) -> bool:
+    def fits(term: Term) -> bool:
         """Whether it may be sharp, and in no time."""
+        if not isinstance(term, SampledGaussianTerm):
+            return False
         return term.k == 1 and term.a >= 12 and term.count <= 20_000
+
+    def _sampled(self, at: Ball, j: int) -> Ball:
+        """The profile of j that are sampled."""
+        return _gaussian(at, library().arb(j).sqrt() / self._noise)
+
+    def _apart(self) -> tuple[Ball, Ball]:
+        """What a step's loss is off by, over both odds, and the chance that it is by more."""
+        a = 1 / library().arb(self._noise)
+        return (-2 * a).exp(), tail(a / 2 - 2)
 
     def _value(self, epsilon: float, sign: int) -> Ball:
         """delta's end on one side: sign 1 is the upper one."""
-        arb, t = library().arb, self._term
-        a, g, e, n = 1 / arb(t.noise_multiplier), arb(t.rate), arb(epsilon), t.count
-        odds = g / (1 - g)
-        rough = n * (odds + 1 / odds) * (-2 * a).exp()
-        lost = n * tail(a / 2 - 2)
-        e -= sign * rough
-        if not t.removal:
+        arb = library().arb
+        g, e, n = arb(self._rate), arb(epsilon), self._count
+        odds, (off, chance) = g / (1 - g), self._apart()
+        lost = n * chance
+        e -= sign * n * (odds + 1 / odds) * off
+        if not self._removal:
             top = -n * (1 - g).log()
             whole = 1 - (e - top).exp()
             return (arb(0) if whole <= 0 else whole) + sign * lost
@@ -265,7 +289,7 @@ class SeparatedProfile:
                 continue
             at = e - (n - j) * (1 - g).log() - j * g.log()
             if j:
-                total += share * _gaussian(at, a * arb(j).sqrt())
+                total += share * self._sampled(at, j)
             elif not at >= 0:
                 total += share * (1 - at.exp())
         # A profile lies in [0, 1].
@@ -278,3 +302,40 @@ class SeparatedProfile:
             # Not smaller than one can tell from nothing: searches go by its slope.
             max(_settled(lambda: self._value(epsilon, 1))[1], -1000.0),
         )
+
+
+class SeparatedLaplacesProfile(SeparatedProfile):
+    """The same of Laplace noise: the base's loss x is e or less, or -e or more, and little between.
+
+    l is log(1 - g) + [0, r] for x <= -e/2 and log(g) + x + [0, r] for x >= e/2, with
+    r = max(g/(1-g), (1-g)/g)·e^{-e/2}. Under Q, where x is -e with probability 1/2, e with
+    e^{-e}/2, and has the density e^{-(x+e)/2}/4 between, it is above -e/2 with probability
+    e^{-e/4}/2; as likely it is below e/2 under P. So delta_j is the profile of j Laplaces.
+    """
+
+    name = "closed form (separated Laplaces)"
+
+    def __init__(self, term: SampledLineTerm, epsilon: float | None) -> None:
+        assert isinstance(term.base, LaplaceTerm)
+        assert isinstance(term.inner, SampledTerm)
+        self._e = float(term.base.epsilons[0])
+        self._told(term.rate, term.count, term.inner.removal)
+        self.start = term.count * term.rate * self._e if epsilon is None else epsilon
+
+    @staticmethod
+    def fits(term: Term) -> bool:
+        """Whether it may be sharp, and in no time."""
+        return (
+            isinstance(term, SampledLineTerm)
+            and isinstance(term.base, LaplaceTerm)
+            and isinstance(term.inner, SampledTerm)
+            and float(term.base.epsilons[0]) >= 120
+            and term.count <= LaplacesProfile.LARGEST
+        )
+
+    def _sampled(self, at: Ball, j: int) -> Ball:
+        return LaplacesProfile(self._e, j, 0.0)._value(at)
+
+    def _apart(self) -> tuple[Ball, Ball]:
+        e = library().arb(self._e)
+        return (-e / 2).exp(), (-e / 4).exp() / 2

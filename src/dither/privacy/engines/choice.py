@@ -20,6 +20,7 @@ from dither.privacy.engines.ball_closed import (
     GaussianProfile,
     LaplacesProfile,
     SampledGaussianProfile,
+    SeparatedLaplacesProfile,
     SeparatedProfile,
 )
 from dither.privacy.engines.ball_contour import BallContour, laws_of
@@ -150,14 +151,12 @@ def engine(
         if len(law.epsilons) == 1 and law.counts[0] <= LaplacesProfile.LARGEST:
             start = law.top() if epsilon is None else epsilon
             return LaplacesProfile(float(law.epsilons[0]), int(law.counts[0]), start)
-    if len(terms) == 1 and isinstance(terms[0], SampledGaussianTerm):
-        if terms[0].count == 1:
-            return SampledGaussianProfile(terms[0])
-        apart = _apart(terms[0], log_delta, epsilon)
-        if apart is not None:
-            return apart
+    if len(terms) == 1 and isinstance(terms[0], SampledGaussianTerm) and terms[0].count == 1:
+        return SampledGaussianProfile(terms[0])
     if len(terms) == 1 and isinstance(terms[0], SampledLineTerm) and terms[0].count == 1:
         return _once(terms[0], epsilon)
+    if len(terms) == 1 and (apart := _apart(terms[0], log_delta, epsilon)) is not None:
+        return apart
     if len(terms) == 1 and isinstance(terms[0], ResponseTerm) and BinomialProfile.fits(terms[0]):
         return BinomialProfile(terms[0], log_delta=log_delta, epsilon=epsilon)
     if ResponsesProfile.fits(terms):
@@ -219,13 +218,14 @@ _NOTHING = -800.0
 """A log(delta) that no double holds."""
 
 
-def _apart(
-    term: SampledGaussianTerm, log_delta: float | None, epsilon: float | None
-) -> SeparatedProfile | None:
+def _apart(term: Term, log_delta: float | None, epsilon: float | None) -> SeparatedProfile | None:
     """The closed form for large losses, where it is sharp."""
-    if not SeparatedProfile.fits(term):
+    if isinstance(term, SampledGaussianTerm) and SeparatedProfile.fits(term):
+        found = SeparatedProfile(term, epsilon)
+    elif isinstance(term, SampledLineTerm) and SeparatedLaplacesProfile.fits(term):
+        found = SeparatedLaplacesProfile(term, epsilon)
+    else:
         return None
-    found = SeparatedProfile(term, epsilon)
     at = epsilon
     if log_delta is not None:
         at = invert(_upper_of(found), log_delta, found.start, above=True, tiny=1e-12)
