@@ -315,3 +315,69 @@ def test_terms_are_named_as_the_model_reads_them(tmp_path):
     with opened(tmp_path) as session:
         question = session.table("visits").infer(1).regression("cost ~ age + C(region)")
         assert set(question._laws) == set(names_of(3))
+
+
+def test_the_functional_mechanism_has_noise_of_one_scale(tmp_path):
+    """For each coefficient of the sum of squared residuals; it spends epsilon, and no delta."""
+    with opened(tmp_path) as session:
+        asked = session.table("visits").infer(epsilon=2, delta=1e-5)
+        question = asked.regression("cost ~ age + C(region)", method="functional")
+        scales = {}
+        for name in ("n", "tt", *(f"z{i}z{i}" for i in range(3))):
+            scales[name] = question._laws[name].deviation
+        for name in ("t", "z0", "z1", "z0t", "z0z1", "z1z2"):
+            scales[name] = 2 * question._laws[name].deviation
+        assert np.ptp(list(scales.values())) < 0.01 * max(scales.values())
+        found = question.release()
+        assert "functional mechanism" in found.summary()
+        assert not found.loss.charge.delta
+        assert spent(session) == 2
+        assert session.balance()[0].spent.delta == 0
+        assert np.isfinite(found.estimate).all()
+        ends = found.simulated(draws=200).interval()
+        assert (ends[:, 0] <= found.estimate).all()
+        assert (found.estimate <= ends[:, 1]).all()
+
+
+def test_the_functional_mechanism_is_least_squares_without_noise(tmp_path):
+    """At an epsilon at which noise and ridge are next to nothing."""
+    frame = visits()
+    with opened(tmp_path, frame) as session:
+        asked = session.table("visits").infer(epsilon=500_000)
+        found = asked.regression("cost ~ age + C(region)", method="functional").release()
+    np.testing.assert_allclose(
+        found.estimate, squares(frame, [AGE, NORTH, SOUTH], unit=False), rtol=0.02
+    )
+
+
+def test_ways_are_compared_before_anything_is_spent(tmp_path):
+    """What each reaches with so many people, and what it costs; nothing is charged."""
+    with opened(tmp_path) as session:
+        asked = session.table("visits").infer(epsilon=1, delta=1e-5)
+        ways = {
+            "moments": asked.regression("cost ~ age"),
+            "functional": asked.regression("cost ~ age", method="functional"),
+            "mean": asked.mean("cost"),
+        }
+        found = asked.compare(ways, people=3000)
+        frame = found.frame
+        assert frame["way"].to_list() == list(ways)
+        assert frame["delta"].to_list()[1] == 0
+        for name, preview in found.previews.items():
+            assert preview.sizes == (3000,)
+            assert ways[name].preview([3000]).reaches == preview.reaches
+        assert "half-width of age" in found.summary()
+        assert "3,000 people" in str(found)
+        assert spent(session) == 0
+        for wrong in ({}, [ways["mean"]], {"a": "mean"}, {1: ways["mean"]}):
+            with pytest.raises(DitherError, match="ways must be"):
+                asked.compare(wrong)
+
+
+@pytest.mark.parametrize("formula", ["cost ~ log(age)", "cost ~ exp(age)", "sqrt(cost) ~ age"])
+def test_functions_that_cannot_be_summed_exactly_are_refused(tmp_path, formula):
+    """By name, with what works, before anything is spent."""
+    with opened(tmp_path) as session:
+        with pytest.raises(DitherError, match="cannot be summed exactly"):
+            session.table("visits").infer(epsilon=1).regression(formula)
+        assert spent(session) == 0

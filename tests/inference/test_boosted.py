@@ -102,3 +102,26 @@ def test_intervals_hold_as_often_as_they_say(neighbours: str) -> None:
         widths.append(ends[1, 1] - ends[1, 0])
     assert (held >= 86).all()
     assert np.median(widths) < 0.8
+
+
+def test_it_explains_more_of_ten_columns_and_few_rows() -> None:
+    """Than the moments do at the same cost: on average over twelve samples of 450 rows."""
+    rng, explained = np.random.default_rng(5), {"moments": 0.0, "boosted": 0.0}
+    names = [f"x{j}" for j in range(10)]
+    slopes = np.array([0.3, -0.2, 0.2, 0.1, -0.1, 0, 0, 0, 0, 0])
+    for _ in range(12):
+        x = np.clip(rng.normal(0, 0.4, (450, 10)), -1, 1)
+        y = x @ slopes + rng.normal(0, 0.15, 450)
+        for method in explained:
+            found = inference.linear_regression(
+                "y ~ " + " + ".join(names),
+                {**dict(zip(names, x.T, strict=True)), "y": y},
+                bounds=dict.fromkeys([*names, "y"], (-1, 1)),
+                epsilon=1,
+                delta=1e-6,
+                neighbours="add-remove",
+                method=method,
+            )
+            off = found.estimate[1:] - slopes
+            explained[method] += float(off @ off)
+    assert explained["boosted"] < explained["moments"]

@@ -90,7 +90,7 @@ def test_weights_need_less_noise_and_estimate_the_same() -> None:
             radius=radius,
         )
         u = np.column_stack([np.ones(4000), x])
-        q = float(squared_radius(4, None if radius is None else Fraction(3, 5)))
+        q = float(squared_radius(4, None if radius is None else Fraction(3, 5), 1))
         root = np.sqrt(np.minimum(1, q / (u**2).sum(axis=1)))[:, None]
         wanted = np.linalg.lstsq(u * root, y * root[:, 0], rcond=None)[0]
         np.testing.assert_allclose(found.estimate, wanted, atol=1e-3)

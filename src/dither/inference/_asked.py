@@ -24,6 +24,7 @@ import numpy as np
 
 from dither import _checks as check
 from dither.errors import ArgumentError, QueryError, nearest
+from dither.inference._asked_compare import AskedComparison, compared
 from dither.inference._asked_designs import (
     difference_design,
     known_share_design,
@@ -292,7 +293,7 @@ class Inference:
         design = table_design(title, null, (len(levels),), chances / chances.sum(), draws, assumed)
         return self._made(title, question, scales, design)
 
-    def regression(self, formula: str) -> InferenceQuestion:
+    def regression(self, formula: str, *, method: str = "moments") -> InferenceQuestion:
         """Linear regression by formula: coefficients, intervals, R² and predictions of one release.
 
         Parameters
@@ -303,6 +304,9 @@ class Inference:
             ``+ - * **`` of numbers. Rows in which one is missing, or has a level that was not
             declared, are left out. Of a person with several rows, the average of each column and
             of the response counts.
+        method : {"moments", "functional"}
+            "functional" is the functional mechanism, for comparison: Laplace noise of one scale on
+            the coefficients of the sum of squared residuals, and a ridge. It spends no delta.
 
         Raises
         ------
@@ -310,13 +314,51 @@ class Inference:
             The formula cannot be read or names what the table does not have, or a column has
             neither bounds nor declared values.
         """
+        functional = check.choice("method", method, ("moments", "functional")) == "functional"
         rows, read, variables = asked_formula(self._rows, formula)
         assumed = self._assumed()
         if self._unit is not None:
             assumed += ("averages of few rows scatter no more than those of many",)
-        title = f"linear regression {read.formula}"
-        question, scales = st.ask(rows, variables, moment_terms)
-        return self._made(title, question, scales, regression_design(title, read, assumed))
+        title = f"linear regression {read.formula}" + ", functional mechanism" * functional
+        question, scales = st.ask(rows, variables, lambda v: moment_terms(v, functional))
+        design = regression_design(title, read, assumed, functional)
+        delta = 0 if functional else self._delta
+        return InferenceQuestion(title, question, scales, self._epsilon, delta, design)
+
+    def compare(
+        self,
+        ways: Mapping[str, InferenceQuestion],
+        *,
+        people: int = 10_000,
+        confidence: float = 0.95,
+    ) -> AskedComparison:
+        """Compare questions before anything is spent or read: what each reaches, and its cost.
+
+        Parameters
+        ----------
+        ways : mapping from names to questions
+            Made by the methods of this object, or of another with another budget.
+        people : int
+            How many there are taken to be, in all groups together.
+        confidence : float
+            Of the intervals.
+
+        Returns
+        -------
+        AskedComparison
+            A table as text, or as ``frame``.
+
+        Raises
+        ------
+        ArgumentError
+            ``ways`` is not such a mapping, or an argument is out of range.
+
+        Notes
+        -----
+        It is `InferenceQuestion.preview` of each: values are taken to be spread evenly over their
+        bounds. `dither.inference.compare` compares ways on rows of a shape of your own.
+        """
+        return compared(ways, people, confidence)
 
     # --- what the methods share ---------------------------------------------------------------
 

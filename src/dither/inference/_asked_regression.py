@@ -106,18 +106,27 @@ def _quoted(name: str) -> str:
 # --- sums and their model ------------------------------------------------------------------------
 
 
-def moment_terms(variables: list[st.Variable] | Any) -> dict[str, st.Request]:
-    """The sums by name, and their weights: slopes need products with the response most."""
+def moment_terms(
+    variables: list[st.Variable] | Any, functional: bool = False
+) -> dict[str, st.Request]:
+    """The sums by name, and their weights: slopes need products with the response most.
+
+    The functional mechanism has noise of one scale for the coefficients n, 2·Σ z_i, 2·Σ z_i·z_j,
+    Σ z_i², ... of the sum of squared residuals: a part of epsilon for each sum in proportion to how
+    far one person moves it, 1/2 for a square about its middle, and half as much for n and squares.
+    """
     *z, t = variables
-    one, more = Fraction(1), Fraction(2)
-    found = {"n": (st.Term.count(), one)}
+    one, more, square, count = Fraction(1), Fraction(2), Fraction(1), Fraction(1)
+    if functional:
+        more, square, count = one, Fraction(1, 4), Fraction(1, 2)
+    found = {"n": (st.Term.count(), count)}
     for i, x in enumerate(z):
         found[f"z{i}"] = (st.Term.total(x), one)
-        found[f"z{i}z{i}"] = (st.Term.square(x), one)
+        found[f"z{i}z{i}"] = (st.Term.square(x), square)
         found[f"z{i}t"] = (st.Term.product(x, t), more)
         for j in range(i):
             found[f"z{j}z{i}"] = (st.Term.product(z[j], x), one)
-    return found | {"t": (st.Term.total(t), more), "tt": (st.Term.square(t), one)}
+    return found | {"t": (st.Term.total(t), more), "tt": (st.Term.square(t), square)}
 
 
 def _read(of: Mapping[str, Any], size: int) -> Moments:
@@ -198,8 +207,10 @@ class _Size:
 class TableModel(LinearModel):
     """`LinearModel` over sums each of which has a noise of its own."""
 
-    def __init__(self, sums: Mapping[str, float], laws: Laws, size: int) -> None:
-        object.__setattr__(self, "design", _Size(size))
+    def __init__(
+        self, sums: Mapping[str, float], laws: Laws, size: int, functional: bool = False
+    ) -> None:
+        object.__setattr__(self, "design", _Size(size, functional))
         object.__setattr__(self, "released", dict(sums))
         object.__setattr__(self, "rows", None)
         object.__setattr__(self, "_laws", laws)
@@ -209,6 +220,11 @@ class TableModel(LinearModel):
         """What the sums left with."""
         return MomentNoise(self._laws, self.design.size)  # type: ignore[attr-defined]
 
+    @property
+    def ridge(self) -> float:
+        """What the functional mechanism adds: four deviations of the noise of a square."""
+        return 4.0 * float(self._laws["z0z0"].deviation)  # type: ignore[attr-defined]
+
     def _of_noise(self, line: Floats, slopes: Floats) -> Floats:
         way = slopes * np.array([1.0] + [0.5] * self.design.size)
         along = np.einsum("...i,...i->...", way, np.broadcast_to(line, slopes.shape))
@@ -216,7 +232,9 @@ class TableModel(LinearModel):
         return np.asarray(super()._of_noise(line, slopes) + count)
 
 
-def regression_design(title: str, read: fm.Design, assumed: tuple[str, ...]) -> Design:
+def regression_design(
+    title: str, read: fm.Design, assumed: tuple[str, ...], functional: bool = False
+) -> Design:
     """Linear regression by a formula whose regressors have the bounds of their sums."""
     size = len(read.columns)
 
@@ -225,7 +243,7 @@ def regression_design(title: str, read: fm.Design, assumed: tuple[str, ...]) -> 
         return 30 * floor
 
     def result(sums: st.Sums, laws: Laws, loss: Loss) -> PrivateResult:
-        model = TableModel(sums.group(0), laws, size)
+        model = TableModel(sums.group(0), laws, size, functional)
         measured = laws["n"].noise is not None
         assumptions = (
             *assumed,

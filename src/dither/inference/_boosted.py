@@ -216,7 +216,9 @@ class BoostedRelease:
         squares, total, uncut = self._leave(self.end(rows, answers, middle), self.of_end)
         rowed = max(1.0, float(gram[0, 0]))
         mean = min(1.0, max(-1.0, float(given[0][0]) / rowed))
-        share = min(1.0, max(0.1, float(uncut) / rowed))
+        # Where noise hides how many were cut, none is taken to have been.
+        most = float(uncut) + 2 * deviation / float(self.of_end)
+        share = min(1.0, max(0.5, most / rowed))
         scored = Scored(
             middle,
             -np.mean(given[_KEPT:], axis=0),

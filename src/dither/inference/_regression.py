@@ -236,12 +236,12 @@ def _short(value: float) -> str:
     return "inf" if value == math.inf else "-inf" if value == -math.inf else number_text(value)
 
 
-def squared_radius(terms: int, radius: Fraction | None) -> Fraction:
+def squared_radius(terms: int, radius: Fraction | None, deviations: int = 3) -> Fraction:
     """The squared length that rows (1, z) are weighed down to, with S terms: q of `_moments`.
 
     Of S numbers that are spread evenly between their bounds the squared length has mean 1 + S/3 and
-    variance 4·S/45. Without a radius q is three deviations above that mean, so that hardly any
-    such row weighs less than 1.
+    variance 4·S/45. Without a radius q is so many deviations above that mean: with three hardly any
+    such row weighs less than 1, with one few do, and less noise is needed.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def squared_radius(terms: int, radius: Fraction | None) -> Fraction:
     if radius is not None:
         return radius**2 * (terms + 1)
     spread = Fraction(math.isqrt((terms << 40) // 5), 1 << 20)
-    return 1 + Fraction(terms, 3) + 2 * spread
+    return 1 + Fraction(terms, 3) + Fraction(2 * deviations, 3) * spread
 
 
 def length_of(terms: int, radius: Fraction | None) -> Fraction:
@@ -279,12 +279,14 @@ def moments_of(
     )
     factors = design.factors
     numbers = len(design.terms) - factors
-    longest = squared_radius(len(design.terms), radius)
+    # To replace a row moves sums further than to add one: more noise, and so shorter rows.
+    longest = squared_radius(len(design.terms), radius, 1 if asked.replace else 3)
     made = MomentsRelease(len(columns), numbers, factors, zero, asked, functional, longest)
     if radius is not None or not made.weighing:
         return made
-    # With few terms the sharper bounds of rows that all weigh 1 are worth more.
-    return min(made, replace(made, longest=None), key=lambda one: one.noise.variance)
+    # With few terms the sharper bounds of rows that all weigh 1, and their weight, are worth more.
+    plain = replace(made, longest=None)
+    return made if made.noise.variance < 0.75 * plain.noise.variance else plain
 
 
 def coefficients(design: Design) -> tuple[Floats, Floats, Floats]:
@@ -417,8 +419,9 @@ def linear_regression(
         In (0, 1]: rows whose regressors are longer than this share of the longest possible one
         weigh less, so that less noise is needed; the functional mechanism has no such weights.
         Without it, a length that rows of numbers that are spread evenly between their bounds
-        hardly exceed, where that makes noise less; for "boosted", the root mean square of such
-        lengths. Weights move no coefficient where the response is linear in the columns.
+        hardly exceed, or few where rows are replaced, if that makes noise less; for "boosted", the
+        root mean square of such lengths. Weights move no coefficient where the response is linear
+        in the columns.
 
     Returns
     -------
