@@ -118,6 +118,35 @@ def proportion(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool 
             yield f"{shown}: type I {rejected / runs:.3f}, coverage {held / runs:.3f}", good
 
 
+@row(1000)
+def correlation(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | None]]:
+    """Nominal 95 % intervals of the correlation of normal pairs."""
+    yield "goal: .93-.97 in every cell, or could be by the 99 % interval of so many runs", None
+    for neighbours in ("replace", "add-remove"):
+        for n, rho, epsilon in (
+            (150, 0.3, 1.0),
+            (150, 0.9, 1.0),
+            (500, 0.0, 0.25),
+            (2000, -0.6, 0.5),
+        ):
+            held, width = 0, 0.0
+            for _ in range(runs):
+                x = rng.normal(0.0, 1.0, n)
+                y = rho * x + math.sqrt(1 - rho**2) * rng.normal(0.0, 1.0, n)
+                found = inference.pearsonr(
+                    x,
+                    y,
+                    epsilon=epsilon,
+                    neighbours=neighbours,
+                    draws=1000,  # type: ignore[arg-type]
+                )
+                lower, upper = found.interval()
+                held, width = held + (lower <= rho <= upper), width + upper - lower
+            good = within(held, runs, 0.93, 0.97)
+            shown = f"{neighbours:<10} n {n:5,} correlation {rho:4} eps {epsilon:4}"
+            yield f"{shown}: coverage {held / runs:.3f}, width {width / runs:.3f}", good
+
+
 def _means(d: int, goal: float, runs: int, rng: np.random.Generator) -> Iterator[Any]:
     n, errors = 10_000, {}
     ways: dict[str, Callable[[Any], Any]] = {
