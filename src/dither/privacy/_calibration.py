@@ -210,6 +210,7 @@ class _Asked(_Promise):
 
 
 def _logit(p: float) -> float:
+    # Chances whose logits are doubles: a search's scale, and no bound.
     p = min(max(p, 1e-300), 1 - 1e-16)
     return math.log(p) - math.log1p(-p)
 
@@ -286,6 +287,7 @@ def _narrowed(promise: _Promise, good: float, bad: float) -> tuple[float, float]
     for _ in range(60):
         if promise.excess(good) <= 0:
             break
+        # A small step to the safe side, as often as it takes to be proved.
         good *= 1 + (1 if a > b else -1) * 1e-10
     else:
         raise ArgumentError("make must be monotone in its parameter")

@@ -109,6 +109,7 @@ class SampledGaussianLaw(Law):
 
     def __init__(self, term: SampledGaussianTerm) -> None:
         self.term: SampledGaussianTerm = term
+        # At least K·a, which rounds twice.
         self._slope = term.k * term.a * (1 + 1e-12)
 
     def swapped(self) -> Law:

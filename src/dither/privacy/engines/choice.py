@@ -318,6 +318,7 @@ def _refined(terms: Sequence[Term], log_delta: float | None, epsilon: float | No
             best, least = grid, high - low
         elif bits > 13:
             break
+        # Narrow enough; else the next grid is made for an epsilon a little beyond this one.
         if least <= max(1e-7, 3e-7 * grid.upper.c * cap):
             break
         cap *= 1 + 1e-6

@@ -233,6 +233,7 @@ def _moved(found: CappedContour | JumpContour, at: float, log_delta: float) -> t
         slope = max((high - found.bounds(at + step)[1]) / step, found.c / 2)
         move = (high - log_delta) / slope
         at = max(at + move, at / 4)
+        # A millionth of a nat: the ends are proved where this was called.
         if abs(move) * found.c <= 1e-6:
             break
     return at, abs(at - start) * found.c
