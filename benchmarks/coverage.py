@@ -40,7 +40,7 @@ def _cells(
             for epsilon in EPSILONS:
                 held, width = [], []
                 for _ in range(runs):
-                    found = ask(rng, n, epsilon, side).simulated(draws=1000)
+                    found = ask(rng, n, epsilon, side).simulated(draws=1000, seed=rng)
                     ends = np.atleast_2d(found.interval(0.95))
                     held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
                     width.append(ends[:, 1] - ends[:, 0])
@@ -126,7 +126,7 @@ def tables(runs: int, rng: np.random.Generator) -> Iterator[tuple[str, bool | No
             for _ in range(runs):
                 frame = _visits(n, unit, rng)
                 for name, found in _released(frame, unit, questions, epsilon).items():
-                    lower, upper = found.simulated(draws=1000).interval(0.95)
+                    lower, upper = found.simulated(draws=1000, seed=rng).interval(0.95)
                     held[name] += lower <= questions[name][1] <= upper
             for name, hits in held.items():
                 who = "people" if unit else "rows"

@@ -53,6 +53,17 @@ def test_results_as_json(run, question: str) -> None:
     assert spent() == Fraction(1, 5)
 
 
+def test_a_quantile_at_another_confidence(run) -> None:
+    """The summary, and the interval that was asked for, of one charge."""
+    found = run("infer", "quantile(cost, 0.75)", *ANA, "--confidence", "0.8")
+    assert found.exit_code == 0, found.output
+    assert "0.75-quantile of cost" in found.stdout
+    assert "At 80 %: " in found.stdout
+    preview = run("infer", "median(cost)", *ANA, "--preview", "--sizes", "9")
+    assert "9 people are too few" in preview.stdout
+    assert spent() == Fraction(1, 5)
+
+
 def test_a_formula_is_a_regression(run) -> None:
     """Coefficients with their intervals, on the screen and as JSON, for one charge."""
     line = ("infer", "cost ~ C(region)", *ANA, "--token", "monday", "--confidence", "0.9")

@@ -158,6 +158,7 @@ def test_quantiles_of_whole_numbers_are_whole(rows):
     found = rows.table("visits").infer(epsilon="0.05").quantile("age", 0.99).release()
     lower, upper = found.interval()
     assert {lower % 1, upper % 1, found.estimate % 1} == {0.0}
+    assert "." not in found.summary().splitlines()[0].partition(": ")[2]
     assert 0 <= lower <= upper <= 110
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dither._format import interval as interval_text
 from dither._format import level
 from dither.cli._files import check_targets
 from dither.cli._options import FILE, Sizes, confidence, delta, epsilon, plot, policy, refuse_given
@@ -103,6 +102,7 @@ def infer(
     ledger is charged once, and intervals count who was sampled as well as the noise.
     """
     import dither as dt
+    from dither.inference._result import interval_shown
 
     if preview and explain:
         raise click.UsageError("give --preview or --explain, not both")
@@ -130,9 +130,9 @@ def infer(
             click.echo(f"At {level(confidence)}:")
             ends = found.interval(confidence)
             for name, value, pair in zip(names, found.estimate, ends, strict=True):
-                click.echo(f"  {name}: {interval_text(value, *pair)}")
+                click.echo(f"  {name}: {interval_shown(value, *pair)}")
         elif confidence != 0.95 and hasattr(found, "interval"):
-            ends = interval_text(found.estimate, *found.interval(confidence))
+            ends = interval_shown(found.estimate, *found.interval(confidence))
             click.echo(f"At {level(confidence)}: {ends}.")
     for path, write in ((picture, found.plot), (certificate, found.certificate.save)):
         if path is not None:

@@ -86,7 +86,11 @@ class InferenceQuestion:
 
     @property
     def sql(self) -> str:
-        """The sums that are released, as SQL."""
+        """The sums that are released, as SQL.
+
+        ``RANKS(x, bins)`` stands for how many values lie below each edge of a grid: quantiles are
+        read from that, and it is asked for in no other way.
+        """
         return self._question.sql
 
     @property

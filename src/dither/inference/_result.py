@@ -42,6 +42,7 @@ __all__ = [
     "PrivateEstimate",
     "PrivateResult",
     "PrivateTest",
+    "interval_shown",
     "p_text",
     "simulated_test",
     "too_few_rows",
@@ -274,7 +275,7 @@ class PrivateEstimate(PrivateResult):
         draws = None if self.errors.exact else self.draws
         known = np.isfinite(self.errors.se_sampling)
         if self.names is None:
-            shown = _interval_text(self.values[0], *ends[0])
+            shown = interval_shown(self.values[0], *ends[0])
             lines = [f"{self.title}, {rows}: {shown} at {level(0.95)}"]
             error = f"Standard error {number_text(self.se)}"
             if known.all():
@@ -287,7 +288,7 @@ class PrivateEstimate(PrivateResult):
             lines = [f"{self.title}, {rows}; intervals at {level(0.95)}"]
             wide = max(len(name) for name in self.names[:_SHOWN])
             for j, name in enumerate(self.names[:_SHOWN]):
-                shown = f"{name:<{wide}}  {_interval_text(self.values[j], *ends[j])}"
+                shown = f"{name:<{wide}}  {interval_shown(self.values[j], *ends[j])}"
                 part = f" (sampling {number_text(self.errors.se_sampling[j])})" if known[j] else ""
                 lines.append(f"{shown}, standard error {number_text(self.errors.se[j])}{part}")
             if len(self.names) > _SHOWN:
@@ -391,5 +392,15 @@ def p_text(pvalue: float, draws: int | None = None) -> str:
     return "< 0.0001" if pvalue < 1e-4 else f"= {number_text(pvalue, 3)}"
 
 
-def _interval_text(value: float, lower: float, upper: float) -> str:
-    return interval_text(float(value), float(lower), float(upper))
+def interval_shown(value: float, lower: float, upper: float) -> str:
+    """A value with its interval; whole numbers, as of a quantile of them, without decimals.
+
+    Examples
+    --------
+    >>> interval_shown(83.0, 82.0, 84.0), interval_shown(83.5, 82.0, 84.0)
+    ('83 ± 1', '83.5 [82.0, 84.0]')
+    """
+    at, low, high = float(value), float(lower), float(upper)
+    if all(v.is_integer() and abs(v) < 2**53 for v in (at, low, high)):
+        return interval_text(int(at), int(low), int(high))
+    return interval_text(at, low, high)
