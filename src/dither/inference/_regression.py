@@ -445,7 +445,8 @@ def linear_regression(
     length of the 68 % interval, ``se_sampling`` that of least squares on the same rows.
 
     *Choice of weights.* The radius follows from the number of terms, and the weights of the moments
-    from the longest row: neither was fitted to data.
+    from the longest row, never from the data. The constants in these rules were settled with public
+    data sets in sight, on which ``benchmarks/regression.py`` reports.
 
     *The functional mechanism* here has the sensitivity of numbers between bounds, computed for the
     formula: it is below the 2·(1 + 2d + d²) of the paper, d counting the intercept, and a guarantee
