@@ -199,3 +199,31 @@ def test_a_unit_that_is_added_has_bounded_losses(size):
     least = term._least_modulus(y, term.log_ratio(z)[0])
     assert np.all(least <= np.log(np.abs(w)) + 1e-12)
     assert np.all(least >= np.log(np.abs(w)) - 1.5)
+
+
+@pytest.mark.parametrize("epsilon", [2e-4, 4e-4])
+def test_what_is_far_and_what_leaks(epsilon):
+    """Of one repetition both are integrals: what far losses have, and how far they fall short."""
+    rate, a = 1e-4, 0.2
+    term = SampledGaussianTerm(5.0, rate, True, 1)
+    found = CappedContour(term, epsilon=2e-4, log_delta=-15.0, tolerance=1e-3)
+    cap, width = found.plan.bounds.cap, found.plan.bounds.width
+    with mpmath.workdps(30):
+
+        def far(z):
+            return mpmath.npdf(z) * mpmath.ncdf((mpmath.exp(a * z) - cap) / width)
+
+        def ratio(z):
+            return 1 - rate + rate * mpmath.exp(a * z - a * a / 2)
+
+        bend = (mpmath.log((mpmath.expm1(epsilon) + rate) / rate) + a * a / 2) / a
+        places = [-12, -4, 0, 4, bend - 2, bend]
+        short = mpmath.quad(lambda z: far(z) * (mpmath.exp(epsilon) - ratio(z)), places)
+        over = mpmath.quad(far, [*places, bend + 2, bend + 5, bend + 12])
+        taken = mpmath.quad(lambda z: far(z) * ratio(z), [*places, bend + 2, bend + 5, bend + 12])
+    assert float(found._far_other) == pytest.approx(float(over), rel=1e-6)
+    assert float(found._far) == pytest.approx(float(taken), rel=1e-6)
+    with precision(80) as flint:
+        leak = float(found._leak(flint.arb(epsilon)))
+    # All that fall short are charged as if they did by as much as can be, and cell by cell.
+    assert short < leak < 20 * short

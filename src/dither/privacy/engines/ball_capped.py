@@ -17,8 +17,8 @@ light tail would have it: N is analytic everywhere. It fades where phi·e^l, nea
 What is charged, and how it is proved:
 
 * *Leak.* It is E(e^{epsilon-L} - 1)_+ where some are far, which needs the far loss below
-  epsilon - (T-1)·log(w_0), so its z below the place z_p of that: at most e^epsilon·T times
-  ∫ phi·(1 - n) up to z_p, which is at most a sum over cells, in balls.
+  epsilon - (T-1)·log(w_0), so its z below the place z_p of that: at most e^epsilon - w_0^T times
+  T·∫ phi·(1 - n) up to z_p, which is at most a sum over cells, in balls.
 * *Aliases.* The trapezoid sum of period 2·pi/P is Σ_i D(epsilon + iP)·e^{ciP}, D >= 0 the profile
   where none is far. To the left D is at most N(0)^T <= 1, to the right Chernoff's bound holds, and
   N is at most an upper sum.
@@ -402,12 +402,12 @@ class CappedContour:
 
     def _leak(self, e: Ball) -> Ball:
         """What far losses that do not suffice add."""
-        n = self._term.count
-        level = e - (n - 1) * self._ratio.weights[0].log()
+        n, least = self._term.count, self._ratio.weights[0]
+        level, short = e - (n - 1) * least.log(), e.exp() - least**n
         for place, total in self._leaks:
             if self._ratio(library().arb(place)) >= level:
-                return n * e.exp() * total.upper()
-        return n * e.exp() * (total + tail(library().arb(place))).upper()
+                return n * short * total.upper()
+        return n * short * (total + tail(library().arb(place))).upper()
 
 
 def _log_tail(x: Array) -> Array:
