@@ -68,6 +68,9 @@ _CAPS = (1.4, 2.2)
 _HEIGHTS = (0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.72, 0.9)
 """Lines that are tried, as parts of the highest."""
 
+_STEEPEST = 1.1
+"""Beyond it N fades so slowly that jumps do better: not even a plan is made."""
+
 _CELLS = 80
 """Cells over which the leak is summed."""
 
@@ -206,7 +209,7 @@ class CappedContour:
         dearest: float = 3e6,
     ) -> None:
         self._term, self.start, self.certified, self.work = term, epsilon, False, math.inf
-        if not epsilon > 0 or term.weights[0] <= 0:
+        if not epsilon > 0 or term.weights[0] <= 0 or term.a > _STEEPEST:
             return
         self._floor = -term.k * math.log1p(-term.rate)
         self._wanted = log_delta + math.log(tolerance)
