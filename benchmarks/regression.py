@@ -306,7 +306,7 @@ def _opendp() -> Any:
         space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
         return np.array(
             [
-                dp.binary_search(
+                dp.binary_search_chain(
                     lambda s, q=q: (
                         space >> dp.m.then_private_quantile(dp.max_divergence(), candidates, q, s)
                     ),
