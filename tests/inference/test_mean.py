@@ -78,7 +78,7 @@ def test_audits_refute_nothing(subject: Any) -> None:
     if summed:
         return
     half = (subject.epsilon / 2, subject.delta)
-    found = audit(subject.mechanism, *rows, *half, samples=4_000 if slow else 60_000)
+    found = audit(subject.mechanism, *rows, *half, samples=8_000 if slow else 60_000)
     assert found.verdict is Outcome.VIOLATED
 
 

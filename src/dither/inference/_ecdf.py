@@ -227,6 +227,10 @@ class DistributionTest(PrivateTest):
         return draw_distributions(self, path)
 
 
+_PER_ROW = 0.05
+"""The least variance that a row gives the statistic: Kolmogorov's has 0.07, one bin none."""
+
+
 def _result(
     title: str,
     null: str,
@@ -241,7 +245,7 @@ def _result(
     chance, noise = needed
     notes: tuple[str, ...] = ()
     if chance < noise:
-        enough = rows * (noise / max(chance, 1e-9)) ** 2 if chance > 0 else noise**2
+        enough = noise**2 / max(chance**2 / rows, _PER_ROW)
         notes = (too_few_rows("noise exceeds what chance gives", max(enough, rows + 1.0)),)
     known = "n is public" if design.asked.replace else "n is as measured"
     totals = np.array([rows]) if given else np.maximum(1.0, below[:, -1])

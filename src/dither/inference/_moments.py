@@ -289,7 +289,7 @@ class MomentsRelease:
         seen = seen_at_best(of(0, pure, Neighbours.ADD_REMOVE, functional=True), *fewer)
         yield Subject("moments of the functional mechanism", seen, *fewer)
         design = of(4, some, Neighbours.REPLACE, longest=Fraction(5, 2))
-        first, second = (np.array([[1, y, 1, y, y]]) * Bounds.steps for y in (-1, 1))
+        first, second = (np.array([[1, 1, 0, 0, y]]) * Bounds.steps for y in (-1, 1))
         seen = seen_at_best(design, first, second)
         yield Subject("moments of rows with weights", seen, first, second, delta=delta)
 

@@ -127,10 +127,17 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
         "sum = { age = [300, 700] }\n"
     )
     run("census")  # what is heavy is imported
+    # What is started in the background may have been told to ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    shown = run("census", str(tmp_path / "wide.toml"), "--limit", "100000000", "--seconds", "30")
-    timer.join()
+    try:
+        shown = run(
+            "census", str(tmp_path / "wide.toml"), "--limit", "100000000", "--seconds", "30"
+        )
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert shown.exit_code == 0
     assert "At least" in shown.output
     assert "it was stopped" in shown.output.replace("\n", " ")

@@ -210,7 +210,7 @@ def test_conflicts_are_minimal() -> None:
     table = attack.census()
     (black_men,) = (r for r in table.rows if r.name == "4B")
     wrong = replace(black_men, name="extra", count=(3, 3), suppressed=False)
-    found = attack.reconstruct_table(replace(table, rows=(*table.rows, wrong)))
+    found = attack.reconstruct_table(table.adding(wrong))
     assert (found.count, found.complete) == (0, True)
     assert "extra" in found.conflict
     kept = found.statistics.only(*found.conflict)

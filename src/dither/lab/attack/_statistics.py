@@ -183,6 +183,10 @@ class Statistics:
             self._known(name)
         return self.without(*(n for n in self.names if n not in names))
 
+    def adding(self, *rows: PublishedRow) -> Statistics:
+        """The same with more rows."""
+        return replace(self, rows=self.rows + rows)
+
     def holds(self, people: Iterable[Person]) -> bool:
         """Whether a table agrees with everything."""
         table = list(people)

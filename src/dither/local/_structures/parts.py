@@ -362,8 +362,8 @@ def structure_from_dict(found: dict[str, Any]) -> Structure:
     """
     if not isinstance(found, Mapping):
         raise ArgumentError("a structure must be described by a dictionary, as to_dict writes it")
-    kind = found.get("structure")
-    if "offer" in found or found.get("channel") == "personalised":
+    kind, channel = found.get("structure"), found.get("channel")
+    if "offer" in found or (isinstance(channel, str) and channel == "personalised"):
         kind = "personal"
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(f"unknown structure {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
