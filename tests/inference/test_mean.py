@@ -78,7 +78,9 @@ def test_audits_refute_nothing(subject: Any) -> None:
     if summed:
         return
     half = (subject.epsilon / 2, subject.delta)
-    found = audit(subject.mechanism, *rows, *half, samples=8_000 if slow else 60_000)
+    # A minimiser uses what is left of the claim by all that leaves after it.
+    many = 250_000 if "perturbed" in subject.name else 60_000
+    found = audit(subject.mechanism, *rows, *half, samples=8_000 if slow else many)
     assert found.verdict is Outcome.VIOLATED
 
 
