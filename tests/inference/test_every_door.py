@@ -12,9 +12,11 @@ import pytest
 from scipy import stats
 
 from dither import inference
+from dither.errors import ArgumentError
 from dither.inference import PrivateTest
 from dither.inference._errors import Errors, SimulatedErrors
-from dither.inference._logistic import LogisticRegression
+from dither.inference._inputs import target
+from dither.inference._proportion import CanonicalNoise
 from dither.inference._result import PrivateResult
 
 NAN, INF = float("nan"), float("inf")
@@ -146,9 +148,10 @@ def test_every_result_has_what_results_have(name: str) -> None:
     assert "Assumes: " in shown
     if isinstance(found, PrivateTest):
         assert all(hasattr(found, part) for part in OF_TESTS)
-    elif not isinstance(found, LogisticRegression):
+        assert 0 <= found.noise_share <= 1
+    else:
         assert all(hasattr(found, part) for part in OF_ESTIMATES)
-        assert "The noise makes " in shown
+    assert "The noise makes " in shown
 
 
 @pytest.mark.parametrize("name", DOORS)
@@ -161,8 +164,6 @@ def test_no_rows_raise_anything(name: str) -> None:
     for side, rows in zip(sides, (sampled(0), hostile(9)), strict=False):
         found = quick(door(rows, **({} if side is None else {"neighbours": side})))
         assert "nan" not in found.summary().lower()
-        if isinstance(found, LogisticRegression):
-            continue
         assert ((np.asarray(found.pvalue) >= 0) & (np.asarray(found.pvalue) <= 1)).all()
         if hasattr(found, "interval"):
             ends = np.atleast_2d(np.asarray(found.interval(0.9), float))
@@ -194,6 +195,36 @@ def test_power_rises_from_the_level(name: str, null: float, far: float) -> None:
     for level in (0.05, 0.2):
         np.testing.assert_allclose(found.power(null, level=level), level, atol=0.02)
     assert np.all(np.asarray(found.power(far)) > 0.99)
+
+
+def test_power_of_coefficients() -> None:
+    """One truth each, or one for all; no more than the level where an interval has no end."""
+    rows = sampled(4000)
+    for name in ("linear_regression", "logistic_regression"):
+        found = DOORS[name](rows)
+        np.testing.assert_allclose(found.power(0.0), 0.05)
+        near, far = found.power([0.0, 1e3])
+        assert near == pytest.approx(0.05)
+        assert far == pytest.approx(1.0)
+        with pytest.raises(ArgumentError, match="truth must be one number, or 2"):
+            found.power([1.0, 2.0, 3.0])
+        nothing = DOORS[name](sampled(0))
+        assert np.isinf(nothing.interval()).all()
+        np.testing.assert_allclose(nothing.power(1.0), 0.05)
+
+
+def test_the_share_of_noise_is_what_simulation_gives() -> None:
+    """Of a test whose null has a variance in a formula; more epsilon leaves noise less."""
+    rows = sampled(400)
+    found = inference.sign_test(rows.x, 4, epsilon=1)
+    noise = CanonicalNoise(target(1, 0, "replace")).variance
+    assert found.noise_share == pytest.approx(noise / (noise + 100), rel=0.1)
+    shares = [
+        inference.ttest_ind(rows.x, rows.y, bounds=BOUNDS, epsilon=e).noise_share
+        for e in (0.1, 1, 10)
+    ]
+    assert shares[0] > 0.9 > shares[1] > shares[2]
+    assert shares[2] < 0.05
 
 
 def test_power_is_that_of_the_errors() -> None:

@@ -24,6 +24,7 @@ from dither.inference._result import (
     PrivateTest,
     too_few_rows,
 )
+from dither.inference._tables import independent, share_in_counts
 from dither.privacy import Loss
 from dither.query import _statistics as st
 
@@ -298,7 +299,12 @@ def table_design(
         notes: tuple[str, ...] = ()
         if table.sum() < needed(laws) / 4:
             notes = (too_few_rows("the noise of a cell is much of its count", needed(laws)),)
-        return PrivateTest(title, loss, (*assumed, MEASURED), notes, null, found, pvalue, simulated)
+        fitted = independent(table) if chances is None else chances
+        share = share_in_counts(laws["n"].deviation, max(0.0, float(table.sum())), fitted)
+        assumptions = (*assumed, MEASURED)
+        return PrivateTest(
+            title, loss, assumptions, notes, null, found, pvalue, simulated, noise_share=share
+        )
 
     def expected(n: int) -> st.Sums:
         return st.Sums({"n": np.full(cells, n / cells)})

@@ -50,7 +50,7 @@ from dither.inference._errors import closest, monte_carlo
 from dither.inference._groups import Whole
 from dither.inference._inputs import Bounds, Floats, Target, target
 from dither.inference._release import exact_sum, fixed_noise, seen_at_best, spread_of
-from dither.inference._result import PrivateTest, too_few_rows
+from dither.inference._result import PrivateTest, share_of_noise, too_few_rows
 from dither.mechanisms import Laplace
 from dither.privacy import Loss
 
@@ -285,4 +285,5 @@ def result_of_moments(
         found,
         monte_carlo(found, null_law, alternative),
         null_law,
+        noise_share=share_of_noise(noise, chance),
     )

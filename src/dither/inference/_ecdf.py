@@ -38,7 +38,7 @@ from dither.inference._errors import monte_carlo
 from dither.inference._groups import Whole
 from dither.inference._inputs import Bounds, Floats, Target, bounds_of, target
 from dither.inference._quantiles import BinsRelease, QuantileModel, shares_of
-from dither.inference._result import PrivateEstimate, PrivateTest, too_few_rows
+from dither.inference._result import PrivateEstimate, PrivateTest, share_of_noise, too_few_rows
 from dither.inference._simulation import Seed, SimulatedDraws, batches
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss
@@ -258,6 +258,7 @@ def _result(
         statistic,
         monte_carlo(statistic, simulated),
         simulated,
+        noise_share=share_of_noise(noise, chance),
         edges=design.edges,
         ecdf=shares(below, totals),
         given=given,

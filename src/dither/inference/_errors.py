@@ -42,6 +42,7 @@ __all__ = [
     "closest",
     "inverted",
     "monte_carlo",
+    "normal_power",
     "rows_needed",
 ]
 
@@ -124,11 +125,21 @@ class Errors(ABC):
 
         Errors are taken to be normal, with the standard errors that were found.
         """
-        reach = two_sided(1.0 - level)
-        apart = np.minimum(np.abs(truth - null) / np.maximum(self.se, 1e-300), 1e3)
-        return np.array(
-            [sum(math.erfc((reach + s * a) / math.sqrt(2.0)) for s in (-1, 1)) / 2 for a in apart]
-        )
+        return normal_power(truth - null, self.se, two_sided(1.0 - level))
+
+
+def normal_power(off: Floats, se: Floats, reach: float) -> Floats:
+    """How often normal errors of these deviations pass so many deviations, from so far off.
+
+    Examples
+    --------
+    >>> normal_power(np.array([0.0, 2.8, 1.0]), np.array([1.0, 1.0, math.inf]), 1.96).round(3)
+    array([0.05, 0.8 , 0.05])
+    """
+    apart = np.minimum(np.abs(off) / np.maximum(se, 1e-300), 1e3)
+    return np.array(
+        [sum(math.erfc((reach + s * a) / math.sqrt(2.0)) for s in (-1, 1)) / 2 for a in apart]
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ from dither.inference._efficient import EfficientRelease
 from dither.inference._errors import DRAWS
 from dither.inference._inputs import Floats, Target, matrix, target
 from dither.inference._release import spread_of
-from dither.inference._result import PrivateTest, simulated_test
+from dither.inference._result import PrivateTest, share_of_noise, simulated_test
 from dither.inference._signs import (
     BATCH,
     SquareRelease,
@@ -83,8 +83,11 @@ def _tested(
     if isinstance(design, StatisticWithRowsRelease):
         released = replace(released, value=released.value - math.sqrt(released.rows * unit))
 
+    def alone(rng: np.random.Generator, rows: int, size: int) -> Floats:
+        return np.asarray(np.sqrt(squares(rng, rows, size)))
+
     def lengths(rng: np.random.Generator, rows: int, size: int) -> Floats:
-        found = np.sqrt(squares(rng, rows, size))
+        found = alone(rng, rows, size)
         if isinstance(design, StatisticWithRowsRelease):
             again = np.maximum(0.0, rows + design.draw(rng, size) / float(design.count))
             found -= np.sqrt(again * unit)
@@ -100,6 +103,7 @@ def _tested(
         assumptions=tuple(assumptions),
         chance=math.sqrt(released.rows * unit),
         per_row=unit,
+        sampling=float(np.std(alone(SimulatedDraws.of(None), released.rows, 1000))),
     )
 
 
@@ -193,13 +197,17 @@ def identity_test(
     if method == "lipschitz":
         square = SquareRelease(n, d, asked)
         loss, statistic = square.loss, float(square.release(table).values[0])
-        parts = [square.extended(s) for s in lengths_of_signs(rng, n, coins, draws)]
-        simulated = np.concatenate(parts) + spread_of(square.noise).draw(rng, draws)
+        noise, alone = spread_of(square.noise), lengths_of_signs(rng, n, coins, draws)
+        found = np.concatenate([square.extended(s) for s in alone])
+        simulated = found + noise.draw(rng, draws)
+        share = share_of_noise(noise.deviation, float(np.std(found)))
     else:
         efficient = EfficientRelease(n, d, asked)
         loss, statistic = efficient.loss, efficient.release(table)
         parts = [efficient.simulate(rng, s) for s in lengths_of_signs(rng, n, coins, draws)]
         simulated = np.concatenate(parts)
+        deviation = math.sqrt(2.0 * n * (n - 1) * d)  # of the statistic of fair coins
+        share = share_of_noise(math.sqrt(2.0) * efficient.scale, deviation)
     note = "method 'norm' rejects a false null with far fewer rows at the same cost."
     return simulated_test(
         f"identity test, {method}",
@@ -209,6 +217,7 @@ def identity_test(
         null,
         statistic,
         simulated,
+        share,
     )
 
 

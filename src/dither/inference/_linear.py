@@ -34,7 +34,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dither.inference._errors import Alternative, Errors
+from dither._stats import two_sided
+from dither.inference._errors import Alternative, Errors, normal_power
 from dither.inference._inputs import Floats
 from dither.inference._moments import Moments, MomentsRelease, NoisyMoments
 
@@ -299,6 +300,16 @@ class LinearErrors(Errors):
                 both = both / 2 if above == (alternative == "greater") else 1.0 - both / 2
             found.append(both)
         return np.array(found)
+
+    def power(self, truth: Floats, null: Floats, level: float) -> Floats:
+        """By the length of the interval at 1 - level; where it has no end, no more than the level.
+
+        Errors are taken to be normal.
+        """
+        ends = self.interval(1.0 - level)
+        reach = two_sided(1.0 - level)
+        wide = np.maximum((ends[:, 1] - ends[:, 0]) / (2.0 * reach), self.se)
+        return normal_power(truth - null, wide, reach)
 
     def _held(self, way: Floats, most: float) -> tuple[float, float]:
         """The ends of what T holds, along one combination."""

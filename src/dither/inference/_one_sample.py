@@ -176,6 +176,7 @@ def sign_test(
         null,
         released.value,
         min(1.0, max(pvalues[kind], 1e-15)),
+        noise_share=found.noise_share,
     )
 
 

@@ -288,5 +288,6 @@ def pearsonr(
         test.statistic,
         test.pvalue,
         test.simulated,
+        noise_share=test.noise_share,
         errors=errors,
     )

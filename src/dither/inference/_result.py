@@ -6,8 +6,9 @@ asked for, once, and then serve every interval and p-value.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from dither._format import (
     percent,
 )
 from dither._format import interval as interval_text
+from dither.errors import ArgumentError
 from dither.inference._errors import DRAWS, Errors, as_alternative, monte_carlo
 from dither.inference._inputs import Floats
 from dither.inference._simulation import Seed, SimulatedDraws
@@ -44,6 +46,7 @@ __all__ = [
     "PrivateTest",
     "interval_shown",
     "p_text",
+    "share_of_noise",
     "simulated_test",
     "too_few_rows",
 ]
@@ -231,15 +234,16 @@ class PrivateEstimate(PrivateResult):
         found = self.errors.pvalue(np.full(self.values.shape, value), as_alternative(alternative))
         return self._shaped(found)
 
-    def power(self, truth: float, *, level: float = 0.05) -> Any:
+    def power(self, truth: float | Sequence[float], *, level: float = 0.05) -> Any:
         """How often a release like this one would reject the null, were this the truth.
 
         Like every interval it follows from what was released, and costs nothing.
 
         Parameters
         ----------
-        truth : float
-            Beside the null value that was named when it was asked, by default 0.
+        truth : float, or a sequence of k
+            Beside the null value that was named when it was asked, by default 0. Of several
+            numbers, such as the coefficients of a regression, one for each, or one for all.
         level : float
             In (0, 1), of the two-sided test.
 
@@ -251,10 +255,14 @@ class PrivateEstimate(PrivateResult):
         >>> found.power(0.51) < 0.2, found.power(0.7) > 0.99
         (True, True)
         """
-        value = check.number("truth", truth)
         inside = check.number("level", level, above=0, below=1)
-        each = np.full(self.values.shape, 1.0)
-        return self._shaped(self.errors.power(value * each, self.null * each, inside))
+        many = isinstance(truth, Sequence | np.ndarray) and not isinstance(truth, str | bytes)
+        given = list(truth) if many and np.ndim(truth) else [truth] * self.values.size  # type: ignore[arg-type]
+        if len(given) != self.values.size:
+            raise ArgumentError(f"truth must be one number, or {self.values.size}: one for each")
+        values = np.array([check.number("truth", value) for value in given])
+        null = np.full(values.shape, self.null)
+        return self._shaped(self.errors.power(values, null, inside))
 
     def _shaped(self, values: Floats) -> Any:
         return float(values[0]) if self.names is None else values
@@ -318,12 +326,16 @@ class PrivateTest(PrivateResult):
     pvalue : float
     simulated : array of float, optional
         The statistic under the null, where it was simulated: what `plot` shows.
+    noise_share : float
+        The share of variance that the noise makes under the null: of the statistic that was
+        released, or of the sums or counts that were, where it is computed from those.
     """
 
     null: str
     statistic: float
     pvalue: float
     simulated: Floats | None = field(default=None, repr=False)
+    noise_share: float = field(kw_only=True)
 
     def rejects(self, level: float = 0.05) -> bool:
         """Whether the null is rejected at a level: the chance of rejecting a true one."""
@@ -343,6 +355,8 @@ class PrivateTest(PrivateResult):
             f"{self.title}: p {p_text(self.pvalue, draws)}, "
             f"statistic {number_text(self.statistic)}",
             f"Null: {self.null}.",
+            f"The noise makes {percent(self.noise_share, 0)} of the variance, under the null, of "
+            "what was released.",
         ]
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -360,10 +374,31 @@ def simulated_test(
     null: str,
     statistic: float,
     simulated: Floats,
+    noise_share: float,
 ) -> PrivateTest:
     """A test whose p-value is the share of simulated statistics as large as the released one."""
-    pvalue = monte_carlo(statistic, simulated)
-    return PrivateTest(title, loss, assumptions, notes, null, statistic, pvalue, simulated)
+    return PrivateTest(
+        title,
+        loss,
+        assumptions,
+        notes,
+        null,
+        statistic,
+        monte_carlo(statistic, simulated),
+        simulated,
+        noise_share=noise_share,
+    )
+
+
+def share_of_noise(noise: float, sampling: float) -> float:
+    """The share of the variance that one of two independent deviations makes.
+
+    Examples
+    --------
+    >>> share_of_noise(3.0, 4.0), share_of_noise(math.inf, 1.0)
+    (0.36, 1.0)
+    """
+    return (noise / math.hypot(noise, sampling)) ** 2 if 0 <= noise < math.inf else 1.0
 
 
 def too_few_rows(reason: str, needed: float, times: float | None = None) -> str:

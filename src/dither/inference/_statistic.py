@@ -30,7 +30,7 @@ from dither.inference._errors import monte_carlo
 from dither.inference._inputs import Floats, Target, target
 from dither.inference._proportion import CanonicalNoise
 from dither.inference._release import fixed_noise, rows_of, seen_at_best, spread_of
-from dither.inference._result import PrivateTest, too_few_rows
+from dither.inference._result import PrivateTest, share_of_noise, too_few_rows
 from dither.inference._simulation import Seed, SimulatedDraws
 from dither.mechanisms import Laplace
 from dither.noise import below
@@ -222,6 +222,7 @@ def result_of(
     notes: tuple[str, ...] = (),
     chance: float | None = None,
     per_row: float = 0.01,
+    sampling: float | None = None,
 ) -> PrivateTest:
     """Layers 2 and 3 of a released statistic.
 
@@ -237,11 +238,14 @@ def result_of(
         What the noise is compared with: by default the deviation that the null gives.
     per_row : float
         The least variance that a row gives the statistic: where few rows, or one group, show none.
+    sampling : float, optional
+        The statistic's deviation without any noise, where ``simulate`` has that of n in it.
     """
     design, rng = released.design, SimulatedDraws.fresh(seed)
     alone = np.asarray(simulate(rng, released.rows, draws), dtype=np.float64)
     simulated = alone + design.draw(rng, draws)
-    chance = float(np.std(alone)) if chance is None else chance
+    sampling = float(np.std(alone)) if sampling is None else sampling
+    chance = sampling if chance is None else chance
     if chance < design.deviation:
         least = max(chance**2 / released.rows, per_row)
         needed = max(design.deviation**2 / least, released.rows + 1.0)
@@ -256,4 +260,5 @@ def result_of(
         released.value,
         monte_carlo(released.value, simulated, alternative),
         simulated,
+        noise_share=share_of_noise(design.deviation, sampling),
     )

@@ -36,7 +36,12 @@ from dither.errors import ArgumentError
 from dither.inference._documented import documented
 from dither.inference._errors import DRAWS
 from dither.inference._inputs import Floats, Target, target
-from dither.inference._result import PrivateTest, simulated_test, too_few_rows
+from dither.inference._result import (
+    PrivateTest,
+    share_of_noise,
+    simulated_test,
+    too_few_rows,
+)
 from dither.inference._simulation import Seed, SimulatedDraws
 from dither.mechanisms import DiscreteLaplace
 from dither.privacy import Loss, Neighbours
@@ -184,7 +189,8 @@ def result_of_table(
     released = design.release(places)
     rows = len(places[0]) if design.asked.replace else max(0, round(float(released.sum())))
     rng = SimulatedDraws.fresh(seed)
-    simulated = statistic(design.simulate(rng, rows, fitted(released), draws))
+    chances = fitted(released)
+    simulated = statistic(design.simulate(rng, rows, chances, draws))
     found = float(statistic(released[None])[0])
     notes = []
     needed = 20 * math.prod(design.shape) * math.sqrt(design.noise.variance)
@@ -199,7 +205,21 @@ def result_of_table(
         null,
         found,
         simulated,
+        share_in_counts(math.sqrt(design.noise.variance), rows, chances),
     )
+
+
+def share_in_counts(noise: float, rows: float, chances: Floats) -> float:
+    """The share of the variance of all counts together that noise of this deviation makes.
+
+    Examples
+    --------
+    >>> share_in_counts(5.0, 100, np.array([0.5, 0.5]))
+    0.5
+    """
+    shares = chances / chances.sum()
+    sampling = rows * float(np.sum(shares * (1.0 - shares)))
+    return share_of_noise(noise * math.sqrt(chances.size), math.sqrt(max(0.0, sampling)))
 
 
 def pearson(chances: Floats | None) -> Callable[[Floats], Floats]:

@@ -36,7 +36,7 @@ from dither._subjects import Subject
 from dither.errors import ArgumentError
 from dither.inference._inputs import Floats, Target, target
 from dither.inference._proportion import CanonicalNoise, binomial
-from dither.inference._result import PrivateTest
+from dither.inference._result import PrivateTest, share_of_noise
 from dither.noise import below
 from dither.privacy import Loss, Neighbours
 
@@ -261,6 +261,9 @@ def test_of_tests(
         "the null of the test",
         released,
         min(1.0, max(pvalue, 1e-15)),
+        noise_share=share_of_noise(
+            math.sqrt(design.noise.variance), math.sqrt(m * at * (1.0 - at))
+        ),
     )
 
 
