@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy import stats
 
 from dither import inference
 from dither.errors import ArgumentError
-from dither.inference import PrivateTest
+from dither.inference import PrivateTest, _simulation
 from dither.inference._errors import Errors, SimulatedErrors
 from dither.inference._inputs import target
 from dither.inference._proportion import CanonicalNoise
@@ -211,6 +211,34 @@ def test_power_of_coefficients() -> None:
         nothing = DOORS[name](sampled(0))
         assert np.isinf(nothing.interval()).all()
         np.testing.assert_allclose(nothing.power(1.0), 0.05)
+
+
+def test_residuals_that_noise_hides_are_not_shown() -> None:
+    """Noise that is larger than they are leaves a variance of 0, which would be read as a fit."""
+    found = DOORS["linear_regression"](sampled(400))
+    hidden = replace(found, scale=0.0, rsquared=0.0).summary()
+    assert "R² and residuals are hidden by the noise." in hidden
+    assert "residual standard deviation" not in hidden
+    assert "R² and residuals are hidden" not in replace(found, scale=0.5).summary()
+
+
+def test_simulations_show_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where somebody watches, once patience ends; else nothing is written."""
+
+    def work() -> str:
+        simulated = DOORS["linear_regression"](sampled(400)).simulated(draws=200)
+        assert len(simulated.interval()) == 2
+        inference.samples_needed("sign_test", epsilon=1, distance=0.5, draws=100)
+        return capsys.readouterr().err
+
+    monkeypatch.setattr(_simulation, "_PATIENCE", -1.0)
+    assert work() == ""
+    monkeypatch.setattr(_simulation, "_watched", lambda: True)
+    written = work()
+    assert "simulated coefficients: 2 of 2" in written
+    assert "rows needed: trying " in written
 
 
 def test_the_share_of_noise_is_what_simulation_gives() -> None:

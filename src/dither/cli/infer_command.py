@@ -266,7 +266,11 @@ def _result_json(found: Any, confidence: float) -> dict[str, Any]:
             "null": found.null,
         }
     else:
-        body |= {"null": found.null, "statistic": found.statistic}
+        body |= {
+            "null": found.null,
+            "statistic": found.statistic,
+            "noise_share": found.noise_share,
+        }
     if pvalue is not None:
         body["pvalue"] = pvalue
     return body | {

@@ -31,6 +31,7 @@ from dither import _checks as check
 from dither._stats import least_integer, two_sided
 from dither.errors import ArgumentError
 from dither.inference._inputs import Floats
+from dither.inference._simulation import reporting
 
 __all__ = [
     "ALTERNATIVES",
@@ -308,7 +309,8 @@ def rows_needed(reached: Callable[[int], bool], *, least: int = 4, most: int = 1
     ArgumentError
         It is not reached with the most rows.
     """
-    found = least_integer(reached, least, step=max(1, least // 2), most=most)
+    asked = reporting(reached, "rows needed")
+    found = least_integer(asked, least, step=max(1, least // 2), most=most)
     if found is None:
         raise ArgumentError(f"no n up to {most:,} is enough: ask for a larger epsilon or effect")
     return math.ceil(found)

@@ -38,6 +38,7 @@ from dither._stats import two_sided
 from dither.inference._errors import Alternative, Errors, normal_power
 from dither.inference._inputs import Floats
 from dither.inference._moments import Moments, MomentsRelease, NoisyMoments
+from dither.inference._simulation import batches
 
 __all__ = ["LinearErrors", "LinearModel"]
 
@@ -195,9 +196,11 @@ class LinearModel:
         """T at the truth of so many simulated releases, for each of k combinations: (size, k)."""
         found = self.solve(self.simulate(rng, size))
         truths = ways @ self.solved.slopes
-        return np.stack(
-            [self.statistic(found, way, b) for way, b in zip(ways, truths, strict=True)], axis=1
-        )
+        columns = [
+            self.statistic(found, ways[j], truths[j])
+            for j, _ in enumerate(batches(len(ways), 1, "simulated coefficients"))
+        ]
+        return np.stack(columns, axis=1)
 
     def statistic(self, found: Solved, way: Floats, b: Floats | float) -> Floats:
         """T(b) of a combination: of one release at many b, or of many releases at one."""

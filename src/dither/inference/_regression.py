@@ -207,6 +207,8 @@ class RegressionEstimate(Coefficients):
     def _head(self) -> str:
         if math.isnan(self.scale):
             fit = "R² and residuals are not determined: no more rows than coefficients."
+        elif self.scale <= 0:
+            fit = "R² and residuals are hidden by the noise."
         else:
             fit = (
                 f"R² {number_text(self.rsquared, 3)}, residual standard deviation "

@@ -234,7 +234,7 @@ class PrivateEstimate(PrivateResult):
         found = self.errors.pvalue(np.full(self.values.shape, value), as_alternative(alternative))
         return self._shaped(found)
 
-    def power(self, truth: float | Sequence[float], *, level: float = 0.05) -> Any:
+    def power(self, truth: float | Sequence[float] | Floats, *, level: float = 0.05) -> Any:
         """How often a release like this one would reject the null, were this the truth.
 
         Like every interval it follows from what was released, and costs nothing.
@@ -256,11 +256,13 @@ class PrivateEstimate(PrivateResult):
         (True, True)
         """
         inside = check.number("level", level, above=0, below=1)
-        many = isinstance(truth, Sequence | np.ndarray) and not isinstance(truth, str | bytes)
-        given = list(truth) if many and np.ndim(truth) else [truth] * self.values.size  # type: ignore[arg-type]
-        if len(given) != self.values.size:
-            raise ArgumentError(f"truth must be one number, or {self.values.size}: one for each")
-        values = np.array([check.number("truth", value) for value in given])
+        size = self.values.size
+        given: Any = truth.tolist() if isinstance(truth, np.ndarray) else truth
+        each = list(given) if isinstance(given, list | tuple) else [given] * size
+        if len(each) != size:
+            each_one = "" if size == 1 else f", or {size:,}: one for each"
+            raise ArgumentError(f"truth must be one number{each_one}")
+        values = np.array([check.number("truth", value) for value in each])
         null = np.full(values.shape, self.null)
         return self._shaped(self.errors.power(values, null, inside))
 
@@ -304,6 +306,8 @@ class PrivateEstimate(PrivateResult):
         if known.all():
             share = percent(self._share, 0)
             lines.append(f"The noise makes {share} of the variance of the error.")
+        else:
+            lines.append("How much of the error the noise makes, what was released does not tell.")
         return lines
 
     def plot(self, path: str | Path | None = None) -> Figure:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +20,7 @@ import numpy as np
 from dither import _checks as check
 from dither.inference._inputs import Floats
 
-__all__ = ["Seed", "SimulatedDraws", "SimulatedNoise", "batches"]
+__all__ = ["Seed", "SimulatedDraws", "SimulatedNoise", "batches", "reporting"]
 
 Seed = np.random.Generator | int | None
 """A generator, a seed of one, or nothing for the same public numbers each time."""
@@ -104,6 +104,25 @@ def batches(total: int, size: int, what: str) -> Iterator[int]:
             sys.stderr.flush()
     if shown:
         sys.stderr.write(f"\r{what}: {total:,} of {total:,}\n")
+
+
+def reporting(reached: Callable[[int], bool], what: str) -> Callable[[int], bool]:
+    """The same question of a number; from two seconds on it says which number is being tried.
+
+    Examples
+    --------
+    >>> reporting(lambda n: n > 5, "rows")(6)
+    True
+    """
+    begun = time.monotonic()
+
+    def asked(n: int) -> bool:
+        if time.monotonic() - begun > _PATIENCE and _watched():
+            sys.stderr.write(f"\r{what}: trying {n:,}\x1b[K")
+            sys.stderr.flush()
+        return reached(n)
+
+    return asked
 
 
 def _watched() -> bool:
