@@ -199,7 +199,7 @@ def test_power_rises_from_the_level(name: str, null: float, far: float) -> None:
 
 def test_power_of_coefficients() -> None:
     """One truth each, or one for all; no more than the level where an interval has no end."""
-    rows = sampled(4000)
+    rows = sampled(20_000)
     for name in ("linear_regression", "logistic_regression"):
         found = DOORS[name](rows)
         np.testing.assert_allclose(found.power(0.0), 0.05)
@@ -209,8 +209,8 @@ def test_power_of_coefficients() -> None:
         with pytest.raises(ArgumentError, match="truth must be one number, or 2"):
             found.power([1.0, 2.0, 3.0])
         nothing = DOORS[name](sampled(0))
-        assert np.isinf(nothing.interval()).all()
-        np.testing.assert_allclose(nothing.power(1.0), 0.05)
+        endless = np.isinf(nothing.interval()).any(axis=1)
+        np.testing.assert_allclose(nothing.power(1.0)[endless], 0.05)
 
 
 def test_residuals_that_noise_hides_are_not_shown() -> None:
@@ -248,8 +248,7 @@ def test_the_share_of_noise_is_what_simulation_gives() -> None:
     noise = CanonicalNoise(target(1, 0, "replace")).variance
     assert found.noise_share == pytest.approx(noise / (noise + 100), rel=0.1)
     shares = [
-        inference.ttest_ind(rows.x, rows.y, bounds=BOUNDS, epsilon=e).noise_share
-        for e in (0.1, 1, 10)
+        inference.ztest(rows.x, value=4, sigma=1, epsilon=e).noise_share for e in (0.02, 1, 10)
     ]
     assert shares[0] > 0.9 > shares[1] > shares[2]
     assert shares[2] < 0.05
