@@ -57,7 +57,7 @@ from dither.numeric._balls import (
 from dither.privacy.engines.ball_laws import LogRatio
 from dither.privacy.engines.search import log_kappa
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.term import Array, erfc
+from dither.privacy.laws.term import Array, erfc, log_tail
 
 __all__ = ["CappedContour"]
 
@@ -114,9 +114,9 @@ class _Bounds:
             theta = self.term.a * y
             s = (self.cap - self._grown * math.cos(theta)) / self.width
             growth = (self._grown * (math.sin(theta) / self.width)) ** 2 / 2
-            near = growth[1:] + _log_tail(-s[:-1])
+            near = growth[1:] + log_tail(-s[:-1])
             if y:
-                near = np.minimum(near, np.logaddexp(0.0, growth[1:] + _log_tail(s[1:])))
+                near = np.minimum(near, np.logaddexp(0.0, growth[1:] + log_tail(s[1:])))
             end = growth[-1] - s[-1] ** 2 / 2 - math.log(2)
             self._weights[y] = near, growth[1:], end if s[-1] < 0 else math.inf
         return self._weights[y]
@@ -300,11 +300,11 @@ class CappedContour:
         chance = np.diff(-0.5 * erfc(z / math.sqrt(2)), prepend=-1.0)
         ask = math.exp(max(self._wanted - self.start - math.log(self._term.count), -700.0))
         low, high = 0.002 * cap, 0.5 * cap
-        if (chance * np.exp(_log_tail((cap - grown) / low))).sum() > ask:
+        if (chance * np.exp(log_tail((cap - grown) / low))).sum() > ask:
             return None
         for _ in range(12):
             middle = math.sqrt(low * high)
-            leaks = (chance * np.exp(_log_tail((cap - grown) / middle))).sum() > ask
+            leaks = (chance * np.exp(log_tail((cap - grown) / middle))).sum() > ask
             low, high = (low, middle) if leaks else (middle, high)
         return low
 
@@ -411,10 +411,3 @@ class CappedContour:
             if self._ratio(library().arb(place)) >= level:
                 return n * short * total.upper()
         return n * short * (total + tail(library().arb(place))).upper()
-
-
-def _log_tail(x: Array) -> Array:
-    """log of an upper bound of Pr[N(0, 1) > x]: of the tail itself while doubles hold it."""
-    far = np.where(x > 30, -0.5 * np.maximum(x, 0) ** 2, 0.0)
-    result: Array = np.where(x > 30, far, np.log(erfc(np.minimum(x, 30.0) / math.sqrt(2)) / 2))
-    return result

@@ -89,7 +89,6 @@ class Chernoff:
         self, moments: Sequence[Term], *, log_delta: float | None, epsilon: float | None
     ) -> None:
         self._terms = moments
-        self._log_delta = log_delta
         atoms = [t for t in moments if isinstance(t, AtomTerm)]
         self._rough = sum(t.count * t.relative for t in atoms)
         self._placed = sum(t.count * t.position for t in atoms)

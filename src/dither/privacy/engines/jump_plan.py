@@ -13,7 +13,7 @@ import numpy as np
 
 from dither.privacy.engines.search import log_kappa
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
-from dither.privacy.laws.term import Array, erfc, normal_mass
+from dither.privacy.laws.term import Array, erfc, log_tail, normal_mass
 
 __all__ = ["Cuts", "Plan", "Planner"]
 
@@ -159,7 +159,7 @@ class Planner:
         far = np.linspace(last, last + 1.2 * _FARTHEST, 160)
         over = (1 + tilts[:, None]) * term.log_ratio(far)[0] - far * far / 2
         ends = (over + self._log_weight(far, far, cuts)).max(axis=1)
-        over = (over + _log_tail((far - cuts.low) / cuts.v)).max(axis=1)
+        over = (over + log_tail((far - cuts.low) / cuts.v)).max(axis=1)
         useful = (jump < 300.0) & (body < 300.0) & (ends < top - 40) & (over < -40)
         useful &= (1 + tilts) * self._top * max(cuts.v, cuts.w) ** 2 < _FARTHEST
         rest = n * np.maximum(np.logaddexp(body, jump), 0.0)
@@ -197,7 +197,7 @@ class Planner:
         """log of B, near enough."""
         end = cuts.low + 14 * cuts.v
         z = np.linspace(-9.0, end, 1 + math.ceil((end + 9.0) / min(cuts.v, 0.1)))
-        f = _log_tail((z - cuts.low) / cuts.v) - z * z / 2
+        f = log_tail((z - cuts.low) / cuts.v) - z * z / 2
         f += math.log((z[1] - z[0]) / math.sqrt(2 * math.pi))
         g = power[:, None] * self.term.log_ratio(z)[0] + f
         top = g.max(axis=1)
@@ -215,8 +215,8 @@ class Planner:
     @staticmethod
     def _log_weight(left: Array, right: Array, cuts: Cuts) -> Array:
         """log of the largest j(z) between left and right."""
-        result: Array = _log_tail((cuts.low - right) / cuts.v)
-        result += _log_tail((left - cuts.high) / cuts.w)
+        result: Array = log_tail((cuts.low - right) / cuts.v)
+        result += log_tail((left - cuts.high) / cuts.w)
         return result
 
     def _body(self, low: float, middle: float, v: float) -> tuple[float, float]:
@@ -295,10 +295,3 @@ class Planner:
         mantissa, exponent = math.frexp(2 * math.pi * y / (nats + 2 * y * y * square))
         step = math.ldexp(math.floor(mantissa * 256), exponent - 8)
         return step, math.ldexp(round(math.ldexp(y, 30)), -30)
-
-
-def _log_tail(x: Array) -> Array:
-    """log of an upper bound of Pr[N(0, 1) > x]: of the tail itself while doubles hold it."""
-    far = np.where(x > 30, -0.5 * np.maximum(x, 0) ** 2, 0.0)
-    result: Array = np.where(x > 30, far, np.log(erfc(np.minimum(x, 30.0) / math.sqrt(2)) / 2))
-    return result

@@ -19,6 +19,7 @@ __all__ = [
     "erfc",
     "layers_of",
     "log_of",
+    "log_tail",
     "normal_mass",
     "transform",
     "turned",
@@ -245,6 +246,13 @@ def log_of(change: Complex) -> Complex:
 def erfc(x: Array) -> Array:
     """The complementary error function, elementwise."""
     return np.array([math.erfc(v) for v in x.tolist()])
+
+
+def log_tail(x: Array) -> Array:
+    """log of an upper bound of Pr[N(0, 1) > x]: of the tail itself while doubles hold it."""
+    far = np.where(x > 30, -0.5 * np.maximum(x, 0) ** 2, 0.0)
+    result: Array = np.where(x > 30, far, np.log(erfc(np.minimum(x, 30.0) / math.sqrt(2)) / 2))
+    return result
 
 
 def normal_mass(edges: Array, mean: float, sd: float) -> tuple[Array, Array, float, float]:
