@@ -16,6 +16,7 @@ from dither.errors import ArgumentError, BudgetError, DitherError, QueryError
 from dither.inference import _asked_sums as model
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.query._statistics import Law
+from inference.protected import session_over
 
 COLUMNS = {
     "cost": {"bounds": [0, 100], "step": 0.01, "unit": "EUR"},
@@ -46,17 +47,10 @@ def visits(n: int = 3000, people: int = 700, seed: int = 0) -> pl.DataFrame:
     )
 
 
-def opened(folder, frame=None, *, unit=False, neighbours=None, epsilon=10**6, **table):
-    """A session over one table, of rows or of people with several."""
-    if unit:
-        table = {"unit": "pid", "max_rows": 4, "max_groups": 2} | table
-    made = {
-        "budget": {"epsilon": epsilon, "delta": "1e-3", "ledger": str(folder / "v.ledger")},
-        "tables": {"visits": {"columns": COLUMNS} | table},
-    }
-    if neighbours:
-        made["budget"]["neighbours"] = neighbours
-    return dt.open(made, sources={"visits": visits() if frame is None else frame})
+def opened(folder, frame=None, **given):
+    """A session over these visits, or over the usual ones."""
+    given = {"columns": COLUMNS} | given
+    return session_over(visits() if frame is None else frame, folder, **given)
 
 
 @pytest.fixture

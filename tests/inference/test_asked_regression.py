@@ -18,6 +18,7 @@ from dither.inference._asked_sums import drawn
 from dither.inference._linear import LinearErrors
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.query._statistics import Law
+from inference.protected import session_over
 
 COLUMNS = {
     "cost": {"bounds": [0, 100], "step": 0.01},
@@ -47,16 +48,9 @@ def visits(n: int = 2500, people: int = 600, seed: int = 0) -> pl.DataFrame:
     )
 
 
-def opened(folder, frame=None, *, unit=False, neighbours=None, epsilon=10**6):
-    """A session over one table, of rows or of people with several."""
-    table = {"unit": "pid", "max_rows": 4, "max_groups": 2} if unit else {}
-    made = {
-        "budget": {"epsilon": epsilon, "delta": "1e-3", "ledger": str(folder / "v.ledger")},
-        "tables": {"visits": {"columns": COLUMNS} | table},
-    }
-    if neighbours:
-        made["budget"]["neighbours"] = neighbours
-    return dt.open(made, sources={"visits": visits() if frame is None else frame})
+def opened(folder, frame=None, **given):
+    """A session over these visits, or over the usual ones."""
+    return session_over(visits() if frame is None else frame, folder, columns=COLUMNS, **given)
 
 
 def spent(session):
