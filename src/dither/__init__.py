@@ -11,7 +11,8 @@
     release = question.release(epsilon=0.5)
 
 Names are listed in the stub beside this file, and imported when they are first used, so that
-``import dither`` stays fast. Rooms are there too: ``dt.privacy``, ``dt.local``, ``dt.attack``.
+``import dither`` stays fast. Subpackages are there too, as ``dt.privacy``, ``dt.local`` and
+``dt.attack``.
 """
 
 from __future__ import annotations

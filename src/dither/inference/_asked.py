@@ -1,8 +1,8 @@
 """Inference on protected tables: ``session.table("visits").infer(epsilon=0.5).mean("cost")``.
 
 Each method makes one question of exact sums. It passes the same plan, engine, noise, ledger and
-certificate as every query, in one charge; what it releases enters the models of this room with the
-law of its noise. Errors, intervals at any confidence and p-values then cost nothing.
+certificate as every query, in one charge; what it releases enters the models of this package with
+the law of its noise. Errors, intervals at any confidence and p-values then cost nothing.
 
 Where a column says whose a row is, each person counts once, with the average of their rows: in one
 group, by a keyed hash, where there are groups. So what is sampled is people, who are independent,

@@ -1,4 +1,4 @@
-"""From released sums of a table to results: the models of this room over noise of their own.
+"""From released sums of a table to results: the models of this package over noise of their own.
 
 A question of a table releases, for each group, a count and sums over its people of
 

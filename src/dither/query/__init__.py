@@ -1,4 +1,4 @@
-"""Sessions, questions, previews and releases: the only room where data meets noise.
+"""Sessions, questions, previews and releases: the only package where data meets noise.
 
 - ``_policy``, ``_fields``, ``_units``, ``_sources``, ``_drafting``: the owner's document.
 - ``_session``, ``_builder``, ``_question``: what the analyst calls; ``_opened``: what they share.
