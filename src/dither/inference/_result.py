@@ -399,10 +399,13 @@ def share_of_noise(noise: float, sampling: float) -> float:
 
     Examples
     --------
-    >>> share_of_noise(3.0, 4.0), share_of_noise(math.inf, 1.0)
-    (0.36, 1.0)
+    >>> round(share_of_noise(3.0, 4.0), 6), share_of_noise(math.inf, 1.0), share_of_noise(0.0, 0.0)
+    (0.36, 1.0, 0.0)
     """
-    return (noise / math.hypot(noise, sampling)) ** 2 if 0 <= noise < math.inf else 1.0
+    whole = math.hypot(noise, sampling)
+    if not 0 < whole < math.inf:
+        return 1.0 if whole else 0.0
+    return (noise / whole) ** 2
 
 
 def too_few_rows(reason: str, needed: float, times: float | None = None) -> str:

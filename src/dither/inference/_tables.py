@@ -214,7 +214,7 @@ def share_in_counts(noise: float, rows: float, chances: Floats) -> float:
 
     Examples
     --------
-    >>> share_in_counts(5.0, 100, np.array([0.5, 0.5]))
+    >>> round(share_in_counts(5.0, 100, np.array([0.5, 0.5])), 6)
     0.5
     """
     shares = chances / chances.sum()
