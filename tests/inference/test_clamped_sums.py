@@ -118,10 +118,10 @@ def test_sums_of_many_deviations_are_those_of_one(n: int) -> None:
 
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_what_the_noise_leaves_possible_holds_the_truth(neighbours: str) -> None:
-    """Deviations and sizes drawn from a release lie about those that the rows have."""
+    """Deviations and sizes drawn from a release lie about those that the rows have, mostly."""
     rng, n = np.random.default_rng(2), 800
     asked = target(1, 0, neighbours)
-    places = np.repeat([0, 1], [500, 300])
+    places, outside = np.repeat([0, 1], [500, 300]), 0
     for _ in range(10):
         points = points_of(rng.normal(0, 0.4, n) * (1 + places), bounds_of("bounds", (-1, 1)))
         design = ContrastRelease(asked)
@@ -130,9 +130,11 @@ def test_what_the_noise_leaves_possible_holds_the_truth(neighbours: str) -> None
         deviations, sizes = model.possible(rng, found, [0.0, 0.0], 500)
         for g, deviation in enumerate((0.4, 0.8)):
             low, high = np.quantile(deviations[g], [0.0005, 0.9995])
-            assert low * 0.95 < deviation < high * 1.05
+            outside += not low * 0.95 < deviation < high * 1.05
             low, high = np.quantile(sizes[g], [0.0005, 0.9995])
-            assert low - 1 <= (500, 300)[g] <= high + 1
+            outside += not low - 1 <= (500, 300)[g] <= high + 1
+    # The ends of 500 draws miss one in 250 of these forty.
+    assert outside <= 3
 
 
 def test_unequal_variances_and_groups() -> None:
