@@ -70,7 +70,7 @@ def console(pipe: int = PIPE) -> Console:
 
 
 def new_table() -> Table:
-    """An empty table in the house's look."""
+    """An empty table in the look that all have."""
     from rich import box
     from rich.table import Table
 

@@ -251,11 +251,11 @@ def _asked(
     name: str, way: Callable[[Any], Any], rows: Any, shape: tuple[int, ...], confidence: float
 ) -> _Run:
     """One run of one way, as arrays of the truth's shape."""
-    told = f"ways[{name!r}]"
+    where = f"ways[{name!r}]"
     try:
         made = way(rows)
     except DitherError as error:
-        raise ArgumentError(f"{told} was refused: {error}") from error
+        raise ArgumentError(f"{where} was refused: {error}") from error
     result = made if isinstance(made, PrivateResult) else None
     ends = None
     if isinstance(made, PrivateEstimate):
@@ -269,7 +269,7 @@ def _asked(
         estimate = made
     wanted = "one number" if not shape else count_text(shape[0], "number")
     refused = ArgumentError(
-        f"{told} must return an estimate of {wanted}, as truth has: a result of inference, the "
+        f"{where} must return an estimate of {wanted}, as truth has: a result of inference, the "
         "bare estimate, or a tuple (estimate, lower, upper)"
     )
     if estimate is None:

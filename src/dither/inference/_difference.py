@@ -240,8 +240,8 @@ def difference(
     worst = max(models, key=lambda model: model.noise_of_mean)
     if worst.noise_of_mean > 0.25:
         needed = worst.n * worst.noise_of_mean / 0.05
-        told = "in a group the noise spans much of the bounds"
-        notes.append(too_few_rows(told, needed, needed / worst.n))
+        reason = "in a group the noise spans much of the bounds"
+        notes.append(too_few_rows(reason, needed, needed / worst.n))
     return PrivateEstimate(
         "difference of means",
         released.loss,

@@ -324,7 +324,7 @@ _LINES = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "sqrt": -1e-300,
 """Rising functions of one number, with what it must be above."""
 
 
-def _range(tree: ast.expr, ranges: Mapping[str, Interval], told: str) -> Interval:
+def _range(tree: ast.expr, ranges: Mapping[str, Interval], text: str) -> Interval:
     """What an expression may be worth; refuses whatever is not a function of single values."""
     match tree:
         case ast.Name(id=name):
@@ -334,18 +334,18 @@ def _range(tree: ast.expr, ranges: Mapping[str, Interval], told: str) -> Interva
         case ast.Constant(value=int() | float() as value):
             return float(value), float(value)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
-            low, high = _range(inner, ranges, told)
+            low, high = _range(inner, ranges, text)
             return -high, -low
         case ast.UnaryOp(op=ast.UAdd(), operand=inner):
-            return _range(inner, ranges, told)
+            return _range(inner, ranges, text)
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() as power)):
             if not isinstance(power, bool) and 0 < power <= 16:
-                low, high = _range(left, ranges, told)
+                low, high = _range(left, ranges, text)
                 ends = sorted((_power(low, power), _power(high, power)))
                 return (0.0 if low < 0 < high and power % 2 == 0 else ends[0]), ends[1]
-            raise ArgumentError(f"a power in formula must be a whole number from 1 to 16: {told}")
+            raise ArgumentError(f"a power in formula must be a whole number from 1 to 16: {text}")
         case ast.BinOp(left=left, op=op, right=right):
-            a, b = _range(left, ranges, told), _range(right, ranges, told)
+            a, b = _range(left, ranges, text), _range(right, ranges, text)
             if isinstance(op, ast.Add):
                 return a[0] + b[0], a[1] + b[1]
             if isinstance(op, ast.Sub):
@@ -354,26 +354,26 @@ def _range(tree: ast.expr, ranges: Mapping[str, Interval], told: str) -> Interva
                 return _times(a, b)
             if isinstance(op, ast.Div):
                 if b[0] <= 0 <= b[1]:
-                    raise ArgumentError(f"bounds must keep the divisor away from 0: {told}")
+                    raise ArgumentError(f"bounds must keep the divisor away from 0: {text}")
                 return _times(a, (1 / b[1], 1 / b[0]))
         case ast.Call(args=[inner], keywords=[]):
             name = function_of(tree)
             if name == "I":
-                return _range(inner, ranges, told)
+                return _range(inner, ranges, text)
             if name == "abs":
-                low, high = _range(inner, ranges, told)
+                low, high = _range(inner, ranges, text)
                 most = max(abs(low), abs(high))
                 return (0.0 if low < 0 < high else min(abs(low), abs(high))), most
             if name in _LINES:
-                low, high = _range(inner, ranges, told)
+                low, high = _range(inner, ranges, text)
                 if low <= _LINES[name]:
                     raise ArgumentError(
-                        f"bounds must keep what {name} is taken of above {_LINES[name]:g}: {told}"
+                        f"bounds must keep what {name} is taken of above {_LINES[name]:g}: {text}"
                     )
                 with np.errstate(over="ignore"):
                     return float(getattr(np, name)(low)), float(getattr(np, name)(high))
     raise ArgumentError(
-        f"formula may not hold {told}: columns are names, C(name), and + - * / **, I, abs, exp, "
+        f"formula may not hold {text}: columns are names, C(name), and + - * / **, I, abs, exp, "
         "log, log2, log10, log1p and sqrt of them. What looks at the data, such as center, scale, "
         "poly and splines, would have to be paid for"
     )

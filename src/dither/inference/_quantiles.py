@@ -372,8 +372,8 @@ class QuantileModel:
         """Whether there are too few rows."""
         if self.n >= self.needed:
             return ()
-        told = "noisy counts do not tell where a share of the rows lies"
-        return (too_few_rows(told, self.needed, self.needed / max(self.n, 1.0)),)
+        reason = "noisy counts do not tell where a share of the rows lies"
+        return (too_few_rows(reason, self.needed, self.needed / max(self.n, 1.0)),)
 
     def errors(self, rng: np.random.Generator, draws: int) -> Errors:
         """Simulated: who was sampled, and the noise of every node."""

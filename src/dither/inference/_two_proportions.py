@@ -377,8 +377,8 @@ def _estimate(
     notes = []
     smallest, needed = min(at.n), math.sqrt(design.noise.variance) / 0.05
     if smallest < needed:
-        told = "the noise is more than a twentieth of all rows of a group"
-        notes.append(too_few_rows(told, needed))
+        reason = "the noise is more than a twentieth of all rows of a group"
+        notes.append(too_few_rows(reason, needed))
     missing = "no answer is missing (one that is counts as a no)"
     return PrivateEstimate(
         "odds ratio" if odds else "difference of proportions",
