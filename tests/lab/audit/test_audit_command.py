@@ -260,6 +260,7 @@ def test_a_function_that_ends_its_process_is_no_success(tmp_path, name, how):
     assert f"ends.py:{name} ended the process {how}" in found.stderr
 
 
+@pytest.mark.usefixtures("hears_interrupts")
 def test_an_interrupt_reaches_the_function(tmp_path):
     """What was drawn is judged, though it is drawn in a process of its own."""
     found = as_process(tmp_path, "interrupted")
