@@ -13,6 +13,7 @@ __all__ = [
     "PowerSum",
     "down",
     "library",
+    "log_ends",
     "phi",
     "powers",
     "precision",
@@ -63,6 +64,17 @@ def up(x: Ball) -> float:
     """A double above every number in the ball; inf where there is none."""
     value = float(x.upper()) if x.is_finite() else math.inf
     return math.nextafter(value, math.inf)
+
+
+def log_ends(low: Ball, high: Ball) -> tuple[float, float]:
+    """Doubles around the logarithms of a number in [0, 1] that lies between two balls."""
+    if not (low.is_finite() and high.is_finite()):
+        return -math.inf, 0.0
+    least, most = low.lower(), high.upper()
+    return (
+        down(least.log()) if least > 0 else -math.inf,
+        min(up(most.log()), 0.0) if most > 0 else -1e300,
+    )
 
 
 def within(bound: Ball) -> Ball:

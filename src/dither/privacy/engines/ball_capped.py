@@ -45,16 +45,15 @@ import numpy as np
 from dither.numeric._balls import (
     Ball,
     PowerSum,
-    down,
     library,
+    log_ends,
     phi,
     precision,
     tail,
     transforms,
-    up,
     within,
 )
-from dither.privacy.engines.ball_laws import LogRatio
+from dither.privacy.engines.ball_laws import LogRatio, kappa
 from dither.privacy.engines.search import log_kappa
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.term import Array, erfc, log_tail
@@ -217,11 +216,14 @@ class CappedContour:
         plan = min(plans, key=lambda found: found.work, default=None)
         if plan is None:
             return
-        self.work = plan.work
-        if plan.work > dearest:
-            return
-        self.plan, self.c = plan, plan.c
+        self.work, self.plan, self.c = plan.work, plan, plan.c
         self._bits = 40 + math.ceil(plan.nats / math.log(2))
+        self.pay(dearest)
+
+    def pay(self, dearest: float) -> None:
+        """Certify the profile where that costs no more, if it was too dear before."""
+        if self.certified or self.work > dearest:
+            return
         with precision(self._bits):
             self._lay()
         self.certified = True
@@ -345,9 +347,8 @@ class CappedContour:
         # Terms from the next node on: Σ step/u² <= 1/u of the last.
         self._cut = (n * arb(plan.faded)).exp() / (arb.pi() * arb(self._step) * plan.nodes)
         right = arb(plan.right)
-        kappa = (right * (right / (1 + right)).log()).exp() / (1 + right)
         largest = (n * arb(float(plan.bounds.most(plan.right, 0.0)[0]))).exp()
-        self._right = kappa * largest / ((right - plan.c) * self._period).expm1()
+        self._right = kappa(plan.right) * largest / ((right - plan.c) * self._period).expm1()
         self._left = 1 / (plan.c * self._period).expm1()
         far = 1.05 * self._place(self.start + n * self._floor)
         total, before, self._leaks = arb(0), arb(1), []
@@ -395,13 +396,7 @@ class CappedContour:
             cut = (scale * self._cut).upper()
             aliases = (self._left + self._right * (-plan.right * e).exp()).upper()
             low, high = total - cut - aliases, total + cut + self._leak(e)
-            if not (low.is_finite() and high.is_finite()):
-                return -math.inf, 0.0
-            positive, most = low.lower(), high.upper()
-            return (
-                down(positive.log()) if positive > 0 else -math.inf,
-                min(up(most.log()), 0.0) if most > 0 else -1e300,
-            )
+            return log_ends(low, high)
 
     def _leak(self, e: Ball) -> Ball:
         """What far losses that do not suffice add."""

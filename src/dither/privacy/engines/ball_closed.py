@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from dither.numeric._balls import Ball, down, library, precision, tail, up
+from dither.privacy.engines.ball_laws import LogRatio
 from dither.privacy.laws.laplace import LaplaceTerm
 from dither.privacy.laws.mixture import SampledTerm
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
@@ -166,15 +167,9 @@ class SampledGaussianProfile:
         self._term = term
         self.start = 1.0 if term.removal else min(1.0, term.top())
 
-    def _weights(self) -> tuple[Ball, list[Ball]]:
-        arb, t = library().arb, self._term
-        g = arb(t.rate)
-        found = [arb(math.comb(t.k, j)) * g**j * (1 - g) ** (t.k - j) for j in range(t.k + 1)]
-        return 1 / arb(t.noise_multiplier), found
-
-    def _place(self, level: Ball, a: Ball, weights: list[Ball]) -> Ball | None:
+    def _place(self, level: Ball, ratio: LogRatio) -> Ball | None:
         """The z with l(z) = level; None where l is above it everywhere."""
-        arb = library().arb
+        arb, a, weights = library().arb, ratio.a, ratio.weights
         if self._term.k == 1:
             # e^level - (1 - g), without forming 1 - g.
             inner = level.expm1() + weights[1]
@@ -184,7 +179,7 @@ class SampledGaussianProfile:
         over = level.exp() - weights[0]
         if not over > 0:
             return None if over <= 0 else arb("nan")
-        factors = [w * (-((j * a) ** 2) / 2).exp() for j, w in enumerate(weights)]
+        factors = ratio.factors
 
         def above(log_x: Ball) -> tuple[Ball, Ball]:
             """log Σ_{j>0} factor_j·x^j - log(over), and its slope in log x."""
@@ -209,9 +204,9 @@ class SampledGaussianProfile:
     def _value(self, epsilon: float) -> Ball:
         arb = library().arb
         e = arb(epsilon)
-        a, weights = self._weights()
-        removal = self._term.removal
-        z = self._place(e if removal else -e, a, weights)
+        ratio, removal = LogRatio(self._term), self._term.removal
+        a, weights = ratio.a, ratio.weights
+        z = self._place(e if removal else -e, ratio)
         if z is None:
             return 1 - e.exp() if removal else arb(0)
         if removal:

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.numeric._balls import Ball, PowerSum, down, library, precision, up
-from dither.privacy.engines.ball_laws import Law, law_of
+from dither.numeric._balls import Ball, PowerSum, library, log_ends, precision
+from dither.privacy.engines.ball_laws import Law, kappa, law_of
 from dither.privacy.engines.search import log_kappa
 from dither.privacy.laws.term import EPS, Array, Term
 
@@ -223,8 +223,8 @@ class BallContour:
         last = arb(self._step) * plan.nodes
         self._cut = size * arb(min(faded, 0.0)).exp() / (arb.pi() * last)
         self._right, self._left = plan.right, plan.left
-        self._right_size = self._moment(self._laws, self._right) * _kappa(self._right)
-        self._left_size = self._moment(self._swapped, self._left) * _kappa(self._left)
+        self._right_size = self._moment(self._laws, self._right) * kappa(self._right)
+        self._left_size = self._moment(self._swapped, self._left) * kappa(self._left)
 
     def _moment(self, laws: Sequence[Law], c: float) -> Ball:
         total = library().arb(1)
@@ -250,13 +250,7 @@ class BallContour:
             least = plain if plain < left else left
             low = total - cut - (right + least).upper()
             high = total + cut
-            if not (low.is_finite() and high.is_finite()):
-                return -math.inf, 0.0
-            positive, above = low.lower(), high.upper()
-            return (
-                down(positive.log()) if positive > 0 else -math.inf,
-                min(up(above.log()), 0.0) if above > 0 else -1e300,
-            )
+            return log_ends(low, high)
 
 
 def _log_expm1(x: Array) -> Array:
@@ -264,9 +258,3 @@ def _log_expm1(x: Array) -> Array:
     with np.errstate(over="ignore", divide="ignore"):
         value: Array = np.where(x > 30, x, np.log(np.expm1(np.minimum(x, 30.0))))
     return value
-
-
-def _kappa(c: float) -> Ball:
-    """c^c/(1+c)^{1+c}."""
-    x = library().arb(c)
-    return (x * x.log() - (1 + x) * (1 + x).log()).exp()

@@ -54,16 +54,15 @@ import math
 from dither.numeric._balls import (
     Ball,
     PowerSum,
-    down,
     library,
+    log_ends,
     phi,
     precision,
     tail,
     transforms,
-    up,
     within,
 )
-from dither.privacy.engines.ball_laws import LogRatio
+from dither.privacy.engines.ball_laws import LogRatio, kappa
 from dither.privacy.engines.jump_plan import Plan, Planner
 from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 
@@ -152,9 +151,7 @@ class JumpContour:
         whole = n * (jump + body) ** (n - 1)
         self._cut = whole * arb(plan.faded).exp() / (arb.pi() * arb(self._step) * plan.nodes)
         right, other = self._real(plan.right, jump=True), self._real(plan.right, jump=False)
-        kappa = (arb(plan.right) / (1 + arb(plan.right))).log() * plan.right
-        kappa = kappa.exp() / (1 + arb(plan.right))
-        self._right = n * right * (right + other) ** (n - 1) * kappa
+        self._right = n * right * (right + other) ** (n - 1) * kappa(plan.right)
         self._right /= ((arb(plan.right) - plan.c) * self._period).expm1()
         self._left = n * self._real(0.0, jump=True) / (plan.c * self._period).expm1()
         shrunk = (1 + self._w**2).sqrt()
@@ -263,18 +260,11 @@ class JumpContour:
             cut = scale * self._cut
             aliases = self._left + self._right * (-plan.right * e).exp()
             total = rest + self._far - e.exp() * self._far_other
-            tilt = arb(plan.cuts.tilt)
-            kappa = (tilt * (tilt / (1 + tilt)).log()).exp() / (1 + tilt)
-            body = self._some + kappa * (n * arb(plan.cuts.moment) - tilt * e).exp()
+            tilt = plan.cuts.tilt
+            body = self._some + kappa(tilt) * (n * arb(plan.cuts.moment) - tilt * e).exp()
             low = total - (cut + aliases + self._taken).upper()
             high = total + (cut + body + self._leak(e) + e.exp() * self._taken_other).upper()
-            if not (low.is_finite() and high.is_finite()):
-                return -math.inf, 0.0
-            positive, most = low.lower(), high.upper()
-            return (
-                down(positive.log()) if positive > 0 else -math.inf,
-                min(up(most.log()), 0.0) if most > 0 else -1e300,
-            )
+            return log_ends(low, high)
 
     def _leak(self, e: Ball) -> Ball:
         """What far losses that do not suffice add."""

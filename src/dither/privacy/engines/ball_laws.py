@@ -38,7 +38,13 @@ from dither.privacy.laws.sampled_gaussian import SampledGaussianTerm
 from dither.privacy.laws.sampled_line import SampledLineTerm
 from dither.privacy.laws.term import Array, Term
 
-__all__ = ["GaussianLaw", "Law", "LogRatio", "SampledGaussianLaw", "law_of", "line_moment"]
+__all__ = ["GaussianLaw", "Law", "LogRatio", "SampledGaussianLaw", "kappa", "law_of", "line_moment"]
+
+
+def kappa(c: float) -> Ball:
+    """c^c/(1+c)^{1+c} of Chernoff's bound, as of `search`."""
+    x = library().arb(c)
+    return (x * (x / (1 + x)).log()).exp() / (1 + x)
 
 
 class Law(ABC):
@@ -94,12 +100,12 @@ class LogRatio:
         g, k = arb(term.rate), term.k
         self.a = 1 / arb(term.noise_multiplier)
         self.weights = [arb(math.comb(k, j)) * g**j * (1 - g) ** (k - j) for j in range(k + 1)]
-        self._factors = [w * (-((j * self.a) ** 2) / 2).exp() for j, w in enumerate(self.weights)]
+        self.factors = [w * (-((j * self.a) ** 2) / 2).exp() for j, w in enumerate(self.weights)]
 
     def __call__(self, z: Ball) -> Ball:
         """By Horner's rule in e^{a·z}."""
-        rise, value = (self.a * z).exp(), self._factors[-1]
-        for factor in reversed(self._factors[:-1]):
+        rise, value = (self.a * z).exp(), self.factors[-1]
+        for factor in reversed(self.factors[:-1]):
             value = value * rise + factor
         return value.log()
 

@@ -221,7 +221,8 @@ def _rare(
         jumps = JumpContour(term, **ask, tolerance=tolerance, near=near, dearest=dearest)
         if jumps.certified or capped.work > _RARE:
             return jumps
-    return CappedContour(term, **ask, tolerance=_FINE, dearest=_RARE)
+    capped.pay(_RARE)
+    return capped
 
 
 def _moved(found: CappedContour | JumpContour, at: float, log_delta: float) -> tuple[float, float]:
