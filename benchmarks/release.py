@@ -12,12 +12,11 @@ integers of cents and as floats.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import side_by_side
-from benchmarks.grouped import (
+from benchmarks.engines import (
     BY_HAND,
     MAX_GROUPS,
     MAX_ROWS,
@@ -26,42 +25,9 @@ from benchmarks.grouped import (
     PLAIN,
     REGIONS,
     query,
+    release,
     visits,
 )
-
-QUESTION = "SELECT region, COUNT(*) AS n, AVG(income) AS income FROM visits GROUP BY region"
-
-
-def release(user_level: bool) -> side_by_side.Side:
-    """A side that asks and releases in an open session."""
-
-    def prepared(path: Path) -> Callable[[], object]:
-        import dither as dt
-
-        folder = tempfile.TemporaryDirectory()
-        table: dict[str, object] = {
-            "source": str(path),
-            "columns": {
-                "region": {"values": list(REGIONS), "nullable": False},
-                "income": {"bounds": [0, MOST_INCOME], "step": 0.01, "nullable": False},
-            },
-        }
-        if user_level:
-            table |= {"unit": "user_id", "max_groups": MAX_GROUPS, "max_rows": MAX_ROWS}
-        policy = {
-            "budget": {"epsilon": 1000, "delta": 1e-6, "ledger": f"{folder.name}/bench.ledger"},
-            "tables": {"visits": table},
-        }
-
-        session = dt.open(policy)
-
-        def work() -> object:
-            assert folder
-            return session.sql(QUESTION).release(epsilon=1)
-
-        return work
-
-    return prepared
 
 
 def opendp(cents: bool) -> side_by_side.Side:
@@ -107,8 +73,8 @@ def opendp(cents: bool) -> side_by_side.Side:
 SIDES: dict[str, side_by_side.Side] = {
     "plain": query(PLAIN),
     "by hand": query(BY_HAND.replace("{order}", ONE_TERM)),
-    "row-level release": release(user_level=False),
-    "user-level release": release(user_level=True),
+    "row-level release": release(user_level=False, opened=True),
+    "user-level release": release(user_level=True, opened=True),
     "OpenDP, integers": opendp(cents=True),
     "OpenDP, floats": opendp(cents=False),
 }
@@ -121,4 +87,5 @@ RATIOS = (
 
 
 if __name__ == "__main__":
-    side_by_side.main("benchmarks.release", __doc__, SIDES, RATIOS, visits)
+    comparison = side_by_side.Comparison(SIDES, RATIOS)
+    side_by_side.main("benchmarks.release", __doc__, comparison, visits)

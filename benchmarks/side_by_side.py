@@ -1,7 +1,8 @@
 """Sides of a comparison, each in a process of its own, all of them in turn in every round.
 
 A benchmark names its sides as functions that take the table's path, prepare, and give the work that
-is timed. ``main`` runs them, prints seconds and peak memory, then the ratios.
+is timed. ``main`` runs them, prints seconds and peak memory, then the ratios, each the median of
+those of single rounds: what else the machine does then slows both sides of a pair.
 """
 
 from __future__ import annotations
@@ -13,83 +14,168 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-Side = Callable[[Path], Callable[[], object]]
+Work = Callable[[], object]
+Side = Callable[[Path], Work]
+
+PAGE = resource.getpagesize()
+TICK = 0.02
+"""Seconds between two looks at the memory of other processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Sides by name, and which are held against which.
+
+    Parameters
+    ----------
+    sides : mapping of str to Side
+        Given the table, each gives the work that is timed. A work whose attribute ``processes`` is
+        a function gives by it the ids of processes that it has others' memory in, such as a
+        server's.
+    ratios : sequence of (ours, peer, what is to be reached)
+    """
+
+    sides: Mapping[str, Side]
+    ratios: Sequence[tuple[str, str, str]]
+
+
+def _tree(roots: Collection[int]) -> set[int]:
+    """Processes and all that they started, where the system lists them."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(entry.parent.name))
+    found, left = set[int](), list(roots)
+    while left:
+        process = left.pop()
+        if process not in found:
+            found.add(process)
+            left += children.get(process, [])
+    return found
+
+
+def _resident(process: int) -> int:
+    """Bytes that a process alone has in memory: what several share is counted once, by none."""
+    try:
+        _, size, shared, *_ = Path(f"/proc/{process}/statm").read_text().split()
+    except OSError:
+        return 0
+    return (int(size) - int(shared)) * PAGE
+
+
+class _Memory:
+    """The largest memory of this process's children, and of other processes that are named."""
+
+    def __init__(self, others: Callable[[], Collection[int]]) -> None:
+        self.peak = 0
+        self._others = others
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        own = int(Path("/proc/self").readlink().name) if Path("/proc/self").exists() else 0
+        while own and not self._done.wait(TICK):
+            found = _tree([own, *self._others()]) - {own}
+            self.peak = max(self.peak, sum(map(_resident, found)))
+
+    def stop(self) -> int:
+        self._done.set()
+        self._thread.join()
+        return self.peak
 
 
 def measure(side: Side, path: Path) -> dict[str, float]:
-    """One side in this process: seconds of its second run, and the process's peak memory."""
+    """One side in this process: seconds of its second run, and the peak memory of its own and of
+    the processes that it started or names."""
     work = side(path)
+    memory = _Memory(getattr(work, "processes", lambda: ()))
     work()
     start = time.perf_counter()
     work()
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"seconds": seconds, "megabytes": peak / (2**20 if sys.platform == "darwin" else 2**10)}
+    others = memory.stop()
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    own *= 1 if sys.platform == "darwin" else 2**10
+    return {"seconds": seconds, "megabytes": (own + others) / 2**20}
 
 
 def compare(
-    module: str, path: Path, rounds: int, sides: Sequence[str]
-) -> dict[str, dict[str, float]]:
-    """All sides in turn, each in a fresh process: medians of the rounds. One that fails is left
-    out, with a line that says so."""
+    command: Sequence[str], path: Path, rounds: int, sides: Sequence[str]
+) -> dict[str, list[dict[str, float]]]:
+    """All sides in turn, each in a fresh process, every other round backwards.
+
+    One that fails is left out, with a line that says so.
+    """
     found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
-    for _ in range(rounds):
-        for side in list(found):
-            command = [sys.executable, "-m", module, "--side", side, str(path)]
-            run = subprocess.run(command, check=False, capture_output=True, text=True)
+    for number in range(rounds):
+        for side in list(found)[:: -1 if number % 2 else 1]:
+            asked = [sys.executable, "-m", *command, "--side", side, str(path)]
+            run = subprocess.run(asked, check=False, capture_output=True, text=True)
             if run.returncode:
                 last = run.stderr.strip().splitlines()[-1:] or ["no message"]
                 print(f"{side}: not measured: {last[0][:200]}")
                 del found[side]
                 continue
             found[side].append(json.loads(run.stdout.splitlines()[-1]))
-    return {
-        side: {name: statistics.median(r[name] for r in runs) for name in runs[0]}
-        for side, runs in found.items()
-    }
+    return found
 
 
 def main(
-    module: str,
+    command: str,
     about: str | None,
-    sides: Mapping[str, Side],
-    ratios: Sequence[tuple[str, str, str]],
+    comparison: Comparison,
     table: Callable[[int, Path], Path],
+    arguments: Sequence[str] | None = None,
 ) -> None:
     """Measure and print.
 
     Parameters
     ----------
-    module : str
-        The benchmark's own name, to start its sides by.
+    command : str
+        The benchmark's own module and words, to start its sides by.
     about : str
         For ``--help``.
-    sides : mapping of str to Side
-    ratios : sequence of (ours, peer, what is to be reached)
+    comparison : Comparison
     table : callable
         From a number of rows and a folder to the path of the table.
+    arguments : sequence of str, optional
+        Those of the command line where left out.
     """
-    parser = argparse.ArgumentParser(description=about)
+    sides = comparison.sides
+    parser = argparse.ArgumentParser(prog=f"python -m {command}", description=about)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--only", nargs="+", choices=list(sides), help="these sides alone")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("path", nargs="?", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.side:
         print(json.dumps(measure(sides[options.side], options.path)))
         return
     path = table(options.rows, options.folder)
-    found = compare(module, path, options.rounds, options.only or list(sides))
-    print(f"{options.rows:,} rows, median of {options.rounds} rounds")
-    for side, figures in found.items():
-        print(f"{side:24} {figures['seconds']:8.3f} s {figures['megabytes']:8.0f} MB")
-    for ours, peer, reach in ratios:
+    found = compare(command.split(), path, options.rounds, options.only or list(sides))
+    print(f"{options.rows:,} rows; of {options.rounds} rounds the median, and the least")
+    for side, runs in found.items():
+        seconds = [run["seconds"] for run in runs]
+        peak = max(run["megabytes"] for run in runs)
+        print(f"{side:28} {statistics.median(seconds):8.3f} s {min(seconds):8.3f} s {peak:7.0f} MB")
+    for ours, peer, reach in comparison.ratios:
         if ours in found and peer in found:
-            ratio = found[ours]["seconds"] / found[peer]["seconds"]
-            print(f"{ours} / {peer}: {ratio:.2f}" + (f"  (reach: {reach})" if reach else ""))
+            rounds = zip(found[ours], found[peer], strict=True)
+            pairs = [(own["seconds"], other["seconds"]) for own, other in rounds]
+            ratios = [own / other for own, other in pairs]
+            further = statistics.median(own - other for own, other in pairs)
+            shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+            shown += f", {further * 1000:+.0f} ms"
+            print(f"{ours} / {peer}: {shown}" + (f"  (reach: {reach})" if reach else ""))

@@ -1,0 +1,248 @@
+"""What each engine takes for a job, beside the same bounding written by hand for that engine.
+
+Run with ``python -m benchmarks.engines duckdb [--rows N] [--rounds N] [--only SIDE ...]``, or with
+another engine of ``ENGINES``. All read one table of visits, five million by default. Each side runs
+in a process of its own, all of them in turn in every round, timed after one untimed run. Read the
+ratios, which are those of pairs in one round: they carry from machine to machine. The peak memory
+is that of the side's process and of those that it started.
+
+What is asked:
+
+- ``plain``: ``COUNT(*)`` and ``AVG`` by region, as one would without privacy;
+- ``by hand``: at most 5 rows in each of 3 regions of a user, chosen by a hash with a seed, exact
+  integer sums, no noise;
+- ``row-level``, ``user-level``: our engine's exact part of the same jobs, in an open engine;
+- ``medians by hand``: the bounded histogram on a thousand bins of income by region;
+- ``release``: all of it: the policy opened, a question read, charged, computed, noised and stored.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import side_by_side
+from benchmarks.side_by_side import Comparison, Side
+
+REGIONS = tuple(f"R{i:02d}" for i in range(20))
+MOST_INCOME = 100_000
+MAX_GROUPS, MAX_ROWS = 3, 5
+PARTS = 1024
+MOST_PARTS = MAX_ROWS * PARTS
+
+PLAIN = "SELECT region, count(*), avg(income) FROM '{path}' GROUP BY region"
+
+BY_HAND = f"""
+WITH parts AS (
+  SELECT user_id, region, count(*) AS n,
+         sum(CAST(round(least(greatest(income, 0), {MOST_INCOME}) * 100) AS BIGINT)) AS s
+  FROM '{{path}}' GROUP BY user_id, region
+), ranked AS (
+  SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY {{order}}) AS place FROM parts
+)
+SELECT region, sum(least(n, {MAX_ROWS})),
+       sum(CASE WHEN n <= {MAX_ROWS} THEN s ELSE s * {MAX_ROWS} // n END)
+FROM ranked WHERE place <= {MAX_GROUPS} GROUP BY region
+"""
+
+ONE_TERM = "hash(user_id, region, 8191)"
+TWO_TERMS = "hash(hash(8191, user_id, region)), region"
+
+
+def visits(rows: int, folder: Path) -> Path:
+    """The table, made once: users with uneven numbers of visits, most of them in one region."""
+    path = folder / f"visits-{rows}.parquet"
+    if path.exists():
+        return path
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    users = max(1, rows // 10)
+    generator = np.random.default_rng(20)
+    activity = generator.lognormal(0.0, 1.0, users).cumsum()
+    home = generator.integers(0, len(REGIONS), users)
+    part = path.with_suffix(".part")
+    writer = None
+    for start in range(0, rows, 1_000_000):
+        size = min(1_000_000, rows - start)
+        user = np.searchsorted(activity, generator.random(size) * activity[-1])
+        away = generator.integers(0, len(REGIONS), size)
+        region = np.where(generator.random(size) < 0.7, home[user], away)
+        table = pa.table(
+            {
+                "user_id": user.astype(np.int64),
+                "region": pa.array(np.array(REGIONS)[region]),
+                "age": np.clip(generator.normal(42, 15, size), 0, 110).astype(np.int64),
+                "income": np.round(generator.lognormal(10.3, 0.7, size), 2),
+            }
+        )
+        writer = writer or pq.ParquetWriter(part, table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+    part.rename(path)
+    return path
+
+
+def query(text: str) -> Side:
+    """A side that runs one DuckDB query."""
+
+    def prepared(path: Path) -> Callable[[], object]:
+        import duckdb
+
+        connection = duckdb.connect()
+        return lambda: connection.execute(text.format(path=path)).fetchall()
+
+    return prepared
+
+
+MEDIANS_BY_HAND = f"""
+WITH counted AS (
+  SELECT user_id, region, least(greatest(income, 0), {MOST_INCOME}) // 100 AS leaf, count(*) AS c
+  FROM '{{path}}' GROUP BY ALL
+), ranked AS (
+  SELECT *, dense_rank() OVER (PARTITION BY user_id ORDER BY {ONE_TERM}) AS place FROM counted
+), weighed AS (
+  SELECT *, sum(c) OVER (PARTITION BY user_id, region) AS total,
+         sum(c) OVER (PARTITION BY user_id, region ORDER BY leaf) AS upto
+  FROM ranked WHERE place <= {MAX_GROUPS}
+)
+SELECT region, leaf,
+       sum(CASE WHEN total <= {MAX_ROWS} THEN c * {PARTS}
+           ELSE upto * {MOST_PARTS} // total - (upto - c) * {MOST_PARTS} // total END)
+FROM weighed GROUP BY ALL
+"""
+
+MEANS = "SELECT region, COUNT(*) AS n, AVG(income) AS income FROM visits GROUP BY region"
+MEDIANS = "SELECT region, MEDIAN(income) AS income FROM visits GROUP BY region"
+
+
+def policy(
+    folder: str, source: Any, *, user_level: bool, engine: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A policy over the visits, with its ledger in the folder."""
+    table = {
+        "source": source,
+        "columns": {
+            "region": {"values": list(REGIONS), "nullable": False},
+            "income": {"bounds": [0, MOST_INCOME], "step": 0.01, "nullable": False},
+        },
+    }
+    if user_level:
+        table |= {"unit": "user_id", "max_groups": MAX_GROUPS, "max_rows": MAX_ROWS}
+    return {
+        "budget": {"epsilon": 1000, "delta": 1e-6, "ledger": f"{folder}/bench.ledger"},
+        "engine": dict(engine or {}),
+        "tables": {"visits": table},
+    }
+
+
+def exact(
+    user_level: bool,
+    question: str = MEANS,
+    *,
+    source: Callable[[Path], Any] = str,
+    engine: Mapping[str, Any] | None = None,
+) -> Side:
+    """A side that runs our engine alone, opened beforehand, on a question's job.
+
+    Parameters
+    ----------
+    user_level : bool
+        Whether a user is protected, or a row.
+    question : str
+        In SQL, of ``visits``.
+    source : callable
+        From the table's path to what the policy names.
+    engine : mapping, optional
+        The policy's ``[engine]``.
+    """
+
+    def prepared(path: Path) -> Callable[[], object]:
+        import secrets
+
+        import dither as dt
+
+        with tempfile.TemporaryDirectory() as folder:
+            # The ledger may go: nothing is charged here.
+            session = dt.open(policy(folder, source(path), user_level=user_level, engine=engine))
+        job = session.sql(question)._plan.job
+        opened = session._opened.engine
+        return lambda: opened.run(job, session.schema, secrets.token_bytes(32))
+
+    return prepared
+
+
+def release(
+    user_level: bool,
+    question: str = MEANS,
+    *,
+    opened: bool,
+    source: Callable[[Path], Any] = str,
+    engine: Mapping[str, Any] | None = None,
+) -> Side:
+    """A side that asks and releases, in a session that is ``opened`` before or within the time."""
+
+    def prepared(path: Path) -> Callable[[], object]:
+        import dither as dt
+
+        folder = tempfile.TemporaryDirectory()
+        asked = policy(folder.name, source(path), user_level=user_level, engine=engine)
+        session = dt.open(asked) if opened else None
+
+        def work() -> object:
+            assert folder
+            if session is not None:
+                return session.sql(question).release(epsilon=1)
+            with dt.open(asked) as fresh:
+                return fresh.sql(question).release(epsilon=1)
+
+        return work
+
+    return prepared
+
+
+def duckdb() -> Comparison:
+    """DuckDB in this process."""
+    return Comparison(
+        {
+            "plain": query(PLAIN),
+            "row-level": exact(user_level=False),
+            "row-level release": release(user_level=False, opened=False),
+            "by hand": query(BY_HAND.replace("{order}", ONE_TERM)),
+            "by hand, two terms": query(BY_HAND.replace("{order}", TWO_TERMS)),
+            "user-level": exact(user_level=True),
+            "medians by hand": query(MEDIANS_BY_HAND),
+            "medians release": release(user_level=True, question=MEDIANS, opened=True),
+        },
+        (
+            ("row-level", "plain", ""),
+            ("row-level release", "plain", "within 50 ms of plain"),
+            ("user-level", "by hand", "within .5"),
+            ("user-level", "by hand, two terms", ""),
+            ("medians release", "medians by hand", "3 s"),
+        ),
+    )
+
+
+ENGINES: Mapping[str, Callable[[], Comparison]] = {"duckdb": duckdb}
+"""By the name that policies have for an engine, what is measured of it."""
+
+
+def main(arguments: list[str]) -> None:
+    """Measure one engine, the first argument; all of them where none is named."""
+    named, rest = (arguments[:1], arguments[1:]) if arguments[:1] else (list(ENGINES), [])
+    for name in named:
+        if name not in ENGINES:
+            raise SystemExit(f"name an engine: {' or '.join(ENGINES)}; then --help says what else")
+        print(f"--- {name}")
+        side_by_side.main(f"benchmarks.engines {name}", __doc__, ENGINES[name](), visits, rest)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
