@@ -31,11 +31,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from dither._subjects import Subject
-from dither.inference._descent import Integers, Scored, WeightedRows, symmetric, weight_of
+from dither.inference._descent import (
+    Integers,
+    Scored,
+    WeightedRows,
+    released_at,
+    seen_in_parts,
+    symmetric,
+    weight_of,
+)
 from dither.inference._formula import MISSING
 from dither.inference._inputs import Bounds, Floats, Target
 from dither.inference._release import Noise, fixed_noise
@@ -195,14 +204,11 @@ class BoostedRelease:
         first, second, third = (Fraction(int(v), Bounds.steps) for v in sums)
         return first, second, third
 
-    def _leave(self, statistic: tuple[Fraction, ...], weight: Fraction) -> Floats:
-        noisy = self.noise.release(tuple(weight * v for v in statistic))
-        return np.array([float(v / weight) for v in noisy])
-
     def release(self, points: Integers) -> Boosted:
         """The one step that touches data."""
         (rows, answers), d = self.read(points), self.size + 1
-        gram = symmetric(self._leave(rows.gram(rows.weights), self.of_gram), d)
+        leave = partial(released_at, self.noise)
+        gram = symmetric(leave(self.of_gram, rows.gram(rows.weights)), d)
         values, vectors = np.linalg.eigh(gram)
         deviation = math.sqrt(self.noise.variance)
         floor = 2 * deviation / float(self.of_gram) * math.sqrt(d)
@@ -210,10 +216,10 @@ class BoostedRelease:
         slopes, at, given = np.zeros(d), [], []
         for cut, weight in zip(_CUTS, self.of_rounds, strict=True):
             at.append(slopes)
-            given.append(self._leave(self.round(rows, answers, slopes, cut), weight))
+            given.append(leave(weight, self.round(rows, answers, slopes, cut)))
             slopes = np.clip(slopes + step @ given[-1], -1e6, 1e6)
         middle = np.mean(at[_KEPT:], axis=0)
-        squares, total, uncut = self._leave(self.end(rows, answers, middle), self.of_end)
+        squares, total, uncut = leave(self.of_end, self.end(rows, answers, middle))
         rowed = max(1.0, float(gram[0, 0]))
         mean = min(1.0, max(-1.0, float(given[0][0]) / rowed))
         # Where noise hides how many were cut, none is taken to have been.
@@ -242,7 +248,7 @@ class BoostedRelease:
         two = np.concatenate([one, one])
 
         def run(points: Integers, size: int) -> Floats:
-            (rows, answers), noise = design.read(points), design.noise
+            rows, answers = design.read(points)
             far = np.array([-1.0])
             parts = [(rows.gram(rows.weights)[0], design.of_gram, 0.7)]
             parts += [
@@ -250,10 +256,6 @@ class BoostedRelease:
                 for cut, weight in zip(_CUTS, design.of_rounds, strict=True)
             ]
             parts += [(v, design.of_end, 1.0) for v in design.end(rows, answers, far)]
-            found, step = np.zeros(size), float(noise.step)
-            for value, weight, change in parts:
-                seen = step * (round(value * weight / noise.step) + noise.draw(size).astype(float))
-                found += seen * float(weight) * change
-            return found
+            return seen_in_parts(design.noise, parts, size)
 
         yield Subject("rounds of a boosted regression", run, one, two, delta=delta)

@@ -45,6 +45,7 @@ from dither.inference._means import centre_of, names_of
 from dither.inference._release import (
     Noise,
     Released,
+    exact_products,
     fixed_noise,
     rows_of,
     seen_at_best,
@@ -55,8 +56,6 @@ from dither.inference._simulation import batches
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["CovarianceEstimate", "CovarianceRelease", "covariance"]
-
-_PART = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,7 @@ class CovarianceRelease:
     def statistic(self, points: npt.NDArray[np.int64]) -> tuple[Fraction, ...]:
         """The exact vector of rows on the lattice: sums, then products row by row of the matrix."""
         d = self.dimension
-        total = [[0] * d for _ in range(d)]
-        for i in range(0, len(points), _PART):
-            part = points[i : i + _PART]
-            for a, row in enumerate((part.T @ part).tolist()):
-                total[a] = [x + y for x, y in zip(total[a], row, strict=True)]
+        total = exact_products(points)
         found = [Fraction(s, self.steps) for s in points.sum(axis=0).tolist()]
         for a in range(d):
             for b in range(a, d):

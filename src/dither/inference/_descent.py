@@ -31,10 +31,10 @@ of Mallows' kind: Carroll and Pederson, "On robustness in the logistic regressio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -42,10 +42,19 @@ import numpy.typing as npt
 from dither._subjects import Subject
 from dither.inference._formula import MISSING
 from dither.inference._inputs import Bounds, Floats, Target
-from dither.inference._release import Noise, fixed_noise
+from dither.inference._release import Noise, exact_products, fixed_noise, squared_lengths
 from dither.privacy import Loss, Neighbours
 
-__all__ = ["SQUARE", "DescentRelease", "Scored", "WeightedRows", "symmetric", "weight_of"]
+__all__ = [
+    "SQUARE",
+    "DescentRelease",
+    "Scored",
+    "WeightedRows",
+    "released_at",
+    "seen_in_parts",
+    "symmetric",
+    "weight_of",
+]
 
 Integers = npt.NDArray[np.int64]
 
@@ -106,14 +115,11 @@ class WeightedRows:
         kept = points[:, -1] != MISSING
         rows = np.column_stack([np.full(len(points), Bounds.steps), points[:, :-1]])
         rows[~kept] = 0
-        square = np.zeros(len(rows))
-        for j in range(rows.shape[1]):
-            square = square + rows[:, j].astype(np.float64) ** 2
         # Short of R by more than doubles can be off: a square of d columns errs by d + 1 halves of
         # EPS, its root by half as many, and a weight, a share and their products by 8 more; what is
         # cut to the lattice is shorter. That is enough for d to 10,000.
         most = float(radius) * Bounds.steps * (1 - 1e-12)
-        weights = np.minimum(1.0, most / np.sqrt(np.maximum(square, 1.0)))
+        weights = np.minimum(1.0, most / np.sqrt(np.maximum(squared_lengths(rows), 1.0)))
         signs = np.where(kept, np.sign(points[:, -1]), 0).astype(np.int64)
         return cls(rows, signs, weights)
 
@@ -132,12 +138,7 @@ class WeightedRows:
         """The exact products of rows that were scaled, on and above the diagonal."""
         rows = self.scaled(by)
         d = rows.shape[1]
-        total = [[0] * d for _ in range(d)]
-        for i in range(0, len(rows), _PART):
-            part = rows[i : i + _PART]
-            for held, more in zip(total, (part.T @ part).tolist(), strict=True):
-                held[:] = [a + b for a, b in zip(held, more, strict=True)]
-        two = Bounds.steps**2
+        total, two = exact_products(rows), Bounds.steps**2
         return tuple(
             (SQUARE if i == j else 1) * Fraction(total[i][j], two)
             for i in range(d)
@@ -257,27 +258,24 @@ class DescentRelease:
             + self.of_information**2 * matrix * r2 * long2 / 16
         )
 
-    def _leave(self, statistic: tuple[Fraction, ...], weight: Fraction) -> Floats:
-        noisy = self.noise.release(tuple(weight * v for v in statistic))
-        return np.array([float(v / weight) for v in noisy])
-
     def release(self, points: Integers) -> Scored:
         """The one step that touches data."""
         rows, d = WeightedRows.of(points, self.radius), self.size + 1
-        gram = symmetric(self._leave(rows.gram(rows.weights), self.of_gram), d)
+        leave = partial(released_at, self.noise)
+        gram = symmetric(leave(self.of_gram, rows.gram(rows.weights)), d)
         values, vectors = np.linalg.eigh(gram)
         deviation = math.sqrt(self.noise.variance)
         floor = deviation / float(self.of_gram) * math.sqrt(d)
         step = (vectors * (4.0 / np.maximum(values, floor))) @ vectors.T
         slopes, at, scores = np.zeros(d), [], []
         for k in range(_ROUNDS):
-            score = self._leave(rows.score(slopes), self.of_score if k else self.of_first)
+            score = leave(self.of_score if k else self.of_first, rows.score(slopes))
             at.append(slopes)
             scores.append(score)
             # Far beyond what a table of sigmoids tells apart, a coefficient says no more.
             slopes = np.clip(slopes - step @ score, -1e6, 1e6)
         middle = np.mean(at[_KEPT:], axis=0)
-        information = symmetric(self._leave(rows.information(middle), self.of_information), d)
+        information = symmetric(leave(self.of_information, rows.information(middle)), d)
         return Scored(
             middle,
             np.mean(scores[_KEPT:], axis=0),
@@ -297,20 +295,33 @@ class DescentRelease:
         wrong, even = np.array([-30.0]), np.zeros(1)
 
         def run(points: Integers, size: int) -> Floats:
-            rows, noise = WeightedRows.of(points, design.radius), design.noise
+            rows = WeightedRows.of(points, design.radius)
             parts = [
                 (rows.gram(rows.weights)[0], design.of_gram, float(SQUARE)),
                 (rows.score(even)[0], design.of_first, -0.5),
                 *[(rows.score(wrong)[0], design.of_score, -1.0)] * (_ROUNDS - 1),
                 (rows.information(even)[0], design.of_information, float(SQUARE) / 4),
             ]
-            found, step = np.zeros(size), float(noise.step)
-            for value, weight, change in parts:
-                seen = step * (round(value * weight / noise.step) + noise.draw(size).astype(float))
-                found += seen * float(weight) * change
-            return found
+            return seen_in_parts(design.noise, parts, size)
 
         yield Subject("scores of a logistic regression", run, one, two, delta=delta)
+
+
+def released_at(noise: Noise, weight: Fraction, statistic: tuple[Fraction, ...]) -> Floats:
+    """A statistic that leaves with noise, scaled by a weight and back."""
+    noisy = noise.release(tuple(weight * v for v in statistic))
+    return np.array([float(v / weight) for v in noisy])
+
+
+def seen_in_parts(
+    noise: Noise, parts: Sequence[tuple[Fraction, Fraction, float]], size: int
+) -> Floats:
+    """For audits: numbers that left with weights, each seen as much as neighbours move it."""
+    found, step = np.zeros(size), float(noise.step)
+    for value, weight, change in parts:
+        seen = step * (round(value * weight / noise.step) + noise.draw(size).astype(float))
+        found += seen * float(weight) * change
+    return found
 
 
 def weight_of(share: Fraction, square: Fraction) -> Fraction:

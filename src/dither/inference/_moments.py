@@ -73,16 +73,16 @@ from dither.inference._release import (
     Noise,
     Released,
     best_noise,
+    exact_products,
     fixed_noise,
     seen_at_best,
     spread_of,
+    squared_lengths,
 )
 from dither.numeric import sqrt_upper
 from dither.privacy import Loss, Neighbours
 
 __all__ = ["Moments", "MomentsRelease", "NoisyMoments"]
-
-_PART = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -236,9 +236,7 @@ class MomentsRelease:
             rows[gone, 1:] = 0
             return rows if self.asked.replace else rows[~gone]
         rows = rows[~gone]
-        square = np.zeros(len(rows))
-        for j in range(self.size + 1):
-            square = square + rows[:, j].astype(np.float64) ** 2
+        square = squared_lengths(rows[:, : self.size + 1])
         # Short of q by more than doubles can be off.
         most = float(self.square_norm) * Bounds.steps**2 * (1 - 1e-12)
         root = np.sqrt(np.minimum(1.0, most / square))
@@ -247,12 +245,7 @@ class MomentsRelease:
     def statistic(self, points: npt.NDArray[np.int64]) -> tuple[Fraction, ...]:
         """The exact vector of rows on the lattice, shape (n, size + 1): the response comes last."""
         points, d, two = self.weighed(points), self.size, Bounds.steps**2
-        total = [[0] * (d + 2) for _ in range(d + 2)]
-        for i in range(0, len(points), _PART):
-            part = points[i : i + _PART]
-            for row, more in zip(total, (part.T @ part).tolist(), strict=True):
-                row[:] = [x + y for x, y in zip(row, more, strict=True)]
-        exact = [[Fraction(v, two) for v in row] for row in total]
+        exact = [[Fraction(v, two) for v in row] for row in exact_products(points)]
         first, answers = exact[0], exact[-1]
         found = [self.count * first[0]] if self.counted else []
         found += [self.first * v for v in first[1 : d + 1]]

@@ -34,6 +34,7 @@ __all__ = [
     "Noise",
     "Released",
     "best_noise",
+    "exact_products",
     "exact_sum",
     "exact_sum_of_squares",
     "fixed_noise",
@@ -43,6 +44,7 @@ __all__ = [
     "rows_of",
     "seen_at_best",
     "spread_of",
+    "squared_lengths",
 ]
 
 Noise = Laplace | Gaussian
@@ -254,6 +256,30 @@ def exact_sum(points: npt.NDArray[np.int64]) -> int:
 def exact_sum_of_squares(points: npt.NDArray[np.int64]) -> int:
     """Σ t² of lattice points, exactly: each part stays within 64 bits."""
     return sum(int(np.dot(part, part)) for part in _parts(points))
+
+
+def exact_products(points: npt.NDArray[np.int64]) -> list[list[int]]:
+    """Σ t·tᵀ of rows of lattice points, exactly.
+
+    Examples
+    --------
+    >>> exact_products(np.array([[1, 2], [3, -1]]))
+    [[10, -1], [-1, 5]]
+    """
+    d = points.shape[1]
+    total = [[0] * d for _ in range(d)]
+    for part in _parts(points):
+        for row, more in zip(total, (part.T @ part).tolist(), strict=True):
+            row[:] = [x + y for x, y in zip(row, more, strict=True)]
+    return total
+
+
+def squared_lengths(points: npt.NDArray[np.int64]) -> Floats:
+    """‖t‖² of each row in doubles, column by column: what others hold does not change it."""
+    found = np.zeros(len(points))
+    for column in points.T:
+        found = found + column.astype(np.float64) ** 2
+    return found
 
 
 def _parts(points: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
