@@ -37,7 +37,7 @@ from dither._subjects import Subject
 from dither.inference._errors import monte_carlo
 from dither.inference._groups import Whole
 from dither.inference._inputs import Bounds, Floats, Target, bounds_of, target
-from dither.inference._quantiles import BinsRelease, QuantileModel, shares_of
+from dither.inference._quantiles import BinsRelease, QuantileModel, adding_up, shares_of
 from dither.inference._result import PrivateEstimate, PrivateTest, share_of_noise, too_few_rows
 from dither.inference._simulation import Seed, SimulatedDraws, batches
 from dither.mechanisms import DiscreteLaplace
@@ -237,12 +237,15 @@ def _result(
     design: TreeRelease,
     below: Floats,
     rows: float,
-    needed: tuple[float, float],
     statistic: float,
-    simulated: Floats,
+    alone: list[Floats],
+    noisy: list[Floats],
     given: bool,
 ) -> DistributionTest:
-    chance, noise = needed
+    """From the statistic and its simulated values: of samples alone, and under noise too."""
+    simulated = np.concatenate(noisy)
+    chance = float(np.mean(np.concatenate(alone)))
+    noise = math.sqrt(max(0.0, float(np.mean(simulated)) ** 2 - chance**2))
     notes: tuple[str, ...] = ()
     if chance < noise:
         enough = noise**2 / max(chance**2 / rows, _PER_ROW)
@@ -276,33 +279,26 @@ def tree_test_of_one(
     below = design.release(known, np.zeros(known.size, dtype=np.int64))
     rows = max(1.0, float(n) if asked.replace else float(below[0, -1]))
     part = np.arange(bins + 1) / bins
-    # Least squares shares what the sum of a node is off equally among its children.
-    equal = np.arange(bins + 1) / design.design.tree.branching**design.design.tree.levels
 
     def gaps(counts: Floats) -> Floats:
-        total = counts[:, -1:]
-        if asked.replace:
-            return np.asarray(counts + equal * (rows - total) - part * rows)[:, 1:-1]
-        return np.asarray(counts - part * total)[:, 1:-1]
+        counts = adding_up(design.design.tree, counts, rows) if asked.replace else counts
+        return np.asarray(counts - part * counts[:, -1:])[:, 1:-1]
 
-    rng, simulated, alone = SimulatedDraws.fresh(seed), [], []
+    rng, alone, noisy = SimulatedDraws.fresh(seed), [], []
     for some in batches(draws, max(1, _AT_ONCE // design.design.tree.nodes), "simulations"):
         leaves = rng.multinomial(round(rows), np.full(bins, 1 / bins), some)
         counts = np.concatenate([np.zeros((some, 1)), np.cumsum(leaves, axis=1)], axis=1)
         alone.append(np.abs(gaps(counts)).max(axis=1))
-        simulated.append(np.abs(gaps(counts + design.draw(rng, some)[:, 0])).max(axis=1))
-    found = float(np.abs(gaps(below)).max())
-    chance, all_of_it = (float(np.mean(np.concatenate(v))) for v in (alone, simulated))
-    noise = math.sqrt(max(0.0, all_of_it**2 - chance**2))
+        noisy.append(np.abs(gaps(counts + design.draw(rng, some)[:, 0])).max(axis=1))
     return _result(
         "Kolmogorov-Smirnov test by a tree",
         "values come from this distribution",
         design,
         below,
         rows,
-        (chance, noise),
-        found,
-        np.concatenate(simulated),
+        float(np.abs(gaps(below)).max()),
+        alone,
+        noisy,
         True,
     )
 
@@ -324,24 +320,22 @@ def tree_test_of_two(
         part = np.clip(counts[:, 0, -1:] / np.maximum(both[:, -1:], 1.0), 0.0, 1.0)
         return np.asarray(np.abs(counts[:, 0] - part * both)[:, 1:-1].max(axis=1))
 
-    rng, simulated, alone = SimulatedDraws.fresh(seed), [], []
+    rng, alone, noisy = SimulatedDraws.fresh(seed), [], []
     for some in batches(draws, max(1, _AT_ONCE // (2 * design.design.tree.nodes)), "simulations"):
         pool = rng.multinomial(round(rows), chances, some)
         mine = rng.binomial(pool, first)
         counts = np.zeros((some, 2, bins + 1))
         counts[:, 0, 1:], counts[:, 1, 1:] = np.cumsum(mine, 1), np.cumsum(pool - mine, 1)
         alone.append(distance(counts))
-        simulated.append(distance(counts + design.draw(rng, some)))
-    chance, all_of_it = (float(np.mean(np.concatenate(v))) for v in (alone, simulated))
-    noise = math.sqrt(max(0.0, all_of_it**2 - chance**2))
+        noisy.append(distance(counts + design.draw(rng, some)))
     return _result(
         "two-sample Kolmogorov-Smirnov test by trees",
         "values of both groups have one law",
         design,
         below,
         rows,
-        (chance, noise),
         float(distance(below[None])[0]),
-        np.concatenate(simulated),
+        alone,
+        noisy,
         False,
     )

@@ -46,6 +46,7 @@ __all__ = [
     "FINE",
     "BinsRelease",
     "QuantileModel",
+    "adding_up",
     "quantiles",
     "rank_deviation",
     "shares_of",
@@ -340,13 +341,8 @@ class QuantileModel:
 
     def _gap(self, below: Floats, n: float | None, q: float) -> Floats:
         """F̃(e) - q·n in each row of ``below``, with the n that is known, or that was measured."""
-        total = below[:, -1:]
-        if n is None:
-            return np.asarray(below - q * total)
-        # Least squares gives each child of a node the same part of what its sum is off.
-        part = np.arange(below.shape[1]) / self.tree.branching**self.tree.levels
-        part[-1] = 1.0
-        return np.asarray(below + part * (n - total) - q * n)
+        below = below if n is None else adding_up(self.tree, below, n)
+        return np.asarray(below - q * below[:, -1:])
 
     @cached_property
     def gaps(self) -> Floats:
@@ -394,6 +390,16 @@ class QuantileModel:
 
 FINE = 0.05
 """The share of the range, or of all rows, that the noise may be where n is called large enough."""
+
+
+def adding_up(tree: QuantileTree, below: Floats, n: float) -> Floats:
+    """Noisy counts below edges, of shape (draws, bins + 1), where the last is known to be n.
+
+    Least squares gives each child of a node the same part of what its sum is off.
+    """
+    part = np.arange(below.shape[1]) / tree.branching**tree.levels
+    part[-1] = 1.0
+    return np.asarray(below + part * (n - below[:, -1:]))
 
 
 def rank_deviation(tree: QuantileTree, deviation: float) -> float:
