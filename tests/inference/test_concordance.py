@@ -22,8 +22,7 @@ from dither.inference._inputs import target
 from dither.inference._pearson import tau_of
 from dither.inference._statistic import StatisticRelease
 from dither.lab.audit import Outcome, audit
-
-BOTH = ("replace", "add-remove")
+from inference.neighbouring import BOTH
 
 
 def test_no_row_moves_concordance_further_than_proved() -> None:

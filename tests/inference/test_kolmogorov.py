@@ -22,27 +22,12 @@ from dither.inference._kolmogorov import (
 )
 from dither.inference._statistic import StatisticRelease
 from dither.lab.audit import Outcome, audit
-
-BOTH = ("replace", "add-remove")
-Furthest = tuple[float, float]
-
-
-def _furthest(statistic: Any, k: int, values: list[float], rows: int) -> Furthest:
-    """How far a row replaced, value and group at once, and a row added, moves a statistic."""
-    kinds = list(itertools.product(values, range(k)))
-    replaced = added = Fraction(0)
-    for others in itertools.combinations_with_replacement(kinds, rows - 1):
-        x, g = (np.array(part) for part in zip(*others, strict=True))
-        before = statistic(x, g)
-        after = [statistic(np.append(x, v), np.append(g, h)) for v, h in kinds]
-        replaced = max(replaced, max(after) - min(after))
-        added = max(added, *(abs(value - before) for value in after))
-    return float(replaced), float(added)
+from inference.neighbouring import BOTH, furthest
 
 
 def test_no_row_moves_a_distance_further_than_proved() -> None:
     """One sample: all tables of five rows, ties and missing values among them."""
-    replaced, added = _furthest(
+    replaced, added = furthest(
         lambda x, _: kolmogorov_statistic(x), 1, [0.0, 0.2, 0.5, 0.9, 1.0, math.nan], 5
     )
     assert replaced == pytest.approx(1)
@@ -51,7 +36,7 @@ def test_no_row_moves_a_distance_further_than_proved() -> None:
 
 def test_no_row_moves_a_sup_by_more_than_one() -> None:
     """Two samples, every table of five rows: values and labels change at once."""
-    replaced, added = _furthest(two_sample_sup, 2, [0.0, 1, 2, math.nan], 5)
+    replaced, added = furthest(two_sample_sup, 2, [0.0, 1, 2, math.nan], 5)
     assert 0.75 <= replaced <= 1
     assert 0.75 <= added <= 1
 

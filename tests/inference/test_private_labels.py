@@ -21,8 +21,8 @@ from dither.inference._ranks import GroupRanks
 from dither.inference._statistic import StatisticWithRowsRelease
 from dither.inference._tables import TableRelease
 from dither.inference._two_proportions import CellsRelease
+from inference.neighbouring import BOTH
 
-BOTH = ("replace", "add-remove")
 ENDS = bounds_of("bounds", (-1, 1))
 ROWS = 4
 Table = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]

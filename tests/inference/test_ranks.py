@@ -19,22 +19,7 @@ from dither.inference._ranks import (
     GroupRanks,
     null_of_ranks,
 )
-
-BOTH = ("replace", "add-remove")
-Furthest = tuple[float, float]
-
-
-def _furthest(statistic: Any, k: int, values: list[float], rows: int) -> Furthest:
-    """How far a row replaced, value and group at once, and a row added, moves a statistic."""
-    kinds = list(itertools.product(values, range(k)))
-    replaced = added = Fraction(0)
-    for others in itertools.combinations_with_replacement(kinds, rows - 1):
-        x, g = (np.array(part) for part in zip(*others, strict=True))
-        before = statistic(x, g)
-        after = [statistic(np.append(x, v), np.append(g, h)) for v, h in kinds]
-        replaced = max(replaced, max(after) - min(after))
-        added = max(added, *(abs(value - before) for value in after))
-    return float(replaced), float(added)
+from inference.neighbouring import BOTH, furthest
 
 
 @pytest.mark.parametrize(
@@ -45,8 +30,8 @@ def test_no_row_moves_ranks_further_than_proved(k: int, values: list[float], row
     """Every small table, every neighbour."""
     known = GroupRanks(k, rows, target(1, 0, "replace"))
     unknown = GroupRanks(k, 0, target(1, 0, "add-remove"))
-    replaced, _ = _furthest(known.statistic, k, values, rows)
-    _, added = _furthest(unknown.statistic, k, values, rows)
+    replaced, _ = furthest(known.statistic, k, values, rows)
+    _, added = furthest(unknown.statistic, k, values, rows)
     assert replaced <= known.moved
     assert added <= unknown.moved
     if k == 2:

@@ -6,7 +6,7 @@ shown to catch mutants. The noise is the real one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction as F
 
@@ -16,6 +16,8 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, KeyThreshold
 from dither.plan.job import ExactAnswer
+from dither.plan.lower import Plan
+from dither.plan.schema import Schema
 from dither.query._noise import NoisePlan, add_noise, plan_noise
 from engines.hostile import Bench
 from soundness.auditing import audit, narrower, with_noise
@@ -77,26 +79,25 @@ CASES = {
 }
 
 
-def test_units_that_count_once_are_hidden_as_charged(bench):
-    """What inference releases of people with many rows; half the scale is refuted."""
-    schema = schema_of(max_groups=2, max_rows=3)
-    plan = planned_once("SELECT COUNT(*) AS n, SUM(z - 3) AS s FROM visits", schema)
-    others = [row for unit in range(3) for row in rows_of(unit, "ab", copies=1, z=3.0)]
-    first, second = (
-        bench.run(plan.job, schema, {"visits": rows})
-        for rows in ([*others, *rows_of(TARGET, "abc")], others)
-    )
-    priced = plan_noise(plan, F(1), F(0))
-    assert priced.charge.epsilon == 1
-    assert not audit(priced, priced, (first, second))
-    assert audit(priced, with_noise(priced, narrower), (first, second))
+ONCE_PER_UNIT: dict[str, tuple[Callable[[Schema], Plan], dict[str, object]]] = {
+    "what inference releases of people with many rows": (
+        lambda schema: planned_once("SELECT COUNT(*) AS n, SUM(z - 3) AS s FROM visits", schema),
+        {"z": 3.0},
+    ),
+    "what quantiles of people are read from": (
+        lambda schema: planned_ranks("SELECT SUM(i) AS s FROM visits", 8, schema, once=True),
+        {"i": 50},
+    ),
+}
 
 
-def test_ranks_of_units_are_hidden_as_charged(bench):
-    """What quantiles of people are read from; half the scale is refuted."""
+@pytest.mark.parametrize("name", ONCE_PER_UNIT)
+def test_units_that_count_once_are_hidden_as_charged(name, bench):
+    """Half the scale is refuted."""
+    asked, of_others = ONCE_PER_UNIT[name]
     schema = schema_of(max_groups=2, max_rows=3)
-    plan = planned_ranks("SELECT SUM(i) AS s FROM visits", 8, schema, once=True)
-    others = [row for unit in range(3) for row in rows_of(unit, "ab", copies=1, i=50)]
+    plan = asked(schema)
+    others = [row for unit in range(3) for row in rows_of(unit, "ab", copies=1, **of_others)]
     first, second = (
         bench.run(plan.job, schema, {"visits": rows})
         for rows in ([*others, *rows_of(TARGET, "abc")], others)
