@@ -3,8 +3,10 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV ?= .venv
+# What is installed beside the package; Spark's tests need EXTRAS=dev,spark (half a gigabyte) and Java 17.
+EXTRAS ?= dev
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.ready
+STAMP := $(VENV)/.ready-$(EXTRAS)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Tests start many processes, each of which would compile the whole package again.
@@ -29,7 +31,7 @@ $(STAMP): pyproject.toml
 	         echo "No environment could be made: $(PYTHON) lacks venv." >&2; \
 	         echo "On Debian or Ubuntu: apt-get install python3-venv" >&2; \
 	         exit 1; }; }
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[$(EXTRAS)]'
 	@touch $@
 
 setup: $(STAMP) ## make the environment

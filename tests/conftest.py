@@ -1,7 +1,25 @@
-"""What holds for every test."""
+"""What holds for every test, and the fixtures that every folder may ask for."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from postgres_server import ABSENT, postgres, postgres_server
+
+__all__ = ["postgres", "postgres_server"]
 
 # No test measures time: a busy machine must not fail one.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+ENGINES = {"PostgreSQL": ABSENT, "Spark": "Spark is not installed"}
+"""What tests say that are skipped because an engine is not on this machine."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in the end which engines were not tested."""
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    for engine, reason in ENGINES.items():
+        if number := sum(reason in why for why in skipped):
+            terminalreporter.write_line(
+                f"{engine} was not tested: {number} tests skipped", bold=True
+            )
