@@ -32,6 +32,7 @@ def changed(folder, path, value):
 
 
 V = "tables/visits/"
+S = V + "source"
 C = V + "columns/"
 REFUSED = [
     ("budget", ..., r"no \[budget\]"),
@@ -75,6 +76,12 @@ REFUSED = [
     (V + "max_groups", ..., "tables.visits.max_groups is missing"),
     (V + "max_rows", ..., "tables.visits.max_rows is missing"),
     (V + "delimiter", ";;", "tables.visits.delimiter must be one character"),
+    (S, 3, "tables.visits.source must be a text"),
+    (S, {}, "tables.visits.source names no engine; write a file's name"),
+    (S, {"duckdbs": "x.db"}, "names no engine; .*; did you mean 'duckdb'"),
+    (S, {"duckdb": ""}, "tables.visits.source.duckdb must be a text that is not empty"),
+    (S, {"duckdb": "x.db", "tabel": "t"}, "source has an unknown field 'tabel'; did you mean 't"),
+    (S, {"duckdb": "a\0b"}, "the policy's text in source holds the character NUL"),
     (V + "max_rows", 0, "tables.visits.max_rows must be a whole number"),
     (V + "max_rows", 2**40, "tables.visits.max_rows must be a whole number"),
     (V + "max_rows", True, "tables.visits.max_rows must be a whole number"),

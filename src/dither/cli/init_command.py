@@ -16,17 +16,19 @@ __all__ = ["init"]
 
 
 @click.command(
-    short_help="Draft a policy from the schema of a file.",
+    short_help="Draft a policy from the schema of a table.",
     epilog="""\b
 Examples:
   dither init visits.parquet
   dither init visits.csv --unit patient_id --out policies/visits.toml
   dither init hospital.duckdb --table visits --force
+  dither init env:HOSPITAL_DSN --engine postgres --table public.visits
 """,
 )
-@click.argument("source", type=FILE)
+@click.argument("source")
+@click.option("--table", help="The table's name in questions; of a database, the table to read.")
 @click.option(
-    "--table", help="The table's name in questions; of a DuckDB database, the table to read."
+    "--engine", help="The engine that SOURCE is one of, where it is not a file, such as postgres."
 )
 @click.option(
     "--unit", help="The column that says whose a row is. Without it, each row is a person."
@@ -34,8 +36,17 @@ Examples:
 @click.option("--out", type=FILE, default=Path("dither.toml"), show_default=True,
               help="The policy to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Write over an existing policy.")
-def init(source: Path, table: str | None, unit: str | None, out: Path, force: bool) -> None:
-    """Draft a policy for SOURCE: a Parquet or CSV file, or a DuckDB database.
+def init(
+    source: str,
+    table: str | None,
+    engine: str | None,
+    unit: str | None,
+    out: Path,
+    force: bool,
+) -> None:
+    """Draft a policy for SOURCE: a Parquet or CSV file, a DuckDB database, or with --engine what
+    that engine reads. A source that holds a password is named as env:NAME, after the variable of
+    the environment that holds it.
 
     The draft comes from names and types alone, never from values. What is public about each column
     is yours to fill in, from what you know without looking.
@@ -47,20 +58,24 @@ def init(source: Path, table: str | None, unit: str | None, out: Path, force: bo
     if not out.parent.is_dir():
         raise click.UsageError(f"--out: there is no folder {str(out.parent)!r}; make it first")
     with waiting("reading the schema"):
-        text = dt.draft_policy(source, table=table, unit=unit)
+        if engine is None:
+            text = dt.draft_policy(source, table=table, unit=unit)
+        else:
+            held = {"table": table} if table else {}
+            text = dt.draft_policy({engine: source, **held}, unit=unit)
     # A policy's paths start from its own folder, the draft's from the current one.
-    here = f"source = {json.dumps(str(source), ensure_ascii=False)}"
-    if here in text and not source.is_absolute():
+    here = f"source = {json.dumps(source, ensure_ascii=False)}"
+    if here in text and not Path(source).is_absolute():
         there = Path(os.path.relpath(source, out.parent)).as_posix()
         text = text.replace(here, f"source = {json.dumps(there, ensure_ascii=False)}", 1)
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"--out cannot be written: {error.strerror}") from error
-    _say_next(text, source, out)
+    _say_next(text, Path(source).name if engine is None else source, out)
 
 
-def _say_next(text: str, source: Path, out: Path) -> None:
+def _say_next(text: str, source: str, out: Path) -> None:
     """What was drafted, what is to be filled in, and the first question to ask."""
     from dither.cli._terminal import print_paragraphs
 
@@ -69,7 +84,7 @@ def _say_next(text: str, source: Path, out: Path) -> None:
     listed = ", ".join(empty[:12]) + (f" and {len(empty) - 12} more" if len(empty) > 12 else "")
     policy = "" if out == Path("dither.toml") else f" --policy {out}"
     lines = [
-        f"Drafted {out} from the schema of {source.name}; no value was read.",
+        f"Drafted {out} from the schema of {source}; no value was read.",
         "",
         "Fill in, from what is public without looking at the data:",
         "- [budget]: how much all releases together may cost;",

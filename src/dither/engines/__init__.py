@@ -3,6 +3,7 @@
 - here: what every engine offers, and which engines a policy can name.
 - ``sql_engine``: what engines that are asked in SQL do alike.
 - ``writer``: a job as SQL, in the dialect of any of them.
+- ``several``: the engines of a policy whose tables lie in more than one.
 - ``duckdb``: the embedded engine, what it reads, and how it is locked in.
 
 A new engine supplies a ``writer.Dialect``, a ``sql_engine.SQLEngine``, and the ``Backend`` by which
@@ -12,7 +13,7 @@ policies name it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -51,6 +52,23 @@ class Engine(ABC):
     @abstractmethod
     def unread(self, table: str) -> Mapping[str, str]:
         """Why columns of a table cannot be read, and what would help."""
+
+    def places(self, table: str) -> frozenset[Hashable]:
+        """What is one for all names of the same rows, where the engine can tell.
+
+        Two tables that share a place share rows.
+        """
+        return frozenset()
+
+    def check_together(self, tables: Collection[str]) -> None:
+        """Refuse a question that reads tables which no one engine holds together.
+
+        Raises
+        ------
+        UnsupportedError
+            Naming a table on either side.
+        """
+        return
 
     @abstractmethod
     def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
@@ -110,7 +128,8 @@ class Format:
     Parameters
     ----------
     endings : tuple of str
-        Names of sources that end so have this form, unless the policy declares another.
+        Names of sources that end so have this form, unless the policy declares another. The empty
+        text is the end of every name.
     is_file : bool
         A source is the path of a file, which must be there.
     holds_tables : bool
@@ -118,12 +137,20 @@ class Format:
         name does.
     delimited : bool
         The policy may name the character between fields.
+    secret : bool
+        A source may hold a password, so it may be named as ``env:NAME``; the engine is handed a
+        ``dither._environment.Secret``.
+    fault : callable, optional
+        From the text of a source in a policy to why it cannot stand there, without a word of it;
+        ``None`` where it can.
     """
 
     endings: tuple[str, ...] = ()
     is_file: bool = True
     holds_tables: bool = False
     delimited: bool = False
+    secret: bool = False
+    fault: Callable[[str], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +159,7 @@ class TableSource:
 
     Parameters
     ----------
-    source : Path, str or object
+    source : Path, str, Secret or object
         As the format has it; whatever the caller handed over where ``format`` is ``None``.
     format : str, optional
     table : str, optional
@@ -151,20 +178,27 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """An engine that policies can name, as ``[engine] name``.
+    """An engine that policies can name: as ``[engine] name``, or ``source = { NAME = … }``.
+
+    Its package is imported where a policy names it, so it must not import what may be missing.
 
     Parameters
     ----------
     name : str
     formats : mapping of str to Format
     open : callable
-        From the tables and the other fields of ``[engine]`` (``memory``, ``threads``, ``temp``;
-        ``None`` where left out) to an engine. Raises ``PolicyError`` where it cannot be.
+        From the engine's tables and the other fields of ``[engine]`` (``memory``, ``threads``
+        and ``temp``, ``None`` where left out; ``options`` that are given) to an engine. Raises
+        ``PolicyError`` where it cannot be.
+    options : mapping of str to callable
+        Fields of ``[engine]`` that are this engine's own: from the field's full name and its value
+        to what ``open`` is handed. Raises ``PolicyError`` for a value that it does not take.
     """
 
     name: str
     open: Callable[[Mapping[str, TableSource], Mapping[str, Any]], Engine]
     formats: Mapping[str, Format] = field(default_factory=dict)
+    options: Mapping[str, Callable[[str, Any], Any]] = field(default_factory=dict)
 
     def format_of(self, source: str | Path, declared: str | None, where: str) -> str:
         """The format of a source: as declared, else by its ending.
@@ -199,6 +233,11 @@ def register(found: Backend) -> None:
     _REGISTERED[found.name] = found
 
 
+def engine_names() -> tuple[str, ...]:
+    """The engines that a policy can name."""
+    return tuple(sorted({*_HOMES, *_REGISTERED}))
+
+
 def backend(name: str) -> Backend:
     """The engine that a policy names.
 
@@ -215,6 +254,5 @@ def backend(name: str) -> Backend:
     if name not in _REGISTERED and name in _HOMES:
         register(import_module(_HOMES[name]).BACKEND)
     if name not in _REGISTERED:
-        known = sorted({*_HOMES, *_REGISTERED})
-        raise PolicyError(f"engine.name has no option {name!r}" + nearest(name, known))
+        raise PolicyError(f"engine.name has no option {name!r}" + nearest(name, engine_names()))
     return _REGISTERED[name]

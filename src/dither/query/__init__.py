@@ -1,6 +1,7 @@
 """Sessions, questions, previews and releases: the only package where data meets noise.
 
-- ``_policy``, ``_fields``, ``_units``, ``_sources``, ``_drafting``: the owner's document.
+- ``_policy``, ``_fields``, ``_units``, ``_places``, ``_drafting``: the owner's document;
+  ``_sources`` opens what it names.
 - ``_session``, ``_builder``, ``_question``: what the analyst calls; ``_opened``: what they share.
 - ``_noise``, ``_explain``, ``_preview``: what can be said before anything is spent or read.
 - ``_noise``, ``_estimates``, ``_release``, ``_certificate``: what happens after the charge.

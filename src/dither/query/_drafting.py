@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from dither._environment import secret
 from dither.engines import TableSource, backend
 from dither.errors import PolicyError, nearest
 from dither.plan.schema import Kind
+from dither.query._fields import Reader
+from dither.query._places import read_source
 
 __all__ = ["draft_policy"]
 
@@ -28,16 +33,19 @@ UNTYPED = (
 )
 
 
-def draft_policy(source: str | Path, *, table: str | None = None, unit: str | None = None) -> str:
-    """Draft a policy for one file.
+def draft_policy(
+    source: str | Path | Mapping[str, str], *, table: str | None = None, unit: str | None = None
+) -> str:
+    """Draft a policy for one table.
 
     Parameters
     ----------
-    source : path
-        Parquet, CSV or DuckDB database; only its schema is read.
+    source : path or mapping
+        A Parquet or CSV file or a DuckDB database, or what a policy would say of another engine:
+        ``{"postgres": "env:HOSPITAL_DSN", "table": "public.visits"}``. Only its schema is read.
     table : str, optional
-        The table's name in queries (in a DuckDB database also the table read); the file's own name
-        where left out.
+        The table's name in queries (in a DuckDB database also the table read); the name of the file
+        or of the table read where left out.
     unit : str, optional
         The column that says who is protected; a row is a person where left out.
 
@@ -51,14 +59,16 @@ def draft_policy(source: str | Path, *, table: str | None = None, unit: str | No
     Raises
     ------
     PolicyError
-        Where the file is missing or cannot be read, or has no such unit.
+        Where the source is missing or cannot be read, or has no such unit.
     """
+    if isinstance(source, Mapping):
+        return _of_engine(source, table, unit)
     path = Path(source)
     if not path.is_file():
         raise PolicyError(f"no file {str(source)!r}")
     engine = backend("duckdb")
     form = engine.format_of(path, None, "SOURCE")
-    name = table or _table_name(path)
+    name = table or _table_name(path.name.split(".")[0])
 
     def described(delimiter: str) -> dict[str, Kind | None]:
         inner = name if engine.formats[form].holds_tables else None
@@ -71,23 +81,50 @@ def draft_policy(source: str | Path, *, table: str | None = None, unit: str | No
         # One column whose name holds another delimiter is a file cut at that one.
         delimiter = next((d for d in DELIMITERS if d in next(iter(columns))), ",")
         columns = described(delimiter) if delimiter != "," else columns
+    _check_unit(unit, path.name, columns)
+    lines = [f"source = {_quoted(str(path))}"]
+    if delimiter != ",":
+        lines.append(f"delimiter = {_quoted(delimiter)}")
+    return _draft(lines, name, unit, columns, UNTYPED if form == "csv" else ())
+
+
+def _of_engine(source: Mapping[str, str], table: str | None, unit: str | None) -> str:
+    """A draft for a table of an engine that the source names."""
+    declared = read_source(Reader({"source": dict(source)}, "SOURCE"), "duckdb")
+    assert declared.source is not None
+    inner = declared.table or table
+    if inner is None:
+        raise PolicyError("SOURCE.table is missing: say which table is meant, as in public.visits")
+    name = table if table and table != inner else _table_name(inner.split(".")[-1])
+    engine = backend(declared.engine)
+    form = engine.format_of(declared.source, declared.format, "SOURCE")
+    held: Any = declared.source
+    if engine.formats[form].secret:
+        held = secret(declared.source, declared.where)
+    with engine.open({name: TableSource(held, form, inner, None, unit)}, {}) as opened:
+        columns = dict(opened.describe(name))
+    _check_unit(unit, inner, columns)
+    fields = {declared.engine: declared.source, "table": inner, "format": declared.format}
+    shown = ", ".join(f"{field} = {_quoted(text)}" for field, text in fields.items() if text)
+    return _draft([f"source = {{ {shown} }}"], name, unit, columns, ())
+
+
+def _check_unit(unit: str | None, shown: str, columns: Mapping[str, Kind | None]) -> None:
     if unit is not None and unit not in columns:
-        raise PolicyError(f"unit: {path.name} has no column {unit!r}" + nearest(unit, columns))
-    return _draft(path, name, unit, columns, delimiter, UNTYPED if form == "csv" else ())
+        raise PolicyError(f"unit: {shown} has no column {unit!r}" + nearest(unit, columns))
 
 
-def _table_name(path: Path) -> str:
+def _table_name(found: str) -> str:
     """A name for queries that needs no quotes."""
-    name = re.sub(r"\W+", "_", path.name.split(".")[0]).strip("_") or "data"
+    name = re.sub(r"\W+", "_", found).strip("_") or "data"
     return name if name[0].isalpha() else f"table_{name}"
 
 
 def _draft(
-    path: Path,
+    source: list[str],
     name: str,
     unit: str | None,
-    columns: dict[str, Kind | None],
-    delimiter: str,
+    columns: Mapping[str, Kind | None],
     remarks: tuple[str, ...],
 ) -> str:
     lines = [
@@ -100,10 +137,8 @@ def _draft(
         f"ledger = {_quoted(name + '.ledger')}",
         "",
         f"[tables.{_key(name)}]",
-        f"source = {_quoted(str(path))}",
+        *source,
     ]
-    if delimiter != ",":
-        lines.append(f"delimiter = {_quoted(delimiter)}")
     if unit is None:
         lines += [
             '# unit = "..."             # the column that says who is protected; without it a row',

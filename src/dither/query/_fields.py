@@ -142,6 +142,10 @@ class Reader:
             raise PolicyError(f"{self.name(field)} names a value twice")
         return list(value)
 
+    def left(self) -> list[str]:
+        """The fields that nobody took so far."""
+        return [field for field in self._body if field not in self._known]
+
     def finish(self) -> None:
         """Refuse fields that mean nothing here.
 
@@ -150,11 +154,10 @@ class Reader:
         PolicyError
             Naming the first one and the nearest field that exists.
         """
-        for field in self._body:
-            if field not in self._known:
-                raise PolicyError(
-                    f"{self.where} has an unknown field {field!r}" + nearest(field, self._known)
-                )
+        for field in self.left():
+            raise PolicyError(
+                f"{self.where} has an unknown field {field!r}" + nearest(field, self._known)
+            )
 
 
 LARGEST_EPSILON = 10**9

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dither.engines import Backend, backend
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
@@ -23,11 +22,11 @@ from dither.privacy import Neighbours, Promise
 from dither.privacy._budget import BudgetFilter
 from dither.query._canonical import policy_digest
 from dither.query._fields import LARGEST_EPSILON, DeclaredColumn, Reader, read_column, resolve
+from dither.query._places import DeclaredSource, check_sources, read_engine, read_source
 from dither.query._units import DeclaredUnit, TableUnit, check_units, read_units, unit_of
 
-__all__ = ["DeclaredTable", "Policy", "check_sources", "read_policy", "schema_of"]
+__all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
 
-MOST_THREADS = 1024
 NEIGHBOURS = ("add_remove", "replace_one")
 
 
@@ -36,10 +35,7 @@ class DeclaredTable:
     """What a policy says of one table; see ``docs/policy.md`` for every field."""
 
     name: str
-    source: str | None
-    format: str | None
-    source_table: str | None
-    delimiter: str | None
+    source: DeclaredSource
     private: bool
     unit: str | None
     max_groups: int
@@ -68,7 +64,7 @@ class Policy:
     units : mapping of str to TableUnit
         By private table: whom it holds.
     engine : mapping
-        Its ``name``, ``memory``, ``threads`` and ``temp``.
+        The ``name`` of the engine of sources that name none, and what engines are opened with.
     folder : Path
         What relative paths start from.
     digest : str
@@ -113,8 +109,9 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     _check_texts(document)
     top = Reader(document, "the policy")
     units = read_units(top.section("units"))
+    engine = read_engine(Reader(top.section("engine"), "engine"), folder)
     tables = {
-        name: _table(name, Reader(body, f"tables.{name}"), units)
+        name: _table(name, Reader(body, f"tables.{name}"), units, engine["name"])
         for name, body in top.section("tables", required=True).items()
     }
     if not any(t.private for t in tables.values()):
@@ -129,17 +126,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     spending.finish()
     check_units(units, tables, replace_one=neighbours == "replace_one")
     held = {name: unit_of(name, t.unit, units) for name, t in tables.items() if t.private}
-    engine = Reader(top.section("engine"), "engine")
-    options = {
-        "name": engine.text("name") or "duckdb",
-        "memory": engine.text("memory"),
-        "threads": engine.whole("threads", MOST_THREADS),
-        "temp": engine.text("temp"),
-    }
-    if options["temp"] is not None:
-        options["temp"] = str(folder / str(options["temp"]))
-    engine.finish()
-    check_sources(tables, held, folder, backend(str(options["name"])))
+    check_sources(tables, held, folder)
     analysts = {}
     for name, body in top.section("analysts").items():
         part = Reader(body, f"analysts.{name}")
@@ -161,7 +148,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         replace_one=neighbours == "replace_one",
         tables=tables,
         units=held,
-        engine=options,
+        engine=engine,
         folder=folder,
         digest=policy_digest(document),
     )
@@ -251,19 +238,24 @@ def _load(path: Path) -> tuple[dict[str, Any], Path]:
         raise PolicyError(f"{path.name} cannot be read: see that you may read it") from None
 
 
-def _check_texts(value: Any) -> None:
-    """Refuse texts that the ledger, the engine or a release could not write."""
+def _check_texts(value: Any, within: str = "") -> None:
+    """Refuse texts that the ledger, the engine or a release could not write.
+
+    ``within``: a field whose texts are not shown, since a password could stand in one by mistake.
+    """
     if isinstance(value, Mapping):
         for name, inner in value.items():
             _check_texts(name)
-            _check_texts(inner)
+            hidden = name in ("source", "ledger") and isinstance(inner, Mapping)
+            _check_texts(inner, name if hidden else within)
     elif isinstance(value, list):
         for inner in value:
-            _check_texts(inner)
+            _check_texts(inner, within)
     elif isinstance(value, str):
         fault = unwritable(value)
         if fault is not None:
-            raise PolicyError(f"the policy's text {value[:40]!r} {fault}")
+            shown = f"text in {within}" if within else f"text {value[:40]!r}"
+            raise PolicyError(f"the policy's {shown} {fault}")
 
 
 def _native(value: Any) -> Any:
@@ -289,7 +281,9 @@ def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:
     return BudgetFilter(epsilon, delta)
 
 
-def _table(name: str, body: Reader, units: Mapping[str, DeclaredUnit]) -> DeclaredTable:
+def _table(
+    name: str, body: Reader, units: Mapping[str, DeclaredUnit], engine: str
+) -> DeclaredTable:
     public = body.flag("public", False)
     unit = body.text("unit")
     for declared_unit in units.values():
@@ -308,10 +302,7 @@ def _table(name: str, body: Reader, units: Mapping[str, DeclaredUnit]) -> Declar
     }
     declared = DeclaredTable(
         name=name,
-        source=body.text("source"),
-        format=body.text("format"),
-        source_table=body.text("table"),
-        delimiter=_delimiter(body),
+        source=read_source(body, engine),
         private=not public,
         unit=unit,
         max_groups=caps["max_groups"] or 1,
@@ -342,69 +333,3 @@ def _table(name: str, body: Reader, units: Mapping[str, DeclaredUnit]) -> Declar
                 f"count"
             )
     return declared
-
-
-def check_sources(
-    tables: Mapping[str, DeclaredTable],
-    units: Mapping[str, TableUnit],
-    folder: Path,
-    engine: Backend,
-    given: Mapping[str, Any] | None = None,
-) -> None:
-    """Rows under two names are the same rows: what protects them is said once.
-
-    Raises
-    ------
-    PolicyError
-        Two private tables read one file, one table of a database or one frame for two units.
-    """
-    seen: dict[tuple[Any, str | None], str] = {}
-    place: tuple[Any, str | None]
-    for name, table in tables.items():
-        source = (given or {}).get(name)
-        path = source if isinstance(source, str | Path) else table.source
-        inner = table.source_table or (name if _holds_tables(table, path, engine) else None)
-        if isinstance(source, str | Path):
-            place = (_file(Path(source)), inner)
-        elif source is not None:
-            place = (id(source), None)
-        elif table.source is not None:
-            place = (_file(folder / table.source), inner)
-        else:
-            continue
-        if not table.private:
-            continue
-        first = seen.setdefault(place, name)
-        if units[first].name != units[name].name or units[first].by != units[name].by:
-            raise PolicyError(
-                f"tables.{first} and tables.{name} read the same rows for two units "
-                f"({units[first].name!r}, {units[name].name!r}), and neither account would know "
-                "what the other spends: declare one unit for both, or leave one table out"
-            )
-
-
-def _file(path: Path) -> Any:
-    """What is one for all names and links of one file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return path.resolve()
-    return found.st_dev, found.st_ino
-
-
-def _holds_tables(table: DeclaredTable, path: str | Path | None, engine: Backend) -> bool:
-    if table.format is not None and table.format in engine.formats:
-        return engine.formats[table.format].holds_tables
-    name = str(path or "").lower()
-    return any(f.holds_tables and name.endswith(f.endings) for f in engine.formats.values())
-
-
-def _delimiter(body: Reader) -> str | None:
-    given = body.take("delimiter")
-    if given is None:
-        return None
-    if not isinstance(given, str) or len(given) != 1 or given in '"\r\n\\':
-        raise PolicyError(
-            f"{body.name('delimiter')} must be one character, such as ';' or a tab, not a quote"
-        )
-    return given

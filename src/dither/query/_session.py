@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dither import _checks as check
 from dither._format import loss_text
-from dither.engines import backend
 from dither.errors import ArgumentError, LedgerError, PolicyError, nearest
 from dither.ledger import Balance, Ledger
 from dither.plan import aggregates as ag
 from dither.plan.lower import lower
+from dither.plan.relations import scans
 from dither.plan.schema import Schema, Table
 from dither.privacy._budget import BudgetFilter
 from dither.query._builder import TableQuery
 from dither.query._opened import OpenedPolicy
-from dither.query._policy import Policy, check_sources, read_policy, schema_of
+from dither.query._places import check_places, check_sources
+from dither.query._policy import Policy, read_policy, schema_of
 from dither.query._question import Question
 from dither.query._sources import PublicKeys, connect
 from dither.sql.joins import start
@@ -49,9 +50,9 @@ def open(  # noqa: A001 - as users write it: dt.open
     analyst : str, optional
         Who asks. Needed where the policy gives analysts caps of their own; both the analyst's and
         the dataset's account must then bear each charge.
-    sources : mapping of str to frame or path, optional
-        Tables given here instead of by the policy's ``source``: Polars, pandas or Arrow frames, or
-        paths.
+    sources : mapping of str to frame, path or mapping, optional
+        Tables given here instead of by the policy's ``source``: Polars, pandas or Arrow frames,
+        paths, or what a policy could say, such as ``{"postgres": "env:DSN", "table": "visits"}``.
 
     Returns
     -------
@@ -79,9 +80,10 @@ def open(  # noqa: A001 - as users write it: dt.open
         if analyst not in read.analysts:
             raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
         caps[f"analyst:{analyst}"] = read.analysts[analyst]
-    check_sources(read.tables, read.units, read.folder, backend(read.engine["name"]), sources)
+    check_sources(read.tables, read.units, read.folder, sources)
     engine = connect(read, dict(sources or {}))
     try:
+        check_places(read.tables, read.units, engine)
         found = {name: engine.describe(name) for name in read.tables}
         incomplete = [name for name in read.tables if not engine.complete(name)]
         unread = {name: engine.unread(name) for name in read.tables}
@@ -216,4 +218,7 @@ class Session:
         return title, tables, accounts
 
     def _question(self, query: ag.Query) -> Question:
+        self._engine.check_together(
+            tuple(dict.fromkeys(scan.table for scan in scans(query.relation)))
+        )
         return Question(lower(query, self._keys.listed(query, self.schema)), self._opened)

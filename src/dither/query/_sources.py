@@ -12,13 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dither.engines import Backend, Engine, TableSource, backend
+from dither._environment import secret
+from dither.engines import Engine, TableSource, backend
+from dither.engines.several import SeveralEngines
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.aggregates import Query
 from dither.plan.expressions import Column, columns
 from dither.plan.facts import LONGEST_LIST
 from dither.plan.relations import scans
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
+from dither.query._fields import Reader
+from dither.query._places import read_source
 from dither.query._policy import DeclaredTable, Policy
 
 __all__ = [
@@ -28,7 +32,7 @@ __all__ = [
 
 
 def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
-    """The policy's engine over its sources.
+    """The policy's engine over its sources; several, where its tables name several.
 
     Raises
     ------
@@ -40,35 +44,53 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
     for name in given:
         if name not in policy.tables:
             raise ArgumentError(f"sources: no table {name!r}" + nearest(name, policy.tables))
-    engine = backend(policy.engine["name"])
-    tables = {
-        name: _table_source(table, given.get(name), policy.folder, engine)
-        for name, table in policy.tables.items()
-    }
-    return engine.open(tables, policy.engine)
+    tables: dict[str, dict[str, TableSource]] = {}
+    for name, table in policy.tables.items():
+        engine, found = _table_source(table, given.get(name), policy)
+        tables.setdefault(engine, {})[name] = found
+    opened: dict[str, Engine] = {}
+    try:
+        for engine, held in tables.items():
+            opened[engine] = backend(engine).open(held, policy.engine)
+    except BaseException:
+        for one in opened.values():
+            one.close()
+        raise
+    if len(opened) == 1:
+        return next(iter(opened.values()))
+    return SeveralEngines(opened, {t: engine for engine, held in tables.items() for t in held})
 
 
-def _table_source(table: DeclaredTable, given: Any, folder: Path, engine: Backend) -> TableSource:
-    where = f"tables.{table.name}"
-    source = table.source if given is None else given
+def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str, TableSource]:
+    """The engine of a table, and what it is to read."""
+    where, declared, default = f"tables.{table.name}", table.source, policy.engine["name"]
+    source: Any = declared.source if given is None else given
+    folder = policy.folder if given is None else Path()
+    if isinstance(given, Mapping):
+        where = f"sources.{table.name}"
+        declared = read_source(Reader({"source": given}, where), default)
+        source = declared.source
     if source is None:
         raise PolicyError(f"{where}.source is missing, and no frame was given for it")
     if not isinstance(source, str | Path):
-        return TableSource(source, unit=table.unit)
-    name = engine.format_of(source, table.format, where)
+        return default, TableSource(source, unit=table.unit)
+    engine = backend(declared.engine)
+    name = engine.format_of(source, declared.format, where)
     form = engine.formats[name]
     if form.is_file:
         # What the policy names starts from the policy; what the caller names, from here.
-        path = folder / source if given is None else Path(source)
+        path = folder / source
         if not path.is_file():
             raise PolicyError(f"{where}.source: no file {str(source)!r}")
         source = path
-    if table.delimiter is not None and not form.delimited:
+    if form.secret:
+        source = secret(str(source), declared.where)
+    if declared.delimiter is not None and not form.delimited:
         raise PolicyError(f"{where}.delimiter is for CSV files")
-    if table.source_table is not None and not form.holds_tables:
+    if declared.table is not None and not form.holds_tables:
         raise PolicyError(f"{where}.table is for sources of several tables, not for {name}")
-    inner = (table.source_table or table.name) if form.holds_tables else None
-    return TableSource(source, name, inner, table.delimiter, table.unit)
+    inner = (declared.table or table.name) if form.holds_tables else None
+    return engine.name, TableSource(source, name, inner, declared.delimiter, table.unit)
 
 
 LISTED = (Kind.TEXT, Kind.INTEGER, Kind.DATE)
