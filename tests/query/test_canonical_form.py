@@ -212,6 +212,8 @@ def test_every_parameter_of_a_release_matters(session, tmp_path, frames):
     found = [request_of(session, text, **asked) for text, asked in ASKED]
     found.append(request_of(session, TEXT, epsilon="0.5", weights={"n": 2}))
     found.append(request_of(session, TEXT, epsilon="0.5", discover=True))
+    options = (f" OPTIONS (max_{what}_contributed = 5)" for what in ("rows", "groups"))
+    found += [request_of(session, TEXT + option, epsilon="0.5") for option in options]
     for change in ({"max_rows": 6}, {"max_groups": 2}):
         with dt.open(policy(tmp_path, visits=change), sources=frames) as other:
             found.append(request_of(other, TEXT, epsilon="0.5"))

@@ -175,4 +175,10 @@ def queries(
     conditions = draw(st.lists(st.sampled_from(offered), max_size=2, unique=True))
     where = " WHERE " + " AND ".join(conditions) if conditions else ""
     by = " GROUP BY " + ", ".join(f"k{i}" for i in range(len(grouped))) if grouped else ""
-    return f"SELECT {', '.join(chosen)} FROM {source}{where}{by}"
+    limits = {
+        f"max_{what}_contributed": draw(st.sampled_from((None, None, None, 1, 2, 7)))
+        for what in ("groups", "rows")
+    }
+    given = ", ".join(f"{name} = {limit}" for name, limit in limits.items() if limit and unit)
+    options = f" OPTIONS ({given})" if given else ""
+    return f"SELECT {', '.join(chosen)} FROM {source}{where}{by}{options}"

@@ -132,7 +132,9 @@ def ask(session: Session, question: str) -> Question:
         if not sign:
             raise click.UsageError("--weight takes NAME=NUMBER, such as n=2")
         weights[name] = number
-    return session.sql(question, weights=weights, discover=bool(meta.get("dither.discover")))
+    found = session.sql(question, weights=weights, discover=bool(meta.get("dither.discover")))
+    limits = {name: meta.get(f"dither.{name}") for name in ("max_groups", "max_rows")}
+    return found.within(**limits)
 
 
 def question_options(function: Function) -> Function:
@@ -154,6 +156,16 @@ def question_options(function: Function) -> Function:
             callback=_remember,
             help="The weight of an output when the budget is divided, where others have 1; may be "
             "repeated.",
+        ),
+        *(
+            click.option(
+                f"--max-{what}",
+                type=click.IntRange(1),
+                expose_value=False,
+                callback=_remember,
+                help=f"{meaning} of one unit that count, in place of the policy's limit.",
+            )
+            for what, meaning in (("rows", "Rows in a group"), ("groups", "Groups"))
         ),
         click.option("--analyst", help="Who asks, where the policy caps analysts."),
         policy,

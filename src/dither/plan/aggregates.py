@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 MOST_OUTPUTS = 200
+MOST_CONTRIBUTED = 2**31
+"""Groups of one unit, and rows of it in one, that a question may let count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +223,8 @@ class Query:
 
     ``order`` (names, and whether descending) and ``limit`` act on released values only
     (post-processing, free). ``discover`` asks for keys to be discovered even where public facts
-    would list them.
+    would list them. ``max_groups`` and ``max_rows`` limit what one unit contributes to this
+    question, in place of the table's.
     """
 
     relation: Relation
@@ -230,6 +233,8 @@ class Query:
     order: tuple[tuple[str, bool], ...] = ()
     limit: int | None = None
     discover: bool = False
+    max_groups: int | None = None
+    max_rows: int | None = None
     words: Words | None = field(default=None, compare=False, repr=False)
     """How its expressions were written, for messages; no part of what is asked."""
 
@@ -256,6 +261,10 @@ class Query:
                 f"two columns of the release would be named {twice[0]!r} (an output x also gives "
                 "x_lower and x_upper); use AS to tell them apart"
             )
+        for field_name in ("max_groups", "max_rows"):
+            limit = getattr(self, field_name)
+            if limit is not None and not 1 <= limit <= MOST_CONTRIBUTED:
+                raise QueryError(f"{field_name} must be a whole number from 1 to 2^31")
         for name, _ in self.order:
             if name not in names:
                 raise QueryError(f"ORDER BY {name}: the release has no such column")

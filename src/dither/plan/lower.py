@@ -94,8 +94,11 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         )
     unit = _unit(query.relation, table)
     once = isinstance(query, ag.QueryOfUnits)
-    groups = (table.max_groups if unit is not None and not once else 1) if keys else 1
-    rows = 1 if once else table.max_rows
+    groups, rows = _limits(query, table)
+    if once or not keys:
+        groups = 1
+    if once:
+        rows = 1
     if public_keys is not None:
         groups = min(groups, public_keys)
     if once:
@@ -137,6 +140,29 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         public_size=public_size,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _limits(query: ag.Query, table: Table) -> tuple[int, int]:
+    """How many groups, and rows in each, of one unit count: the question's limits or the table's.
+
+    Limits of any size protect a unit equally, since sensitivities are computed from those that the
+    engine enforces: larger ones take more noise. A cap is what the data's owner wishes.
+    """
+    found = []
+    for name in ("max_groups", "max_rows"):
+        asked, cap = getattr(query, name), getattr(table, f"{name}_cap")
+        if asked is not None and (table.unit is None or isinstance(query, ag.QueryOfUnits)):
+            why = "each unit counts once here"
+            if table.unit is None:
+                why = f"a row of {table.name} is the unit"
+            raise QueryError(f"{name} has no meaning where {why}; leave it out")
+        if asked is not None and cap is not None and asked > cap:
+            raise QueryError(
+                f"{name} = {asked:,} is above {cap:,}, the most that the policy lets one question "
+                f"ask for ({name}_cap of {table.name})"
+            )
+        found.append(getattr(table, name) if asked is None else asked)
+    return found[0], found[1]
 
 
 def _unit(relation: Relation, table: Table) -> Column | None:

@@ -141,6 +141,8 @@ class Table:
         Who is protected, by name. Tables with one name hold the same units; others do not.
     unit_rows : int
         Rows of the table that one unit may have, where no column says whose they are.
+    max_groups_cap, max_rows_cap : int, optional
+        The largest limits that one question may ask for.
     complete : bool
         Every row of the source is read, whatever it holds. Only then is the number of rows that are
         read public where the size of the table is.
@@ -157,6 +159,8 @@ class Table:
     complete: bool = True
     unit_name: str | None = None
     unit_rows: int = 1
+    max_groups_cap: int | None = None
+    max_rows_cap: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))

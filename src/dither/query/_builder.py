@@ -268,11 +268,20 @@ class TableQuery:
         made += [self._key(name, key, names) for name, key in named.items()]
         return replace(self, keys=tuple(made), discover=discover)
 
-    def agg(self, **outputs: AggregateRequest) -> Question:
+    def agg(
+        self,
+        *,
+        max_groups: int | AggregateRequest | None = None,
+        max_rows: int | AggregateRequest | None = None,
+        **outputs: AggregateRequest,
+    ) -> Question:
         """Ask for aggregates, each under its keyword's name.
 
         Parameters
         ----------
+        max_groups, max_rows : int, optional
+            How many groups one unit may count in, and with how many rows in each, in place of the
+            policy's limits; never above its caps. Larger ones cut less, and take more noise.
         **outputs : ``dt.count()``, ``dt.mean("cost")``, ...
 
         Raises
@@ -280,6 +289,12 @@ class TableQuery:
         QueryError
             Where the question cannot be answered as asked.
         """
+        limits: dict[str, int] = {}
+        for name, limit in (("max_groups", max_groups), ("max_rows", max_rows)):
+            if isinstance(limit, AggregateRequest):
+                outputs[name] = limit  # an output of that name
+            elif limit is not None:
+                limits[name] = check.whole(name, limit, 1)
         made = []
         for name, asked in outputs.items():
             if not isinstance(asked, AggregateRequest):
@@ -287,7 +302,15 @@ class TableQuery:
             made.append(ag.Output(name, asked.make(self._read), asked.weight))
         kind = ag.QueryOfUnits if self.once else ag.Query
         return self.ask(
-            kind(self.relation, self.keys, tuple(made), discover=self.discover, words=self._written)
+            kind(
+                self.relation,
+                self.keys,
+                tuple(made),
+                discover=self.discover,
+                words=self._written,
+                max_groups=limits.get("max_groups"),
+                max_rows=limits.get("max_rows"),
+            )
         )
 
     def infer(self, epsilon: Any, delta: Any = None) -> Inference:

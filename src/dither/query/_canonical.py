@@ -29,6 +29,11 @@ __all__ = ["FORM", "form", "hashed", "policy_digest", "request_digest"]
 FORM = 1
 """The version of the form. A change of what any question is written as takes a new one."""
 
+QUERY = (
+    *("relation", "keys", "outputs", "order", "limit", "discover"),
+    *("max_groups", "max_rows"),
+)
+
 NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     rel.Scan: ("scan", ("table", "alias")),
     rel.Filter: ("filter", ("source", "predicate")),
@@ -46,11 +51,8 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.Ratio: ("ratio", ("numerator", "denominator")),
     ag.Output: ("output", ("name", "aggregate", "weight")),
     ag.Key: ("key", ("name", "expression", "values")),
-    ag.Query: ("query", ("relation", "keys", "outputs", "order", "limit", "discover")),
-    ag.QueryOfUnits: (
-        "query of units",
-        ("relation", "keys", "outputs", "order", "limit", "discover"),
-    ),
+    ag.Query: ("query", QUERY),
+    ag.QueryOfUnits: ("query of units", QUERY),
     jb.Rows: ("rows", ()),
     jb.Units: ("units", ()),
     jb.Values: ("values", ("operand",)),
@@ -79,6 +81,14 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
 CONSTANTS = {("literal", "value"), ("in", "values"), ("key", "values")}
 """Fields that hold public constants, which are written with their type."""
 
+LATER: dict[tuple[str, str], Any] = {
+    (query, field): None
+    for query in ("query", "query of units")
+    for field in ("max_groups", "max_rows")
+}
+"""Fields that nodes got after the form was fixed, and what each was before: where a field is still
+that, it is left out, so that a question keeps its hash."""
+
 
 def form(node: Any) -> Any:
     """A question, or a part of one, as JSON without floats.
@@ -98,6 +108,7 @@ def form(node: Any) -> Any:
             if (name, part) in CONSTANTS
             else form(getattr(node, part))
             for part in parts
+            if (name, part) not in LATER or getattr(node, part) != LATER[name, part]
         }
     if isinstance(node, tuple):
         return [form(part) for part in node]

@@ -27,6 +27,7 @@ from dither.query._units import DeclaredUnit, TableUnit, check_units, read_units
 
 __all__ = ["DeclaredTable", "Policy", "read_policy", "schema_of"]
 
+LIMITS = ("max_groups", "max_rows", "max_join_rows", "max_groups_cap", "max_rows_cap")
 NEIGHBOURS = ("add_remove", "replace_one")
 
 
@@ -41,6 +42,8 @@ class DeclaredTable:
     max_groups: int
     max_rows: int
     max_join_rows: int | None
+    max_groups_cap: int | None
+    max_rows_cap: int | None
     unique: tuple[str, ...]
     columns: Mapping[str, DeclaredColumn]
 
@@ -200,6 +203,8 @@ def schema_of(
             max_rows=declared.max_rows,
             unique=frozenset(declared.unique),
             max_join_rows=declared.max_join_rows,
+            max_groups_cap=declared.max_groups_cap,
+            max_rows_cap=declared.max_rows_cap,
             complete=name not in incomplete,
             unit_name=policy.units[name].name if declared.private else None,
             unit_rows=policy.units[name].rows if declared.private else 1,
@@ -294,7 +299,7 @@ def _table(
                 "columns; leave one of the fields out"
             )
         unit = unit if column is None or public else column
-    caps = {field: body.whole(field) for field in ("max_groups", "max_rows", "max_join_rows")}
+    caps = {field: body.whole(field) for field in LIMITS}
     unique = body.names("unique")
     columns = {
         column: read_column(column, Reader(fields, f"{body.where}.columns.{column}"))
@@ -308,6 +313,8 @@ def _table(
         max_groups=caps["max_groups"] or 1,
         max_rows=caps["max_rows"] or 1,
         max_join_rows=caps["max_join_rows"],
+        max_groups_cap=caps["max_groups_cap"],
+        max_rows_cap=caps["max_rows_cap"],
         unique=unique,
         columns=columns,
     )
@@ -331,5 +338,10 @@ def _table(
                 f"{body.where}.{field} is missing: with unit = {unit!r} one person may have many "
                 f"rows, so say how many {'groups' if field == 'max_groups' else 'rows per group'} "
                 f"count"
+            )
+        cap = caps[f"{field}_cap"]
+        if unit is not None and cap is not None and cap < (caps[field] or 1):
+            raise PolicyError(
+                f"{body.where}.{field}_cap is below {field}, which every question may use; raise it"
             )
     return declared

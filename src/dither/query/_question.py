@@ -6,6 +6,7 @@ import json
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
@@ -25,7 +26,8 @@ from dither.errors import (
 )
 from dither.ledger import Charged
 from dither.numeric import secure_words
-from dither.plan.lower import Plan
+from dither.plan.aggregates import Query
+from dither.plan.lower import Plan, lower
 from dither.plan.relations import scans
 from dither.privacy import Loss
 from dither.query._certificate import Request, certificate_data, certified
@@ -63,7 +65,50 @@ class Question:
         """The question as SQL."""
         return to_sql(self._plan.query, self._plan.schema)
 
-    def explain(self, epsilon: Number | None = None, delta: Number | None = None) -> Explanation:
+    def within(self, *, max_groups: int | None = None, max_rows: int | None = None) -> Question:
+        """The same question with limits of its own on what one unit contributes.
+
+        Parameters
+        ----------
+        max_groups, max_rows : int, optional
+            How many groups one unit may count in, and with how many rows in each; those that it has
+            where left out.
+
+        Raises
+        ------
+        QueryError
+            Where one is above the policy's cap, or has no meaning, since a row is the unit.
+
+        Notes
+        -----
+        Every limit protects a unit equally: the noise is computed from the limits that are
+        enforced.
+        """
+        limits = {"max_groups": max_groups, "max_rows": max_rows}
+        given = {name: check.whole(name, n, 1) for name, n in limits.items() if n is not None}
+        if not given:
+            return self
+        query = self._plan.query
+        return self._asking(
+            replace(
+                query,
+                max_groups=given.get("max_groups", query.max_groups),
+                max_rows=given.get("max_rows", query.max_rows),
+            )
+        )
+
+    def _asking(self, query: Query) -> Question:
+        """Another question of the same keys."""
+        return Question(lower(query, self._plan.schema), self._opened)
+
+    def explain(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+    ) -> Explanation:
         """Explain the plan: unit, stability, bounds and sensitivity; with epsilon, also the noise.
 
         Parameters
@@ -72,15 +117,19 @@ class Question:
             Above 0; floats are read as they print, so 0.1 is one tenth.
         delta : number, optional
             In [0, 1); the policy's ``release_delta`` where left out.
+        max_groups, max_rows : int, optional
+            How many groups one unit may count in, and with how many rows in each, in place of the
+            policy's limits; never above its caps. Larger ones cut less, and take more noise.
 
         Returns
         -------
         Explanation
             ``str()`` is a tree for a terminal; in a notebook it shows as HTML.
         """
+        asked = self.within(max_groups=max_groups, max_rows=max_rows)
         if epsilon is None:
-            return explain(self._plan)
-        return explain(self._plan, self._noise_plan(epsilon, delta))
+            return explain(asked._plan)
+        return explain(asked._plan, asked._noise_plan(epsilon, delta))
 
     def preview(
         self,
@@ -89,6 +138,8 @@ class Question:
         *,
         sizes: Sequence[int] = (100, 1_000, 10_000),
         confidence: float = 0.95,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
     ) -> Preview:
         """How wide the intervals will be, before anything is spent or read.
 
@@ -100,13 +151,16 @@ class Question:
             Public sizes of a group, in rows.
         confidence : float
             Of the intervals.
+        max_groups, max_rows : int, optional
+            As for ``release``.
 
         Returns
         -------
         Preview
             Half-widths for each output and size; for discovered keys, the odds of being missed.
         """
-        return preview(self._noise_plan(epsilon, delta), sizes, confidence)
+        asked = self.within(max_groups=max_groups, max_rows=max_rows)
+        return preview(asked._noise_plan(epsilon, delta), sizes, confidence)
 
     def budget_for(
         self,
@@ -115,6 +169,8 @@ class Question:
         size: int = 1_000,
         delta: Number | None = None,
         confidence: float = 0.95,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
     ) -> Fraction:
         """The smallest epsilon whose intervals are at most ``half_width`` to either side.
 
@@ -124,6 +180,8 @@ class Question:
             What is wanted, in the output's own unit.
         size : int
             The public size of a group, in rows.
+        delta, confidence, max_groups, max_rows
+            As for ``release``.
 
         Returns
         -------
@@ -144,8 +202,9 @@ class Question:
         wanted = {name: float(_wide(w)) for name, w in half_width.items()}
         check_sizes([size], "size")
         confidence = check.confidence(confidence)
+        asked = self.within(max_groups=max_groups, max_rows=max_rows)
         return budget_for(
-            lambda epsilon: self._noise_plan(epsilon, delta), wanted, size, confidence
+            lambda epsilon: asked._noise_plan(epsilon, delta), wanted, size, confidence
         )
 
     def loss(self, epsilon: Number, delta: Number | None = None) -> Loss:
@@ -171,6 +230,8 @@ class Question:
         *,
         confidence: float = 0.95,
         token: str | None = None,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
     ) -> Release:
         """Charge the ledger, run the query, add noise.
 
@@ -186,6 +247,9 @@ class Question:
         token : str, optional
             Names the request. Asked again with the same token, the stored answer comes back and
             nothing is charged.
+        max_groups, max_rows : int, optional
+            How many groups one unit may count in, and with how many rows in each, in place of the
+            policy's limits; never above its caps. Larger ones cut less, and take more noise.
 
         Returns
         -------
@@ -193,6 +257,8 @@ class Question:
 
         Raises
         ------
+        QueryError
+            Where a limit is above the policy's cap, or has no meaning, since a row is the unit.
         BudgetError
             Where an account cannot bear it: says what remains, and what would fit. Nothing is
             spent.
@@ -205,6 +271,9 @@ class Question:
         names. The charge is on the disk before the engine starts, because from then on the time it
         takes, or a crash, may reveal something.
         """
+        if max_groups is not None or max_rows is not None:
+            asked = self.within(max_groups=max_groups, max_rows=max_rows)
+            return asked.release(epsilon, delta, confidence=confidence, token=token)
         opened = self._opened
         opened.check_open()
         confidence = check.confidence(confidence)

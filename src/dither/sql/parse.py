@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 
 from sqlglot import Token, TokenType, exp
@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError
 from dither.errors import ArgumentError, QueryError, UnsupportedError
 from dither.plan.text import unwritable
 from dither.sql.allow_list import WRITTEN
+from dither.sql.options import Options, without_options
 
 __all__ = [
     "Reading",
@@ -65,6 +66,8 @@ class Reading:
     text: str
     tree: exp.Expr
     tokens: tuple[Token, ...]
+    options: Options = field(default_factory=Options)
+    """How far one unit may count, where the text says so."""
 
     def words(self, node: exp.Expr) -> str | None:
         """How a node of the tree was written; ``None`` where that is not known.
@@ -108,7 +111,8 @@ def read_statement(text: str) -> Reading:
     first = tokens[0]
     if first.token_type not in _STARTS:
         raise UnsupportedError(f"a query cannot start with {_shown(first.text)}; {_WRITE}")
-    return _tree(text, tokens, None)
+    tokens, options = without_options(tokens)
+    return replace(_tree(text, tokens, None), options=options)
 
 
 def read_condition(text: str) -> Reading:

@@ -17,6 +17,7 @@ from dither.sql.aggregates import aggregate, aggregates_in
 from dither.sql.allow_list import identifier, plain, refuse, take
 from dither.sql.expressions import at
 from dither.sql.names import Names, default_key_name, default_name, find, free_name, key_expression
+from dither.sql.options import limited
 from dither.sql.parse import Reading, read_condition, read_statement
 from dither.sql.sources import relation
 
@@ -124,7 +125,7 @@ def parse_query(text: str, schema: Schema) -> Query:
     reading = read_statement(text)
     found = query(reading.tree, schema, reading)
     reading.check()
-    return found
+    return limited(found, reading.options, schema)
 
 
 def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Query:

@@ -14,6 +14,7 @@ from dither.plan import expressions as ex
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import Schema
 from dither.plan.text import SUM, ExpressionWriter, constant
+from dither.sql.options import GROUPS, ROWS
 
 __all__ = ["to_sql"]
 
@@ -71,6 +72,9 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
         parts.append(f"ORDER BY {', '.join(falls)}")
     if query.limit is not None:
         parts.append(f"LIMIT {query.limit}")
+    limits = {GROUPS: query.max_groups, ROWS: query.max_rows}
+    if given := [f"{name} = {limit}" for name, limit in limits.items() if limit is not None]:
+        parts.append(f"OPTIONS ({', '.join(given)})")
     if isinstance(query, ag.QueryOfUnits):
         parts.append("/* each unit counts once, its rows alike */")
     return " ".join(parts)
