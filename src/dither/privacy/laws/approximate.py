@@ -26,10 +26,9 @@ import numpy as np
 from dither._format import argument_text
 from dither.errors import ArgumentError
 from dither.privacy._charge import Charge
-from dither.privacy.laws.atoms import AtomTerm
-from dither.privacy.laws.laplace import DiscreteLaplaceNoise
+from dither.privacy.laws.atoms import AtomTerm, shifted_noise
 from dither.privacy.laws.part import AtMost, Part, gdp_of_pure, rho_of_pure
-from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least
+from dither.privacy.laws.rationals import Amount, Ends, printed, printing_at_least, rounded
 from dither.privacy.laws.response import ResponseTerm
 from dither.privacy.laws.term import EPS, Array, Term
 
@@ -51,14 +50,11 @@ class ApproximateGroup(Part):
     def term(self, removal: bool, count: int) -> Term:
         """The pair whose trade-off is the chain's."""
         if self.delta == 0:
-            return self._laplace().term(removal, count)
+            return shifted_noise(rounded(1 / printed(self.epsilon))[0], self.size, count)
         steps, masses, infinite, doubt = _chain(self.epsilon, self.delta, self.size)
         losses = self.epsilon * steps
         lattice = (float(losses[0]), 2 * self.epsilon)
         return AtomTerm(losses, masses, count, infinite, lattice, relative=32 * EPS, lost=doubt)
-
-    def _laplace(self) -> DiscreteLaplaceNoise:
-        return DiscreteLaplaceNoise.of(1 / printed(self.epsilon), self.size)
 
     def top(self, removal: bool) -> Ends:
         """So many epsilons as the longest step of the chain."""

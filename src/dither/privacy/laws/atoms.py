@@ -12,7 +12,7 @@ from dither.errors import ArgumentError
 from dither.privacy.laws.part import Part
 from dither.privacy.laws.term import EPS, SHORT, Array, Cells, Complex, Term, transform
 
-__all__ = ["AtomTerm", "ListedLaw"]
+__all__ = ["AtomTerm", "ListedLaw", "shifted_noise"]
 
 
 class AtomTerm(Term):
@@ -213,3 +213,22 @@ class ListedLaw(Part):
     def describe(self) -> str:
         """As it was made."""
         return self.words
+
+
+def shifted_noise(scale: float, shift: int, count: int) -> AtomTerm:
+    """Discrete Laplace noise against itself moved by d: L = (|x - d| - |x|)/s.
+
+    The loss is ±d/s at the outside, in steps of 2/s between.
+    """
+    s, d = scale, shift
+    r = math.exp(-1 / s)
+    x = np.arange(d, -1, -1.0)
+    whole = -math.expm1(-1 / s) / (1 + r)
+    mass = whole * np.exp(-x / s)
+    mass[0] = math.exp(-d / s) / (1 + r)
+    mass[-1] = 1 / (1 + r)
+    rough = EPS * (16 + 4 * d / s + 4 * s)
+    losses, lattice = (d - 2 * x) / s, (-d / s, 2 / s)
+    # Moved noise has the same masses in the opposite order.
+    other = mass[::-1].copy()
+    return AtomTerm(losses, mass, count, 0.0, lattice, relative=rough, others=other)

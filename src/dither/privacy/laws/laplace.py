@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dither.privacy.laws.atoms import AtomTerm
+from dither.privacy.laws.approximate import Approximate
+from dither.privacy.laws.atoms import shifted_noise
 from dither.privacy.laws.part import AtMost, Part, PureNoise, ScaledNoise
 from dither.privacy.laws.rationals import printing_at_least, rounded, written
 from dither.privacy.laws.term import EPS, Array, Cells, Complex, Term, faded
@@ -229,26 +230,13 @@ class DiscreteLaplaceNoise(PureNoise):
         return self.sensitivity / written(self.scale, self.rational)
 
     def term(self, removal: bool, count: int) -> Term:
-        """L = (|x - d| - |x|)/s: ±d/s at the outside, in steps of 2/s between."""
-        s, d = self.scale, self.sensitivity
-        r = math.exp(-1 / s)
-        x = np.arange(d, -1, -1.0)
-        whole = -math.expm1(-1 / s) / (1 + r)
-        mass = whole * np.exp(-x / s)
-        mass[0] = math.exp(-d / s) / (1 + r)
-        mass[-1] = 1 / (1 + r)
-        rough = EPS * (16 + 4 * d / s + 4 * s)
-        losses, lattice = (d - 2 * x) / s, (-d / s, 2 / s)
-        # Moved noise has the same masses in the opposite order.
-        other = mass[::-1].copy()
-        return AtomTerm(losses, mass, count, 0.0, lattice, relative=rough, others=other)
+        """±d/s at the outside, in steps of 2/s between."""
+        return shifted_noise(self.scale, self.sensitivity, count)
 
     def grouped(self, size: int) -> Part:
         """The shift grows; of one whose losses are too many to list, any pure mechanism's pair."""
         if self.sensitivity * size <= FINEST:
             return replace(self, sensitivity=self.sensitivity * size)
-        from dither.privacy.laws.approximate import Approximate
-
         pure = Approximate(printing_at_least(self.epsilon * size), 0.0)
         return AtMost(pure, f"{self.describe()}.group({size})")
 
