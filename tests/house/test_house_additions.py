@@ -182,9 +182,9 @@ def test_a_toy_channel_works_from_the_device_to_the_estimate() -> None:
         assert channel.attack().success == pytest.approx(0.75)
         assert float(channel.loss().epsilon(0)) == pytest.approx(1.7918, abs=1e-3)
     finally:
-        from dither.local._channel import _KINDS
+        from dither.local._registry import KINDS
 
-        del _KINDS[ToyResponse.kind]
+        del KINDS[ToyResponse.kind]
 
 
 def _sign(node: exp.Sign, place: Place) -> ex.Expression:

@@ -122,13 +122,6 @@ def test_pictures_are_imported_late() -> None:
 
 
 LATE = {
-    # A group of a pure mechanism is a discrete Laplace; a large group of that one any pure one.
-    ("privacy/laws/laplace.py", "dither.privacy.laws.approximate"),
-    # Methods of a channel that begin what is done with its reports.
-    ("local/_channel.py", "dither.local._aggregate"),
-    ("local/_channel.py", "dither.local._attack"),
-    ("local/_channel.py", "dither.local._numbers.em"),
-    ("local/_channel.py", "dither.local._shuffling"),
     # Inference on protected tables begins at a table.
     ("query/_builder.py", "dither.inference._asked"),
 }

@@ -11,7 +11,7 @@ from dither import local
 from dither.errors import ArgumentError
 from dither.examples.paper import formulas
 from dither.local._numbers.em import em
-from dither.local._numbers.numeric import Dense
+from dither.local._numbers.linear import Dense
 from dither.local._numbers.solvers import Factor, solve
 
 INTERVAL = local.Interval(-1, 1, steps=128)

@@ -9,7 +9,6 @@ from dither.local._attack import Attack as Attack
 from dither.local._attack import ClassGame as ClassGame
 from dither.local._attack import simulate_attack as simulate_attack
 from dither.local._channel import Channel as Channel
-from dither.local._channel import channel_from_dict
 from dither.local._domain import Domain
 from dither.local._frequency.bloom import BloomRAPPOR
 from dither.local._frequency.graded import SDGRR, URR
@@ -38,6 +37,7 @@ from dither.local._oracles import FiniteChannel as FiniteChannel
 from dither.local._personal import Personal
 from dither.local._planning import ChosenChannel as ChosenChannel
 from dither.local._planning import best, simulate
+from dither.local._registry import channel_from_dict
 from dither.local._results import Estimate as Estimate
 from dither.local._shuffling import ShuffledReports as ShuffledReports
 from dither.local._sources import BadChunk as BadChunk

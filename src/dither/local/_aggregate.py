@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._channel import Channel, channel_from_dict, check_digest
 from dither.local._domain import bind, brief
 from dither.local._limits import MOST, described
+from dither.local._registry import channel_from_dict, check_digest, checked_channel
+
+if TYPE_CHECKING:
+    from dither.local._channel import Channel
 
 _OTHER_HASH = "the aggregate's hash is not that of its channel"
 
@@ -57,8 +60,7 @@ class Aggregate:
         return f"Aggregate({self.channel!r}, n={self.n}{rejected}, counts={brief(self.counts)})"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.channel, Channel):
-            raise ArgumentError("channel must be a Channel, such as GRR")
+        checked_channel(self.channel)
         try:
             given = np.asarray(self.counts)
         except (ValueError, OverflowError):  # rows of several lengths

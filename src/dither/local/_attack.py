@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,16 @@ import numpy.typing as npt
 from dither import _checks
 from dither._format import Printable, percent
 from dither.errors import ArgumentError
-from dither.local._channel import Channel, checked_channel
 from dither.local._domain import Value
+from dither.local._guessing import best_guesses
 from dither.local._limits import checked_shares
-from dither.local._numbers.numeric import NumericChannel, point_bins
-from dither.local._oracles import FiniteChannel, best_guesses
+from dither.local._numbers.linear import point_bins
+from dither.local._registry import about_numbers, checked_channel, has_matrix
+
+if TYPE_CHECKING:
+    from dither.local._channel import Channel
+    from dither.local._numbers.numeric import NumericChannel
+    from dither.local._oracles import FiniteChannel
 
 Array = npt.NDArray[np.float64]
 
@@ -125,10 +130,10 @@ def attack(
     pi = np.full(k, 1 / k) if prior is None else checked_shares(prior, k, "prior")
     mask = _classes(channel, high)
     game: ClassGame | None = None
-    if isinstance(channel, FiniteChannel):
+    if has_matrix(channel):
         if mask is not None:
             game = _class_game(*_class_laws(channel, pi, mask), float(pi[mask].sum()))
-        if isinstance(channel, NumericChannel):
+        if about_numbers(channel):
             matrix = _rows(channel, pi, bins)
             pi, mask = _binned(channel, pi, mask, bins)
             best = best_guesses(matrix if prior is None else matrix * pi[:, None])
@@ -205,7 +210,7 @@ def simulate_attack(
     words = SimulatedWords(int(rng.integers(1 << 62)))
     likely = _likelihoods(channel, pi, bins)
     reports_of = truths
-    if bins is not None and isinstance(channel, NumericChannel):
+    if bins is not None and about_numbers(channel):
         truths = _bin_of(channel, bins)[truths]
         (pi, mask), k = _binned(channel, pi, mask, bins), bins
     right = np.zeros(people, dtype=np.bool_)
@@ -293,7 +298,7 @@ def _class_laws(
         np.where(m, pi if pi[m].sum() else 1.0, 0.0) / (pi[m].sum() or m.sum())
         for m in (mask, ~mask)
     ]
-    if isinstance(channel, NumericChannel):
+    if about_numbers(channel):
         linear = channel.linear(len(channel.domain), None)
         return linear.forward(weights[0]), linear.forward(weights[1])
     return channel.forward(weights[0]), channel.forward(weights[1])
@@ -316,7 +321,7 @@ def _binned(
     channel: Channel, pi: Array, mask: npt.NDArray[np.bool_] | None, bins: int | None
 ) -> tuple[Array, npt.NDArray[np.bool_] | None]:
     """Prior and classes of the bins; no classes where a bin holds values of both."""
-    if bins is None or not isinstance(channel, NumericChannel):
+    if bins is None or not about_numbers(channel):
         return pi, mask
     place = _bin_of(channel, bins)
     if mask is not None:
@@ -334,7 +339,7 @@ def _bin_of(channel: NumericChannel, bins: int) -> npt.NDArray[np.int64]:
 def _likelihoods(
     channel: Channel, pi: Array, bins: int | None
 ) -> Callable[[npt.NDArray[Any]], Array]:
-    if bins is None or not isinstance(channel, NumericChannel):
+    if bins is None or not about_numbers(channel):
         _no_bins(bins)
         return channel.likelihoods
     table = _rows(channel, pi, bins)

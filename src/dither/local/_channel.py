@@ -11,10 +11,8 @@ its `hash` is that of this dictionary, so two parties that have the same hash ha
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from inspect import signature
@@ -24,11 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dither import _checks
-from dither.errors import ArgumentError, nearest
+from dither.errors import ArgumentError
 from dither.local._audited import AuditCase, Audited
 from dither.local._domain import Domain, Value, bind, collection, repr_of
 from dither.local._guarantee import Guarantee
-from dither.local._limits import MOST, checked_epsilon, checked_shares, described
+from dither.local._limits import MOST, checked_epsilon, checked_shares
+from dither.local._registry import KINDS, digest_of
 from dither.numeric import Words, secure_words
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ Shares = npt.NDArray[np.float64]
 Tally = tuple[Counts, int, int]
 """Counts of the features, reports counted, reports that no channel could have produced."""
 
-_KINDS: dict[str, type[Channel]] = {}
 PART_BYTES = 2
 """On the wire, of the number of a part or choice before its report."""
 
@@ -66,6 +64,10 @@ class Channel(Audited, ABC):
     readers: ClassVar[dict[str, Callable[[Any], Any]]] = {"domain": Domain.from_dict}
     """What reads the settings that are written as dictionaries."""
     unbiased: ClassVar[bool] = True
+    finite: ClassVar[bool] = False
+    """Whether it is a `FiniteChannel`: its chances are a matrix."""
+    numeric: ClassVar[bool] = False
+    """Whether it is for numbers of an interval."""
 
     audit_cases: ClassVar[tuple[AuditCase, ...]] = (AuditCase({"domain": 4, "epsilon": 1}),)
     audit_view: ClassVar[str] = "reports"
@@ -82,7 +84,7 @@ class Channel(Audited, ABC):
         # A dataclass keeps the one that stands in the class itself.
         cls.__repr__ = Channel.__repr__  # type: ignore[method-assign]
         if "kind" in cls.__dict__:
-            _KINDS[cls.kind] = cls
+            KINDS[cls.kind] = cls
 
     def __repr__(self) -> str:
         return repr_of(self)
@@ -111,7 +113,7 @@ class Channel(Audited, ABC):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
-        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+        return digest_of(self.to_dict())
 
     @property
     def guarantee(self) -> Guarantee:
@@ -384,66 +386,6 @@ def _written(value: Any) -> Any:
     if isinstance(value, Fraction):
         return str(value)
     return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-def canonical(found: dict[str, Any]) -> bytes:
-    """The canonical JSON of a description: sorted keys, no spaces, ASCII only."""
-    return json.dumps(
-        found, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    ).encode()
-
-
-def check_digest(described: Any, digest: Any, refusal: str) -> None:
-    """Refuse a description that has another digest, before anything is made of what it says."""
-    if not isinstance(digest, str) or hashlib.sha256(canonical(described)).hexdigest() != digest:
-        raise ArgumentError(refusal)
-
-
-def channel_from_dict(found: dict[str, Any]) -> Channel:
-    """The channel that `Channel.to_dict` wrote.
-
-    Parameters
-    ----------
-    found : dict
-        What `to_dict` gave, or JSON of it.
-
-    Returns
-    -------
-    Channel
-        Equal to the one that was written, with the same hash.
-
-    Raises
-    ------
-    ArgumentError
-        The kind is unknown, the version is newer, or a setting is missing or out of range.
-
-    Examples
-    --------
-    >>> from dither import local
-    >>> channel = local.GRR(["no", "yes"], epsilon="0.5")
-    >>> local.channel_from_dict(channel.to_dict()) == channel
-    True
-    """
-    if not isinstance(found, Mapping):
-        raise ArgumentError("a channel must be described by a dictionary, as to_dict writes it")
-    settings = dict(found)
-    kind, version = settings.pop("channel", None), settings.pop("version", None)
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ArgumentError(f"unknown channel {str(kind)[:40]!r}{nearest(str(kind), _KINDS)}")
-    made = _KINDS[kind]
-    if type(version) is not int or version != made.version:
-        raise ArgumentError(
-            f"channel {kind!r} must be of version {made.version}, which this dither knows"
-        )
-    with described(f"the settings of channel {kind!r} are incomplete or unknown"):
-        return made.from_settings(settings)
-
-
-def checked_channel(channel: Any) -> Channel:
-    """A channel, and not its class or its name."""
-    if isinstance(channel, Channel):
-        return channel
-    raise ArgumentError("channel must be a Channel, such as local.GRR(5, epsilon=1)")
 
 
 def _scalar(values: Any) -> bool:

@@ -1,8 +1,8 @@
-"""The best guess from reports of many forms, in closed form: bits, hashed buckets, subsets.
+"""The best guess from a report: by its likelihoods, or in closed form where it has many forms.
 
-A report of bits gives value v the weight w_v = pi_v·L_v(bit of v), or L_v without a prior. Given
-that x is held, the bits of the others are independent, so with t the weight of x, a_v = Pr[w_v < t]
-and b_v = Pr[w_v = t]::
+Closed forms are of bits, hashed buckets and subsets. A report of bits gives value v the weight
+w_v = pi_v·L_v(bit of v), or L_v without a prior. Given that x is held, the bits of the others are
+independent, so with t the weight of x, a_v = Pr[w_v < t] and b_v = Pr[w_v = t]::
 
     Pr[guess = x] = E[no w_v above t; 1/(1 + number of ties)] = integral over u in [0, 1] of
                     the product over v of (a_v + b_v·u)
@@ -26,11 +26,44 @@ from dither.errors import ArgumentError
 Array = npt.NDArray[np.float64]
 
 _TIE = 1e-12
-"""A part within which likelihoods are the same."""
+"""A part within which likelihoods are the same, and a guess among their values is fair."""
 _CERTAIN = 1e300
 _EXACT = 256
 _HALVINGS = 48
 _MAX_WORK = 1 << 28
+
+
+def best_guesses(weights: Array) -> npt.NDArray[np.bool_]:
+    """Which values are best guesses for each report, shape (k, reports); rounding makes no ties."""
+    top = weights.max(axis=0)
+    return np.asarray((weights >= top * (1 - _TIE)) & (top > 0))
+
+
+def guessed_from(reports: npt.NDArray[np.bool_], own: float, others: Array, prior: Array) -> Array:
+    """What reports that are values themselves add to the success of the best guess, shape (k,).
+
+    A report y is sent by the holders of y with chance `own`, and by those of another value x with
+    chance `others[x]`, whichever report it is; `own` is the largest. So besides y itself only the
+    values of largest weight can be best guesses, and no matrix is needed.
+
+    Parameters
+    ----------
+    reports : array of bool, shape (k,)
+        Which reports are counted.
+    own : float
+    others : array of float, shape (k,)
+    prior : array of float, shape (k,)
+        Weights of the values; ones without a prior.
+    """
+    mine, theirs = own * prior, others * prior
+    top = float(theirs.max())
+    rivals = (theirs >= top * (1 - _TIE)) & (top > 0)
+    itself = (mine >= top * (1 - _TIE)) & (mine > 0)
+    beaten = mine <= top * (1 + _TIE)
+    number = itself + np.where(beaten, rivals.sum() - rivals, 0)
+    shared = np.where(reports & (number > 0), 1 / np.maximum(number, 1), 0.0)
+    elsewhere = np.where(beaten, shared, 0.0)
+    return np.asarray(own * itself * shared + rivals * others * (elsewhere.sum() - elsewhere))
 
 
 def bit_guesses(own: Array, ones: Array, prior: Array | None) -> Array:

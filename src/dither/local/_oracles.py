@@ -21,6 +21,7 @@ from dither.local._channel import Channel, Codes, Counts, Shares, Tally
 from dither.local._coins import exp_bounds
 from dither.local._domain import column
 from dither.local._guarantee import ClassPair
+from dither.local._guessing import best_guesses
 from dither.local._limits import checked_cells, checked_pairs, codes_within, sums_to
 from dither.numeric import _directed as directed
 
@@ -28,8 +29,6 @@ Array = npt.NDArray[np.float64]
 
 _CHUNK = 1 << 22
 _DENSE = 1 << 24
-_TIE = 1e-12
-"""A part within which likelihoods are the same, and a guess among their values is fair."""
 
 
 class FiniteChannel(Channel):
@@ -38,6 +37,8 @@ class FiniteChannel(Channel):
     A subclass states `exact(x, y)`, the rational probability that its sampler realises, and may
     state closed forms of what is derived here from the matrix.
     """
+
+    finite = True
 
     @property
     @abstractmethod
@@ -125,39 +126,6 @@ class FiniteChannel(Channel):
             row = rows[x] / rows[x].sum()
             counts += rng.multinomial(int(histogram[x]), row)
         return counts
-
-
-def best_guesses(weights: Array) -> npt.NDArray[np.bool_]:
-    """Which values are best guesses for each report, shape (k, reports); rounding makes no ties."""
-    top = weights.max(axis=0)
-    return np.asarray((weights >= top * (1 - _TIE)) & (top > 0))
-
-
-def guessed_from(reports: npt.NDArray[np.bool_], own: float, others: Array, prior: Array) -> Array:
-    """What reports that are values themselves add to the success of the best guess, shape (k,).
-
-    A report y is sent by the holders of y with chance `own`, and by those of another value x with
-    chance `others[x]`, whichever report it is; `own` is the largest. So besides y itself only the
-    values of largest weight can be best guesses, and no matrix is needed.
-
-    Parameters
-    ----------
-    reports : array of bool, shape (k,)
-        Which reports are counted.
-    own : float
-    others : array of float, shape (k,)
-    prior : array of float, shape (k,)
-        Weights of the values; ones without a prior.
-    """
-    mine, theirs = own * prior, others * prior
-    top = float(theirs.max())
-    rivals = (theirs >= top * (1 - _TIE)) & (top > 0)
-    itself = (mine >= top * (1 - _TIE)) & (mine > 0)
-    beaten = mine <= top * (1 + _TIE)
-    number = itself + np.where(beaten, rivals.sum() - rivals, 0)
-    shared = np.where(reports & (number > 0), 1 / np.maximum(number, 1), 0.0)
-    elsewhere = np.where(beaten, shared, 0.0)
-    return np.asarray(own * itself * shared + rivals * others * (elsewhere.sum() - elsewhere))
 
 
 def worst_pair(

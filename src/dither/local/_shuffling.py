@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dither import _checks, accounting, privacy
 from dither._format import Printable, loss_text
 from dither.errors import ArgumentError
-from dither.local._channel import Channel
 from dither.local._limits import MOST
 from dither.privacy import Bound, Loss, Neighbours
+
+if TYPE_CHECKING:
+    from dither.local._channel import Channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dither.errors import ArgumentError
-from dither.local._channel import Channel, canonical
+from dither.local._channel import Channel
 from dither.local._frequency.local_hash import OLH
 from dither.local._records import (
     Carrier,
@@ -44,6 +44,7 @@ from dither.local._records import (
     reports_of,
     unpack,
 )
+from dither.local._registry import canonical
 from dither.local._structures.parts import Structure
 
 __all__ = [

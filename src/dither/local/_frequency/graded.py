@@ -18,8 +18,9 @@ from dither.local._channel import Codes, Counts, DomainLike, Shares
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
 from dither.local._domain import Value, bind
 from dither.local._guarantee import Guarantee
+from dither.local._guessing import guessed_from
 from dither.local._limits import checked_cells, checked_pairs
-from dither.local._oracles import FiniteChannel, guessed_from, worst_pair
+from dither.local._oracles import FiniteChannel, worst_pair
 from dither.numeric import Words
 
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from dither.local._channel import Codes, Shares
 from dither.local._coins import ONE, coins, exp_bounds, pick, threshold
-from dither.local._oracles import FiniteChannel, PureChannel, guessed_from
+from dither.local._guessing import guessed_from
+from dither.local._oracles import FiniteChannel, PureChannel
 from dither.numeric import Words
 
 _PART = 1 << 16

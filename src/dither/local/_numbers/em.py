@@ -22,14 +22,15 @@ import numpy as np
 
 from dither import _checks
 from dither.errors import ArgumentError
-from dither.local._numbers.numeric import Binned, Dense, NumericChannel, point_bins
+from dither.local._numbers.linear import Binned, Dense, point_bins
 from dither.local._numbers.results import Distribution
 from dither.local._numbers.solvers import LARGEST, Factor, Solved, maximum, solve
-from dither.local._oracles import FiniteChannel
+from dither.local._registry import about_numbers, has_matrix
 from dither.local._results import reported
 
 if TYPE_CHECKING:
     from dither.local._aggregate import Aggregate
+    from dither.local._oracles import FiniteChannel
 
 
 _TO_THE_TOP = 1e-6
@@ -61,11 +62,9 @@ def em(
     full = [aggregate for aggregate in aggregates if aggregate.n > 0]
     reported(len(full))
     channels = [_with_matrix(aggregate) for aggregate in full]
-    numeric = [c for c in channels if isinstance(c, NumericChannel)]
+    numeric = [c for c in channels if about_numbers(c)]
     first = channels[0]
-    if numeric and any(
-        not isinstance(c, NumericChannel) or c.interval != numeric[0].interval for c in channels
-    ):
+    if numeric and any(not about_numbers(c) or c.interval != numeric[0].interval for c in channels):
         raise ArgumentError("pooled channels must have the same interval")
     if any(c.domain != first.domain for c in channels):
         raise ArgumentError("pooled channels must have the same domain")
@@ -140,15 +139,16 @@ def default_tolerance(epsilon: float, n: int) -> float:
 
 
 def _with_matrix(aggregate: Aggregate) -> FiniteChannel:
-    if not isinstance(aggregate.channel, FiniteChannel):
+    channel = aggregate.channel
+    if not has_matrix(channel):
         raise ArgumentError(
-            f"a likelihood needs a channel with a matrix, which {aggregate.channel.kind} has not; "
+            f"a likelihood needs a channel with a matrix, which {channel.kind} has not; "
             "leave method out"
         )
-    return aggregate.channel
+    return channel
 
 
 def _linear(channel: FiniteChannel, bins: int | None, outputs: int | str | None) -> Binned | Dense:
-    if isinstance(channel, NumericChannel):
+    if about_numbers(channel):
         return channel.linear(bins, outputs)
     return Dense(channel.matrix)

@@ -14,14 +14,11 @@ import numpy.typing as npt
 from dither.local._channel import Codes
 from dither.local._coins import exp_bounds
 from dither.local._guarantee import Guarantee
+from dither.local._numbers.linear import Binned, Dense, point_bins, report_bins
 from dither.local._numbers.numeric import (
     MAX_OUTPUTS,
-    Binned,
-    Dense,
     NumericChannel,
     NumericLaw,
-    point_bins,
-    report_bins,
     too_many_positions,
 )
 from dither.noise import MAX_SCALE, discrete_laplace

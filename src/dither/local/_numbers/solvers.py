@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dither.local._numbers.numeric import Binned, Dense
+from dither.local._numbers.linear import Binned, Dense
 
 Array = npt.NDArray[np.float64]
 
