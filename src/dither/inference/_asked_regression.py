@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,9 @@ from dither.inference._result import PrivateResult
 from dither.privacy import Loss
 from dither.query import _regressors as rg
 from dither.query import _statistics as st
-from dither.query._builder import TableQuery
+
+if TYPE_CHECKING:
+    from dither.query._builder import TableQuery
 
 __all__ = ["MomentNoise", "TableModel", "asked_formula", "moment_terms", "regression_design"]
 

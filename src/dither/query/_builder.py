@@ -300,16 +300,25 @@ class TableQuery:
             if not isinstance(asked, AggregateRequest):
                 raise ArgumentError(f"{name} must be an aggregate such as dt.count()")
             made.append(ag.Output(name, asked.make(self._read), asked.weight))
+        return self.measure(made, **limits)
+
+    def measure(
+        self,
+        outputs: Sequence[ag.Output],
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+    ) -> Question:
+        """The question of outputs that are planned already."""
         kind = ag.QueryOfUnits if self.once else ag.Query
         return self.ask(
             kind(
                 self.relation,
                 self.keys,
-                tuple(made),
+                tuple(outputs),
                 discover=self.discover,
                 words=self._written,
-                max_groups=limits.get("max_groups"),
-                max_rows=limits.get("max_rows"),
+                max_groups=max_groups,
+                max_rows=max_rows,
             )
         )
 

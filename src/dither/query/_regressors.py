@@ -6,13 +6,15 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dither.errors import QueryError
 from dither.plan import expressions as ex
 from dither.plan.relations import Filter
-from dither.query._builder import TableQuery
 from dither.query._statistics import Variable, facts_of
+
+if TYPE_CHECKING:
+    from dither.query._builder import TableQuery
 
 __all__ = ["declared", "levels_of", "regressor"]
 

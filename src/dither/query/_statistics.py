@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,11 @@ from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer, listed_value
 from dither.plan.recipes import Linear, RanksRecipe
 from dither.plan.relations import Filter, base
 from dither.plan.schema import Kind, Table
-from dither.query._builder import AggregateRequest, TableQuery
 from dither.query._question import Question
 from dither.query._release import Release
+
+if TYPE_CHECKING:
+    from dither.query._builder import TableQuery
 
 __all__ = [
     "Grid",
@@ -311,15 +313,12 @@ def ask(
     """
     kept = complete(rows, *variables)
     found = terms([replace(v, rows=kept) for v in variables])
-    outputs = {
-        name: AggregateRequest(lambda _, made=term.aggregate: made, weight)  # type: ignore[misc]
-        for name, (term, weight) in found.items()
-    }
+    outputs = [ag.Output(name, term.aggregate, weight) for name, (term, weight) in found.items()]
     grouped = kept.group_by(*by) if by else kept
     if levels is not None:
         (key,) = grouped.keys
         grouped = replace(grouped, keys=(replace(key, values=levels),))
-    return grouped.agg(**outputs), {name: term.scale for name, (term, _) in found.items()}
+    return grouped.measure(outputs), {name: term.scale for name, (term, _) in found.items()}
 
 
 def laws(
