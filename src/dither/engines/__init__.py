@@ -5,6 +5,7 @@
 - ``writer``: a job as SQL, in the dialect of any of them.
 - ``several``: the engines of a policy whose tables lie in more than one.
 - ``duckdb``: the embedded engine, what it reads, and how it is locked in.
+- ``spark``: a cluster, or what runs on this machine without one.
 
 A new engine supplies a ``writer.Dialect``, a ``sql_engine.SQLEngine``, and the ``Backend`` by which
 policies name it.
@@ -193,12 +194,18 @@ class Backend:
     options : mapping of str to callable
         Fields of ``[engine]`` that are this engine's own: from the field's full name and its value
         to what ``open`` is handed. Raises ``PolicyError`` for a value that it does not take.
+    is_frame : callable
+        Whether an object in memory is a table of this engine; others are of ``[engine] name``.
+    is_connection : callable
+        Whether an object is a connection that ``open`` can use, as the field ``given``.
     """
 
     name: str
     open: Callable[[Mapping[str, TableSource], Mapping[str, Any]], Engine]
     formats: Mapping[str, Format] = field(default_factory=dict)
     options: Mapping[str, Callable[[str, Any], Any]] = field(default_factory=dict)
+    is_frame: Callable[[Any], bool] = lambda _: False
+    is_connection: Callable[[Any], bool] = lambda _: False
 
     def format_of(self, source: str | Path, declared: str | None, where: str) -> str:
         """The format of a source: as declared, else by its ending.
@@ -222,7 +229,7 @@ class Backend:
         raise PolicyError(f"{where}.source: unknown ending; declare format = {offered}")
 
 
-_HOMES = {"duckdb": "dither.engines.duckdb"}
+_HOMES = {"duckdb": "dither.engines.duckdb", "spark": "dither.engines.spark"}
 """By name, the package whose ``BACKEND`` is registered when it is first asked for."""
 
 _REGISTERED: dict[str, Backend] = {}
@@ -236,6 +243,11 @@ def register(found: Backend) -> None:
 def engine_names() -> tuple[str, ...]:
     """The engines that a policy can name."""
     return tuple(sorted({*_HOMES, *_REGISTERED}))
+
+
+def engine_of_frame(frame: Any, default: str) -> str:
+    """The engine that an object in memory is a table of."""
+    return next((n for n in engine_names() if backend(n).is_frame(frame)), default)
 
 
 def backend(name: str) -> Backend:

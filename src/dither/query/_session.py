@@ -40,6 +40,7 @@ def open(  # noqa: A001 - as users write it: dt.open
     *,
     analyst: str | None = None,
     sources: Mapping[str, Any] | None = None,
+    engines: Mapping[str, Any] | None = None,
 ) -> Session:
     """Open a policy: connect its sources, read their schemas, open its ledger.
 
@@ -51,8 +52,12 @@ def open(  # noqa: A001 - as users write it: dt.open
         Who asks. Needed where the policy gives analysts caps of their own; both the analyst's and
         the dataset's account must then bear each charge.
     sources : mapping of str to frame, path or mapping, optional
-        Tables given here instead of by the policy's ``source``: Polars, pandas or Arrow frames,
-        paths, or what a policy could say, such as ``{"postgres": "env:DSN", "table": "visits"}``.
+        Tables given here instead of by the policy's ``source``: Polars, pandas, Arrow or Spark
+        frames, paths, or what a policy could say, such as
+        ``{"postgres": "env:DSN", "table": "visits"}``.
+    engines : mapping of str to connection, optional
+        Connections to use for engines that the policy names: ``{"spark": session}``. What is given
+        stays open, and its settings stay as they are.
 
     Returns
     -------
@@ -81,7 +86,7 @@ def open(  # noqa: A001 - as users write it: dt.open
             raise PolicyError(f"unknown analyst {analyst!r}" + nearest(analyst, read.analysts))
         caps[f"analyst:{analyst}"] = read.analysts[analyst]
     check_sources(read.tables, read.units, read.folder, sources)
-    engine = connect(read, dict(sources or {}))
+    engine = connect(read, dict(sources or {}), dict(engines or {}))
     try:
         check_places(read.tables, read.units, engine)
         found = {name: engine.describe(name) for name in read.tables}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dither._environment import secret
-from dither.engines import Engine, TableSource, backend
+from dither.engines import Engine, TableSource, backend, engine_names, engine_of_frame
 from dither.engines.several import SeveralEngines
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.aggregates import Query
@@ -31,13 +31,14 @@ __all__ = [
 ]
 
 
-def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
+def connect(policy: Policy, given: Mapping[str, Any], connections: Mapping[str, Any]) -> Engine:
     """The policy's engine over its sources; several, where its tables name several.
 
     Raises
     ------
     ArgumentError
-        Where a source is given for a table that the policy does not have.
+        Where a source is given for a table that the policy does not have, or a connection for an
+        engine that takes none or reads no table.
     PolicyError
         Where a table has no source, or a file is missing or of no known format.
     """
@@ -48,10 +49,13 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
     for name, table in policy.tables.items():
         engine, found = _table_source(table, given.get(name), policy)
         tables.setdefault(engine, {})[name] = found
+    for name, connection in connections.items():
+        _check_connection(name, connection, tables)
     opened: dict[str, Engine] = {}
     try:
         for engine, held in tables.items():
-            opened[engine] = backend(engine).open(held, policy.engine)
+            given_too = {"given": connections.get(engine)}
+            opened[engine] = backend(engine).open(held, {**policy.engine, **given_too})
     except BaseException:
         for one in opened.values():
             one.close()
@@ -59,6 +63,21 @@ def connect(policy: Policy, given: Mapping[str, Any]) -> Engine:
     if len(opened) == 1:
         return next(iter(opened.values()))
     return SeveralEngines(opened, {t: engine for engine, held in tables.items() for t in held})
+
+
+def _check_connection(name: str, connection: Any, used: Mapping[str, Any]) -> None:
+    if name not in engine_names():
+        raise ArgumentError(f"engines: no engine {name!r}" + nearest(name, engine_names()))
+    if not backend(name).is_connection(connection):
+        raise ArgumentError(
+            f"engines[{name!r}] is not a connection that the engine takes: one of Spark is a "
+            "SparkSession, and other engines are named in the policy alone"
+        )
+    if name not in used:
+        raise ArgumentError(
+            f"engines[{name!r}]: no table of the policy is on that engine; name it, as in "
+            f'source = {{ {name} = "…" }}'
+        )
 
 
 def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str, TableSource]:
@@ -73,7 +92,7 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
     if source is None:
         raise PolicyError(f"{where}.source is missing, and no frame was given for it")
     if not isinstance(source, str | Path):
-        return default, TableSource(source, unit=table.unit)
+        return engine_of_frame(source, default), TableSource(source, unit=table.unit)
     engine = backend(declared.engine)
     name = engine.format_of(source, declared.format, where)
     form = engine.formats[name]

@@ -15,9 +15,11 @@ import pytest
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan.job import ExactAnswer, Histogram, Job
 from dither.plan.schema import Schema
+from engines.conformance.spark import SparkBench
 from engines.conformance.sqlite import AVAILABLE, SQLiteEngine
 from engines.hostile import Bench
 from engines.reference import answer
+from spark_session import needs_spark
 
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -33,7 +35,11 @@ class FreshSQLite:
             return engine.run(job, schema, key)
 
 
-ENGINES: Mapping[str, Callable[[], Any]] = {"duckdb": Bench, "sqlite": FreshSQLite}
+ENGINES: Mapping[str, Callable[[], Any]] = {
+    "duckdb": Bench,
+    "sqlite": FreshSQLite,
+    "spark": SparkBench,
+}
 
 open_engine = cache(lambda name: ENGINES[name]())
 
@@ -43,8 +49,15 @@ EVERY = [
         "sqlite",
         marks=pytest.mark.skipif(not AVAILABLE, reason="SQLite before 3.39 lacks HAVING alone"),
     ),
+    pytest.param("spark", marks=needs_spark),
 ]
 """To parametrize a test with."""
+
+
+def examples(engine: str, number: int) -> int:
+    """How many random examples an engine is tried on: Spark takes a hundred times longer."""
+    return number // 5 if engine == "spark" else number
+
 
 REFUSED = (UnsupportedError, BoundsError)
 """What an engine may say of a question that it does not take, before anything is charged."""

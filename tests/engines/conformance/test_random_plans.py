@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.plan.job import Histogram, Leaves, Rows, Total, Units, Values
-from engines.conformance.engines import EVERY, by_group, expected, open_engine
+from engines.conformance.engines import EVERY, by_group, examples, expected, open_engine
 from engines.conformance.plans import WIDE
 from engines.hostile import SCHEMA, jobs, tables
 
@@ -22,12 +22,16 @@ KEY = b"sixteen bytes..."
 
 
 @pytest.mark.parametrize("engine", EVERY)
-@settings(max_examples=60, deadline=None)
-@given(rows=tables(), job=jobs(most=1000))
-def test_every_engine_agrees_with_the_reference(engine, rows, job):
+def test_every_engine_agrees_with_the_reference(engine):
     """Where nothing has to be chosen by hash, every integer is the reference's."""
-    found = open_engine(engine).run(job, WIDE, rows, KEY)
-    assert by_group(found) == expected(job, WIDE, rows)
+
+    @settings(max_examples=examples(engine, 60), deadline=None)
+    @given(rows=tables(), job=jobs(most=1000))
+    def check(rows, job):
+        found = open_engine(engine).run(job, WIDE, rows, KEY)
+        assert by_group(found) == expected(job, WIDE, rows)
+
+    check()
 
 
 def run(engine, rows, job):
@@ -56,52 +60,63 @@ def total(answers) -> Counter:
 
 
 @pytest.mark.parametrize("engine", EVERY)
-@settings(max_examples=40, deadline=None)
-@given(rows=tables(units=2, rows=20), job=jobs(units=True), unit=st.integers(0, 2))
-def test_a_unit_contributes_what_it_would_alone(engine, rows, job, unit):
+def test_a_unit_contributes_what_it_would_alone(engine):
     """With a unit and without, the answers differ by that unit's own: nobody else's change."""
 
-    def some(keep):
-        return {**rows, **{n: [r for r in rows[n] if keep(r["u"])] for n in ("visits", "labs")}}
+    @settings(max_examples=examples(engine, 40), deadline=None)
+    @given(rows=tables(units=2, rows=20), job=jobs(units=True), unit=st.integers(0, 2))
+    def check(rows, job, unit):
+        def some(keep):
+            return {**rows, **{n: [r for r in rows[n] if keep(r["u"])] for n in ("visits", "labs")}}
 
-    alone, others = (
-        run(engine, some(lambda u: u == unit), job),
-        run(engine, some(lambda u: u != unit), job),
-    )
-    assert total([alone, others]) == run(engine, rows, job)
+        alone, others = (
+            run(engine, some(lambda u: u == unit), job),
+            run(engine, some(lambda u: u != unit), job),
+        )
+        assert total([alone, others]) == run(engine, rows, job)
+
+    check()
 
 
 @pytest.mark.parametrize("engine", EVERY)
-@settings(max_examples=25, deadline=None)
-@given(rows=tables(units=0, rows=20), job=jobs(units=True))
-def test_one_unit_stays_within_its_bounds(engine, rows, job):
+def test_one_unit_stays_within_its_bounds(engine):
     """A single unit shows in at most ``max_groups`` groups, by at most what is said of each."""
-    for table in ("visits", "labs"):
-        for row in rows[table]:
-            row["u"] = 7
-    found = run(engine, rows, job)
-    assert len({key for key, _, _ in found}) <= job.max_groups
-    for place, measurement in enumerate(job.measurements):
-        cells = Counter()
-        for (key, where, _), number in found.items():
-            if where == place:
-                cells[key] += abs(number)
-        most = {
-            Rows: job.max_rows,
-            Values: job.max_rows,
-            Units: 1,
-        }.get(type(measurement))
-        if isinstance(measurement, Leaves):
-            most = job.max_rows * measurement.parts
-        elif most is None:
-            assert isinstance(measurement, Total)
-            most = measurement.magnitude * job.max_rows
-        assert all(number <= most for number in cells.values())
+
+    @settings(max_examples=examples(engine, 25), deadline=None)
+    @given(rows=tables(units=0, rows=20), job=jobs(units=True))
+    def check(rows, job):
+        for table in ("visits", "labs"):
+            for row in rows[table]:
+                row["u"] = 7
+        found = run(engine, rows, job)
+        assert len({key for key, _, _ in found}) <= job.max_groups
+        for place, measurement in enumerate(job.measurements):
+            cells = Counter()
+            for (key, where, _), number in found.items():
+                if where == place:
+                    cells[key] += abs(number)
+            most = {
+                Rows: job.max_rows,
+                Values: job.max_rows,
+                Units: 1,
+            }.get(type(measurement))
+            if isinstance(measurement, Leaves):
+                most = job.max_rows * measurement.parts
+            elif most is None:
+                assert isinstance(measurement, Total)
+                most = measurement.magnitude * job.max_rows
+            assert all(number <= most for number in cells.values())
+
+    check()
 
 
 @pytest.mark.parametrize("engine", EVERY)
-@settings(max_examples=15, deadline=None)
-@given(rows=tables(units=3, rows=20), job=jobs(units=True))
-def test_the_order_of_rows_does_not_matter(engine, rows, job):
+def test_the_order_of_rows_does_not_matter(engine):
     """A table is a bag of rows."""
-    assert run(engine, {n: r[::-1] for n, r in rows.items()}, job) == run(engine, rows, job)
+
+    @settings(max_examples=examples(engine, 15), deadline=None)
+    @given(rows=tables(units=3, rows=20), job=jobs(units=True))
+    def check(rows, job):
+        assert run(engine, {n: r[::-1] for n, r in rows.items()}, job) == run(engine, rows, job)
+
+    check()

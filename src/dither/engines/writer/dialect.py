@@ -78,6 +78,9 @@ class Dialect(ABC):
     repeats_narrowed: ClassVar[int] = 0
     """How many further times ``narrowed`` writes its operand."""
 
+    repeats_quotient: ClassVar[int] = 0
+    """How many further times ``wide_quotient`` writes its operands."""
+
     repeats_number: ClassVar[int] = 2
     """How many times ``is_number`` writes its operand."""
 
@@ -176,6 +179,14 @@ class Dialect(ABC):
         """
         return binary(op, left, right)
 
+    def wide_quotient(self, left: exp.Expression, right: exp.Expression) -> exp.Expression:
+        """The quotient towards zero of a number of the wide type by an integer that is not 0.
+
+        It is what one unit contributes to a sum that ``check_overflow`` lets pass, or a quotient of
+        two 64-bit integers.
+        """
+        return self.arithmetic("//", left, right)
+
     def real_arithmetic(
         self, op: str, left: exp.Expression, right: exp.Expression
     ) -> exp.Expression:
@@ -226,6 +237,11 @@ class Dialect(ABC):
         """The exact sum of integers, in the wide type; NULL of none. It may stand in a window."""
         return call("SUM", value)
 
+    def summed_of_size(self, value: exp.Expression, size: int) -> exp.Expression:
+        """As ``summed``, where public facts prove that the sum is at most ``size`` times the number
+        of rows of the table that is read. The type need not be the wide one."""
+        return self.summed(value)
+
     # --- dates and text -------------------------------------------------------------------------
 
     @abstractmethod
@@ -260,6 +276,11 @@ class Dialect(ABC):
         ties by the parts themselves. The key is for fairness, so that nobody can choose an
         identifier that is always kept.
         """
+
+    def row_number(self, partition: Sequence[exp.Expression]) -> exp.Expression:
+        """The number of a row among those that are alike in all that is read of them: any order
+        will do."""
+        return exp.Window(this=exp.RowNumber(), partition_by=list(partition))
 
     def ranked(
         self,

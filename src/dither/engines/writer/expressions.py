@@ -253,8 +253,13 @@ class Emitter:
                 left, right = dialect.widened(left), dialect.widened(right)
             if node.op in ("//", "%"):
                 right = self._not_zero(right, dialect.integer(0))
-            found = dialect.arithmetic(node.op, left, right)
-            return found if held else self._narrowed(found)
+            if held:
+                return dialect.arithmetic(node.op, left, right)
+            if node.op != "//":
+                return self._narrowed(dialect.arithmetic(node.op, left, right))
+            for side in (left, right):
+                self._count(side, dialect.repeats_quotient)
+            return self._narrowed(dialect.wide_quotient(left, right))
         left, right = self._loose(node.left, Kind.REAL), self._loose(node.right, Kind.REAL)
         if node.op == "/":
             right = self._not_zero(right, dialect.real(0.0))

@@ -201,10 +201,10 @@ class HistogramQuery(GroupedQuery):
         valued = selected([exp.Star()], subquery(counted, "chosen"))
         valued = valued.where(is_not_null(leaf.copy()), copy=False)
         within = [unit.copy(), *(k.copy() for k in keys)]
-        total = exp.Window(this=self._dialect.summed(count.copy()), partition_by=within)
+        total = exp.Window(this=self._dialect.summed_of_size(count.copy(), 1), partition_by=within)
         # A leaf occurs once, so the frame that ends at the current row ends at its leaf.
         upto = exp.Window(
-            this=self._dialect.summed(count.copy()),
+            this=self._dialect.summed_of_size(count.copy(), 1),
             partition_by=[w.copy() for w in within],
             order=exp.Order(expressions=[leaf.copy()]),
         )
@@ -213,7 +213,12 @@ class HistogramQuery(GroupedQuery):
         )
         columns = [*(k.copy() for k in keys), leaf.copy()]
         return selected(
-            [*columns, self._dialect.summed(self._weighed(measurement))],
+            [
+                *columns,
+                self._dialect.summed_of_size(
+                    self._weighed(measurement), self._job.max_rows * measurement.parts
+                ),
+            ],
             subquery(weighed, "weighed"),
         ).group_by(*(c.copy() for c in columns), copy=False)
 
@@ -225,9 +230,7 @@ class HistogramQuery(GroupedQuery):
         arithmetic = self._dialect.arithmetic
 
         def share(rows: exp.Expression) -> exp.Expression:
-            return self._dialect.arithmetic(
-                "//", self._dialect.arithmetic("*", rows, most.copy()), total.copy()
-            )
+            return self._dialect.wide_quotient(arithmetic("*", rows, most.copy()), total.copy())
 
         before = self._dialect.arithmetic("-", upto.copy(), count.copy())
         return case(

@@ -254,7 +254,7 @@ class RowSource:
         columns = [c for scan in scans(relation) for c in self._own(scan.alias)]
         read = [identifier(self._names[c]) for c in columns]
         kept = [*read, *(self.unchecked(c) for c in columns if self._is_unchecked(c))]
-        place = exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in read])
+        place = self.dialect.row_number([c.copy() for c in read])
         numbered = selected([exp.Star(), named(place, "occurrence")], subquery(rows, "w"))
         numbered = numbered.where(is_not_null(self.emitter.value(unit)), copy=False)
         content = [*read, identifier("occurrence")]

@@ -190,8 +190,18 @@ class SumsQuery(GroupedQuery):
                     part = self._product(measurement, wanted)
                 case _:
                     raise TypeError(type(measurement).__name__)
-            found.append(self._dialect.summed(part))
+            found.append(self._dialect.summed_of_size(part, self._largest_share(measurement)))
         return found
+
+    def _largest_share(self, measurement: Measurement) -> int:
+        """The largest size of what one unit contributes in one group."""
+        most = self._job.max_rows
+        match measurement:
+            case Total():
+                return measurement.magnitude * most
+            case UnitProducts():
+                return max(abs(end) for end in measurement.ends(most))
+        return most
 
     def _scaled_down(self, total: Total, wanted: list[Measurement]) -> exp.Expression:
         name = self._name(total, wanted)
@@ -206,7 +216,7 @@ class SumsQuery(GroupedQuery):
                 binary("<=", contributing, self._dialect.integer(self._job.max_rows)),
                 self._times(summed.copy(), total.parts),
             ),
-            otherwise=arithmetic("//", arithmetic("*", summed, limit), divisor),
+            otherwise=self._dialect.wide_quotient(arithmetic("*", summed, limit), divisor),
         )
 
     def _product(self, products: UnitProducts, wanted: list[Measurement]) -> exp.Expression:
@@ -240,11 +250,13 @@ def _sum_of(dialect: Dialect, total: Total, name: str) -> exp.Expression:
     """The raw sum: of the lattice's integers, or of their squared distances to the centre."""
     value = identifier(name)
     if not total.square:
-        return dialect.summed(value)
+        return dialect.summed_of_size(value, max(abs(total.lower), abs(total.upper)))
     distance = dialect.arithmetic("-", value, dialect.integer(total.centre))
-    if max(abs(total.lower - total.centre), abs(total.upper - total.centre)) > 2**31:
+    furthest = max(abs(total.lower - total.centre), abs(total.upper - total.centre))
+    if furthest > 2**31:
         distance = dialect.widened(distance)
-    return dialect.summed(dialect.arithmetic("*", distance, distance.copy()))
+    square = dialect.arithmetic("*", distance, distance.copy())
+    return dialect.summed_of_size(square, furthest**2)
 
 
 def _centred(

@@ -1,0 +1,69 @@
+"""Spark: tables of a cluster, or of this machine's processors, asked where they are.
+
+- ``dialect``: its SQL.
+- ``sessions``: the session that questions run in, apart from everybody else's.
+- ``plans``: which tables, views and frames are read, by their analysed plans.
+- ``sources``: how each becomes a view of that session, and how a change is noticed.
+- ``engine``: runs jobs, and reports progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dither.engines import Backend, Engine, Format, TableSource
+from dither.errors import PolicyError
+
+__all__ = ["BACKEND"]
+
+FORMATS = {
+    "parquet": Format((".parquet",), is_file=False),
+    "orc": Format((".orc",), is_file=False),
+    "table": Format(("",), is_file=False),
+}
+
+
+def _open(tables: Mapping[str, TableSource], options: Mapping[str, Any]) -> Engine:
+    # Spark is imported where a policy names it, and nowhere else.
+    from dither.engines.spark.engine import SparkEngine
+
+    return SparkEngine(
+        tables,
+        options.get("given"),
+        master=options.get("spark"),
+        memory_limit=options.get("memory"),
+        threads=options.get("threads"),
+        temp_directory=options.get("temp"),
+    )
+
+
+def _master(where: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.startswith(MASTERS):
+        raise PolicyError(
+            f"{where} must say where Spark runs: 'local[*]', 'local[4]', 'spark://host:7077', "
+            "'yarn', 'k8s://…', or 'sc://host:15002' for Spark Connect; a session is given to "
+            "dt.open(engines={'spark': session}) instead"
+        )
+    return value
+
+
+MASTERS = ("local", "spark://", "yarn", "k8s://", "sc://")
+
+
+def _is(name: str) -> Any:
+    """Whether an object is of pyspark's class of that name, without importing pyspark."""
+    return lambda given: any(
+        kind.__name__ == name and kind.__module__.startswith("pyspark.sql")
+        for kind in type(given).__mro__
+    )
+
+
+BACKEND = Backend(
+    "spark",
+    _open,
+    FORMATS,
+    {"spark": _master},
+    is_frame=_is("DataFrame"),
+    is_connection=_is("SparkSession"),
+)

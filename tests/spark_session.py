@@ -1,0 +1,61 @@
+"""Spark for tests: one small session a process, on two threads and a gigabyte, gone with it.
+
+Where pyspark or Java is missing, tests that need it are skipped, and say so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["ABSENT", "needs_spark", "spark_session"]
+
+ABSENT = "Spark is not installed"
+
+_HOME = os.environ.get("JAVA_HOME")
+_JAVA = (Path(_HOME) / "bin" / "java").exists() if _HOME else shutil.which("java") is not None
+
+needs_spark = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None or not _JAVA,
+    reason=f"{ABSENT}: pyspark 4 and Java 17 are needed",
+)
+"""Marks a test that runs Spark."""
+
+
+@cache
+def spark_session() -> Any:
+    """The user's session of all tests."""
+    from pyspark.sql import SparkSession
+
+    folder = tempfile.mkdtemp(prefix="dither-spark-")
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"-Xss8m -Dderby.system.home={folder}",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.local.dir": folder,
+    }
+    builder = SparkSession.builder.master("local[2]").appName("tests of dither")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+
+    def stop() -> None:
+        session.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(stop)
+    return session
