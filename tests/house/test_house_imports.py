@@ -25,7 +25,9 @@ HEAVY = {
     "numpy",
     "pandas",
     "polars",
+    "psycopg",
     "pyarrow",
+    "pyspark",
     "sqlalchemy",
     "sqlglot",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,20 +11,43 @@ import pytest
 
 from dither.accounting import BudgetFilter
 from dither.ledger import Ledger
+from dither.ledger._place import LedgerSchema
 from dither.privacy import Charge, Promise
+from postgres_server import Database, Server
 
 PATIENT = Promise("patient")
 
 PURE = BudgetFilter(Fraction(1), Fraction(0))
 
 
+_schemas = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def ledgers(postgres_server: Server) -> Database:
+    """The database of all ledgers on PostgreSQL, each in a schema of its own."""
+    return postgres_server.database()
+
+
+@pytest.fixture(params=["file", "postgres"])
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path | LedgerSchema:
+    """Where there is no ledger yet: a file, and a schema on a server."""
+    if request.param == "file":
+        return tmp_path / "visits.ledger"
+    monkeypatch.setenv("LEDGER_DSN", request.getfixturevalue("ledgers").owner)
+    return LedgerSchema("env:LEDGER_DSN", f"ledger {next(_schemas)}")
+
+
 @pytest.fixture
-def book(tmp_path: Path) -> Ledger:
+def book(place: Path | LedgerSchema) -> Iterator[Ledger]:
     """An empty ledger with the accounts "visits" and "ann", epsilon 1 each."""
-    ledger = Ledger.open(tmp_path / "visits.ledger")
+    ledger = Ledger.open(place)
     ledger.ensure_account("visits", PURE, PATIENT)
     ledger.ensure_account("ann", PURE, PATIENT)
-    return ledger
+    yield ledger
+    ledger.close()
 
 
 @pytest.fixture

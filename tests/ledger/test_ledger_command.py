@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,16 +11,17 @@ from click.testing import CliRunner, Result
 
 from dither._format import loss_text, remaining
 from dither.accounting import BudgetFilter
-from dither.cli.ledger_commands import ledger
+from dither.cli import main
 from dither.ledger import Ledger
 from dither.privacy import Charge, Promise
+from ledger.stores import tamper
 
 PATIENT = Promise("patient")
 
 
 def run(*arguments: object, columns: int = 80) -> Result:
     """Run the command in a terminal of some width."""
-    return CliRunner().invoke(ledger, [str(a) for a in arguments], env={"COLUMNS": str(columns)})
+    return CliRunner().invoke(main, ["ledger", *map(str, arguments)], env={"COLUMNS": str(columns)})
 
 
 def test_show_fits_80_columns_and_says_everything(full: Ledger) -> None:
@@ -32,7 +32,7 @@ def test_show_fits_80_columns_and_says_everything(full: Ledger) -> None:
     full.charge(
         ["[bold]zcdp[/bold]"], gaussian, token="z", request="ee" * 32, note={"query": query, "n": 1}
     )
-    result = run("show", full.path)
+    result = run("show", full.place)
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
     assert max(map(len, lines)) <= 80
@@ -48,10 +48,10 @@ def test_show_fits_80_columns_and_says_everything(full: Ledger) -> None:
 
 def test_show_can_be_narrowed(full: Ledger) -> None:
     """To one account, and to the newest entries; the rest is counted."""
-    only = run("show", full.path, "--account", "ann").output
+    only = run("show", full.place, "--account", "ann").output
     assert "ann" in only
     assert "two" not in only
-    newest = run("show", full.path, "--limit", 2).output
+    newest = run("show", full.place, "--limit", 2).output
     assert "7 older entries" in newest
     assert "three" in newest
     assert "two" not in newest
@@ -59,7 +59,7 @@ def test_show_can_be_narrowed(full: Ledger) -> None:
 
 def test_json_is_exact(full: Ledger) -> None:
     """Fractions as text, hashes, requests: everything that another program needs."""
-    shown = json.loads(run("show", full.path, "--json").output)
+    shown = json.loads(run("show", full.place, "--json").output)
     assert shown["id"] == full.id
     visits = shown["accounts"][1]
     assert visits["name"] == "visits"
@@ -73,23 +73,19 @@ def test_json_is_exact(full: Ledger) -> None:
 
 def test_verify_says_one_line_and_an_exit_code(full: Ledger) -> None:
     """0 where the chain is whole; 1 with the first bad entry where it is not."""
-    good = run("verify", full.path)
+    good = run("verify", full.place)
     assert good.exit_code == 0
-    assert good.stdout.startswith("visits.ledger: 9 entries, chain whole")
+    assert good.stdout.startswith(f"{full.name}: 9 entries, chain whole")
     assert len(good.stdout.splitlines()) == 1
-    raw = sqlite3.connect(full.path)
-    raw.executescript(
-        "DROP TRIGGER entries_update; UPDATE entries SET note = '{}' WHERE number = 4"
-    )
-    sql = "CREATE TRIGGER entries_update BEFORE UPDATE ON entries "
-    raw.execute(sql + "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END")
-    raw.commit()
-    raw.close()
-    bad = run("verify", full.path)
+    tamper(full, "UPDATE entries SET note = '{}' WHERE number = 4")
+    bad = run("verify", full.place)
     assert bad.exit_code == 1
-    assert bad.stdout == "visits.ledger: entry 4: changed (4 entries before it are good)\n"
-    full.path.write_bytes(b"nothing of the kind")
-    broken = run("verify", full.path)
+    assert bad.stdout == f"{full.name}: entry 4: changed (4 entries before it are good)\n"
+    if isinstance(full.place, Path):
+        full.path.write_bytes(b"nothing of the kind")
+    else:
+        tamper(full, "DELETE FROM ledger")
+    broken = run("verify", full.place)
     assert broken.exit_code == 1
     assert "no ledger" in broken.output
 
@@ -105,7 +101,7 @@ def test_amend_keeps_the_delta_that_it_is_not_told(tmp_path: Path) -> None:
 
 def test_amend_changes_caps_and_keeps_the_reason(full: Ledger) -> None:
     """Exact decimals in, what changed out; a wrong number or name is refused."""
-    arguments = ["amend", full.path, "--account", "visits", "--reason", "board decision"]
+    arguments = ["amend", full.place, "--account", "visits", "--reason", "board decision"]
     result = run(*arguments, "--epsilon", "2.5", "--delta", "1e-6")
     assert result.exit_code == 0
     assert result.output.startswith("visits: ε 1, δ 0 -> ε 2.5, δ 1e-6; remains ε 2.2, δ 5e-7")
@@ -113,15 +109,23 @@ def test_amend_changes_caps_and_keeps_the_reason(full: Ledger) -> None:
     assert full.entries()[-1].note == {"reason": "board decision"}
     for epsilon in ("much", "1/0", "-1", "0", "nan"):
         assert run(*arguments, "--epsilon", epsilon).exit_code != 0
-    wrong = run("amend", full.path, "--account", "visit", "--epsilon", "1", "--reason", "x")
+    wrong = run("amend", full.place, "--account", "visit", "--epsilon", "1", "--reason", "x")
     assert wrong.exit_code == 1
     assert "did you mean 'visits'" in wrong.output
 
 
-def test_a_policy_names_the_ledger(full: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_names_the_ledger(
+    full: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By --policy, or by dither.toml in this directory; relative to the policy."""
-    policy = full.path.with_name("dither.toml")
-    policy.write_text('[budget]\nledger = "visits.ledger"\n', encoding="utf-8")
+    policy = tmp_path / "dither.toml"
+    place = full.place
+    named = (
+        '"visits.ledger"'
+        if isinstance(place, Path)
+        else f'{{ postgres = "{place.dsn}", schema = "{place.schema}" }}'
+    )
+    policy.write_text(f"[budget]\nledger = {named}\n", encoding="utf-8")
     assert run("show", "--policy", policy).exit_code == 0
     monkeypatch.chdir(policy.parent)
     assert run("verify").exit_code == 0

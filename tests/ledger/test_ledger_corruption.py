@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 import dither as dt
 from dither.accounting import BudgetFilter
-from dither.cli.ledger_commands import ledger as command
+from dither.cli import main
 from dither.errors import CertificateError, DitherError, LedgerError
 from dither.ledger import Ledger
-from dither.ledger import _store as store
+from dither.ledger import _sqlite as store
 from dither.ledger._entries import Record
-from dither.ledger._store import TRIGGERS
+from dither.ledger._sqlite import TRIGGERS
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")
@@ -62,6 +62,12 @@ CALLS: dict[str, Callable[[Ledger], object]] = {
     ),
     "answer": lambda book: book.store_answer(4, "x"),
 }
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A file alone: what is done to it is done to SQLite."""
+    return tmp_path / "visits.ledger"
 
 
 def broken(path: Path, *statements: str) -> None:
@@ -222,7 +228,7 @@ def test_the_command_says_it_in_a_line(full: Ledger, value: str) -> None:
     """No traceback: one sentence, and exit code 1."""
     broken(full.path, f"UPDATE entries SET note = {value} WHERE number = 8")
     for verb in ("show", "verify"):
-        result = CliRunner().invoke(command, [verb, str(full.path)])
+        result = CliRunner().invoke(main, ["ledger", verb, str(full.path)])
         assert result.exit_code == 1
         assert "Traceback" not in result.output
         assert result.exception is None or isinstance(result.exception, SystemExit)

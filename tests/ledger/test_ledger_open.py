@@ -18,13 +18,20 @@ from dither.errors import (
     LedgerVersionError,
 )
 from dither.ledger import Ledger
-from dither.ledger import _store as store
-from dither.ledger._store import APPLICATION, FORMAT
+from dither.ledger import _sqlite as store
+from dither.ledger._sqlite import APPLICATION
+from dither.ledger._store import FORMAT
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")
 
 TENTH = Charge.pure(Fraction(1, 10), PATIENT)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A file alone: what is done to it is done to SQLite."""
+    return tmp_path / "visits.ledger"
 
 
 def spend(ledger: Ledger, token: str = "z") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,10 +11,10 @@ import pytest
 from dither.accounting import BudgetFilter
 from dither.errors import ArgumentError, BudgetError, LedgerError, PromiseError
 from dither.ledger import Ledger
-from dither.ledger._entries import Record
-from dither.ledger._store import TRIGGERS
+from dither.ledger._place import LedgerSchema
 from dither.privacy import Charge, Neighbours, Promise
 from ledger.racing import raced
+from ledger.stores import resealed, rows
 
 PATIENT = Promise("patient")
 REPLACED = Promise("patient", Neighbours.REPLACE)
@@ -39,11 +38,11 @@ def charge(ledger: Ledger, account: str, promise: Promise | None, **changes: obj
 def test_promises_that_cannot_be_added_are_not(book: Ledger, promise: Promise) -> None:
     """Other neighbours or another unit: refused by both names, and nothing is written."""
     charge(book, "visits", PATIENT)
-    before = book.path.read_bytes()
+    before = rows(book)
     said = rf"'visits' protects one patient, added or removed.*{promise.describe()}.*to_replace"
     with pytest.raises(PromiseError, match=said):
         charge(book, "visits", promise)
-    assert book.path.read_bytes() == before
+    assert rows(book) == before
 
 
 def test_a_charge_says_whom_it_protects(book: Ledger) -> None:
@@ -101,7 +100,7 @@ def test_a_table_stays_with_its_promise(book: Ledger) -> None:
     by = {"visits": "column pid"}
     charge(book, "visits", PATIENT, tables=by)
     charge(book, "visits", PATIENT, tables={**by, "labs": "column pid"})
-    before = book.path.read_bytes()
+    before = rows(book)
     for account, promise, tables in (
         ("rows", ROW, {"visits": "each row"}),
         ("replaced", REPLACED, by),
@@ -112,7 +111,7 @@ def test_a_table_stays_with_its_promise(book: Ledger) -> None:
             charge(book, account, promise, tables=tables)
         with pytest.raises(PromiseError):
             book.check_tables(tables, promise)
-    assert book.path.read_bytes() == before
+    assert rows(book) == before
     charge(book, "rows", ROW, tables={"people": "each row"})
     assert book.tables() == {
         "visits": (PATIENT, "column pid"),
@@ -158,37 +157,19 @@ print(relation.value, taken, flush=True)
 """
 
 
-def test_eight_processes_agree_on_one_promise(tmp_path: Path) -> None:
+def test_eight_processes_agree_on_one_promise(place: Path | LedgerSchema) -> None:
     """They open and charge one account at once, half for each relation: one half wins, whole."""
-    path = tmp_path / "x.ledger"
-    Ledger.open(path).close()
-    said = raced([["-c", RACE, str(path), str(number)] for number in range(8)])
+    Ledger.open(place).close()
+    said = raced([["-c", RACE, str(place), str(number)] for number in range(8)])
     taken = {relation: 0 for relation, _ in said}
     for relation, count in said:
         taken[relation] += int(count)
     assert sorted(taken.values()) == [0, 20]
-    ledger = Ledger.open(path)
+    ledger = Ledger.open(place)
     balance = ledger.balance("new")
     assert taken[balance.promise.neighbours.value] == 20
     assert balance.spent.epsilon == 2
     assert ledger.verify().ok
-
-
-def resealed(path: Path, number: int, **columns: str) -> None:
-    """Change columns of the newest entry, and make its hash and the head anew."""
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.row_factory = sqlite3.Row
-    for name in TRIGGERS:
-        raw.execute(f"DROP TRIGGER {name}")
-    for column, value in columns.items():
-        raw.execute(f"UPDATE entries SET {column} = ? WHERE number = ?", (value, number))
-    row = dict(raw.execute("SELECT * FROM entries WHERE number = ?", (number,)).fetchone())
-    sealed = Record(**row).computed_hash()
-    raw.execute("UPDATE entries SET hash = ? WHERE number = ?", (sealed, number))
-    raw.execute("UPDATE head SET hash = ?", (sealed,))
-    for text in TRIGGERS.values():
-        raw.execute(text)
-    raw.close()
 
 
 @pytest.mark.parametrize(
@@ -228,7 +209,7 @@ def test_the_chain_is_checked_for_its_promises(
     """What a careless or malicious writer sealed is found by `verify` and not charged upon."""
     charge(book, "visits", PATIENT, tables={"visits": "column pid"})
     last = charge(book, "visits", PATIENT, tables={"visits": "column pid"})
-    resealed(book.path, last, **columns)
+    resealed(book, last, columns)
     found = book.verify()
     assert (found.ok, found.bad) == (False, last)
     assert problem in str(found.problem)
@@ -250,11 +231,11 @@ def test_entries_and_balances_show_the_promise(book: Ledger) -> None:
 
 def test_a_charge_opens_its_accounts_or_nothing(book: Ledger) -> None:
     """In one transaction: what is refused leaves no account, what is borne binds it."""
-    before = book.path.read_bytes()
+    before = rows(book)
     whole = Charge(epsilon=Fraction(2), promise=ROW)
     with pytest.raises(BudgetError):
         book.charge({"new": CAPS}, whole, token="a", request="ab" * 32, note={})
-    assert book.path.read_bytes() == before
+    assert rows(book) == before
     assert "new" not in book.accounts()
     book.charge({"new": CAPS}, Charge.pure(TENTH, ROW), token="b", request="ab" * 32, note={})
     assert (book.balance("new").promise, book.balance("new").spent.epsilon) == (ROW, TENTH)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from dither.ledger import Balance, Entry, Ledger
+    from dither.ledger._place import LedgerSchema
     from dither.privacy import Charge
 
 __all__ = ["ledger", "verify"]
@@ -39,7 +40,11 @@ _policy = click.option(
 
 @click.group(cls=Group, epilog="Example: dither ledger show visits.ledger")
 def ledger() -> None:
-    """See what was spent, and whether the ledger is whole."""
+    """See what was spent, and whether the ledger is whole.
+
+    LEDGER is a file; or env:NAME, the variable of the environment that holds the connection string
+    of a PostgreSQL database, with #SCHEMA after it unless the ledger's schema is 'dither'.
+    """
 
 
 @ledger.command(
@@ -90,7 +95,7 @@ def verify_chain(path: Path | None, policy: Path | None) -> None:
     """
     with _opened(path, policy) as book, _progress() as progress:
         found = book.verify(progress)
-    click.echo(f"{book.path.name}: {found.describe()}")
+    click.echo(f"{book.name}: {found.describe()}")
     if not found.ok:
         sys.exit(1)
 
@@ -146,16 +151,18 @@ def verify(certificate: Path, ledger: Path | None, policy: Path) -> None:
     """
     import dither as dt
 
+    place: Path | LedgerSchema
     if ledger is not None:
         refuse_given(("policy",), "no --ledger: it names one itself")
+        place = ledger
     else:
         if not policy.is_file():
             raise click.UsageError(f"there is no policy {str(policy)!r}: name the --ledger")
         from dither.query._policy import read_policy
 
-        ledger = read_policy(policy).ledger
+        place = read_policy(policy).ledger
     with waiting("checking the chain"):
-        found = dt.verify(certificate, ledger)
+        found = dt.verify(certificate, place)
     click.echo(found.text)
     if not found.ok:
         raise click.exceptions.Exit(1)
@@ -174,18 +181,22 @@ def _opened(path: Path | None, policy: Path | None) -> Iterator[Ledger]:
         raise click.ClickException(str(error)) from error
 
 
-def _named_by(policy: Path | None) -> Path:
-    """The ledger that a policy names, relative to the policy's own place."""
+def _named_by(policy: Path | None) -> Path | LedgerSchema:
+    """The ledger that a policy names; a file starts from the policy's own place."""
+    from dither.ledger._place import read_place
+
     file = policy or Path("dither.toml")
     try:
         text = file.read_text(encoding="utf-8")
-        return file.parent / str(tomllib.loads(text)["budget"]["ledger"])
+        place = read_place(tomllib.loads(text)["budget"]["ledger"], "budget.ledger")
+        return file.parent / place if isinstance(place, Path) else place
     except FileNotFoundError as error:
         what = f"there is no policy {str(file)!r}"
         raise click.UsageError(f"{what}; name a LEDGER or a --policy") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise click.UsageError(
-            f"{str(file)!r} names no ledger: under [budget], write ledger = 'FILE'"
+            f"{str(file)!r} names no ledger: under [budget], write ledger = 'FILE', or "
+            "ledger = { postgres = 'env:NAME' }"
         ) from error
 
 
@@ -203,7 +214,7 @@ def _print(book: Ledger, balances: list[Balance], entries: list[Entry], whole: b
     from rich.text import Text
 
     out = console(READABLE)
-    out.print(Text(book.path.name, "bold").append(f"  {book.id[:8]}", "dim"))
+    out.print(Text(book.name, "bold").append(f"  {book.id[:8]}", "dim"))
     out.print()
 
     tables = book.tables()
@@ -328,7 +339,7 @@ def _short(text: str) -> str:
 
 def _as_json(book: Ledger, balances: list[Balance], entries: list[Entry]) -> dict[str, Any]:
     return {
-        "ledger": book.path.name,
+        "ledger": book.name,
         "id": book.id,
         "accounts": [
             {

@@ -1,8 +1,9 @@
 """Durable accounts: what was spent, by whom, on what.
 
-A ledger is one SQLite file. An account has caps; a charge is checked and written in one
-transaction that is on the disk before an engine may run; entries are only ever added, each bound
-to the one before by its hash; the same request under the same token replays its stored answer.
+A ledger is one SQLite file, or a schema of a PostgreSQL database that many machines share. An
+account has caps; a charge is checked and written in one transaction that is on the disk before an
+engine may run; entries are only ever added, each bound to the one before by its hash; the same
+request under the same token replays its stored answer.
 """
 
 from dither.ledger._accounts import Balance as Balance

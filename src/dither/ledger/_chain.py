@@ -167,5 +167,5 @@ def append(
 def _broken(what: str) -> LedgerCorruptError:
     return LedgerCorruptError(
         f"the chain of the ledger does not hold: {what}; see `dither ledger verify`, "
-        "and restore the file from a copy"
+        "and restore it from a copy"
     )

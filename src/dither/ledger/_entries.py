@@ -239,7 +239,7 @@ def reading(what: str) -> Iterator[None]:
     except UNREADABLE as error:
         raise LedgerCorruptError(
             f"{what} of the ledger holds something that dither never writes: see `dither ledger "
-            "verify`, and restore the file from a copy"
+            "verify`, and restore it from a copy"
         ) from error
 
 

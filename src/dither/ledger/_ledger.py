@@ -45,7 +45,9 @@ from dither.ledger._entries import (
     digest,
     reading,
 )
-from dither.ledger._store import FORMAT, Store, create, create_file, entries, head, touches
+from dither.ledger._place import LedgerSchema, read_place
+from dither.ledger._sqlite import FileStore, create_file
+from dither.ledger._store import FORMAT, Store, entries, head, touches
 from dither.ledger._verify import Verification, verify
 from dither.privacy._charge import Charge
 from dither.privacy._loss import Loss, as_charge
@@ -61,9 +63,10 @@ _ANSWER_TO = select(entries.c["number"]).where(entries.c["answers"] == bindparam
 
 
 class Ledger:
-    """A ledger file; open it with `Ledger.open`.
+    """A ledger; open it with `Ledger.open`.
 
-    One object may be used by many threads and after a fork. Many processes may open one file.
+    One object may be used by many threads and after a fork. Many processes may open one file, and
+    many machines one schema of a PostgreSQL database.
 
     Examples
     --------
@@ -85,22 +88,33 @@ class Ledger:
         self._store = store
 
     @classmethod
-    def open(cls, path: str | Path, *, create: bool = True, timeout: float = 30.0) -> Ledger:
+    def open(
+        cls,
+        place: str | Path | LedgerSchema | Mapping[str, str],
+        *,
+        create: bool = True,
+        timeout: float = 30.0,
+    ) -> Ledger:
         """Open a ledger, or begin one.
 
         Parameters
         ----------
-        path : path
-            The file.
+        place : path, or mapping
+            A file, or a schema of a PostgreSQL database that many machines share:
+            ``{"postgres": "env:LEDGER_DSN", "schema": "visits"}``, for which
+            ``"env:LEDGER_DSN#visits"`` is short. Where no schema is named it is ``dither``.
         create : bool
-            Begin a new ledger where there is no file.
+            Begin a new ledger where there is none.
         timeout : float
-            Seconds to wait for another process that holds it.
+            Seconds to wait for another process that holds it, and for a server.
 
         Raises
         ------
         LedgerError
-            There is no such file or directory, or it may not be read.
+            There is no such file, directory or server, or it may not be read; or a server runs
+            without fsync.
+        PolicyError
+            The environment has no variable of that name.
         LedgerVersionError
             It was written by a newer version of dither.
         LedgerCorruptError
@@ -111,27 +125,44 @@ class Ledger:
         """
         if not timeout > 0:
             raise ArgumentError("timeout must be above 0 seconds")
-        file = Path(path).absolute()
-        if not file.parent.is_dir():
-            raise LedgerError(
-                f"there is no directory {str(file.parent)!r} for the ledger: make it first"
-            )
-        if file.is_dir():
-            raise LedgerError(f"{str(file)!r} is a directory: name a file in it")
-        if not file.exists():
-            if not create:
-                raise LedgerError(f"there is no ledger {str(file)!r}: see the path in the policy")
-            create_file(file, _first_entry)
-        store = Store(file, timeout)
-        with store.read() as connection:
-            for table in (head, entries):
-                connection.execute(select(table).limit(1))
+        where = read_place(place)
+        store = (
+            _on_server(where, create, timeout)
+            if isinstance(where, LedgerSchema)
+            else _in_file(where.absolute(), create, timeout)
+        )
+        try:
+            with store.read() as connection:
+                for table in (head, entries):
+                    connection.execute(select(table).limit(1))
+        except BaseException:
+            store.close()
+            raise
         return cls(store)
 
     @property
+    def place(self) -> Path | LedgerSchema:
+        """Where it is: what `open` takes to open it again."""
+        where: Path | LedgerSchema = self._store.place
+        return where
+
+    @property
     def path(self) -> Path:
-        """The file."""
-        return self._store.path
+        """The file.
+
+        Raises
+        ------
+        LedgerError
+            It is not in a file.
+        """
+        if not isinstance(self.place, Path):
+            raise LedgerError(f"the ledger {self.name} is on a server, and not in a file")
+        return self.place
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the file's name, or what names the server's address."""
+        return self._store.name
 
     @property
     def id(self) -> str:
@@ -141,7 +172,7 @@ class Ledger:
             return _identity(connection)
 
     def close(self) -> None:
-        """Close it; using it afterwards is an error. No file is kept open in between calls."""
+        """Close it; using it afterwards is an error. No file stays open in between calls."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -458,8 +489,40 @@ class Ledger:
         return totals
 
 
+def _in_file(file: Path, create: bool, timeout: float) -> Store:
+    if not file.parent.is_dir():
+        raise LedgerError(
+            f"there is no directory {str(file.parent)!r} for the ledger: make it first"
+        )
+    if file.is_dir():
+        raise LedgerError(f"{str(file)!r} is a directory: name a file in it")
+    if not file.exists():
+        if not create:
+            raise LedgerError(f"there is no ledger {str(file)!r}: see the path in the policy")
+        create_file(file, _first_entry)
+    return FileStore(file, timeout)
+
+
+def _on_server(where: LedgerSchema, create: bool, timeout: float) -> Store:
+    # A process whose ledger is a file never loads this.
+    from dither.ledger._postgres import ServerStore
+
+    store = ServerStore(where, timeout)
+    try:
+        if not store.exists():
+            if not create:
+                raise LedgerError(
+                    f"there is no ledger {store.name}: schema {where.schema!r} of that database "
+                    "has none"
+                )
+            store.create(_first_entry)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
 def _first_entry(connection: Connection) -> None:
-    create(connection, FIRST)
     note = {"format": FORMAT, "ledger": secrets.token_hex(16)}
     chain.append(connection, chain.Head(0, FIRST), "genesis", totals={}, note=note)
 

@@ -1,36 +1,23 @@
-"""One SQLite file: transactions that survive a crash, and errors that say what to do.
+"""What keeps a ledger: tables, and transactions on them that nothing half-done comes out of.
 
-How a commit is made durable
-----------------------------
-The file keeps SQLite's rollback journal (``journal_mode=DELETE``) under ``synchronous=EXTRA``: the
-journal is on the disk before the file is touched, the file before the journal goes, and the
-directory is synced after the journal has gone. When a commit returns, the entry outlives SIGKILL
-and power loss; when a writer dies before, the next one to open the file rolls its half back.
-
-A write-ahead log would be faster, and is not used: it spreads a ledger over three files, so
-that a copy of the one that people know would lack the newest entries, and it needs shared
-memory, which network file systems do not give.
-
-No connection outlives a call
------------------------------
-Each call opens the file and closes it again. A process may therefore fork at any time (a fork
-waits for a call that another thread is in), threads share one object behind a lock, and a file
-that was moved away is missed at once. It costs about 0.2 ms, less than the sync beside it.
+There are two stores: a file of SQLite (``_sqlite``) and a schema of PostgreSQL (``_postgres``).
+Both hold the same rows in the same tables, so that the chain, its hashes and all of its checks
+are one, and both promise of ``write``: nobody else writes beside it; when it ends the rows are on
+the disk; and what it raises where it does not end says whether they may be.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Connection,
@@ -40,11 +27,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
-    create_engine,
-    event,
 )
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 from dither.errors import (
     DitherError,
@@ -56,38 +39,39 @@ from dither.errors import (
 from dither.ledger._entries import UNREADABLE
 
 __all__ = [
-    "APPLICATION",
     "FORMAT",
-    "TRIGGERS",
     "Store",
-    "create",
-    "create_file",
+    "check_version",
     "entries",
     "head",
+    "locked",
+    "metadata",
     "touches",
 ]
 
 FORMAT = 2
-"""The version of the file format; it stands in the header of the file and in the first entry.
+"""The version of what is stored; the store keeps it, and the first entry.
 
 1. Accounts had caps alone.
 2. Accounts are bound to a promise: a unit and its neighbours; and tables to theirs.
 """
 
-APPLICATION = 0x64697468
-"""Marks the file as a ledger for programs like ``file``: "dith" in ASCII."""
-
 metadata = MetaData()
 
 
+_WHOLE = Integer().with_variant(BigInteger, "postgresql")
+# Compared byte by byte wherever it is, as SQLite does.
+_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+
+
 def _text(name: str, **options: Any) -> Column[Any]:
-    return Column(name, Text, **options)
+    return Column(name, _TEXT, **options)
 
 
 entries = Table(
     "entries",
     metadata,
-    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("number", _WHOLE, primary_key=True, autoincrement=False),
     _text("time", nullable=False),
     _text("kind", nullable=False),
     _text("token", unique=True),
@@ -103,7 +87,7 @@ entries = Table(
     _text("tables", nullable=False),
     _text("budget"),
     _text("note", nullable=False),
-    Column("answers", Integer, unique=True),
+    Column("answers", _WHOLE, unique=True),
     _text("answer"),
     _text("answer_digest"),
     _text("previous", nullable=False),
@@ -116,7 +100,7 @@ touches = Table(
     "touches",
     metadata,
     _text("account", primary_key=True),
-    Column("entry", Integer, ForeignKey("entries.number"), primary_key=True),
+    Column("entry", _WHOLE, ForeignKey("entries.number"), primary_key=True),
     Column("sets_budget", Boolean, nullable=False),
     Index("budgets", "account", "sets_budget", "entry"),
     sqlite_with_rowid=False,
@@ -126,74 +110,27 @@ head = Table(
     "head",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("count", Integer, nullable=False),
+    Column("count", _WHOLE, nullable=False),
     _text("hash", nullable=False),
 )
 
 
-def _trigger(name: str, event: str, when: str = "") -> str:
-    condition = f" WHEN {when}" if when else ""
-    return (
-        f"CREATE TRIGGER {name} BEFORE {event}{condition} "
-        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-    )
-
-
-TRIGGERS: dict[str, str] = {
-    name: _trigger(name, event, when)
-    for name, event, when in [
-        ("entries_update", "UPDATE ON entries", ""),
-        ("entries_delete", "DELETE ON entries", ""),
-        # INSERT OR REPLACE deletes what it collides with, and fires no DELETE trigger.
-        (
-            "entries_insert",
-            "INSERT ON entries",
-            "NEW.number IS NOT (SELECT count FROM head)"
-            " OR EXISTS (SELECT 1 FROM entries WHERE token = NEW.token)"
-            " OR EXISTS (SELECT 1 FROM entries WHERE answers = NEW.answers)",
-        ),
-        ("touches_update", "UPDATE ON touches", ""),
-        ("touches_delete", "DELETE ON touches", ""),
-        ("touches_insert", "INSERT ON touches", "NEW.entry IS NOT (SELECT count FROM head)"),
-        ("head_update", "UPDATE ON head", "NEW.count IS NOT OLD.count + 1 OR NEW.id IS NOT 1"),
-        ("head_delete", "DELETE ON head", ""),
-        ("head_insert", "INSERT ON head", "EXISTS (SELECT 1 FROM head)"),
-    ]
-}
-"""Name and text of each trigger, as SQLite keeps them."""
-
-
-def create(connection: Connection, first: str) -> None:
-    """Make the tables and triggers of an empty ledger inside the running transaction."""
-    metadata.create_all(connection)
-    for text in TRIGGERS.values():
-        connection.exec_driver_sql(text)
-    connection.execute(head.insert().values(id=1, count=0, hash=first))
-    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-    connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
-
-
-class Store:
-    """Transactions on one existing file.
+class Store(ABC):
+    """Transactions on one existing ledger.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    name : str
+        What messages call the ledger.
     timeout : float
         Seconds to wait for another process or thread that holds it.
     """
 
-    def __init__(self, path: Path, timeout: float) -> None:
-        self.path = path
+    def __init__(self, name: str, timeout: float) -> None:
+        self.name = name
         self.timeout = timeout
         self.gate = threading.Lock()
         self.closed = False
-        # Parameters stay out of the errors: notes and answers are nobody's business in a log.
-        self._engine = create_engine(
-            "sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True
-        )
-        event.listen(self._engine, "begin", _begin)
         _open_stores.add(self)
 
     def close(self) -> None:
@@ -204,33 +141,42 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the ledger and writes nothing."""
-        with self._transaction(immediate=False) as connection:
+        with self._held(), _readable(self.name), self._transaction(writes=False) as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that nobody else writes beside; committed to the disk when it ends."""
-        with self._transaction(immediate=True) as connection:
+        with self._held(), _readable(self.name), self._transaction(writes=True) as connection:
             yield connection
 
-    @contextmanager
-    def _transaction(self, immediate: bool) -> Iterator[Connection]:
-        # A cell that is not a text, or no number, fails wherever it is first looked at.
-        with (
-            self._held(),
-            _readable(self.path),
-            _in_words(self.path),
-            self._engine.connect() as connection,
-        ):
-            connection.execution_options(immediate=immediate)
-            with connection.begin():
-                _check_format(connection, self.path)
-                yield connection
+    @property
+    @abstractmethod
+    def place(self) -> Any:
+        """Where it is, as ``Ledger.open`` takes it."""
+
+    @abstractmethod
+    def fault(self, connection: Connection) -> str | None:
+        """What is wrong with the tables themselves and with what guards them; ``None`` if nothing.
+
+        Parameters
+        ----------
+        connection : Connection
+            Of a transaction that reads.
+        """
+
+    @abstractmethod
+    def _transaction(self, *, writes: bool) -> AbstractContextManager[Connection]:
+        """As ``read`` and ``write`` say; what the database says is turned into our errors."""
+
+    def _forked(self) -> None:
+        """Called in a new process that has this object from its parent."""
+        return
 
     @contextmanager
     def _held(self) -> Iterator[None]:
         if not self.gate.acquire(timeout=self.timeout):
-            raise LedgerLockedError(_locked(self.path))
+            raise LedgerLockedError(locked(self.name))
         try:
             if self.closed:
                 raise LedgerError("this ledger is closed; open it again with Ledger.open")
@@ -238,100 +184,38 @@ class Store:
         finally:
             self.gate.release()
 
-    def _connect(self) -> sqlite3.Connection:
-        # mode=rw: a ledger that was deleted is an error, never a new and empty one.
-        return connect(self.path, "rw", self.timeout)
 
+def check_version(version: int, name: str) -> None:
+    """Refuse a ledger of another format.
 
-def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
-    """A bare connection on which every commit is a full sync."""
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode={mode}",
-        uri=True,
-        timeout=timeout,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    for setting in ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF"):
-        connection.execute(f"PRAGMA {setting}")
-    return connection
-
-
-def create_file(path: Path, fill: Callable[[Connection], None]) -> None:
-    """Make a ledger under another name, then give it its own, all or nothing.
-
-    A crash leaves no half-made ledger, so an empty file is one that was truncated. Where two
-    processes create at once, one of them wins and the other uses the winner's.
+    Raises
+    ------
+    LedgerVersionError
+        It is older, or newer than this version of dither.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-    engine = create_engine(
-        "sqlite://", creator=lambda: connect(draft, "rwc", 30.0), poolclass=NullPool
-    )
-    event.listen(engine, "begin", _begin)
-    try:
-        with _in_words(path), engine.connect() as connection:
-            connection.execution_options(immediate=True)
-            with connection.begin():
-                fill(connection)
-        _name(draft, path)
-        draft.unlink(missing_ok=True)
-        _sync_directory(path.parent)
-    except OSError as error:
-        raise LedgerError(
-            f"no file can be made in {str(path.parent)!r}: see that you may write there"
-        ) from error
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _name(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without hard links
-        if not path.exists():
-            draft.rename(path)
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _begin(connection: Connection) -> None:
-    immediate = connection.get_execution_options().get("immediate")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-
-def _check_format(connection: Connection, path: Path) -> None:
-    # No file is ever read past SQLite: closing a second handle would drop its locks.
-    application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-    version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    if application != APPLICATION or version < 1:
-        raise LedgerCorruptError(
-            f"{path.name} is empty or no ledger: restore it from a copy, or name another file"
-        )
     if version < FORMAT:
         raise LedgerVersionError(
-            f"{path.name} is written in format {version}, whose accounts do not say which unit "
-            "and which neighbours they protect, so nothing can be added to them: keep the file, "
+            f"{name} is written in format {version}, whose accounts do not say which unit "
+            "and which neighbours they protect, so nothing can be added to them: keep it, "
             "and begin a new ledger with caps that are lower by what this one has spent"
         )
     if version > FORMAT:
         raise LedgerVersionError(
-            f"{path.name} is written in format {version}, and this version of dither knows "
+            f"{name} is written in format {version}, and this version of dither knows "
             f"up to {FORMAT}: upgrade dither"
         )
 
 
+def locked(name: str) -> str:
+    """What is said of a ledger that somebody else holds."""
+    return (
+        f"{name} is held by another process; nothing was written: "
+        "try again, or open it with a longer timeout"
+    )
+
+
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _readable(name: str) -> Iterator[None]:
     """Turn what a damaged cell makes of its reader into one of our errors."""
     try:
         yield
@@ -339,61 +223,13 @@ def _readable(path: Path) -> Iterator[None]:
         raise
     except UNREADABLE as error:
         raise LedgerCorruptError(
-            f"{path.name} holds something that dither never writes: see `dither ledger verify`, "
+            f"{name} holds something that dither never writes: see `dither ledger verify`, "
             "and restore it from a copy"
         ) from error
 
 
-@contextmanager
-def _in_words(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into one of our errors."""
-    try:
-        yield
-    except DBAPIError as error:
-        raise _translated(error.orig, path) from error
-    except sqlite3.Error as error:
-        raise _translated(error, path) from error
-
-
-def _translated(error: BaseException | None, path: Path) -> LedgerError:
-    # The low byte is the primary result code; the rest refines it.
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return LedgerLockedError(_locked(path))
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return LedgerError(
-            f"{path.name} or its directory cannot be written, so nothing can be charged: "
-            f"give yourself the right to write both (chmod u+w)"
-        )
-    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
-        return LedgerError(
-            f"{path.name} cannot be opened: see that the file is there and may be read, and "
-            "that its directory may be written"
-        )
-    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
-        return LedgerError(
-            f"the disk that holds {path.name} is full or failing: make room, then see with "
-            "`dither ledger show` whether the last charge was written; never count on it not being"
-        )
-    if code == sqlite3.SQLITE_CONSTRAINT:
-        return LedgerError(f"{path.name} is append-only, and refused the change")
-    if code in (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return LedgerCorruptError(
-            f"{path.name} is truncated, damaged or no ledger: restore it from a copy"
-        )
-    name = getattr(error, "sqlite_errorname", "an unknown error")
-    return LedgerError(f"SQLite could not use {path.name}: {name}")
-
-
-def _locked(path: Path) -> str:
-    return (
-        f"{path.name} is held by another process; nothing was written: "
-        "try again, or open it with a longer timeout"
-    )
-
-
-# A fork in the middle of another thread's transaction would leave the child with locks in
-# SQLite's memory that nobody ever gives back. So a fork waits until no call is under way.
+# A fork in the middle of another thread's transaction would leave the child with half of it, and
+# with locks in memory that nobody ever gives back. So a fork waits until no call is under way.
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
 _forking: list[Any] = []
 
@@ -409,7 +245,11 @@ def _after_fork() -> None:
         _forking.pop().gate.release()
 
 
+def _in_child() -> None:
+    for store in _forking:
+        store._forked()
+    _after_fork()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

@@ -21,7 +21,7 @@ from dither.errors import DitherError, LedgerCorruptError
 from dither.ledger._accounts import read_budget
 from dither.ledger._chain import Head, record_of
 from dither.ledger._entries import FIRST, UNREADABLE, Amounts, Record, promise_of, tables_of
-from dither.ledger._store import FORMAT, TRIGGERS, Store, entries, head, touches
+from dither.ledger._store import FORMAT, Store, entries, head, touches
 from dither.privacy._charge import Charge
 from dither.privacy._promise import Promise
 
@@ -99,7 +99,7 @@ class _Walk:
 
     def _meaning(self, record: Record) -> None:
         if record.kind == "genesis" and json.loads(record.note)["format"] != FORMAT:
-            raise _Bad(self.count, "of another format than the file")
+            raise _Bad(self.count, "of another format than what keeps it")
         if (record.kind == "genesis") != (self.count == 0):
             raise _Bad(self.count, "out of place")
         amounts = record.amounts()
@@ -149,7 +149,8 @@ def verify(store: Store, progress: Callable[[int, int], None] | None = None) -> 
     try:
         with store.read() as connection:
             end = _head(connection)
-            _check_file(connection)
+            if fault := store.fault(connection):
+                raise _Bad(None, fault)
         while walk.count < end.count:
             with store.read() as connection:
                 _batch(walk, end, connection)
@@ -162,7 +163,7 @@ def verify(store: Store, progress: Callable[[int, int], None] | None = None) -> 
     except _Bad as bad:
         return Verification(False, walk.count, bad.number, bad.problem, walk.hash)
     except LedgerCorruptError:
-        problem = "the file cannot be read here"
+        problem = "it cannot be read here"
         return Verification(False, walk.count, walk.count, problem, walk.hash)
     return Verification(True, walk.count, None, None, walk.hash)
 
@@ -183,15 +184,6 @@ def _head(connection: Connection) -> Head:
     if connection.execute(select(touches.c["entry"]).where(strays).limit(1)).first() is not None:
         raise _Bad(None, "the index of accounts names entries that are gone")
     return Head(row.length, row.hash)
-
-
-def _check_file(connection: Connection) -> None:
-    answer = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
-    if answer != "ok":
-        raise _Bad(None, "the file is damaged: its tables and indexes disagree")
-    found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-    if {row[0]: row[1] for row in found} != TRIGGERS:
-        raise _Bad(None, "the triggers that keep it append-only were changed")
 
 
 def _batch(walk: _Walk, end: Head, connection: Connection) -> None:

@@ -13,6 +13,7 @@ from dither import __version__
 from dither import _checks as check
 from dither.errors import ArgumentError, CertificateError, LedgerError
 from dither.ledger import Charged, Ledger
+from dither.ledger._place import LedgerSchema, read_place
 from dither.privacy import Charge
 from dither.query._canonical import form, hashed, request_digest
 from dither.query._explain import UNACCOUNTED, explain, protects
@@ -188,15 +189,16 @@ def _measurements(noise_plan: NoisePlan) -> list[dict[str, Any]]:
 
 
 def verify(
-    certificate: str | Path | Mapping[str, Any] | Certificate, ledger: str | Path | Ledger
+    certificate: str | Path | Mapping[str, Any] | Certificate,
+    ledger: str | Path | LedgerSchema | Mapping[str, str] | Ledger,
 ) -> Verified:
     """Hold a certificate against the ledger that it names.
 
     Parameters
     ----------
     certificate : path, mapping or Certificate
-    ledger : path or Ledger
-        The ledger's file, or the ledger of a session.
+    ledger : path, mapping or Ledger
+        Where the ledger is, as for ``Ledger.open``, or the ledger of a session.
 
     Returns
     -------
@@ -218,20 +220,20 @@ def verify(
     if body.get("format") != FORMAT:
         raise CertificateError("the certificate's format is not one that this version reads")
     claimed = body.get("digest")
-    path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
+    place = read_place(ledger.place if isinstance(ledger, Ledger) else ledger)
     try:
         if claimed != _digest(body):
             raise CertificateError(
                 "the certificate was changed: its digest does not match its content"
             )
-        return _agreement(body, path)
+        return _agreement(body, place)
     except (KeyError, TypeError, AttributeError, ArgumentError, UnicodeEncodeError):
         raise CertificateError(
             "the certificate lacks a field that every certificate has, or has it in another form"
         ) from None
 
 
-def _agreement(body: Mapping[str, Any], ledger: Path) -> Verified:
+def _agreement(body: Mapping[str, Any], ledger: Path | LedgerSchema) -> Verified:
     named = body["ledger"]
     with Ledger.open(ledger, create=False) as book:
         chain = book.verify()

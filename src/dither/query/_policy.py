@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dither.errors import ArgumentError, PolicyError, nearest
+from dither.ledger._place import LedgerSchema, read_place
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.plan.text import unwritable
 from dither.privacy import Neighbours, Promise
@@ -60,7 +61,7 @@ class Policy:
         The delta that one release may use unless it says otherwise.
     analysts : mapping of str to BudgetFilter
         Caps of single analysts. Where there are any, an analyst must be named.
-    ledger : Path
+    ledger : Path or LedgerSchema
     replace_one : bool
         Neighbours replace a unit, instead of adding or removing one.
     tables : mapping of str to DeclaredTable
@@ -77,7 +78,7 @@ class Policy:
     budget: BudgetFilter
     release_delta: Fraction
     analysts: Mapping[str, BudgetFilter]
-    ledger: Path
+    ledger: Path | LedgerSchema
     replace_one: bool
     tables: Mapping[str, DeclaredTable]
     units: Mapping[str, TableUnit]
@@ -125,7 +126,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
     if not 0 <= release_delta <= budget.delta:
         raise PolicyError("budget.release_delta must lie in [0, delta]")
     neighbours = spending.choice("neighbours", NEIGHBOURS, "add_remove")
-    ledger = spending.required_text("ledger")
+    ledger = _ledger(spending, folder)
     spending.finish()
     check_units(units, tables, replace_one=neighbours == "replace_one")
     held = {name: unit_of(name, t.unit, units) for name, t in tables.items() if t.private}
@@ -147,7 +148,7 @@ def read_policy(policy: str | Path | Mapping[str, Any]) -> Policy:
         budget=budget,
         release_delta=release_delta,
         analysts=analysts,
-        ledger=folder / ledger,
+        ledger=ledger,
         replace_one=neighbours == "replace_one",
         tables=tables,
         units=held,
@@ -272,6 +273,17 @@ def _native(value: Any) -> Any:
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return _native(value.tolist())
     return value
+
+
+def _ledger(spending: Reader, folder: Path) -> Path | LedgerSchema:
+    given = spending.take("ledger")
+    if not isinstance(given, Mapping):
+        given = spending.required_text("ledger")
+    try:
+        place = read_place(given, spending.name("ledger"))
+    except ArgumentError as error:
+        raise PolicyError(str(error)) from None
+    return folder / place if isinstance(place, Path) else place
 
 
 def _budget(part: Reader, whole: BudgetFilter | None) -> BudgetFilter:

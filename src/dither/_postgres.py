@@ -1,0 +1,115 @@
+"""Connections to PostgreSQL, and why there is none, without a word of the secret that led there.
+
+What the driver says of a connection that fails may quote the connection string, so none of it
+leaves this module: a few sentences of our own stand for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dither._environment import Secret
+
+__all__ = ["Unreachable", "connect"]
+
+
+class Unreachable(Exception):
+    """There is no connection; the message says why and what would help, and quotes nothing."""
+
+
+# What the driver and the server say, in the order in which it is looked for.
+_REASONS = [
+    (
+        r"password authentication failed|authentication failed|no password supplied",
+        "the server refuses the role or its password: see the user and the password in {shown}",
+    ),
+    (
+        r"no pg_hba\.conf entry|pg_hba\.conf rejects",
+        "the server lets nobody in from here: have pg_hba.conf on the server allow it",
+    ),
+    (
+        r"database .* does not exist",
+        "the server has no such database: see the database's name in {shown}",
+    ),
+    (
+        r"role .* does not exist|not permitted to log in",
+        "the server has no such role: see the user in {shown}",
+    ),
+    (
+        r"permission denied for database",
+        "the role may not connect to the database: GRANT CONNECT to it",
+    ),
+    (
+        r"too many (clients|connections)|remaining connection slots",
+        "the server has as many connections as it takes: close some, or raise max_connections",
+    ),
+    (
+        r"starting up|shutting down|recovery mode",
+        "the server is starting or stopping: try again in a moment",
+    ),
+    (
+        r"definition of service|service file",
+        "{shown} names a service that is in no service file here",
+    ),
+    (
+        r"SSL|certificate|TLS",
+        "no secure connection could be made: see sslmode and the certificates in {shown}",
+    ),
+    (
+        r"resolve|refused|No such file|time.?out|unreachable|No route|reset by peer|closed the",
+        "nothing answers there: see that the server runs, and the host and port in {shown}",
+    ),
+]
+
+
+def connect(dsn: Secret, *, application: str, timeout: float) -> Any:
+    """A connection of psycopg on which each statement commits unless a transaction is begun.
+
+    Parameters
+    ----------
+    dsn : Secret
+        A connection string or URI of libpq.
+    application : str
+        What the server's own lists call the connection, unless the string says otherwise.
+    timeout : float
+        Seconds to wait for each server that the string names.
+
+    Raises
+    ------
+    Unreachable
+        There is none.
+    """
+    try:
+        import psycopg
+    except ImportError:
+        raise Unreachable(
+            "the driver for PostgreSQL is missing; install it: pip install 'dither[postgres]'"
+        ) from None
+    # A server that went away without a word is noticed within half a minute.
+    alive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+    try:
+        return psycopg.connect(
+            dsn.reveal(),
+            autocommit=True,
+            prepare_threshold=None,  # a pooler may hand each transaction to another server process
+            client_encoding="UTF8",
+            fallback_application_name=application,
+            connect_timeout=max(2, round(timeout)),
+            tcp_user_timeout=30_000,
+            **alive,
+        )
+    except psycopg.ProgrammingError:
+        raise Unreachable(
+            f"{dsn.shown} is not a connection string; write it as "
+            "'host=… dbname=… user=… password=…' or 'postgresql://user:password@host/database'"
+        ) from None
+    except (psycopg.Error, OSError, UnicodeError) as error:
+        raise Unreachable(_why(str(error)).format(shown=dsn.shown)) from None
+
+
+def _why(said: str) -> str:
+    for pattern, reason in _REASONS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return reason
+    return "the server cannot be connected to: try {shown} with psql"

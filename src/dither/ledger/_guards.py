@@ -1,0 +1,173 @@
+"""What a schema of PostgreSQL holds a ledger with: tables, keys and triggers, and their check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Column, Connection, Integer, Table, text
+
+from dither.errors import LedgerCorruptError
+from dither.ledger._entries import FIRST
+from dither.ledger._place import LedgerSchema
+from dither.ledger._store import FORMAT, head, metadata
+
+__all__ = ["APPEND_ONLY", "RESTORE", "fault", "has_tables", "ledger", "make"]
+
+RESTORE = "restore it from a backup"
+
+ledger = Table("ledger", metadata, Column("format", Integer, nullable=False))
+"""One row; what the header of a file says there."""
+
+APPEND_ONLY = "DTH01"
+"""The SQLSTATE of what the triggers raise."""
+
+_REFUSED = f"RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = '{APPEND_ONLY}';"
+
+# Functions that the triggers call, by name; {schema} is quoted.
+FUNCTIONS = {
+    "refuse": f"BEGIN {_REFUSED} END",
+    "next_entry": (
+        "BEGIN IF NOT EXISTS (SELECT FROM {schema}.head AS h WHERE h.id = 1 "
+        "AND h.count = NEW.number AND h.hash = NEW.previous) "
+        f"THEN {_REFUSED} END IF; RETURN NEW; END"
+    ),
+    "next_touch": (
+        "BEGIN IF NOT EXISTS (SELECT FROM {schema}.head AS h WHERE h.id = 1 "
+        "AND h.count = NEW.entry) "
+        f"THEN {_REFUSED} END IF; RETURN NEW; END"
+    ),
+    "next_head": (
+        "BEGIN IF NEW.id IS DISTINCT FROM 1 OR NEW.count IS DISTINCT FROM OLD.count + 1 "
+        "OR NOT EXISTS (SELECT FROM {schema}.entries AS e "
+        "WHERE e.number = OLD.count AND e.hash = NEW.hash) "
+        f"THEN {_REFUSED} END IF; RETURN NEW; END"
+    ),
+}
+
+# By table: events and functions; the whole statement is refused, or each row looked at.
+_REFUSE = ("STATEMENT", "refuse")
+TRIGGERS = {
+    ("entries", "INSERT"): ("ROW", "next_entry"),
+    ("entries", "UPDATE OR DELETE OR TRUNCATE"): _REFUSE,
+    ("touches", "INSERT"): ("ROW", "next_touch"),
+    ("touches", "UPDATE OR DELETE OR TRUNCATE"): _REFUSE,
+    ("head", "UPDATE"): ("ROW", "next_head"),
+    ("head", "INSERT OR DELETE OR TRUNCATE"): _REFUSE,
+    ("ledger", "INSERT OR UPDATE OR DELETE OR TRUNCATE"): _REFUSE,
+}
+_BITS = {"ROW": 1, "BEFORE": 2, "INSERT": 4, "DELETE": 8, "UPDATE": 16, "TRUNCATE": 32}
+
+# What `fault` holds against what was made: nothing else may guard the tables, or take from them.
+_GUARDS = text("""
+SELECT c.relname, t.tgtype, p.proname, p.prosrc, t.tgenabled, l.lanname, p.proconfig,
+       t.tgqual IS NULL AND t.tgattr = '' AND p.pronamespace = c.relnamespace AS plain
+FROM pg_trigger AS t
+JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_language AS l ON l.oid = p.prolang
+WHERE n.nspname = :schema AND NOT t.tgisinternal
+""")
+_TABLES = text("""
+SELECT c.relname, c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relhasrules
+       AND NOT c.relrowsecurity AND NOT c.relispartition
+       AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE c.oid IN (i.inhparent, i.inhrelid))
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = :schema AND c.relname = ANY(:names)
+""")
+_KEYS = text("""
+SELECT c.relname, k.contype, array_to_string(ARRAY(
+    SELECT a.attname FROM unnest(k.conkey) WITH ORDINALITY AS at(attnum, place)
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = at.attnum ORDER BY place), ' ')
+FROM pg_constraint AS k
+JOIN pg_class AS c ON c.oid = k.conrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = :schema AND k.contype IN ('p', 'u') AND k.convalidated AND NOT k.condeferrable
+""")
+KEYS = {
+    ("entries", "p", "number"),
+    ("entries", "u", "token"),
+    ("entries", "u", "answers"),
+    ("touches", "p", "account entry"),
+    ("head", "p", "id"),
+}
+NAMES = ["entries", "head", "ledger", "touches"]
+
+
+def has_tables(connection: Connection, place: LedgerSchema) -> bool:
+    """Whether the tables of a ledger are there: all, or none.
+
+    Raises
+    ------
+    LedgerCorruptError
+        Some are.
+    """
+    found = len(connection.execute(_TABLES, {"schema": place.schema, "names": NAMES}).all())
+    if found not in (0, len(NAMES)):
+        raise LedgerCorruptError(
+            f"{place} has some tables that are called as a ledger's, and not all of them: "
+            f"{RESTORE}, or name another schema"
+        )
+    return found > 0
+
+
+def make(connection: Connection, schema: str) -> None:
+    """Make all of it, the schema too where it is not there, inside the running transaction."""
+    quoted = connection.dialect.identifier_preparer.quote_identifier(schema)
+    there = text("SELECT FROM pg_namespace WHERE nspname = :schema")
+    if connection.execute(there, {"schema": schema}).first() is None:
+        connection.exec_driver_sql(f"CREATE SCHEMA {quoted.replace('%', '%%')}")
+    metadata.create_all(connection, checkfirst=False)
+    connection.execute(ledger.insert().values(format=FORMAT))
+    connection.execute(head.insert().values(id=1, count=0, hash=FIRST))
+    for name, body in _bodies(connection, schema).items():
+        _run(
+            connection,
+            f"CREATE FUNCTION {quoted}.{name}() RETURNS trigger LANGUAGE plpgsql "
+            f"SET search_path = pg_catalog AS $dither${body}$dither$",
+        )
+    for number, ((table, events), (row, name)) in enumerate(TRIGGERS.items()):
+        _run(
+            connection,
+            f"CREATE TRIGGER guard_{number} BEFORE {events} ON {quoted}.{table} "
+            f"FOR EACH {row} EXECUTE FUNCTION {quoted}.{name}()",
+        )
+
+
+def _run(connection: Connection, statement: str) -> None:
+    connection.exec_driver_sql(statement.replace("%", "%%"))
+
+
+def _bodies(connection: Connection, schema: str) -> Mapping[str, str]:
+    quoted = connection.dialect.identifier_preparer.quote_identifier(schema)
+    return {name: body.replace("{schema}", quoted) for name, body in FUNCTIONS.items()}
+
+
+def _kind(row: str, events: str) -> int:
+    """How PostgreSQL writes when a trigger fires: ``pg_trigger.tgtype``."""
+    level = _BITS["ROW"] if row == "ROW" else 0
+    return level + _BITS["BEFORE"] + sum(_BITS[name] for name in events.split(" OR "))
+
+
+def fault(connection: Connection, schema: str) -> str | None:
+    """Whether tables, keys and triggers are as they were made, and nothing stands between."""
+    at = {"schema": schema}
+    tables = {row[0]: row[1] for row in connection.execute(_TABLES, {**at, "names": NAMES})}
+    if tables != dict.fromkeys(NAMES, True):
+        return "its tables were replaced, or rules, policies or other tables put over them"
+    keys = {tuple(row) for row in connection.execute(_KEYS, at)}
+    if not keys >= KEYS:
+        return "the keys that let in each number and each token once were dropped"
+    bodies = _bodies(connection, schema)
+    expected = sorted(
+        (table, _kind(row, events), name, bodies[name], True)
+        for (table, events), (row, name) in TRIGGERS.items()
+    )
+    found = sorted(
+        (
+            *row[:4],
+            row.tgenabled in ("O", "A")
+            and row.lanname == "plpgsql"
+            and row.proconfig == ["search_path=pg_catalog"]
+            and row.plain,
+        )
+        for row in connection.execute(_GUARDS, at)
+    )
+    return None if found == expected else "the triggers that keep it append-only were changed"
