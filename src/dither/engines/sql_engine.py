@@ -27,6 +27,7 @@ from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedEr
 from dither.plan.job import (
     ExactAnswer,
     Histogram,
+    Integers,
     Job,
     Leaves,
     Measurement,
@@ -64,12 +65,37 @@ def all_rows(found: Cursor) -> list[tuple[Any, ...]]:
     return found.fetchall()
 
 
-def _histogram(found: Cursor, places: Mapping[tuple[Any, ...], int], bins: int) -> Histogram:
+def _whole_columns(found: Cursor, width: int) -> list[Integers]:
+    """The columns of a query of whole numbers."""
+    parts = [np.zeros((0, width), dtype=np.int64)]
+    while rows := found.fetchmany(CHUNK):
+        parts.append(np.array(rows, dtype=np.int64))
+    return list(np.concatenate(parts).T)
+
+
+def _rows_of_histogram(found: Cursor, places: Mapping[tuple[Any, ...], int]) -> list[Integers]:
+    """Group, leaf and count, where keys are values of any kind."""
     parts = [np.zeros((0, 3), dtype=np.int64)]
     while rows := found.fetchmany(CHUNK):
         parts.append(np.array([(places[row[:-2]], *row[-2:]) for row in rows], dtype=np.int64))
-    group, leaf, count = np.concatenate(parts).T
-    return Histogram.of(len(places), bins, group, leaf, count)
+    return list(np.concatenate(parts).T)
+
+
+def _groups(keys: Sequence[Integers], places: Mapping[tuple[Any, ...], int], rows: int) -> Integers:
+    """The place of each row's group, where keys are positions in public lists."""
+    groups = np.array(list(places), dtype=np.int64).reshape(len(places), len(keys))
+    codes, rising = np.zeros(len(places), dtype=np.int64), np.zeros(rows, dtype=np.int64)
+    for number, key in enumerate(keys):
+        # Positions of all keys together may not fit into 64 bits; ranks among the groups do.
+        values = np.unique(groups[:, number])
+        codes = codes * len(values) + np.searchsorted(values, groups[:, number])
+        rising = rising * len(values) + np.searchsorted(values, key)
+        ranks, codes = np.unique(codes, return_inverse=True)
+        rising = np.searchsorted(ranks, rising)
+    found: Integers = np.argsort(codes)[rising]
+    if not all(np.array_equal(groups[found, i], key) for i, key in enumerate(keys)):
+        raise ValueError("a group that the sums do not have")
+    return found
 
 
 class SQLEngine(Engine):
@@ -264,8 +290,8 @@ class SQLEngine(Engine):
         for place, measurement in enumerate(job.measurements):
             if place in histograms:
                 assert isinstance(measurement, Leaves)
-                take = partial(_histogram, places=places, bins=measurement.bins)
-                values[place] = self._execute(histograms[place], take)
+                found = self._histogram(histograms[place], places, query.keys_are_listed)
+                values[place] = Histogram.of(len(places), measurement.bins, *found)
             elif not isinstance(measurement, Leaves):
                 kind = self._dtype(job, measurement)
                 values[place] = np.array([int(row[column]) for row in rows], dtype=kind)
@@ -275,6 +301,23 @@ class SQLEngine(Engine):
             assert isinstance(leaves, Leaves)
             values[place] = values[fine].coarser(leaves.within)
         return ExactAnswer([query.key_of(row[:width]) for row in rows], values)
+
+    def _histogram(
+        self, sql: str, places: Mapping[tuple[Any, ...], int], listed: bool
+    ) -> Sequence[Integers]:
+        """Group, leaf and count of each row of a histogram."""
+        if not listed:
+            rows: Sequence[Integers] = self._execute(
+                sql, partial(_rows_of_histogram, places=places)
+            )
+            return rows
+        width = len(next(iter(places), ())) + 2
+        *keys, leaf, count = self._execute(sql, partial(self._whole_columns, width=width))
+        return _groups(keys, places, len(leaf)), leaf, count
+
+    def _whole_columns(self, found: Cursor, width: int) -> list[Integers]:
+        """The columns of a query of whole numbers of 64 bits, none of them NULL."""
+        return _whole_columns(found, width)
 
     def _written(
         self,

@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dither.engines import FAILED
 from dither.engines.duckdb.connection import lock, open_unlocked
 from dither.engines.duckdb.dialect import DUCKDB
@@ -33,7 +35,7 @@ from dither.engines.duckdb.sources import (
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError
-from dither.plan.job import Job
+from dither.plan.job import Integers, Job
 from dither.plan.relations import scans
 from dither.plan.schema import Schema
 
@@ -223,6 +225,12 @@ class DuckDBEngine(SQLEngine):
             finally:
                 if watch is not None:
                     watch.stop()
+
+    def _whole_columns(self, found: Cursor, width: int) -> list[Integers]:
+        columns = list(found.fetchnumpy().values())  # type: ignore[attr-defined]
+        if any(np.ma.is_masked(column) for column in columns):
+            raise ValueError("a whole number that 64 bits do not hold")
+        return [np.asarray(column, dtype=np.int64) for column in columns]
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

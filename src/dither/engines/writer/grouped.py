@@ -62,6 +62,11 @@ class GroupedQuery:
                 key.append(float(declared) if group_key.kind is Kind.REAL else declared)  # type: ignore[arg-type]
         return tuple(key)
 
+    @property
+    def keys_are_listed(self) -> bool:
+        """Whether the key columns hold positions in public lists, every one."""
+        return all(listed is not None for listed in self._lists)
+
     def _listed(self, key: GroupKey) -> list[tuple[int, exp.Expression]] | None:
         """The public values that the engine can hold, each once, with their positions."""
         if key.values is None:
@@ -171,6 +176,7 @@ class HistogramQuery(GroupedQuery):
         columns = [*self._key_columns(), leaf]
         if self._job.unit is None:
             count = self._times(exp.Count(this=exp.Star()), measurement.parts)
+            count = named(self._dialect.narrowed(count), "rows")
             found = selected([*columns, count], subquery(rows, "rows"))
             return found.where(present, copy=False).group_by(
                 *(c.copy() for c in columns), copy=False
@@ -201,10 +207,10 @@ class HistogramQuery(GroupedQuery):
         valued = selected([exp.Star()], subquery(counted, "chosen"))
         valued = valued.where(is_not_null(leaf.copy()), copy=False)
         within = [unit.copy(), *(k.copy() for k in keys)]
-        total = exp.Window(this=self._dialect.summed_of_size(count.copy(), 1), partition_by=within)
+        total = exp.Window(this=self._dialect.summed(count.copy()), partition_by=within)
         # A leaf occurs once, so the frame that ends at the current row ends at its leaf.
         upto = exp.Window(
-            this=self._dialect.summed_of_size(count.copy(), 1),
+            this=self._dialect.summed(count.copy()),
             partition_by=[w.copy() for w in within],
             order=exp.Order(expressions=[leaf.copy()]),
         )
@@ -212,13 +218,9 @@ class HistogramQuery(GroupedQuery):
             [exp.Star(), named(total, "total"), named(upto, "upto")], subquery(valued, "valued")
         )
         columns = [*(k.copy() for k in keys), leaf.copy()]
+        summed = self._dialect.narrowed(self._dialect.summed(self._weighed(measurement)))
         return selected(
-            [
-                *columns,
-                self._dialect.summed_of_size(
-                    self._weighed(measurement), self._job.max_rows * measurement.parts
-                ),
-            ],
+            [*columns, named(summed, "rows")],
             subquery(weighed, "weighed"),
         ).group_by(*(c.copy() for c in columns), copy=False)
 
@@ -230,7 +232,9 @@ class HistogramQuery(GroupedQuery):
         arithmetic = self._dialect.arithmetic
 
         def share(rows: exp.Expression) -> exp.Expression:
-            return self._dialect.wide_quotient(arithmetic("*", rows, most.copy()), total.copy())
+            return self._dialect.arithmetic(
+                "//", self._dialect.arithmetic("*", rows, most.copy()), total.copy()
+            )
 
         before = self._dialect.arithmetic("-", upto.copy(), count.copy())
         return case(

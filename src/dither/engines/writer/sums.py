@@ -47,9 +47,11 @@ class SumsQuery(GroupedQuery):
     def query(self) -> exp.Select:
         """Key columns, then one column for each measurement that is one integer per group."""
         # With histograms alone, the groups are still asked for: those in which a unit has a row.
-        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)] or [Units()]
-        if self._job.unit is None:
-            return self._sums_of_rows(wanted)
+        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)]
+        if self._job.unit is None or (not wanted and self.keys_are_listed):
+            # Of public keys a group that every unit leaves out may be there, with counts of 0.
+            return self._sums_of_rows(wanted or [Rows()])
+        wanted = wanted or [Units()]
         found = selected(
             [*self._key_columns(), *self._unit_sums(wanted)],
             subquery(self._kept(self._parts(wanted)), "kept"),
