@@ -196,51 +196,53 @@ class HistogramQuery(GroupedQuery):
         return selected(columns, subquery(self._base([shared.made]), "values"))
 
     def _unit_leaves(self, measurement: Leaves, rows: exp.Select) -> exp.Select:
-        unit, leaf, count = identifier(UNIT), identifier("leaf"), identifier("c")
-        keys = self._key_columns()
-        by = [unit, *keys, leaf]
-        counted = selected(
-            [*by, named(exp.Count(this=exp.Star()), "c")], subquery(rows, "rows")
-        ).group_by(*(c.copy() for c in by), copy=False)
+        """A unit's rows in a group in the order of their leaves, each with what it adds to its own.
+
+        With r rows there, and m = ``max_rows``, the i-th adds floor(i m parts / r) less floor((i -
+        1) m parts / r) where r > m. Rows of one leaf follow each other, so what they add is what
+        ``Leaves`` says, whichever of them is the first.
+        """
+        leaf, keys = identifier("leaf"), self._key_columns()
         if self._chooses_groups:
-            counted = self._ranked(counted, "counted", call("DENSE_RANK"))
-        valued = selected([exp.Star()], subquery(counted, "chosen"))
-        valued = valued.where(is_not_null(leaf.copy()), copy=False)
-        within = [unit.copy(), *(k.copy() for k in keys)]
-        total = exp.Window(this=self._dialect.summed(count.copy()), partition_by=within)
-        # A leaf occurs once, so the frame that ends at the current row ends at its leaf.
-        upto = exp.Window(
-            this=self._dialect.summed(count.copy()),
+            rows = self._ranked(rows, "rows", call("DENSE_RANK"))
+        valued = subquery(rows, "valued")
+        within = [identifier(UNIT), *keys]
+        total = exp.Window(this=exp.Count(this=exp.Star()), partition_by=within)
+        place = exp.Window(
+            this=exp.RowNumber(),
             partition_by=[w.copy() for w in within],
             order=exp.Order(expressions=[leaf.copy()]),
         )
-        weighed = selected(
-            [exp.Star(), named(total, "total"), named(upto, "upto")], subquery(valued, "valued")
-        )
         columns = [*(k.copy() for k in keys), leaf.copy()]
-        summed = self._dialect.narrowed(self._dialect.summed(self._weighed(measurement)))
-        return selected(
-            [*columns, named(summed, "rows")],
-            subquery(weighed, "weighed"),
-        ).group_by(*(c.copy() for c in columns), copy=False)
+        placed = selected([*columns, named(total, "total"), named(place, "place")], valued)
+        placed = placed.where(is_not_null(leaf.copy()), copy=False)
+        columns = [c.copy() for c in columns]
+        weight = named(self._weight(measurement), "weight")
+        weighed = selected([*columns, weight], subquery(placed, "placed"))
+        columns = [c.copy() for c in columns]
+        summed = self._dialect.narrowed(self._dialect.summed(identifier("weight")))
+        return selected([*columns, named(summed, "rows")], subquery(weighed, "weighed")).group_by(
+            *(c.copy() for c in columns), copy=False
+        )
 
-    def _weighed(self, leaves: Leaves) -> exp.Expression:
-        """What a unit contributes to a leaf: its rows there, together no more than ``max_rows``."""
-        count, total, upto = identifier("c"), identifier("total"), identifier("upto")
-        most = self._dialect.wide_integer(self._job.max_rows * leaves.parts)
-
-        arithmetic = self._dialect.arithmetic
+    def _weight(self, leaves: Leaves) -> exp.Expression:
+        """What one of a unit's rows adds to its leaf, in parts."""
+        dialect, most = self._dialect, self._job.max_rows * leaves.parts
+        # No unit has more rows than there are in the table.
+        fits = most * dialect.most_rows < LARGEST
+        whole = dialect.integer if fits else dialect.wide_integer
+        total, place = identifier("total"), identifier("place")
+        if not fits:
+            total, place = dialect.widened(total), dialect.widened(place)
 
         def share(rows: exp.Expression) -> exp.Expression:
-            return self._dialect.arithmetic(
-                "//", self._dialect.arithmetic("*", rows, most.copy()), total.copy()
+            return dialect.arithmetic(
+                "//", dialect.arithmetic("*", rows, whole(most)), total.copy()
             )
 
-        before = self._dialect.arithmetic("-", upto.copy(), count.copy())
+        before = dialect.arithmetic("-", place.copy(), whole(1))
+        limit = dialect.integer(self._job.max_rows)
         return case(
-            (
-                binary("<=", total.copy(), self._dialect.integer(self._job.max_rows)),
-                self._times(count.copy(), leaves.parts),
-            ),
-            otherwise=arithmetic("-", share(upto), share(before)),
+            (binary("<=", identifier("total"), limit), whole(leaves.parts)),
+            otherwise=dialect.arithmetic("-", share(place), share(before)),
         )
