@@ -220,7 +220,9 @@ class HistogramQuery(GroupedQuery):
         weight = named(self._weight(measurement), "weight")
         weighed = selected([*columns, weight], subquery(placed, "placed"))
         columns = [c.copy() for c in columns]
-        summed = self._dialect.narrowed(self._dialect.summed(identifier("weight")))
+        # No row weighs more than one whole.
+        summed = self._dialect.summed_of_size(identifier("weight"), measurement.parts)
+        summed = self._dialect.narrowed(summed)
         return selected([*columns, named(summed, "rows")], subquery(weighed, "weighed")).group_by(
             *(c.copy() for c in columns), copy=False
         )
