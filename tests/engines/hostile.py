@@ -20,6 +20,7 @@ from dither.plan.facts import Scope, infer
 from dither.plan.job import ExactAnswer, GroupKey, Job, Leaves, Rows, Total, Units, Values
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
+from plan import calls
 
 AGES = tuple(map(Fraction, (0, 18, 65, 110)))
 GROUPS = ("a", "b", "NULL", "o'b")
@@ -92,7 +93,13 @@ reals = st.one_of(
     st.floats(-20, 1100),
     st.floats(),
 )
-words = st.text(st.sampled_from("aBz ,'\"\\é😀%_"), max_size=4)
+words = st.one_of(
+    st.text(st.sampled_from("aBz ,'\"\\é😀%_"), max_size=4),
+    st.sampled_from([" 7 ", "-1.5e3", "9223372036854775808", "1e999", "nan", "0x7f", "+.5", "yes"]),
+    st.sampled_from(
+        ["2020-02-29", "2021-02-29", "0000-01-01", "1999-12-31T23:59:59.5", "0400-02-29"]
+    ),
+)
 dates = st.one_of(
     st.sampled_from([dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2000, 2, 29)]),
     st.dates(dt.date(1995, 1, 1), dt.date(2024, 1, 1)),
@@ -268,10 +275,18 @@ def numbers(depth: int = 2):
         ),
         st.builds(
             ex.DatePart,
-            st.sampled_from(["year", "quarter", "month", "day", "dayofweek", "hour", "minute"]),
+            st.sampled_from(list(ex.PARTS)),
             days(depth - 1),
         ),
+        calls.calls(calls.NUMBERS, _operands(depth - 1)),
+        calls.casts(Kind.INTEGER, _operands(depth - 1)),
+        calls.casts(Kind.REAL, _operands(depth - 1)),
     )
+
+
+@cache
+def _operands(depth: int):
+    return calls.operands(numbers(depth), texts(min(depth, 1)), days(min(depth, 1)))
 
 
 @cache
@@ -283,8 +298,15 @@ def days(depth: int = 1):
     )
     if depth == 0:
         return leaf
-    parts = st.sampled_from(["year", "quarter", "month", "week", "day"])
-    return st.one_of(leaf, st.builds(ex.DateTruncate, parts, days(depth - 1)))
+    parts, inner = st.sampled_from(ex.TRUNCATIONS), days(depth - 1)
+    drawn = calls.operands(number_literals, texts(0), inner)
+    return st.one_of(
+        leaf,
+        st.builds(ex.DateTruncate, parts, inner),
+        calls.calls(calls.DAYS, drawn),
+        calls.casts(Kind.DATE, drawn),
+        calls.casts(Kind.TIMESTAMP, drawn),
+    )
 
 
 @cache
@@ -298,6 +320,8 @@ def texts(depth: int = 1):
         st.builds(ex.Lower, inner),
         st.builds(ex.Upper, inner),
         st.builds(ex.Substring, inner, st.integers(1, 3), st.sampled_from([0, 1, 2, 2**40])),
+        calls.calls(calls.TEXTS, calls.operands(numbers(0), inner, days(0))),
+        calls.casts(Kind.TEXT, calls.operands(numbers(0), inner, days(0))),
     )
 
 
@@ -323,6 +347,8 @@ def truths(depth: int = 2):
         ),
         st.builds(ex.InList, texts(below), st.lists(words, min_size=1, max_size=3).map(tuple)),
         st.builds(ex.IsNull, some),
+        calls.calls(calls.TRUTHS, _operands(below)),
+        calls.casts(Kind.BOOLEAN, _operands(below)),
         st.builds(ex.Not, truths(below)),
         st.builds(lambda *xs: ex.And(xs), truths(below), truths(below)),
         st.builds(lambda *xs: ex.Or(xs), truths(below), truths(below)),

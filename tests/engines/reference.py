@@ -105,6 +105,8 @@ class Evaluator:
                 found = [v for x in xs if (v := self(x, row, kind)) is not None]
                 turn = min if isinstance(node, ex.Least) else max
                 return turn(found) if found else None
+            case ex.Call():
+                return self._call(node, row)
             case ex.Absolute(operand=x):
                 v = self(x, row)
                 return None if v is None else _held(abs(v))
@@ -141,6 +143,14 @@ class Evaluator:
                 v = self(x, row)
                 return None if v is None else v[start - 1 : start - 1 + length]
         raise TypeError(type(node).__name__)
+
+    def _call(self, node, row):
+        read = {"real": Kind.REAL}
+        values = [
+            self(x, row, read.get(takes))
+            for x, takes in zip(node.operands, node.kinds, strict=True)
+        ]
+        return None if None in values else node.signature.meaning(*values, *node.options)
 
     def _arithmetic(self, node, row):
         kind = self.kind(node)
@@ -183,14 +193,22 @@ def _all(values):
 
 
 def _part(value, part):
-    if part == "quarter":
-        return (value.month + 2) // 3
-    if part == "dayofweek":
-        return value.isoweekday() % 7
-    return getattr(value, part)
+    week = value.isocalendar()
+    found = {
+        "quarter": (value.month + 2) // 3,
+        "dayofweek": value.isoweekday() % 7,
+        "isodow": week.weekday,
+        "week": week.week,
+        "isoyear": week.year,
+        "dayofyear": value.toordinal() - dt.date(value.year, 1, 1).toordinal() + 1,
+    }
+    return found[part] if part in found else getattr(value, part)
 
 
 def _truncate(value, part):
+    if part in ex.TIMES:
+        finer = ex.TIMES[ex.TIMES.index(part) + 1 :]
+        return value.replace(microsecond=0, **dict.fromkeys(finer, 0))
     day = value.date() if isinstance(value, dt.datetime) else value
     match part:
         case "year":

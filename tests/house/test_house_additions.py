@@ -75,7 +75,7 @@ def test_a_channel_is_listed_by_its_room_and_two_pages() -> None:
 def test_a_function_is_listed_beside_its_rule_and_on_its_page() -> None:
     """With its rule stands its name for suggestions; the page says what can be asked."""
     found = _places(FUNCTION_NAMES)
-    assert found == {"src/dither/sql/expressions.py", "docs/sql.md"}
+    assert found == {"src/dither/sql/functions.py", "docs/sql.md"}
 
 
 def test_a_node_is_listed_by_the_plan_and_the_writer() -> None:
@@ -85,13 +85,23 @@ def test_a_node_is_listed_by_the_plan_and_the_writer() -> None:
     found = {place for place in _places(functions) if place.startswith("src/")}
     # Where a size is known a test is saved; of other nodes every result is tested.
     found.discard("src/dither/engines/writer/sizes.py")
-    own = "src/dither/sql/expressions.py"
+    own = "src/dither/sql/functions.py"
     assert found == {
         "src/dither/plan/expressions.py",
         "src/dither/engines/writer/expressions.py",
         own,
     }
     assert len(found - {own} | {"docs/sql.md"}) <= MOST
+
+
+def test_a_function_of_rows_is_declared_once() -> None:
+    """Kinds, facts, meaning and words stand in one place; beside it how it is read, and its SQL."""
+    places = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "src").rglob("*.py")
+        if 2 * sum(f'"{name}"' in path.read_text() for name in ex.FUNCTIONS) >= len(ex.FUNCTIONS)
+    }
+    assert places == {"src/dither/engines/writer/functions.py", "src/dither/sql/functions.py"}
 
 
 def test_places_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,20 @@ def value_of(node: ex.Expression, row: Row) -> Any:
             return min((of(x) for x in xs if of(x) is not None), default=None)
         case ex.Greatest(operands=xs):
             return max((of(x) for x in xs if of(x) is not None), default=None)
+        case ex.Call(operands=xs, options=options):
+            return _call(node, [of(x) for x in xs], options)
     x = of(node.operand)  # type: ignore[attr-defined]
     return None if x is None else _unary(node, x)
+
+
+def _call(node: ex.Call, operands: list[Any], options: tuple[Any, ...]) -> Any:
+    if None in operands:
+        return None
+    read = [float(x) if isinstance(x, Fraction) else x for x in operands]
+    kinds = zip(read, node.kinds, strict=True)
+    found = node.signature.meaning(*(float(x) if k == "real" else x for x, k in kinds), *options)
+    # As it prints: 0.1 for the double that is nearest to it.
+    return Fraction(repr(found)) if isinstance(found, float) else found
 
 
 def _unary(node: ex.Expression, x: Any) -> Any:
@@ -128,6 +140,11 @@ def _part(part: str, x: Any) -> int:
             return (x.month + 2) // 3
         case "dayofweek":
             return x.isoweekday() % 7
+        case "week" | "isoyear" | "isodow":
+            names = {"week": "week", "isoyear": "year", "isodow": "weekday"}
+            return int(getattr(x.isocalendar(), names[part]))
+        case "dayofyear":
+            return x.toordinal() - dt.date(x.year, 1, 1).toordinal() + 1
     return int(getattr(x, part))
 
 

@@ -16,6 +16,7 @@ from dither.plan import expressions as ex
 from dither.plan.expressions import PARTS, TRUNCATIONS
 from dither.plan.facts import Facts, Scope, infer, listed_values
 from dither.plan.schema import ColumnFacts, Kind, Table, kind_of_value
+from plan import calls
 from plan.plan_interpreter import value_of
 
 DAYS = (dt.date(2023, 12, 30), dt.date(2024, 1, 1), dt.date(2024, 2, 29), dt.date(2024, 4, 1))
@@ -41,6 +42,7 @@ VALUES: dict[str, list[Any]] = {
     "b": [True, False],
     "d": [*ALL_DAYS, None],
 }
+DAYS_OF = [part for part in TRUNCATIONS if part not in ex.TIMES]
 SCOPE = Scope({"T": (Table("T", COLUMNS), False)})
 
 
@@ -79,9 +81,12 @@ def numbers(depth: int) -> st.SearchStrategy[ex.Expression]:
         below.map(lambda e: ex.Bin(e, (F(-1), F(1, 2), F(2)))),
         st.builds(
             ex.DatePart,
-            st.sampled_from([p for p in PARTS if p[0] not in "hm" or p == "month"]),
+            st.sampled_from([p for p in PARTS if p not in ex.TIMES]),
             dates(),
         ),
+        calls.calls(calls.NUMBERS, calls.operands(below, texts(), dates())),
+        calls.casts(Kind.INTEGER, calls.operands(below, texts(), dates())),
+        calls.casts(Kind.REAL, calls.operands(below, texts(), dates())),
     )
 
 
@@ -89,9 +94,15 @@ def dates() -> st.SearchStrategy[ex.Expression]:
     day = st.just(column("d"))
     return st.one_of(
         day,
-        st.builds(ex.DateTruncate, st.sampled_from(TRUNCATIONS), day),
+        st.builds(ex.DateTruncate, st.sampled_from(DAYS_OF), day),
+        calls.calls(calls.DAYS, calls.operands(st.just(column("i")), st.just(column("t")), day)),
         st.sampled_from(DAYS).map(lambda v: ex.Coalesce((column("d"), ex.Literal(v)))),
     )
+
+
+def _leaves() -> calls.Operands:
+    text = st.sampled_from([column("t"), ex.Literal("-"), ex.Literal(" 7 ")])
+    return calls.operands(st.sampled_from([column("i"), column("x")]), text, st.just(column("d")))
 
 
 def texts() -> st.SearchStrategy[ex.Expression]:
@@ -99,6 +110,8 @@ def texts() -> st.SearchStrategy[ex.Expression]:
         st.just(column("t")),
         st.just(ex.Lower(column("t"))),
         st.just(ex.Coalesce((column("t"), ex.Literal("none")))),
+        calls.calls(calls.TEXTS, _leaves()),
+        calls.casts(Kind.TEXT, _leaves()),
         st.builds(
             ex.Substring, st.just(ex.Upper(column("t"))), st.integers(1, 4), st.integers(0, 3)
         ),
@@ -113,6 +126,7 @@ def conditions(depth: int) -> st.SearchStrategy[ex.Expression]:
         st.builds(ex.Between, below, below, below),
         st.builds(ex.IsNull, below),
         st.builds(ex.InList, st.just(column("t")), st.just(("North",))),
+        calls.calls(calls.TRUTHS, _leaves()),
     )
     if depth == 0:
         return leaf
@@ -212,7 +226,7 @@ def test_a_left_join_pads_with_null():
     assert not infer(column("j"), SCOPE).nullable
 
 
-@pytest.mark.parametrize("part", TRUNCATIONS)
+@pytest.mark.parametrize("part", DAYS_OF)
 def test_truncation_lists_every_period_to_the_end_of_time(part):
     """The list of periods is complete, also where bounds end at the last day that there is."""
     facts = ColumnFacts("d", Kind.DATE, dt.date(9990, 5, 5), dt.date.max)

@@ -21,10 +21,23 @@ KEYS = (
     "EXTRACT(HOUR FROM t)",
     "CASE WHEN x > 5 THEN 1 ELSE 0 END",
     "SUBSTRING(g, 1, 1)",
+    "ROUND(i, -1)",
+    "ROUND(y, 1)",
+    "LENGTH(g || 'x')",
+    "CONCAT(g, '-')",
+    "REPLACE(TRIM(g), 'a', 'bb')",
+    "STRFTIME(e, '%Y-%m')",
+    "CAST(i AS VARCHAR)",
+    "e + INTERVAL 1 MONTH",
+    "WEEK(t)",
 )
 """Public keys."""
 
-FOUND = ("w", "n", "d", "DATE_TRUNC('month', t)", "LOWER(w)", "SUBSTRING(w, 1, 1)", "YEAR(d)")
+FOUND = (
+    *("w", "n", "d", "DATE_TRUNC('month', t)", "LOWER(w)", "SUBSTRING(w, 1, 1)", "YEAR(d)"),
+    *("LENGTH(w)", "REPLACE(w, 'x', 'xx') || w", "DATE_TRUNC('hour', t)", "CAST(w AS BIGINT)"),
+    *("STRFTIME(t, '%G-W%V %T')", "ROUND(r, 1)", "d - INTERVAL 1 YEAR", "CAST(t AS DATE)"),
+)
 """Keys that are discovered."""
 
 NUMBERS = (
@@ -60,6 +73,23 @@ NUMBERS = (
     "1",
     "0 * x",
     "NULLIF(i, 110)",
+    "ROUND(x, 1)",
+    "ROUND(x / 7)",
+    "SQRT(i)",
+    "CLAMP(LN(r), -10, 10)",
+    "CLAMP(LOG10(j), 0, 12)",
+    "CLAMP(EXP(r), 0, 5)",
+    "POWER(y, 2)",
+    "CLAMP(POWER(r, y), -5, 5)",
+    "CLAMP(LENGTH(w), 0, 100)",
+    "CLAMP(STRPOS(w, 'x'), 0, 9)",
+    "CLAMP(TRY_CAST(w AS DOUBLE), -1, 9)",
+    "CAST(b AS INT)",
+    "CAST(x AS BIGINT)",
+    "DATE_DIFF('day', e, e)",
+    "CLAMP(DATE_DIFF('second', d, t), -1e6, 1e6)",
+    "SECOND(t)",
+    "DAYOFYEAR(d)",
 )
 
 CONDITIONS = (
@@ -73,6 +103,11 @@ CONDITIONS = (
     "g IN ('a', 'b')",
     "g IS NOT NULL",
     "NOT b",
+    "w LIKE '%x_' OR g ILIKE 'A%'",
+    "REGEXP_MATCHES(w, '^[^a-z]{1,3}$')",
+    "STARTS_WITH(w, 'x') OR ENDS_WITH(w, 'S') OR CONTAINS(w, ' ')",
+    "CAST(w AS BOOLEAN)",
+    "t + INTERVAL 36 HOUR > d",
     "b OR x IS NULL",
     "100 / i > 3",
     "1 / z < 0.5 AND i >= 1",

@@ -126,6 +126,23 @@ ACCEPTED = (
     "SELECT SUBSTRING(region, 1, 1) AS s, LEFT(region, 2), UPPER(region) u, COUNT(*) FROM visits "
     "WHERE LOWER(region) = 'north' AND NULLIF(age, 1) < 9 GROUP BY 1, SUBSTRING(region, 1, 2), u "
     "ORDER BY s ASC NULLS LAST, COUNT(*)",
+    "SELECT COUNT(*) FROM visits WHERE \"group\" LIKE 'a!%_%' ESCAPE '!' OR region NOT ILIKE 'N%' "
+    "OR REGEXP_MATCHES(\"group\", '^[a-c]{2,}x?$') OR REGEXP_FULL_MATCH(region, 'a|b') "
+    "OR CONTAINS(region, 'a') OR STARTS_WITH(region, 'a') OR ENDS_WITH(region, 'b') "
+    "OR POSITION('a' IN region) = STRPOS(region, 'b') OR LENGTH(TRIM(region)) > 3 "
+    "OR RTRIM(region, 'ab') = 'c'",
+    "SELECT CONCAT(region, '-', REPLACE(region, 'o', '0')) AS a, LTRIM(region) || 'x' AS b, "
+    "STRFTIME(day, '%Y-%m') AS c, CAST(age AS VARCHAR) AS d, seen::DATE AS e, COUNT(*) "
+    "FROM visits GROUP BY ALL",
+    "SELECT SUM(ROUND(cost, 1) + ROUND(age, -1)), AVG(SQRT(cost)), SUM(CLAMP(LN(cost), 0, 9)), "
+    "SUM(CLAMP(LOG(2, cost) + LOG10(cost) - LOG2(cost) + EXP(-age), 0, 9)), "
+    "SUM(POWER(age, 2) + age ** 2), "
+    'SUM(CLAMP(TRY_CAST("group" AS DOUBLE), 0, 1)), SUM(CAST(smoker AS INT)) FROM visits',
+    "SELECT AVG(DATE_DIFF('week', day, '2020-06-01')), SUM(WEEK(day) + DAYOFYEAR(day)), "
+    "SUM(DATE '2021-01-01' - day), SUM(ISODOW(day) + SECOND(seen)) FROM visits "
+    "WHERE day + INTERVAL 3 MONTH > '2020-06-01' AND seen - INTERVAL '90' MINUTE < day "
+    "AND DATE_ADD(day, INTERVAL 1 WEEK) > DATE_SUB(day + 5, INTERVAL 1 DAY) "
+    "AND DATE_TRUNC('hour', seen) <> '2020-01-06'",
     'SELECT "group", COUNT(*) FROM visits GROUP BY "group"',
     'SELECT COUNT(*) FROM "odd name" AS "a ""b" WHERE "a ""b".x = 1',
     "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",

@@ -24,6 +24,9 @@ HARMLESS = {
     ("Identifier", "quoted"),
     # COUNT of a constant is COUNT(*), whatever the constant.
     ("Literal", "is_string"),
+    # CAST gives NULL where a value does not fit, whether it is called TRY_CAST or not.
+    *(("Cast", "safe"), ("TryCast", "safe")),
+    *(("DPipe", "safe"), ("Concat", "coalesce"), ("DateDiff", "date_part_boundary")),
 }
 
 

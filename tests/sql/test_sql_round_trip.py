@@ -15,6 +15,7 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
 from dither.sql import parse_query, to_sql
+from plan import calls
 from sql.sql_tables import ACCEPTED, SCHEMA
 
 # --- plans as the parser makes them -----------------------------------------------------------
@@ -42,7 +43,8 @@ def _expressions(columns: tuple[ex.Column, ...]) -> st.SearchStrategy[ex.Express
     def grow(inner: st.SearchStrategy[ex.Expression]) -> st.SearchStrategy[ex.Expression]:
         some = st.lists(inner, min_size=1, max_size=3).map(tuple)
         valued = inner.filter(lambda x: x != ex.Literal(None))
-        parts = st.sampled_from(["year", "quarter", "month", "day", "dayofweek", "hour", "minute"])
+        parts = st.sampled_from(list(ex.PARTS))
+        drawn = dict.fromkeys(("number", "real", "text", "date", "any"), inner)
         return st.one_of(
             st.builds(
                 ex.Arithmetic, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner, inner
@@ -72,13 +74,22 @@ def _expressions(columns: tuple[ex.Column, ...]) -> st.SearchStrategy[ex.Express
             st.builds(lambda x, e: ex.Clamp(x, e[0], e[-1]), inner, EDGES),
             st.builds(ex.Bin, inner, EDGES),
             st.builds(ex.DatePart, parts, inner),
-            st.builds(
-                ex.DateTruncate, st.sampled_from(["year", "quarter", "month", "week", "day"]), inner
-            ),
+            st.builds(ex.DateTruncate, st.sampled_from(ex.TRUNCATIONS), inner),
+            calls.calls(tuple(ex.FUNCTIONS), drawn),
             st.builds(ex.Substring, inner, st.integers(1, 99), st.integers(0, 99)),
         )
 
     return st.recursive(leaves, grow, max_leaves=8)
+
+
+def _of_time(node: ex.Expression) -> bool:
+    """What may be a date: one that is moved is read as an interval."""
+    match node:
+        case ex.Column(name=name):
+            return name in ("day", "seen")
+        case ex.Literal(value=value):
+            return isinstance(value, dt.date)
+    return isinstance(node, ex.DateTruncate | ex.Call)
 
 
 def _not_folded(node: ex.Arithmetic) -> bool:
@@ -88,6 +99,8 @@ def _not_folded(node: ex.Arithmetic) -> bool:
         isinstance(s, ex.Literal) and isinstance(s.value, int | F) and not isinstance(s.value, bool)
         for s in sides
     ]
+    if node.op in ("+", "-") and any(map(_of_time, ex.walk(node.left))):
+        return False
     return node.op != "/" or not all(numbers) or node.right in (ex.Literal(0), ex.Literal(F(0)))
 
 

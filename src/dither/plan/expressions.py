@@ -23,16 +23,19 @@ from typing import ClassVar, TypeGuard
 
 from dither.errors import QueryError, UnsupportedError, nearest
 from dither.plan._ranges import Facts, absolute, reshaped, whole
+from dither.plan.functions import FUNCTIONS, Option, Signature
 from dither.plan.schema import Value, with_kind
 
 __all__ = [
     "PARTS",
+    "TIMES",
     "TRUNCATIONS",
     "Absolute",
     "And",
     "Arithmetic",
     "Between",
     "Bin",
+    "Call",
     "Case",
     "Ceil",
     "Clamp",
@@ -63,15 +66,24 @@ PARTS: Mapping[str, tuple[int, int] | None] = {
     "year": None,
     "quarter": (1, 4),
     "month": (1, 12),
+    "week": (1, 53),
     "day": (1, 31),
     "dayofweek": (0, 6),
+    "isodow": (1, 7),
+    "dayofyear": (1, 366),
+    "isoyear": None,
     "hour": (0, 23),
     "minute": (0, 59),
+    "second": (0, 59),
 }
-"""The date parts and their ranges; 0 is Sunday. The range of years follows from the bounds."""
+"""The date parts and their ranges. Sunday is 0 as ``dayofweek`` and 7 as ``isodow``; ``week`` and
+``isoyear`` are those of ISO 8601. The range of years follows from the bounds."""
 
-TRUNCATIONS = ("year", "quarter", "month", "week", "day")
-"""What a date can be truncated to; weeks start on Monday."""
+TIMES = ("hour", "minute", "second")
+"""The parts that a timestamp has and a date has not, from the longest to the shortest."""
+
+TRUNCATIONS = ("year", "quarter", "month", "week", "day", *TIMES)
+"""What a date can be truncated to; weeks start on Monday. To a time, the result is a timestamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +390,8 @@ class DatePart(Expression):
 
 @dataclass(frozen=True, slots=True)
 class DateTruncate(Expression):
-    """The first day of the operand's ``part`` (year, quarter, month, week or day), a date."""
+    """The first day of the operand's ``part`` (year, quarter, month, week or day), a date; of its
+    hour, minute or second the first moment, a timestamp."""
 
     form = "date truncate"
 
@@ -429,6 +442,37 @@ class Substring(Expression):
     def __post_init__(self) -> None:
         if self.start < 1 or self.length < 0:
             raise QueryError("SUBSTRING starts at 1 or later and has a whole length of 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A function of ``dither.plan.functions``, of operands and of constants that belong to it."""
+
+    form = "call"
+
+    function: str
+    operands: tuple[Expression, ...]
+    options: tuple[Option, ...] = ()
+
+    def __post_init__(self) -> None:
+        signature = FUNCTIONS.get(self.function)
+        if signature is None:
+            raise QueryError(
+                f"unknown function {self.function!r}" + nearest(self.function, FUNCTIONS)
+            )
+        if signature.kinds(len(self.operands)) is None:
+            raise QueryError(f"{self.function.upper()} takes {len(signature.takes)} arguments")
+        signature.check(self.function, self.options)
+
+    @property
+    def signature(self) -> Signature:
+        """What the function declares of itself."""
+        return FUNCTIONS[self.function]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What each operand is taken as."""
+        return self.signature.kinds(len(self.operands)) or ()
 
 
 def _children(node: Expression) -> Iterator[Expression]:

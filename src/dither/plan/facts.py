@@ -36,6 +36,7 @@ from dither.plan._ranges import (
     within_limits,
 )
 from dither.plan.expressions import Column
+from dither.plan.functions import mapped, part_of
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table, Value, kind_of_value
 from dither.plan.text import Words, show
@@ -163,14 +164,28 @@ def infer(node: ex.Expression, scope: Scope) -> Facts:
             return replace(_union(parts, node, scope), nullable=all(p.nullable for p in parts))
         case ex.DatePart(operand=x):
             return _date_part(node, _temporal(x, node, scope), scope)
-        case ex.DateTruncate(part=part, operand=x):
-            return _date_truncate(part, _temporal(x, node, scope))
+        case ex.DateTruncate(operand=x):
+            return _date_truncate(node, _temporal(x, node, scope), scope)
         case ex.Substring(operand=x, start=start, length=length):
             first = start - 1
             return reshaped(_text(x, node, scope), lambda text: text[first : first + length])
+        case ex.Call():
+            return _call(node, scope)
         case ex.Function(operand=x):
             return node.facts((_text if node.takes == "text" else _number)(x, node, scope))
     return _numeric(node, scope)
+
+
+def _call(node: ex.Call, scope: Scope) -> Facts:
+    signature = node.signature
+    kinds = {"number": _number, "real": _number, "text": _text, "date": _temporal, "any": _any}
+    pairs = zip(node.operands, node.kinds, strict=True)
+    parts = tuple(kinds[takes](x, node, scope) for x, takes in pairs)
+    try:
+        found = signature.facts(parts, *node.options)
+    except QueryError as error:
+        raise type(error)(f"{scope.show(node)}: {error}") from None
+    return mapped(signature, parts, node.options, found)
 
 
 def _numeric(node: ex.Expression, scope: Scope) -> Facts:
@@ -221,6 +236,8 @@ def why_unbounded(node: ex.Expression, scope: Scope) -> str:
                 return f"declare bounds = [lower, upper] of {name} in the policy, or"
             case ex.DatePart(operand=x) if own:
                 return f"declare bounds of {scope.show(x)} in the policy, or"
+            case ex.Call(operands=xs) if own and not all(_bounded(x, scope) for x in xs):
+                return f"{scope.show(part)} has no bounds that are known;"
             case ex.Arithmetic(op="/", right=divisor) if own and _near_zero(divisor, scope):
                 return f"the divisor {scope.show(divisor)} can be as near to 0 as it likes;"
             case _ if own:
@@ -230,6 +247,10 @@ def why_unbounded(node: ex.Expression, scope: Scope) -> str:
                     "parts, or"
                 )
     raise ValueError("the expression has bounds")
+
+
+def _bounded(operand: ex.Expression, scope: Scope) -> bool:
+    return infer(operand, scope).range is not None
 
 
 def _near_zero(divisor: ex.Expression, scope: Scope) -> bool:
@@ -299,6 +320,10 @@ def _text(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Facts:
     if facts.kind not in (Kind.TEXT, None):
         raise QueryError(f"{scope.show(node)}: {scope.show(operand)} is not text")
     return facts
+
+
+def _any(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Facts:
+    return infer(operand, scope)
 
 
 def _condition(operand: ex.Expression, node: ex.Expression, scope: Scope) -> Facts:
@@ -390,22 +415,30 @@ def _as(value: Value, kind: Kind) -> Value:
 
 
 def _date_part(node: ex.DatePart, facts: Facts, scope: Scope) -> Facts:
-    if node.part in ("hour", "minute") and facts.kind is Kind.DATE:
-        raise QueryError(f"{scope.show(node)}: a date has no {node.part}")
+    _check_time(node, facts, scope)
     ends = ex.PARTS[node.part]
     if ends is None and isinstance(facts.lower, dt.date) and isinstance(facts.upper, dt.date):
-        ends = facts.lower.year, facts.upper.year
+        ends = part_of(facts.lower, node.part), part_of(facts.upper, node.part)
     if ends is None:
         return Facts(Kind.INTEGER, step=Fraction(1), nullable=facts.nullable)
     low, high = (Fraction(end) for end in ends)
     return Facts(Kind.INTEGER, low, high, None, Fraction(1), facts.nullable)
 
 
+def _check_time(node: ex.DatePart | ex.DateTruncate, facts: Facts, scope: Scope) -> None:
+    if node.part in ex.TIMES and facts.kind is Kind.DATE:
+        raise QueryError(f"{scope.show(node)}: a date has no {node.part}")
+
+
 _REACH = {"year": 366, "quarter": 92, "month": 31, "week": 7, "day": 1}
 """Days from the first day of a period that always lead into the next one, and not past it."""
 
 
-def _date_truncate(part: str, facts: Facts) -> Facts:
+def _date_truncate(node: ex.DateTruncate, facts: Facts, scope: Scope) -> Facts:
+    _check_time(node, facts, scope)
+    part = node.part
+    if part in ex.TIMES:
+        return _time_truncate(part, facts)
     if not isinstance(facts.lower, dt.date) or not isinstance(facts.upper, dt.date):
         return Facts(Kind.DATE, nullable=facts.nullable)
     first, last = _truncated(facts.lower, part), _truncated(facts.upper, part)
@@ -415,6 +448,22 @@ def _date_truncate(part: str, facts: Facts) -> Facts:
         days.append(day)
     domain = tuple(days) if day >= last else None
     return Facts(Kind.DATE, first, last, domain, None, facts.nullable)
+
+
+def _time_truncate(part: str, facts: Facts) -> Facts:
+    ends = facts.lower, facts.upper
+    if not all(isinstance(end, dt.datetime) and end.tzinfo is None for end in ends):
+        return Facts(Kind.TIMESTAMP, nullable=facts.nullable)
+    first, last = (_first_moment(end, part) for end in ends)  # type: ignore[arg-type]
+    unit = dt.timedelta(**{f"{part}s": 1})
+    steps = (last - first) // unit
+    domain = tuple(first + i * unit for i in range(steps + 1)) if steps < LONGEST_LIST else None
+    return Facts(Kind.TIMESTAMP, first, last, domain, None, facts.nullable)
+
+
+def _first_moment(value: dt.datetime, part: str) -> dt.datetime:
+    finer = ex.TIMES[ex.TIMES.index(part) + 1 :]
+    return value.replace(microsecond=0, **dict.fromkeys(finer, 0))  # type: ignore[arg-type]
 
 
 def _truncated(value: dt.date, part: str) -> dt.date:

@@ -195,8 +195,12 @@ def _group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -
     facts = infer(key.expression, scope)
     if facts.kind is None:
         raise QueryError(f"GROUP BY {scope.show(key.expression)}: NULL is not a key")
-    if facts.kind in (Kind.REAL, Kind.TIMESTAMP):
-        cut = "BIN(x, e0, e1, ...) or FLOOR(x)" if facts.kind is Kind.REAL else "DATE_TRUNC"
+    if facts.kind in (Kind.REAL, Kind.TIMESTAMP) and not _is_cut(key.expression):
+        cut = (
+            "BIN(x, e0, e1, ...), FLOOR(x) or ROUND(x, 1)"
+            if facts.kind is Kind.REAL
+            else "DATE_TRUNC"
+        )
         raise QueryError(
             f"GROUP BY {scope.show(key.expression)}: a {facts.kind.value} has too many values; "
             f"cut it with {cut}, or declare bins in the policy"
@@ -208,6 +212,12 @@ def _group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -
         values = tuple(dict.fromkeys(values))
         notes.extend(_left_out(key, facts, scope))
     return GroupKey(key.name, key.expression, facts.kind, values)
+
+
+def _is_cut(node: ex.Expression) -> bool:
+    """Whether many reals, or moments, have become one."""
+    rounded = isinstance(node, ex.Call) and node.function == "round"
+    return rounded or isinstance(node, ex.DateTruncate)
 
 
 def _left_out(key: ag.Key, facts: Facts, scope: Scope) -> list[str]:
@@ -224,7 +234,7 @@ def _left_out(key: ag.Key, facts: Facts, scope: Scope) -> list[str]:
 def _as_declared(node: ex.Expression, scope: Scope) -> bool:
     """Whether it rests on what is declared of a column that no other value can occur."""
     match node:
-        case ex.DatePart(part=part) if part != "year":
+        case ex.DatePart(part=part) if ex.PARTS[part] is not None:
             return False
         case ex.Bin():
             return False

@@ -197,6 +197,10 @@ class ExpressionWriter:
                 return self._chain(" AND ", xs, AND)
             case ex.Or(operands=xs):
                 return self._chain(" OR ", xs, OR)
+            case ex.Call(operands=xs, options=options):
+                test = node.signature.test
+                operands = [text(x, ATOM if test else SUM) for x in xs]
+                return node.signature.words(operands, *options), TEST if test else ATOM
         return self._function(node), ATOM
 
     def _chain(self, word: str, xs: tuple[ex.Expression, ...], level: int) -> tuple[str, int]:

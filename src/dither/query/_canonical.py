@@ -78,7 +78,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
 }
 """By class: the node's name in the form, and its fields, all of them. Expressions say their own."""
 
-CONSTANTS = {("literal", "value"), ("in", "values"), ("key", "values")}
+CONSTANTS = {("literal", "value"), ("in", "values"), ("key", "values"), ("call", "options")}
 """Fields that hold public constants, which are written with their type."""
 
 LATER: dict[tuple[str, str], Any] = {

@@ -56,7 +56,7 @@ _OFFERED_AGGREGATES = {
     *(exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
 }
 
-_PATTERN = "compare with =, IN or SUBSTRING(x, 1, n)"
+_PATTERN = "write LIKE, or REGEXP_MATCHES(x, pattern)"
 _SUBQUERY = "write one SELECT over the tables themselves"
 _WINDOW = "ask for groups with GROUP BY"
 
@@ -79,12 +79,11 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Cast": ("CAST", ""),
     "Collate": ("COLLATE", ""),
     "Columns": ("COLUMNS(...)", "name each column"),
-    "Concat": ("joining text", "group by the columns one by one"),
+    "Concat": ("joining text", "write || between texts"),
     "CountIf": ("COUNT_IF", "write COUNT(CASE WHEN condition THEN 1 END)"),
     "Cube": ("CUBE", "ask for each grouping by itself"),
     "CurrentDate": ("CURRENT_DATE", "write the date, as DATE 'YYYY-MM-DD'"),
     "CurrentTimestamp": ("CURRENT_TIMESTAMP", "write it, as TIMESTAMP 'YYYY-MM-DD HH:MM:SS'"),
-    "DPipe": ("|| on text", "group by the columns one by one"),
     "Distinct": ("DISTINCT", ""),
     "Dot": ("a field of a value (x.y.z)", "write table.column"),
     "Except": ("EXCEPT", _SUBQUERY),
@@ -96,23 +95,19 @@ _KNOWN: dict[str, tuple[str, str]] = {
     ),
     "Glob": ("GLOB", _PATTERN),
     "GroupingSets": ("GROUPING SETS", "ask for each grouping by itself"),
-    "ILike": ("ILIKE", _PATTERN),
     "Intersect": ("INTERSECT", _SUBQUERY),
-    "Interval": ("INTERVAL", "compare with a date, or take its parts with EXTRACT"),
+    "Interval": ("INTERVAL by itself", "add it to a date, as x + INTERVAL 3 DAY"),
     "JSONExtract": ("-> on JSON", "derive a column in the data instead"),
     "JSONExtractScalar": ("->> on JSON", "derive a column in the data instead"),
     "Lateral": ("LATERAL", _SUBQUERY),
-    "Like": ("LIKE", _PATTERN),
     "NullSafeEQ": ("IS NOT DISTINCT FROM", "write x = y OR (x IS NULL AND y IS NULL)"),
     "NullSafeNEQ": ("IS DISTINCT FROM", "write x <> y, and IS NULL where NULL matters"),
     "Order": ("ORDER BY", ""),
     "Parameter": ("a parameter", "write the constant itself"),
     "PercentileDisc": ("the discrete quantile", "write QUANTILE_CONT(x, q)"),
     "Placeholder": ("a placeholder", "write the constant itself"),
-    "Pow": ("a power", "write x * x"),
     "RawString": ("a $$...$$ string", "write a plain '...' string"),
     "RegexpLike": ("a regular expression", _PATTERN),
-    "Round": ("ROUND", "write FLOOR(x + 0.5)"),
     "Rollup": ("ROLLUP", "ask for each grouping by itself"),
     "SimilarTo": ("SIMILAR TO", _PATTERN),
     "Star": ("*", "name each key and aggregate"),
@@ -322,7 +317,13 @@ class Place:
 
         Databases disagree on how those bind without parentheses (``a = b IS NULL``).
         """
-        if isinstance(node, _CONDITIONS) and not isinstance(node, exp.SubqueryPredicate):
+        # What is written as a function stands in brackets of its own.
+        function = isinstance(node, exp.Func) and not isinstance(node, exp.Connector)
+        if (
+            isinstance(node, _CONDITIONS)
+            and not function
+            and not isinstance(node, exp.SubqueryPredicate)
+        ):
             raise QueryError(
                 f"{self.where}: a condition stands where a value is expected; put parentheses "
                 "around it, or write a < b AND b < c for a < b < c"

@@ -12,7 +12,7 @@ from dither.plan.schema import Kind, Value
 from dither.plan.text import show
 from dither.sql.names import Names
 
-__all__ = ["date_part", "read_date", "read_dates", "read_timestamp", "truncation"]
+__all__ = ["date_part", "period", "read_date", "read_dates", "read_timestamp", "truncation"]
 
 _SYNONYMS = {
     "years": "year",
@@ -27,15 +27,27 @@ _SYNONYMS = {
     "weekday": "dayofweek",
     "hours": "hour",
     "minutes": "minute",
+    "min": "minute",
+    "mins": "minute",
+    "seconds": "second",
+    "sec": "second",
+    "secs": "second",
+    "doy": "dayofyear",
+    "weekofyear": "week",
+    "yearofweek": "isoyear",
 }
 _HINTS = {
-    "isodow": "; DAYOFWEEK counts from 0 (Sunday) to 6",
-    "week": "; DATE_TRUNC('week', x) gives its Monday",
-    "second": "; the finest part is minute",
+    "millisecond": "; the finest part is second",
+    "epoch": "; write DATE_DIFF('second', a, b)",
 }
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?", re.ASCII)
 _OFFSET = re.compile(r"(Z|[+-]\d{2}(:\d{2})?)$", re.ASCII)
+
+
+def period(name: str) -> str:
+    """The part of a date that a written name means, in one spelling."""
+    return _SYNONYMS.get(name.lower(), name.lower())
 
 
 def date_part(name: str) -> str:
@@ -46,7 +58,7 @@ def date_part(name: str) -> str:
     >>> date_part("DOW")
     'dayofweek'
     """
-    part = _SYNONYMS.get(name.lower(), name.lower())
+    part = period(name)
     if part not in PARTS:
         hint = _HINTS.get(part) or nearest(name, PARTS)
         raise UnsupportedError(f"the date part {name.lower()!r} is not offered{hint}")
@@ -55,7 +67,7 @@ def date_part(name: str) -> str:
 
 def truncation(name: str) -> str:
     """What a date is truncated to by a written name, one of ``TRUNCATIONS``."""
-    part = _SYNONYMS.get(name.lower(), name.lower())
+    part = period(name)
     if part not in TRUNCATIONS:
         raise UnsupportedError(
             f"DATE_TRUNC to {name.lower()!r} is not offered{nearest(name, TRUNCATIONS)}"

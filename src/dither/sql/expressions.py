@@ -2,211 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import NoReturn
 
 from sqlglot import exp
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.schema import Value
-from dither.sql.allow_list import (
-    FUNCTION_NAMES,
-    Place,
-    Rule,
-    Rules,
-    identifier,
-    is_number,
-    plain,
-    refuse,
-    take,
-    word,
-)
-from dither.sql.dates import date_part, read_date, read_timestamp, truncation
+from dither.plan.schema import Kind, Value
+from dither.sql.allow_list import Place, Rule, Rules, identifier, is_number, plain, take
+from dither.sql.functions import FUNCTIONS, interval, moved
 from dither.sql.names import Names
 
-__all__ = [
-    "FUNCTIONS",
-    "at",
-    "operands",
-]
-
-# --- choices ----------------------------------------------------------------------------------
-
-
-def _case(node: exp.Case, place: Place) -> ex.Expression:
-    subject, arms, default = take(node, place.where, "this", "ifs", "default")
-    whole = place.operand(subject) if subject is not None else None
-    branches: list[tuple[ex.Expression, ex.Expression]] = []
-    for arm in arms or ():
-        condition, value = (place.read(x) for x in take(arm, place.where, "this", "true"))
-        if whole is not None:
-            if condition == ex.Literal(None):
-                raise QueryError(
-                    f"{place.where}: CASE x WHEN NULL is never true; write CASE WHEN x IS NULL"
-                )
-            condition = place.make(ex.Compare, "=", whole, condition)
-        branches.append((condition, value))
-    otherwise = place.read(default) if default is not None else ex.Literal(None)
-    return place.make(ex.Case, tuple(branches), otherwise)
-
-
-def _if(node: exp.If, place: Place) -> ex.Expression:
-    this, true, false = take(node, place.where, "this", "true", "false")
-    otherwise = place.read(false) if false is not None else ex.Literal(None)
-    return ex.Case(((place.read(this), place.read(true)),), otherwise)
-
-
-def _nullif(node: exp.Nullif, place: Place) -> ex.Expression:
-    left, right = place.sides(node)
-    return ex.Case(((place.make(ex.Compare, "=", left, right), ex.Literal(None)),), left)
-
-
-def _variadic(make: Callable[[tuple[ex.Expression, ...]], ex.Expression], *ignored: str) -> Rule:
-    def rule(node: exp.Expr, place: Place) -> ex.Expression:
-        this, rest = take(node, place.where, "this", "expressions", ignored=ignored)
-        return make(tuple(place.read(x) for x in (this, *(rest or ()))))
-
-    return rule
-
-
-def _unary(
-    make: Callable[[ex.Expression], ex.Expression],
-) -> Rule:
-    def rule(node: exp.Expr, place: Place) -> ex.Expression:
-        (this,) = take(node, place.where, "this")
-        if this is None:
-            raise QueryError(f"{place.where}: a function has no argument")
-        return make(place.read(this))
-
-    return rule
-
-
-# --- dates and text ---------------------------------------------------------------------------
-
-
-def _extract(node: exp.Extract, place: Place) -> ex.Expression:
-    part, operand = take(node, place.where, "this", "expression")
-    return ex.DatePart(date_part(word(part, place.where)), place.read(operand))
-
-
-def _truncate(node: exp.Expr, place: Place) -> ex.Expression:
-    unit, operand = take(node, place.where, "unit", "this")
-    return ex.DateTruncate(truncation(word(unit, place.where)), place.read(operand))
-
-
-def _cast(node: exp.Cast, place: Place) -> ex.Expression:
-    this, to = take(node, place.where, "this", "to")
-    name = to.this.name if isinstance(to, exp.DataType) else ""
-    if isinstance(this, exp.Literal) and this.is_string:
-        take(to, place.where, "this")
-        text = word(this, place.where)
-        if name == "DATE":
-            return ex.Literal(read_date(text))
-        if name in ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"):
-            return ex.Literal(read_timestamp(text))
-        if name in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
-            return ex.Literal(read_timestamp(text, offset=True))
-    if name.endswith("INT"):
-        hint = "write FLOOR(x)"
-    elif name == "DATE":
-        hint = "write DATE_TRUNC('day', x), or declare the column as a date in the policy"
-    else:
-        hint = "declare the column's kind in the policy"
-    return refuse(node, place.where, hint)
-
-
-def _substring(node: exp.Substring, place: Place) -> ex.Expression:
-    this, start, length = take(node, place.where, "this", "start", "length")
-    if start is None or length is None:
-        raise QueryError(f"{place.where}: SUBSTRING needs a start and a length")
-    return _slice(this, start, length, place)
-
-
-def _left(node: exp.Left, place: Place) -> ex.Expression:
-    this, length = take(node, place.where, "this", "expression")
-    return _slice(this, exp.Literal.number(1), length, place)
-
-
-def _slice(this: exp.Expr, start: exp.Expr, length: exp.Expr, place: Place) -> ex.Expression:
-    first = place.number(start, "the start of SUBSTRING")
-    size = place.number(length, "the length of SUBSTRING")
-    if not isinstance(first, int) or not isinstance(size, int):
-        first, size = 0, 0  # refused like any other place where no character is
-    return place.make(ex.Substring, place.read(this), first, size)
-
-
-# --- functions that sqlglot does not know -----------------------------------------------------
-
-
-def _named(node: exp.Anonymous, place: Place) -> ex.Expression:
-    name, arguments = node.name.upper(), list(node.expressions)
-    take(node, place.where, "this", "expressions")
-    if name == "CLAMP":
-        if len(arguments) != 3:
-            _usage("CLAMP(x, lower, upper)", place)
-        lower, upper = (Fraction(place.number(x, "a bound of CLAMP")) for x in arguments[1:])
-        return place.make(ex.Clamp, place.read(arguments[0]), lower, upper)
-    if name == "BIN":
-        if len(arguments) < 3:
-            _usage("BIN(x, edge, edge, ...)", place)
-        edges = tuple(Fraction(place.number(x, "an edge of BIN")) for x in arguments[1:])
-        return place.make(ex.Bin, place.read(arguments[0]), edges)
-    if name in ("DATE_PART", "DATEPART"):
-        if len(arguments) != 2:
-            _usage("DATE_PART('year', x)", place)
-        return ex.DatePart(date_part(word(arguments[0], place.where)), place.read(arguments[1]))
-    if name == "WEEKDAY" and len(arguments) == 1:
-        return ex.DatePart("dayofweek", place.read(arguments[0]))
-    return refuse(node, place.where)
-
-
-def _usage(form: str, place: Place) -> NoReturn:
-    raise QueryError(f"{place.where}: write {form}")
-
-
-def _part(part: str) -> Rule:
-    return _unary(lambda operand: ex.DatePart(part, operand))
-
-
-FUNCTIONS: Rules = {
-    exp.Case: _case,
-    exp.If: _if,
-    exp.Nullif: _nullif,
-    exp.Coalesce: _variadic(ex.Coalesce, "is_nvl", "is_null"),
-    exp.Least: _variadic(ex.Least, "ignore_nulls"),
-    exp.Greatest: _variadic(ex.Greatest, "ignore_nulls"),
-    exp.Abs: _unary(ex.Absolute),
-    exp.Floor: _unary(ex.Floor),
-    exp.Ceil: _unary(ex.Ceil),
-    exp.Lower: _unary(ex.Lower),
-    exp.Upper: _unary(ex.Upper),
-    exp.Substring: _substring,
-    exp.Left: _left,
-    exp.Extract: _extract,
-    exp.Year: _part("year"),
-    exp.Quarter: _part("quarter"),
-    exp.Month: _part("month"),
-    exp.Day: _part("day"),
-    exp.DayOfMonth: _part("day"),
-    exp.DayOfWeek: _part("dayofweek"),
-    exp.Hour: _part("hour"),
-    exp.Minute: _part("minute"),
-    exp.DateTrunc: _truncate,
-    exp.TimestampTrunc: _truncate,
-    exp.Cast: _cast,
-    exp.Anonymous: _named,
-}
-"""The allow-list of functions."""
-
-FUNCTION_NAMES.update(
-    ("ABS", "BIN", "CEIL", "CLAMP", "COALESCE", "DATE_PART", "DATE_TRUNC", "DAY", "DAYOFWEEK"),
-    ("EXTRACT", "FLOOR", "GREATEST", "HOUR", "IF", "LEAST", "LEFT", "LOWER", "MINUTE", "MONTH"),
-    ("NULLIF", "QUARTER", "SUBSTRING", "UPPER", "YEAR"),
-)
-
+__all__ = ["at", "operands"]
 
 LONGEST_NUMBER = 40
 """Digits of a number in a query; of the numerator and the denominator, where it is a quotient."""
@@ -273,7 +81,13 @@ def _null(node: exp.Null, place: Place) -> ex.Literal:
 
 def _arithmetic(op: str) -> Rule:
     def rule(node: exp.Expr, place: Place) -> ex.Expression:
+        if op in ("+", "-") and any(
+            isinstance(n, exp.Interval) for n in (node.this, node.expression)
+        ):
+            return _with_interval(node, place, op)
         left, right = place.sides(node)
+        if op in ("+", "-") and place.names.temporal(left):
+            return _of_day(op, left, right, place)
         if op == "/" and isinstance(left, ex.Literal) and isinstance(right, ex.Literal):
             # A quotient of two constants is an exact constant, so that 1/3 can be written.
             a, b = left.value, right.value
@@ -282,6 +96,29 @@ def _arithmetic(op: str) -> Rule:
         return ex.Arithmetic(op, left, right)
 
     return rule
+
+
+def _with_interval(node: exp.Expr, place: Place, op: str) -> ex.Expression:
+    left, right = take(node, place.where, "this", "expression")
+    if isinstance(left, exp.Interval) and op == "+":
+        left, right = right, left
+    if isinstance(left, exp.Interval) or not isinstance(right, exp.Interval):
+        raise QueryError(f"{place.where}: an interval is added to a date, or taken from one")
+    return moved(place.operand(left), *interval(right, place), place, back=op == "-")
+
+
+def _of_day(op: str, left: ex.Expression, right: ex.Expression, place: Place) -> ex.Expression:
+    """A date and a number of days, or the days between two dates."""
+    whole = isinstance(right, ex.Literal) and type(right.value) is int
+    days = {place.names.kind(left), place.names.kind(right)} == {Kind.DATE}
+    if whole and place.names.kind(left) is Kind.DATE:
+        return moved(left, int(right.value), "day", place, back=op == "-")  # type: ignore[attr-defined]
+    if op == "-" and days:
+        return place.make(ex.Call, "date difference", (right, left), ("day",))
+    raise QueryError(
+        f"{place.where}: write x + INTERVAL 3 DAY, or DATE_DIFF('day', start, end) for the time "
+        "between two moments"
+    )
 
 
 def _negative(node: exp.Neg, place: Place) -> ex.Expression:

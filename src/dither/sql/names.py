@@ -166,6 +166,14 @@ class Names:
         except QueryError:
             return None
 
+    def temporal(self, expression: Expression) -> bool:
+        """Whether an expression is a date or a timestamp."""
+        # What is plainly a number is not asked, so that long sums stay quick.
+        if isinstance(expression, ex.Arithmetic):
+            return False
+        kind = self.kind(expression)
+        return kind is not None and kind.temporal
+
 
 def _equal(relation: Relation) -> Iterator[tuple[Expression, Column]]:
     match relation:

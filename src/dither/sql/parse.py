@@ -56,7 +56,7 @@ _OTHER_NAMES = {
     "StrPosition": ("POSITION",),
 }
 # Words that sqlglot's tokenizer leaves as names and its parser takes as part of the grammar.
-_GRAMMAR = {"nulls", "last", "within", "group", "zone"}
+_GRAMMAR = {"nulls", "last", "within", "group", "zone", "leading", "trailing", "both"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +296,9 @@ def _conserved(tokens: Sequence[Token], tree: exp.Expr) -> None:
         name = kind is TokenType.VAR and following is not TokenType.L_PAREN
         if not (constant or (name and text not in _GRAMMAR)):
             continue
+        if kind is TokenType.STRING and i and tokens[i - 1].token_type is TokenType.INTERVAL:
+            # INTERVAL '3 days' is read as a number and a unit.
+            left[text] += all(left[part] > 0 for part in text.split())
         fraction = f"0.{text}" if i and tokens[i - 1].token_type is TokenType.DOT else text
         spelling = text if left[text] > 0 else fraction
         if left[spelling] <= 0:

@@ -68,6 +68,30 @@ PLANS = {
     "JOIN doctors ON visits.h = doctors.code GROUP BY label",
     "a public table beside all rows": "SELECT COUNT(weight) AS n, COUNT(*) AS r FROM people "
     "LEFT JOIN doctors ON people.h = doctors.code",
+    "tenths as keys": "SELECT ROUND(y, 1) AS k, COUNT(*) AS n FROM people GROUP BY k",
+    "rounded numbers": "SELECT ROUND(i, -1) AS k, SUM(ROUND(x, 1)) AS a, SUM(ROUND(x)) AS b, "
+    "SUM(CLAMP(ROUND(y, -3), -9, 9)) AS c FROM people GROUP BY k",
+    "roots and logarithms": "SELECT SUM(SQRT(i)) AS a, SUM(CLAMP(LN(x), -9, 9)) AS b, "
+    "SUM(CLAMP(LOG10(y), -400, 400)) AS c, SUM(CLAMP(EXP(x), 0, 9)) AS d, "
+    "SUM(CLAMP(POWER(x, i), -9, 9)) AS e FROM people",
+    "lengths and places": "SELECT LENGTH(w) AS k, COUNT(*) AS n, "
+    "SUM(CLAMP(STRPOS(w, 'z'), 0, 9)) AS p FROM people GROUP BY k",
+    "texts out of texts": "SELECT TRIM(w, 'bo') || '-' || REPLACE(w, 'o', 'oo') AS k, "
+    "COUNT(*) AS n FROM people GROUP BY k",
+    "parts of texts": "SELECT SUM(CAST(CONTAINS(w, 'z') AS INT)) AS c, "
+    "SUM(CAST(STARTS_WITH(w, 'o') AS INT)) AS s, SUM(CAST(ENDS_WITH(w, '''') AS INT)) AS e "
+    "FROM people",
+    "texts like a pattern": "SELECT SUM(CAST((w LIKE '_') AS INT)) AS a, "
+    "SUM(CAST((w LIKE 'o%' OR w ILIKE 'b') AS INT)) AS b, "
+    "SUM(CAST(REGEXP_MATCHES(w, '^[^ -~]$') AS INT)) AS c FROM people",
+    "casts": "SELECT CAST(CAST(i AS VARCHAR) AS BIGINT) AS k, COUNT(TRY_CAST(w AS DOUBLE)) AS n, "
+    "SUM(CAST(b AS INT)) AS s, COUNT(CAST(w AS BOOLEAN)) AS t FROM people GROUP BY k",
+    "formats of time": "SELECT STRFTIME(t, '%Y-%m %H:%M') AS k, COUNT(*) AS n FROM people "
+    "GROUP BY k",
+    "intervals": "SELECT d + INTERVAL 1 MONTH AS k, COUNT(t + INTERVAL 90 MINUTE) AS n, "
+    "SUM(CLAMP(DATE_DIFF('week', e, t), -999, 999)) AS w FROM people GROUP BY k",
+    "times of day": "SELECT DATE_TRUNC('hour', t) AS k, SUM(EXTRACT(SECOND FROM t)) AS s, "
+    "SUM(WEEK(d)) AS w, SUM(DAYOFYEAR(d)) AS y FROM people GROUP BY k",
     "units that count once": "SELECT COUNT(*) AS n, COUNT(x) AS k, SUM(x) AS s, SUM(i - 55) AS t, "
     "AVG(i) AS a FROM visits",
     "two tables of one unit": "SELECT SUM(z) AS s, COUNT(*) AS n FROM visits "

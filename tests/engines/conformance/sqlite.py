@@ -10,8 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import math
+import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -22,6 +24,7 @@ from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer import Dialect, Seeds, Stored
 from dither.engines.writer.forms import call
 from dither.errors import ArgumentError, EngineError, UnsupportedError
+from dither.plan.functions.patterns import Pattern, spelled
 from dither.plan.job import Job
 from dither.plan.schema import Kind, Schema
 from engines.reference import _part, _truncate
@@ -105,6 +108,49 @@ class SQLiteDialect(Dialect):
 
     def date_truncate(self, part: str, value: exp.Expression) -> exp.Expression:
         return call("date_truncate", exp.Literal.string(part), value)
+
+    def half_away(self, value: exp.Expression) -> exp.Expression:
+        return call("half_away", value)
+
+    def length(self, value: exp.Expression) -> exp.Expression:
+        return call("length_of", value)
+
+    def elementary(self, name: str, *values: exp.Expression) -> exp.Expression:
+        return call(f"real_{name.lower()}", *values)
+
+    def trimmed(self, value: exp.Expression, side: str, letters: str) -> exp.Expression:
+        return call("trimmed", value, self.text(side), self.text(letters))
+
+    def replaced(self, value: exp.Expression, old: str, new: str) -> exp.Expression:
+        return call("replaced", value, self.text(old), self.text(new))
+
+    def position(self, part: exp.Expression, whole: exp.Expression) -> exp.Expression:
+        return call("position_of", part, whole)
+
+    def starts_with(self, whole: exp.Expression, part: exp.Expression) -> exp.Expression:
+        return call("starts_with", whole, part)
+
+    def ends_with(self, whole: exp.Expression, part: exp.Expression) -> exp.Expression:
+        return call("ends_with", whole, part)
+
+    def matches(self, value: exp.Expression, pattern: Pattern) -> exp.Expression:
+        shown = spelled(pattern, start=r"\A", end=r"\Z", point="\\U{:08x}", every=r"[\s\S]")
+        return call("matches_pattern", value, self.text(shown))
+
+    def day_number(self, value: exp.Expression) -> exp.Expression:
+        return call("day_number", value)
+
+    def shifted(self, value: exp.Expression, amount: int, unit: str, kind: Kind) -> exp.Expression:
+        return call("shifted", value, self.integer(amount), self.text(unit))
+
+    def time_truncate(self, part: str, value: exp.Expression) -> exp.Expression:
+        return call("time_truncate", exp.Literal.string(part), value)
+
+    def digits(self, value: exp.Expression, width: int = 0) -> exp.Expression:
+        return call("digits", value, self.integer(width))
+
+    def parsed(self, value: exp.Expression, kind: Kind) -> exp.Expression:
+        return call("parsed", value, self.text(kind.value))
 
     def lower(self, value: exp.Expression) -> exp.Expression:
         return call("lower_case", value)
@@ -246,6 +292,13 @@ def _hash(key: str, *parts: Any) -> int:
     return int.from_bytes(digest, "big")
 
 
+def _half_away(value: float) -> float:
+    if not math.isfinite(value):
+        return value
+    size = math.floor(abs(Fraction(value)) + Fraction(1, 2))
+    return math.copysign(size, value)
+
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "midnight": _total(lambda day: f"{day} 00:00:00.000000"),
     "integer_or_null": lambda value: value if isinstance(value, int) else None,
@@ -261,7 +314,47 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "lower_case": _total(str.lower),
     "upper_case": _total(str.upper),
     "keyed_hash": _hash,
+    "half_away": _total(_half_away),
+    "real_sqrt": _total(math.sqrt),
+    "real_ln": _total(math.log),
+    "real_exp": _total(math.exp),
+    "real_power": _total(math.pow),
+    "length_of": _total(len),
+    "trimmed": _total(lambda text, side, letters: _TRIMS[side](text, letters)),
+    "replaced": _total(str.replace),
+    "position_of": _total(lambda part, whole: whole.find(part) + 1),
+    "starts_with": _total(str.startswith),
+    "ends_with": _total(str.endswith),
+    "matches_pattern": _total(lambda text, pattern: re.search(pattern, text) is not None),
+    "day_number": _total(lambda text: _told(text).toordinal() - 1),
+    "shifted": _total(lambda text, amount, unit: _shifted(_told(text), amount, unit)),
+    "time_truncate": _total(
+        lambda part, text: _written(_truncate(_told(text), part), Kind.TIMESTAMP)
+    ),
+    "digits": _total(lambda number, width: str(number).zfill(width)),
+    "parsed": _total(lambda text, kind: _parsed(text, Kind(kind))),
 }
+
+_TRIMS = {"both": str.strip, "leading": str.lstrip, "trailing": str.rstrip}
+
+
+def _shifted(value: dt.date, amount: int, unit: str) -> str:
+    kind = Kind.TIMESTAMP if isinstance(value, dt.datetime) else Kind.DATE
+    if unit != "month":
+        return _written(value + dt.timedelta(**{f"{unit}s": amount}), kind)
+    months = 12 * value.year + value.month - 1 + amount
+    for day in range(value.day, 27, -1):
+        with suppress(ValueError):
+            return _written(value.replace(months // 12, months % 12 + 1, day), kind)
+    return _written(value.replace(months // 12, months % 12 + 1), kind)
+
+
+def _parsed(text: str, kind: Kind) -> Any:
+    if kind is Kind.INTEGER:
+        return int(text) if -(2**63) <= int(text) < 2**63 else None
+    if kind is Kind.REAL:
+        return float(text)
+    return _written(dt.datetime.fromisoformat(text.replace("T", " ")), kind)
 
 
 def _moment(text: str) -> dt.datetime:

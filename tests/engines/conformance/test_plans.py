@@ -43,6 +43,10 @@ def test_the_list_holds_every_node_and_measurement():
     nodes = {*ex.Expression.__subclasses__(), *ex.Function.__subclasses__()}
     # Not those that other tests make.
     nodes = {kind for kind in nodes if kind.__module__ == ex.__name__}
+    called = {
+        node.function for plan in PLANS for node in expressions(plan) if isinstance(node, ex.Call)
+    }
+    assert called == set(ex.FUNCTIONS)
     known = {*nodes, *Measurement.__subclasses__(), PublicJoin, Filter}
     # Functions of one operand have a root, of which there are no nodes.
     assert {kind.__name__ for kind in known} - {"Function"} <= held

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import binary, call, named, selected
+from dither.plan.functions.patterns import Pattern, spelled
 from dither.plan.schema import ColumnFacts, Kind
 
 __all__ = ["DUCKDB", "DuckDBDialect"]
@@ -86,6 +87,36 @@ class DuckDBDialect(Dialect):
 
     def date_truncate(self, part: str, value: exp.Expression) -> exp.Expression:
         return self.cast_to(call("DATE_TRUNC", exp.Literal.string(part), value), "DATE")
+
+    def half_away(self, value: exp.Expression) -> exp.Expression:
+        return call("ROUND", value)
+
+    def length(self, value: exp.Expression) -> exp.Expression:
+        return call("LENGTH", value)
+
+    def trimmed(self, value: exp.Expression, side: str, letters: str) -> exp.Expression:
+        name = {"both": "TRIM", "leading": "LTRIM", "trailing": "RTRIM"}[side]
+        return call(name, value, self.text(letters))
+
+    def starts_with(self, whole: exp.Expression, part: exp.Expression) -> exp.Expression:
+        return call("STARTS_WITH", whole, part)
+
+    def ends_with(self, whole: exp.Expression, part: exp.Expression) -> exp.Expression:
+        return call("ENDS_WITH", whole, part)
+
+    def matches(self, value: exp.Expression, pattern: Pattern) -> exp.Expression:
+        """RE2, whose time is linear in the text whatever the pattern."""
+        shown = spelled(pattern, start=r"\A", end=r"\z", point=r"\x{{{:x}}}", every=r"(?s:.)")
+        return call("REGEXP_MATCHES", value, exp.Literal.string(shown))
+
+    def like(self, value: exp.Expression, pattern: str) -> exp.Expression:
+        if "_" in pattern or "\\" in pattern:
+            # The engine's own matcher goes back and tries again where there are single letters.
+            return super().like(value, pattern)
+        return exp.Paren(this=exp.Like(this=value, expression=exp.Literal.string(pattern)))
+
+    def parsed(self, value: exp.Expression, kind: Kind) -> exp.Expression:
+        return self.tried(value, self.types[kind])
 
     def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
         """The engine's own hash, twice: its combination of values is close to linear, and alone

@@ -28,6 +28,8 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from dither.engines.writer.forms import binary, call, case, identifier, named, selected, subquery
+from dither.errors import UnsupportedError
+from dither.plan.functions.patterns import Pattern, of_like
 from dither.plan.schema import ColumnFacts, Kind, Value, kind_of_value
 
 __all__ = ["FIRST_DAY", "LARGEST", "LAST_MOMENT", "Dialect", "Seeds"]
@@ -264,6 +266,101 @@ class Dialect(ABC):
         """So many characters (code points) from position ``start``, 1 being the first."""
         ends = (self.integer(min(n, 2**31 - 1)) for n in (start, length))
         return call("SUBSTRING", value, *ends)
+
+    # --- what functions of a row are made of ------------------------------------------------------
+
+    def half_away(self, value: exp.Expression) -> exp.Expression:
+        """The nearest whole number to a double, halves away from zero, as a double."""
+        one, zero, half = (self.real(n) for n in (1.0, 0.0, 0.5))
+        size = self.absolute(value.copy())
+        low = self.cast(self.floor(size.copy()), Kind.REAL)
+        up = case((binary(">=", binary("-", size.copy(), low.copy()), half), one), otherwise=zero)
+        near = binary("+", low, up)
+        turned = case(
+            (binary("<", value.copy(), self.real(0.0)), exp.Neg(this=near.copy())), otherwise=near
+        )
+        # Larger ones are whole, and may have no integer of 64 bits on the way.
+        return case((binary("<", size, self.real(2.0**52)), turned), otherwise=value)
+
+    def elementary(self, name: str, *values: exp.Expression) -> exp.Expression:
+        """``SQRT``, ``LN``, ``EXP`` or ``POWER`` of doubles, where it is defined and finite."""
+        return call(name, *values)
+
+    def length(self, value: exp.Expression) -> exp.Expression:
+        """The code points of a text, as an integer."""
+        return self.cast_to(call("CHAR_LENGTH", value), self.types[Kind.INTEGER])
+
+    def trimmed(self, value: exp.Expression, side: str, letters: str) -> exp.Expression:
+        """A text without those letters at its ends; ``side``: both, leading or trailing."""
+        name = {"both": "BTRIM", "leading": "LTRIM", "trailing": "RTRIM"}[side]
+        return call(name, value, self.text(letters))
+
+    def replaced(self, value: exp.Expression, old: str, new: str) -> exp.Expression:
+        """A text with every ``old``, from the left, made ``new``; ``old`` is not empty."""
+        return call("REPLACE", value, self.text(old), self.text(new))
+
+    def joined(self, left: exp.Expression, right: exp.Expression) -> exp.Expression:
+        """Two texts as one."""
+        return exp.Paren(this=exp.DPipe(this=left, expression=right))
+
+    def position(self, part: exp.Expression, whole: exp.Expression) -> exp.Expression:
+        """Where a part is first found in a text, 1 at its start; 0 where it is not. An empty part
+        is found at 1."""
+        return self.cast_to(call("STRPOS", whole, part), self.types[Kind.INTEGER])
+
+    def starts_with(self, whole: exp.Expression, part: exp.Expression) -> exp.Expression:
+        """Whether a text starts with a part."""
+        start = call("SUBSTRING", whole, self.integer(1), call("CHAR_LENGTH", part.copy()))
+        return binary("=", start, part)
+
+    def ends_with(self, whole: exp.Expression, part: exp.Expression) -> exp.Expression:
+        """Whether a text ends with a part."""
+        return binary("=", call("RIGHT", whole, call("CHAR_LENGTH", part.copy())), part)
+
+    def matches(self, value: exp.Expression, pattern: Pattern) -> exp.Expression:
+        """Whether a pattern is found in a text, in time that grows with the text alone.
+
+        Raises
+        ------
+        UnsupportedError
+            Where the engine has no form of the pattern for which that is known.
+        """
+        raise UnsupportedError(f"patterns are not offered on {self.name}")
+
+    def like(self, value: exp.Expression, pattern: str) -> exp.Expression:
+        """Whether a text is like a pattern of ``patterns.of_like``."""
+        return self.matches(value, of_like(pattern))
+
+    def day_number(self, value: exp.Expression) -> exp.Expression:
+        """The days since the first of January of the year 1, of a date or timestamp."""
+        day = self.cast_to(value, self.types[Kind.DATE])
+        return self.cast_to(binary("-", day, self.day(FIRST_DAY)), self.types[Kind.INTEGER])
+
+    def shifted(self, value: exp.Expression, amount: int, unit: str, kind: Kind) -> exp.Expression:
+        """A date or timestamp so many days, months or seconds later, which is in the years 1 to
+        9999; months lead to the same day, or the last one that there is."""
+        interval = exp.Interval(
+            this=exp.Literal.string(str(amount)), unit=exp.Var(this=unit.upper())
+        )
+        return self.cast_to(binary("+", value, interval), self.types[kind])
+
+    def time_truncate(self, part: str, value: exp.Expression) -> exp.Expression:
+        """The first moment of a timestamp's hour, minute or second."""
+        found = call("DATE_TRUNC", exp.Literal.string(part), value)
+        return self.cast_to(found, self.types[Kind.TIMESTAMP])
+
+    def digits(self, value: exp.Expression, width: int = 0) -> exp.Expression:
+        """An integer as text, filled with zeros where it is not negative and a width is given."""
+        shown = self.cast_to(value, self.types[Kind.TEXT])
+        if not width:
+            return shown
+        return call("LPAD", shown, exp.Literal.number(width), self.text("0"))
+
+    def parsed(self, value: exp.Expression, kind: Kind) -> exp.Expression:
+        """A text in one of the forms of ``casts.FORMS`` as that kind."""
+        if kind is Kind.INTEGER:
+            return self.narrowed(self.cast_to(value, self.wide))
+        return self.cast_to(value, self.types[kind])
 
     # --- queries --------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect
 from dither.engines.writer.forms import all_of, binary, call, case, identifier, named
+from dither.engines.writer.functions import FORMS
 from dither.engines.writer.sizes import Sizes
 from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
@@ -200,7 +201,7 @@ class Emitter:
 
     def _count(self, node: exp.Expression, times: int = 1) -> None:
         if times:
-            self._copied += times * sum(1 for _ in node.walk())
+            self._copied += times * _nodes(node)
         if self._copied > MOST_NODES:
             raise UnsupportedError("the expression is nested too deeply; use fewer levels")
 
@@ -364,6 +365,8 @@ class Emitter:
         return self._dialect.date_part(node.part, self.value(node.operand))
 
     def date_truncate(self, node: ex.DateTruncate) -> exp.Expression:
+        if node.part in ex.TIMES:
+            return self._dialect.time_truncate(node.part, self.value(node.operand))
         return self._dialect.date_truncate(node.part, self.value(node.operand))
 
     def letters(self, node: ex.Lower | ex.Upper) -> exp.Expression:
@@ -375,10 +378,27 @@ class Emitter:
         value = self.value(node.operand, Kind.TEXT)
         return self._dialect.substring(value, node.start, node.length)
 
+    def call(self, node: ex.Call) -> exp.Expression:
+        kinds = [self.facts(x).kind for x in node.operands]
+        read = {"real": Kind.REAL, "text": Kind.TEXT}
+        values = [
+            self.value(x, read.get(takes))
+            for x, takes in zip(node.operands, node.kinds, strict=True)
+        ]
+        before = sum(_nodes(value) for value in values)
+        found = FORMS[node.function](self._dialect, values, kinds, *node.options)
+        self._copied += max(_nodes(found) - before, 0)
+        self._count(found, times=0)
+        return found
+
     def _bound(self, value: Fraction, kind: Kind | None) -> exp.Expression:
         """A bound as a constant; one beyond the engine's type becomes the last that it holds."""
         whole = kind is Kind.INTEGER
         return self._dialect.nearest_integer(int(value)) if whole else self._dialect.real(value)
+
+
+def _nodes(node: exp.Expression) -> int:
+    return sum(1 for _ in node.walk())
 
 
 def _scale(step: Fraction) -> tuple[str | None, float]:
@@ -417,4 +437,5 @@ _EMIT: dict[type[ex.Expression], Callable[..., exp.Expression]] = {
     ex.Lower: Emitter.letters,
     ex.Upper: Emitter.letters,
     ex.Substring: Emitter.substring,
+    ex.Call: Emitter.call,
 }
