@@ -22,8 +22,10 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dither.engines.writer.dialect import LARGEST, Dialect, Seeds
+from dither.engines.writer.dialect import FIRST_DAY, LARGEST, Dialect, Seeds
 from dither.engines.writer.forms import binary, call, case, named
+from dither.errors import UnsupportedError
+from dither.plan.functions.patterns import Pattern, one_pass
 from dither.plan.schema import ColumnFacts, Kind
 
 __all__ = ["SPARK", "SparkDialect"]
@@ -138,8 +140,15 @@ class SparkDialect(Dialect):
         return call("SUM", self.cast(value, Kind.INTEGER))
 
     def date_part(self, part: str, value: exp.Expression) -> exp.Expression:
-        found = self.cast(call(part.upper(), value), Kind.INTEGER)
-        return binary("-", found, self.integer(1)) if part == "dayofweek" else found
+        if part == "isoyear":
+            return self.cast(
+                call("DATE_PART", exp.Literal.string("YEAROFWEEK"), value), Kind.INTEGER
+            )
+        names = {"week": "WEEKOFYEAR", "isodow": "WEEKDAY"}
+        found = self.cast(call(names.get(part, part.upper()), value), Kind.INTEGER)
+        # Sunday is 1 in one of them, and Monday 0 in the other.
+        moves = {"dayofweek": "-", "isodow": "+"}
+        return binary(moves[part], found, self.integer(1)) if part in moves else found
 
     def date_truncate(self, part: str, value: exp.Expression) -> exp.Expression:
         day = self.cast(value, Kind.DATE)
@@ -149,6 +158,44 @@ class SparkDialect(Dialect):
         most = 2**30  # Two of these still fit an INT.
         ends = (self.cast_to(self.integer(min(n, most)), "INT") for n in (start, length))
         return call("SUBSTRING", value, *ends)
+
+    def half_away(self, value: exp.Expression) -> exp.Expression:
+        return call("ROUND", value, self.cast_to(self.integer(0), "INT"))
+
+    def trimmed(self, value: exp.Expression, side: str, letters: str) -> exp.Expression:
+        return exp.Trim(this=value, expression=self.text(letters), position=side.upper())
+
+    def position(self, part: exp.Expression, whole: exp.Expression) -> exp.Expression:
+        return self.cast(call("INSTR", whole, part), Kind.INTEGER)
+
+    def starts_with(self, whole: exp.Expression, part: exp.Expression) -> exp.Expression:
+        return call("STARTSWITH", whole, part)
+
+    def ends_with(self, whole: exp.Expression, part: exp.Expression) -> exp.Expression:
+        return call("ENDSWITH", whole, part)
+
+    def matches(self, value: exp.Expression, pattern: Pattern) -> exp.Expression:
+        """Java's matcher goes back and tries again, and could be made to do so for ever."""
+        shown = one_pass(pattern)
+        if shown is None:
+            raise UnsupportedError(
+                "Spark does not run this regular expression in a time that grows with the text "
+                "alone; write one of a bounded length without + and *, or LIKE"
+            )
+        return call("RLIKE", value, self.text(shown))
+
+    def day_number(self, value: exp.Expression) -> exp.Expression:
+        day = self.cast(value, Kind.DATE)
+        return self.cast(call("DATEDIFF", day, self.day(FIRST_DAY)), Kind.INTEGER)
+
+    def shifted(self, value: exp.Expression, amount: int, unit: str, kind: Kind) -> exp.Expression:
+        if kind is not Kind.DATE:
+            return super().shifted(value, amount, unit, kind)
+        name = "ADD_MONTHS" if unit == "month" else "DATE_ADD"
+        return call(name, value, self.cast_to(self.integer(amount), "INT"))
+
+    def parsed(self, value: exp.Expression, kind: Kind) -> exp.Expression:
+        return self.tried(value, self.types[kind])
 
     def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
         """The engine's own hash, twice. The first seed is hashed first, and so all that follows is

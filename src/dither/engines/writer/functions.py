@@ -61,9 +61,7 @@ def _round_integer(dialect: Dialect, x: exp.Expression, unit: int) -> exp.Expres
     back = dialect.arithmetic("-", wide.copy(), dialect.wide_integer(unit // 2))
     below = binary("<", wide.copy(), dialect.wide_integer(0))
     # The quotient goes towards zero, from a number that is half a unit further from it.
-    steps = dialect.arithmetic(
-        "//", case((below, back), otherwise=moved), dialect.wide_integer(unit)
-    )
+    steps = dialect.wide_quotient(case((below, back), otherwise=moved), dialect.wide_integer(unit))
     return dialect.narrowed(dialect.arithmetic("*", steps, dialect.wide_integer(unit)))
 
 

@@ -6,9 +6,9 @@ engine's grammar has a say: a code point, a class of them, ``.``, groups, ``|``,
 looking ahead, is refused by name.
 
 An engine whose matcher goes back and tries again, as Java's does, can be made to run for ever by a
-text that somebody chose. ``pieces`` gives a pattern as what such an engine can find in one pass:
-runs of classes, of a fixed length each, in their order. A pattern that has no such form runs only
-where the matcher is linear in the text, as RE2 is.
+text that somebody chose. ``one_pass`` gives such an engine a pattern that it cannot go back in, or
+only by a constant number of steps: any pattern of LIKE, and regular expressions that are the like
+of one or have few ways to match. Any other runs only where the matcher is linear, as RE2 is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf, prod
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.functions._signature import Option, Signature, condition, quoted
@@ -29,7 +30,7 @@ __all__ = [
     "Piece",
     "of_like",
     "of_regexp",
-    "pieces",
+    "one_pass",
     "spelled",
 ]
 
@@ -317,6 +318,62 @@ class _Reader:
 # --- in one pass --------------------------------------------------------------------------------
 
 
+MOST_WAYS = 10_000
+"""Ways to match that a matcher may try from one place: a constant times the text in all."""
+
+
+def ways(pattern: Pattern) -> float:
+    """How many ways to match a matcher can try from one place; infinity where a text has a say.
+
+    Examples
+    --------
+    >>> ways(of_regexp("[a-c]{1,3}x")), ways(of_regexp("(?:a|b){2}")), ways(of_regexp("a+"))
+    (3.0, 4.0, inf)
+    """
+    match pattern:
+        case Letter() | Edge():
+            return 1.0
+        case Sequence_(parts=parts):
+            return prod(map(ways, parts))
+        case Either(parts=parts):
+            return float(sum(map(ways, parts)))
+        case Repeat(part=part, least=least, most=most):
+            if most is None:
+                return inf
+            one = ways(part)
+            # Beyond the limit it no longer matters by how much.
+            return one**least if least == most and one == 1 else _sum_of_powers(one, least, most)
+
+
+def _sum_of_powers(one: float, least: int, most: int) -> float:
+    total = 0.0
+    for times in range(least, most + 1):
+        total += inf if one > 1 and times > 40 else one**times
+    return total
+
+
+def one_pass(pattern: Pattern) -> str | None:
+    """A pattern for a matcher that goes back, as Java's: it takes time in proportion to the text.
+
+    Every run of letters after a gap stands in a group that is not entered again (``(?>``), with the
+    gap before it, which takes as little as it can. A matcher tries each place of the text once for
+    each run. ``None`` where there is no such form.
+    """
+    found = pieces(pattern)
+    syntax = {"start": r"\A", "end": r"\z", "point": r"\x{{{:x}}}", "every": r"[\s\S]"}
+    if found is None:
+        return spelled(pattern, **syntax) if ways(pattern) <= MOST_WAYS else None
+    starts, runs, ends = found
+    if not starts:
+        runs = [(), *runs]
+    texts = [spelled(Sequence_(tuple(map(Letter, run))), **syntax) for run in runs]
+    last = r"\z" if ends else ""
+    if len(texts) == 1:
+        return rf"\A{texts[0]}{last}"
+    inner = "".join(rf"(?>[\s\S]*?{text})" for text in texts[1:-1])
+    return rf"\A{texts[0]}{inner}(?>[\s\S]*?{texts[-1]}{last})"
+
+
 def pieces(pattern: Pattern) -> tuple[bool, list[Piece], bool] | None:
     """A pattern as runs of classes with gaps of any text between them, where it is no more.
 
@@ -387,7 +444,10 @@ def spelled(pattern: Pattern, *, start: str, end: str, point: str, every: str) -
             case Edge(end=last):
                 return end if last else start
             case Repeat(part=part, least=least, most=most):
-                return f"(?:{text(part)}){times(least, most)}"
+                inner = text(part)
+                return (
+                    f"{inner if isinstance(part, Letter) else f'(?:{inner})'}{times(least, most)}"
+                )
             case Sequence_(parts=parts):
                 return "".join(
                     f"(?:{text(p)})" if isinstance(p, Either) else text(p) for p in parts
