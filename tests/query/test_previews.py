@@ -146,7 +146,7 @@ def test_more_budget_is_never_wider(session):
         (lambda q: q.release(1, confidence=0), "confidence must be a number"),
         (lambda q: q.release(0), "epsilon must be above 0"),
         (lambda q: q.budget_for(0), "half_width must be above 0"),
-        (lambda q: q.budget_for({"m": 1}), "no output 'm'; known: 'n'"),
+        (lambda q: q.budget_for({"m": 1}), "no output 'm' with a half-width; known: 'n'"),
         (lambda q: q.budget_for(1, size=0), "size: "),
         (lambda q: q.budget_for(1, confidence=2), "confidence"),
     ],

@@ -54,16 +54,19 @@ def truth(recipe: Any, parts: dict[int, Any]) -> np.ndarray:
     """The exact value of an output in each group; NaN where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         match recipe:
-            case Linear(terms=terms):
-                return sum(float(c) * parts[i].astype(float) for i, c in terms)
+            case Linear(terms=terms, constant=constant):
+                start = float(constant)
+                return sum((float(c) * parts[i].astype(float) for i, c in terms), start=start)
             case MeanRecipe(total=t, count=n, step=step, centre=centre):
-                return float(centre) + float(step) * (parts[t] / parts[n])
+                return float(centre) + float(step) * (
+                    parts[t].astype(float) / parts[n].astype(float)
+                )
             case RatioRecipe(numerator=top, denominator=bottom):
                 return truth(top, parts) / truth(bottom, parts)
             case VarianceRecipe(total=t, square=s, count=n):
                 count = parts[n].astype(float)
-                square = parts[s] / count + recipe.square_centre
-                found = float(recipe.step) ** 2 * (square - (parts[t] / count) ** 2)
+                square = parts[s].astype(float) / count + recipe.square_centre
+                found = float(recipe.step) ** 2 * (square - (parts[t].astype(float) / count) ** 2)
                 found = found * count / (count - 1) if recipe.sample else found
                 return np.sqrt(found) if recipe.root else found
     raise TypeError(type(recipe).__name__)

@@ -145,6 +145,14 @@ ACCEPTED = (
     "AND DATE_TRUNC('hour', seen) <> '2020-01-06'",
     'SELECT "group", COUNT(*) FROM visits GROUP BY "group"',
     'SELECT COUNT(*) FROM "odd name" AS "a ""b" WHERE "a ""b".x = 1',
+    "SELECT region, COUNT(*) AS n, 100 * AVG(cost) / n, ROUND(AVG(cost), 1), -SUM(age) + 2 - n, "
+    "CASE region WHEN 'north' THEN COALESCE(AVG(cost), 0) ELSE ABS(n) END, SQRT(n), LN(n), LOG(n), "
+    "LOG2(n), EXP(n), POWER(n, 2), FLOOR(n), CEIL(n), LEAST(n, 2), GREATEST(n, 3), NULLIF(n, 0), "
+    "IF(n > 1 AND NOT n = 2 OR n IS NULL, 1, 2), CAST(AVG(cost) AS BIGINT), n::DOUBLE, "
+    "RANK() OVER (PARTITION BY region ORDER BY n DESC, AVG(cost)), DENSE_RANK() OVER (ORDER BY n), "
+    "ROW_NUMBER() OVER (ORDER BY n) FROM visits GROUP BY region "
+    "HAVING n BETWEEN 1 AND 9 OR n IN (11, 12) OR SUM(cost) <> 4 ORDER BY 2 * n, SUM(age) "
+    "LIMIT 3 OFFSET 1 OPTIONS (max_groups_contributed = 2)",
     "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",
 )
 """Queries that are read, with every construct that is offered at least once."""

@@ -26,6 +26,7 @@ __all__ = [
     "QueryOfUnits",
     "Ranks",
     "Ratio",
+    "Released",
     "Sum",
     "UnitProduct",
     "Variance",
@@ -40,6 +41,15 @@ MOST_CONTRIBUTED = 2**31
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """The root of all aggregates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Released(Aggregate):
+    """The root of what is calculated from released values; see ``dither.plan.released``."""
+
+    def sql(self, inner: Callable[[Aggregate], str], show: Callable[[Expression], str]) -> str:
+        """As SQL: ``inner`` writes aggregates, ``show`` the expressions of keys."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +131,7 @@ class Ranks(Aggregate):
     bins: int
 
 
-_DIVISIBLE = (Count, CountValues, CountUnits, Sum)
+DIVISIBLE = (Count, CountValues, CountUnits, Sum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +142,7 @@ class Ratio(Aggregate):
     denominator: Aggregate
 
     def __post_init__(self) -> None:
-        if not all(isinstance(x, _DIVISIBLE) for x in (self.numerator, self.denominator)):
+        if not all(isinstance(x, DIVISIBLE) for x in (self.numerator, self.denominator)):
             raise UnsupportedError(
                 "a ratio is of counts and sums; write SUM(x) / COUNT(*) and the like"
             )
@@ -171,6 +181,8 @@ def sql_of(
         case Ratio(numerator=top, denominator=bottom):
             sides = (sql_of(one, show, units, quantile) for one in (top, bottom))
             return " / ".join(sides)
+        case Released():
+            return aggregate.sql(lambda x: sql_of(x, show, units, quantile), show)
     raise TypeError(type(aggregate).__name__)
 
 
@@ -221,20 +233,22 @@ class Key:
 class Query:
     """A whole question: rows, keys and outputs, and how the released frame is ordered.
 
-    ``order`` (names, and whether descending) and ``limit`` act on released values only
-    (post-processing, free). ``discover`` asks for keys to be discovered even where public facts
-    would list them. ``max_groups`` and ``max_rows`` limit what one unit contributes to this
-    question, in place of the table's.
+    ``having``, ``order`` (names or aggregates, and whether descending), ``offset`` and ``limit``
+    act on released values only, in this order (post-processing, free). ``discover`` asks for keys
+    to be discovered even where public facts would list them. ``max_groups`` and ``max_rows`` limit
+    what one unit contributes to this question, in place of the table's.
     """
 
     relation: Relation
     keys: tuple[Key, ...]
     outputs: tuple[Output, ...]
-    order: tuple[tuple[str, bool], ...] = ()
+    order: tuple[tuple[str | Aggregate, bool], ...] = ()
     limit: int | None = None
     discover: bool = False
     max_groups: int | None = None
     max_rows: int | None = None
+    having: Aggregate | None = None
+    offset: int = 0
     words: Words | None = field(default=None, compare=False, repr=False)
     """How its expressions were written, for messages; no part of what is asked."""
 
@@ -265,9 +279,9 @@ class Query:
             limit = getattr(self, field_name)
             if limit is not None and not 1 <= limit <= MOST_CONTRIBUTED:
                 raise QueryError(f"{field_name} must be a whole number from 1 to 2^31")
-        for name, _ in self.order:
-            if name not in names:
-                raise QueryError(f"ORDER BY {name}: the release has no such column")
+        for by, _ in self.order:
+            if isinstance(by, str) and by not in names:
+                raise QueryError(f"ORDER BY {by}: the release has no such column")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from math import prod
 from dither.errors import QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
+from dither.plan.calculations import Calculated
 from dither.plan.expressions import Column
 from dither.plan.facts import Facts, Scope, infer, listed_values
 from dither.plan.job import GroupKey, Job, MeasurementSensitivity, Rows, Units, sensitivity
 from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base
+from dither.plan.released import KeyValue, kind_of, leaves, ranks
 from dither.plan.schema import Kind, Schema, Table, Value
 from dither.plan.text import number, show
 
@@ -24,6 +26,11 @@ __all__ = [
     "Plan",
     "lower",
 ]
+
+CHOSEN = (
+    "HAVING chooses groups by their noisy values: near its limit a group is shown or left out by "
+    "chance, and the intervals of the groups that are shown do not allow for the choice"
+)
 
 MOST_KEYS = 1_000_000
 """More public keys than this are refused: their product is the size of the release."""
@@ -45,6 +52,12 @@ class Plan:
         Each measurement's share of the budget; they sum to 1. A public one has share 0.
     recipes : tuple of Recipe
         By output.
+    kinds : tuple of Kind or None
+        By output; real where the recipe says more.
+    having : Recipe or None
+        Which groups are shown.
+    order : tuple of (str or Recipe, bool)
+        What they are sorted by, and whether it falls.
     public_keys : int or None
         How many keys the release has; ``None`` where they are discovered.
     public_size : bool
@@ -60,6 +73,9 @@ class Plan:
     sensitivities: tuple[MeasurementSensitivity, ...]
     weights: tuple[Fraction, ...]
     recipes: tuple[Recipe, ...]
+    kinds: tuple[Kind | None, ...]
+    having: Recipe | None
+    order: tuple[tuple[str | Recipe, bool], ...]
     public_keys: int | None
     public_size: bool
     notes: tuple[str, ...]
@@ -103,8 +119,20 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         groups = min(groups, public_keys)
     if once:
         notes.append(f"each {table.unit or 'row'} counts once, its rows with equal weight")
-    build = Build(scope, unit is not None, notes, query.outputs)
-    recipes = tuple(build.recipe(o.aggregate, o.weight) for o in query.outputs)
+    beside = [x for x, _ in query.order if isinstance(x, ag.Aggregate)]
+    if query.having is not None:
+        beside.append(query.having)
+    kinds = _kinds(query, keys)
+    asked = [leaf for x in (*(o.aggregate for o in query.outputs), *beside) for leaf in leaves(x)]
+    build = Build(scope, unit is not None, notes, asked)
+    made = Calculated(build, query.outputs, [key.expression for key in keys])
+    recipes = tuple(made.recipe(o.aggregate) for o in query.outputs)
+    having = None if query.having is None else made.beside(query.having)
+    order = tuple((x if isinstance(x, str) else made.beside(x), down) for x, down in query.order)
+    if not build.weights:
+        raise QueryError("the query asks for constants and keys alone: add an aggregate")
+    if having is not None:
+        notes.append(CHOSEN)
     if public_keys is None:
         build.measure(Units() if unit is not None else Rows(), Fraction(1))
     job = Job(query.relation, unit, keys, tuple(build.weights), groups, rows)
@@ -118,6 +146,9 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     if public_size and Rows() in build.weights:
         build.weights[Rows()] = Fraction(0)
         notes.append("the number of rows is public under these neighbours and costs nothing")
+    # A measurement without a share of the budget would be released without noise.
+    if not all(w or (public_size and m == Rows()) for m, w in build.weights.items()):
+        raise AssertionError("a measurement has no share of the budget")
     total = sum(build.weights.values()) or Fraction(1)
     return Plan(
         query=query,
@@ -136,10 +167,33 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         ),
         weights=tuple(w / total for w in build.weights.values()),
         recipes=recipes,
+        kinds=kinds,
+        having=having,
+        order=order,
         public_keys=public_keys,
         public_size=public_size,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _kinds(query: ag.Query, keys: tuple[GroupKey, ...]) -> tuple[Kind | None, ...]:
+    """The kinds of what is released, once every operation is seen to be on values it is for."""
+    known = {k.expression: Kind.TEXT if isinstance(k.expression, ex.Bin) else k.kind for k in keys}
+
+    def of_key(key: KeyValue) -> Kind:
+        return known.get(key.expression, Kind.TEXT)
+
+    def kind(node: ag.Aggregate) -> Kind | None:
+        return kind_of(node, of_key, lambda _: Kind.REAL)
+
+    if query.having is not None and ranks(query.having):
+        raise QueryError("HAVING: ranks are counted among the groups that it leaves")
+    if query.having is not None and kind(query.having) is not Kind.BOOLEAN:
+        raise QueryError("HAVING: what stands there is not a condition, such as COUNT(*) > 100")
+    for node, _ in query.order:
+        if isinstance(node, ag.Aggregate):
+            kind(node)
+    return tuple(kind(o.aggregate) for o in query.outputs)
 
 
 def _limits(query: ag.Query, table: Table) -> tuple[int, int]:

@@ -39,11 +39,12 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Linear(Recipe):
-    """``sum(coefficient * measurement)``: counts, units and sums."""
+    """``sum(coefficient * measurement) + constant``: counts, units and sums."""
 
     terms: tuple[tuple[int, Fraction], ...]
     lower: Fraction | None = None
     """What the true value cannot be below (0 for a count)."""
+    constant: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +152,14 @@ class Build:
     """Collects measurements, each once, with the weight of all outputs that use it."""
 
     def __init__(
-        self, scope: Scope, has_unit: bool, notes: list[str], outputs: tuple[ag.Output, ...]
+        self, scope: Scope, has_unit: bool, notes: list[str], leaves: Iterable[ag.Aggregate]
     ) -> None:
         self.scope = scope
         self.has_unit = has_unit
         self.notes = notes
-        self.squared = _operands(outputs, ag.Variance)
-        self.centred = _operands(outputs, ag.Mean) | self.squared
+        every = tuple(leaves)
+        self.squared = _operands(every, ag.Variance)
+        self.centred = _operands(every, ag.Mean) | self.squared
         self.weights: dict[Measurement, Fraction] = {}
 
     def measure(self, measurement: Measurement, weight: Fraction) -> int:
@@ -396,5 +398,5 @@ def _power_of_two_above(size: Fraction) -> Fraction:
     return power if power == size else power * 2
 
 
-def _operands(outputs: Iterable[ag.Output], kind: type[ag.Mean | ag.Variance]) -> set[Expression]:
-    return {o.aggregate.operand for o in outputs if isinstance(o.aggregate, kind)}
+def _operands(leaves: Iterable[ag.Aggregate], kind: type[ag.Mean | ag.Variance]) -> set[Expression]:
+    return {leaf.operand for leaf in leaves if isinstance(leaf, kind)}

@@ -8,6 +8,7 @@ is text in SQL's expression language, read when ``agg`` or ``group_by`` meets th
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -18,10 +19,11 @@ from dither.errors import ArgumentError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Bin, Expression
 from dither.plan.relations import Filter, Relation, scans
+from dither.plan.released import Constant, apply
 from dither.plan.schema import Schema
 from dither.plan.text import Words
 from dither.query._question import Question
-from dither.sql import Names, parse_written
+from dither.sql import Names, parse_released, parse_written
 from dither.sql.joins import join
 from dither.sql.names import default_key_name, key_expression
 
@@ -54,10 +56,53 @@ Read = Callable[[str], Expression]
 
 @dataclass(frozen=True, slots=True)
 class AggregateRequest:
-    """An aggregate that waits for its table. ``weight`` is its share of the budget."""
+    """An aggregate that waits for its table. ``weight`` is its share of the budget.
+
+    What is calculated from several, as ``100 * dt.mean("x")`` or ``dt.sum("x") - dt.sum("y")``, is
+    calculated from the released values, and costs nothing beside them.
+
+    Examples
+    --------
+    >>> share = 100 * count("x") / count()
+    >>> share.weight
+    Fraction(1, 1)
+    """
 
     make: Callable[[Read], ag.Aggregate]
     weight: Fraction
+
+    def __add__(self, other: Any) -> AggregateRequest:
+        return _calculated("+", self, other)
+
+    def __radd__(self, other: Any) -> AggregateRequest:
+        return _calculated("+", other, self)
+
+    def __sub__(self, other: Any) -> AggregateRequest:
+        return _calculated("-", self, other)
+
+    def __rsub__(self, other: Any) -> AggregateRequest:
+        return _calculated("-", other, self)
+
+    def __mul__(self, other: Any) -> AggregateRequest:
+        return _calculated("*", self, other)
+
+    def __rmul__(self, other: Any) -> AggregateRequest:
+        return _calculated("*", other, self)
+
+    def __truediv__(self, other: Any) -> AggregateRequest:
+        return _calculated("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> AggregateRequest:
+        return _calculated("/", other, self)
+
+    def __neg__(self) -> AggregateRequest:
+        return _calculated("*", -1, self)
+
+    def __abs__(self) -> AggregateRequest:
+        return _calculated("ABS", self)
+
+    def __round__(self, digits: int = 0) -> AggregateRequest:
+        return _calculated("ROUND", self, check.whole("digits", digits, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +193,21 @@ def ratio(top: AggregateRequest, bottom: AggregateRequest, *, weight: Any = 1) -
     return _asked(lambda read: ag.Ratio(top.make(read), bottom.make(read)), weight)
 
 
+def _calculated(op: str, *operands: Any) -> AggregateRequest:
+    """An operation on what several aggregates release; a number stands for itself."""
+
+    def part(operand: Any) -> AggregateRequest:
+        if isinstance(operand, AggregateRequest):
+            return operand
+        value = check.exact("a number beside an aggregate", operand)
+        constant = Constant(int(value) if isinstance(operand, int) else value)
+        return AggregateRequest(lambda _: constant, Fraction(0))
+
+    parts = [part(x) for x in operands]
+    weight = builtins.max(p.weight for p in parts)
+    return AggregateRequest(lambda read: apply(op, *(p.make(read) for p in parts)), weight)
+
+
 def _asked(make: Callable[[Read], ag.Aggregate], weight: Any) -> AggregateRequest:
     return AggregateRequest(make, check.positive("weight", weight))
 
@@ -188,6 +248,15 @@ class TableQuery:
             # A column that SQL would want in quotes: in Python its name is enough.
             return names.column(text, exact=True)
         found, words = parse_written(text, names)
+        self.words.append(words)
+        return found
+
+    def _released(self, text: str, before: Sequence[ag.Output]) -> ag.Aggregate:
+        """A released value in SQL's words."""
+        columns: dict[str, Any] = {key.name: key.expression for key in self.keys}
+        columns |= {output.name: output.aggregate for output in before}
+        names, grouped = Names(self.relation, self.schema), [k.expression for k in self.keys]
+        found, words = parse_released(text, names, columns, grouped)
         self.words.append(words)
         return found
 
@@ -273,7 +342,7 @@ class TableQuery:
         *,
         max_groups: int | AggregateRequest | None = None,
         max_rows: int | AggregateRequest | None = None,
-        **outputs: AggregateRequest,
+        **outputs: AggregateRequest | str,
     ) -> Question:
         """Ask for aggregates, each under its keyword's name.
 
@@ -282,7 +351,9 @@ class TableQuery:
         max_groups, max_rows : int, optional
             How many groups one unit may count in, and with how many rows in each, in place of the
             policy's limits; never above its caps. Larger ones cut less, and take more noise.
-        **outputs : ``dt.count()``, ``dt.mean("cost")``, ...
+        **outputs : ``dt.count()``, ``100 * dt.mean("cost")``, ``"ROUND(AVG(cost), 1)"``, ...
+            Aggregates, what is calculated from them, or either as text in SQL's words, which may
+            also name the outputs before it.
 
         Raises
         ------
@@ -295,10 +366,15 @@ class TableQuery:
                 outputs[name] = limit  # an output of that name
             elif limit is not None:
                 limits[name] = check.whole(name, limit, 1)
-        made = []
+        made: list[ag.Output] = []
         for name, asked in outputs.items():
+            if isinstance(asked, str):
+                made.append(ag.Output(name, self._released(asked, made)))
+                continue
             if not isinstance(asked, AggregateRequest):
-                raise ArgumentError(f"{name} must be an aggregate such as dt.count()")
+                raise ArgumentError(
+                    f"{name} must be an aggregate such as dt.count(), or SQL such as 'AVG(cost)'"
+                )
             made.append(ag.Output(name, asked.make(self._read), asked.weight))
         return self.measure(made, **limits)
 

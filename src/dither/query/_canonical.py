@@ -22,6 +22,7 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan import job as jb
 from dither.plan import relations as rel
+from dither.plan import released as rv
 from dither.plan.schema import Value
 
 __all__ = ["FORM", "form", "hashed", "policy_digest", "request_digest"]
@@ -31,7 +32,7 @@ FORM = 1
 
 QUERY = (
     *("relation", "keys", "outputs", "order", "limit", "discover"),
-    *("max_groups", "max_rows"),
+    *("max_groups", "max_rows", "having", "offset"),
 )
 
 NODES: dict[type, tuple[str, tuple[str, ...]]] = {
@@ -49,6 +50,10 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.Quantile: ("quantile", ("operand", "q", "label")),
     ag.Ranks: ("ranks", ("operand", "bins")),
     ag.Ratio: ("ratio", ("numerator", "denominator")),
+    rv.Constant: ("constant", ("value",)),
+    rv.KeyValue: ("key value", ("expression",)),
+    rv.Apply: ("apply", ("op", "operands")),
+    rv.Rank: ("rank", ("word", "order", "by")),
     ag.Output: ("output", ("name", "aggregate", "weight")),
     ag.Key: ("key", ("name", "expression", "values")),
     ag.Query: ("query", QUERY),
@@ -78,13 +83,16 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
 }
 """By class: the node's name in the form, and its fields, all of them. Expressions say their own."""
 
-CONSTANTS = {("literal", "value"), ("in", "values"), ("key", "values"), ("call", "options")}
+CONSTANTS = {
+    *(("literal", "value"), ("constant", "value"), ("in", "values"), ("key", "values")),
+    ("call", "options"),
+}
 """Fields that hold public constants, which are written with their type."""
 
 LATER: dict[tuple[str, str], Any] = {
-    (query, field): None
+    (query, field): before
     for query in ("query", "query of units")
-    for field in ("max_groups", "max_rows")
+    for field, before in (("max_groups", None), ("max_rows", None), ("having", None), ("offset", 0))
 }
 """Fields that nodes got after the form was fixed, and what each was before: where a field is still
 that, it is left out, so that a question keeps its hash."""

@@ -3,7 +3,8 @@
 Every interval is built from a pivot, so that its coverage is at least nominal whatever the data:
 a linear combination of measurements errs by the same combination of noises; a ratio R = S/n makes
 S - R n vanish, so the ratios R for which the noisy S - R n is no larger than its noise allows form
-an interval (Fieller). ``mechanisms._ratio`` says how a variance follows from two of those.
+an interval (Fieller), and so for any two combinations, which may share measurements.
+``mechanisms._ratio`` says how a variance follows from two of those.
 
 The intervals are about the noise alone: about the answer that the same query would have given
 without noise, after clamping to the declared bounds and after bounding what one unit contributes.
@@ -23,6 +24,7 @@ from dither.mechanisms import (
     DiscreteLaplace,
     half_width,
     ratio_interval,
+    shared_ratio_interval,
     variance_interval,
 )
 from dither.mechanisms.quantile_tree import QuantileTree
@@ -98,7 +100,7 @@ def _floats(measured: Measured, at: int) -> Floats:
 
 
 def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -> GroupEstimates:
-    value = sum((float(c) * _floats(measured, i) for i, c in recipe.terms), start=np.zeros(1))
+    value = _combination(recipe, measured)
     noises = [(float(c), measured.noises[i]) for i, c in recipe.terms]
     terms = [(c, noise) for c, noise in noises if noise is not None]
     width = half_width(terms, confidence) if terms else np.zeros(1)
@@ -109,6 +111,11 @@ def _linear(recipe: Linear, measured: Measured, confidence: float, clip: bool) -
         inside = _within(value, lower, upper, float(recipe.lower), np.inf)
         lower, upper = inside.lower, inside.upper
     return GroupEstimates(value, lower, upper)
+
+
+def _combination(recipe: Linear, measured: Measured) -> Floats:
+    start = np.full(1, float(recipe.constant))
+    return sum((float(c) * _floats(measured, i) for i, c in recipe.terms), start=start)
 
 
 def _quotient(measured: Measured, top: int, bottom: int, confidence: float) -> GroupEstimates:
@@ -221,11 +228,20 @@ def _ranks(recipe: RanksRecipe, measured: Measured, confidence: float) -> GroupE
 def _ratio(
     recipe: RatioRecipe, measured: Measured, confidence: float, clip: bool
 ) -> GroupEstimates:
-    ((top, a),) = recipe.numerator.terms
-    ((bottom, b),) = recipe.denominator.terms
-    raw = _quotient(measured, top, bottom, confidence)
-    scale = float(a / b)
-    value, lower, upper = (scale * part for part in (raw.value, raw.lower, raw.upper))
+    over, under = recipe.numerator, recipe.denominator
+    top, bottom = (_combination(one, measured) for one in (over, under))
+    if under.lower is None or under.lower < 0:
+        # Where the divisor is seen to be below 0, both are turned: their ratio stays.
+        turn = np.where(bottom < 0, -1.0, 1.0)
+        top, bottom = turn * top, turn * bottom
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(bottom > 0, top / bottom, np.nan)
+    above, below = dict(over.terms), dict(under.terms)
+    terms = [
+        (float(above.get(i, 0)), float(below.get(i, 0)), measured.noises[i] or SILENT)
+        for i in dict.fromkeys((*above, *below))
+    ]
+    lower, upper = shared_ratio_interval(top, bottom, terms, confidence)
     if not clip:
         return GroupEstimates(value, lower, upper)
     low = -np.inf if recipe.lower is None else float(recipe.lower)

@@ -12,6 +12,7 @@ from dither.mechanisms.refined_quantiles import OPEN
 from dither.plan import aggregates as ag
 from dither.plan import job as jb
 from dither.plan import relations as rel
+from dither.plan.calculations import Ranked, sources
 from dither.plan.expressions import Bin, Column
 from dither.plan.facts import Facts, Scope, infer
 from dither.plan.job import MeasurementSensitivity
@@ -27,6 +28,7 @@ from dither.plan.recipes import (
 )
 from dither.plan.schema import Table
 from dither.plan.text import brief, number, show, show_value
+from dither.query._calculated import claims
 from dither.query._display import Explanation, Node
 from dither.query._noise import NoisePlan, promise_of
 
@@ -224,30 +226,45 @@ def _bounds(facts: Facts, step: Fraction) -> str:
 
 def _outputs(plan: Plan) -> Node:
     facts = [
-        (output.name, f"{aggregate_text(output.aggregate)}, from {_sources(recipe)}")
+        (output.name, f"{aggregate_text(output.aggregate)}, {_from(recipe)}")
         for output, recipe in zip(plan.query.outputs, plan.recipes, strict=True)
     ]
+    if plan.having is not None and plan.query.having is not None:
+        text = f"{aggregate_text(plan.query.having)}, {_from(plan.having).partition(';')[0]}"
+        facts.append(("shown where", text))
     return Node("outputs", tuple(facts))
 
 
-def _sources(recipe: Recipe) -> str:
+def _from(recipe: Recipe) -> str:
+    """What a released value is made from, and how many intervals its own is made from."""
+    read = [place for one in sources(recipe) for place in _measured(one)]
+    if not read:
+        return "public"
+    *most, last = [str(i + 1) for i in sorted(set(read))]
+    text = f"from measurements {', '.join(most)} and {last}" if most else f"from measurement {last}"
+    inside = claims(recipe)
+    if any(isinstance(one, Ranked) for one in inside):
+        return f"{text}; its interval from those of all groups at once (Bonferroni)"
+    if len(inside) > 1:
+        return f"{text}; its interval from {len(inside)} that hold at once (Bonferroni)"
+    return text
+
+
+def _measured(recipe: Recipe) -> list[int]:
     match recipe:
         case Linear(terms=terms):
-            used = [i for i, _ in terms]
+            return [i for i, _ in terms]
         case MeanRecipe(total=total, count=count):
-            used = [total, count]
+            return [total, count]
         case VarianceRecipe(total=total, square=square, count=count):
-            used = [total, square, count]
+            return [total, square, count]
         case QuantileRecipe(leaves=leaves, below=below):
-            used = [leaves] if below is None else [leaves, below]
+            return [leaves] if below is None else [leaves, below]
         case RanksRecipe(leaves=leaves):
-            used = [leaves]
+            return [leaves]
         case RatioRecipe(numerator=top, denominator=bottom):
-            used = [i for i, _ in (*top.terms, *bottom.terms)]
-        case _:
-            raise TypeError(type(recipe).__name__)
-    *most, last = [str(i + 1) for i in sorted(set(used))]
-    return f"measurements {', '.join(most)} and {last}" if most else f"measurement {last}"
+            return [i for i, _ in (*top.terms, *bottom.terms)]
+    raise TypeError(type(recipe).__name__)
 
 
 def _threshold(noise_plan: NoisePlan) -> Node:

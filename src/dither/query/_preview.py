@@ -22,16 +22,20 @@ from dither._format import cost_text, half_width, level, odds, wrapped
 from dither._stats import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms.refined_quantiles import FIRST
+from dither.plan.calculations import Applied, KeyRead, Known, Ranked
 from dither.plan.job import Leaves, Measurement, Total
 from dither.plan.recipes import (
+    Linear,
     MeanRecipe,
     QuantileRecipe,
     RatioRecipe,
     Recipe,
     VarianceRecipe,
 )
+from dither.plan.schema import Kind
+from dither.query._calculated import Calculation, claims
 from dither.query._display import html_table, table
-from dither.query._estimates import Measured, estimate
+from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED
 from dither.query._noise import NoisePlan
 from dither.sql.names import free_name
@@ -39,7 +43,7 @@ from dither.sql.names import free_name
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Preview", "budget_for", "check_sizes", "half_widths", "preview"]
+__all__ = ["Preview", "budget_for", "check_sizes", "half_widths", "has_width", "preview"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +152,19 @@ def half_widths(
     noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
 ) -> dict[str, tuple[float, ...]]:
     """By output name: the half-width of its interval at each group size."""
-    outputs = zip(noise_plan.plan.query.outputs, noise_plan.plan.recipes, strict=True)
-    return {o.name: _half_widths(recipe, noise_plan, sizes, confidence) for o, recipe in outputs}
+    plan = noise_plan.plan
+    outputs = zip(plan.query.outputs, plan.recipes, plan.kinds, strict=True)
+    return {
+        output.name: _half_widths(recipe, noise_plan, sizes, confidence)
+        for output, recipe, kind in outputs
+        if has_width(recipe, kind)
+    }
+
+
+def has_width(recipe: Recipe, kind: Kind | None) -> bool:
+    """Whether it is a number that can be previewed: a rank depends on all other groups."""
+    ranked = any(isinstance(one, Ranked) for one in claims(recipe))
+    return kind is not None and kind.numeric and not ranked
 
 
 def budget_for(
@@ -177,6 +192,18 @@ def _half_widths(
     recipe: Recipe, noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
 ) -> tuple[float, ...]:
     n = np.asarray(sizes, dtype=np.float64)
+    if isinstance(recipe, Applied | Known | KeyRead):
+
+        def leaf(one: Recipe, each: float) -> GroupEstimates:
+            half = np.array(_half_widths(one, noise_plan, sizes, each))
+            middle = _middle(one, noise_plan, n)
+            return GroupEstimates(middle, middle - half, middle + half)
+
+        post = Calculation(len(n), (), leaf, np.arange(len(n)))(recipe, confidence)
+        with np.errstate(invalid="ignore"):
+            half = (post.upper - post.lower) / 2
+        # Where it is surely NULL there is nothing to be wrong about.
+        return tuple(float(w) for w in np.where(half < 0, 0.0, half))
     if isinstance(recipe, QuantileRecipe):
         return _quantile_widths(recipe, noise_plan, n, confidence)
     values: dict[int, Any] = {
@@ -192,6 +219,23 @@ def _half_widths(
         if low is not None and high is not None:
             half = np.minimum(half, float(high - low) / 2)
     return tuple(float(w) for w in half)
+
+
+def _middle(recipe: Recipe, noise_plan: NoisePlan, n: Any) -> Any:
+    """Where an interval lies: in the middle of the bounds, where these are all that is known."""
+    if isinstance(recipe, Linear):
+        values = {
+            i: _hypothetical(m, n, recipe)
+            for i, m in enumerate(noise_plan.plan.job.measurements)
+            if not isinstance(m, Leaves)
+        }
+        measured = Measured(values, noise_plan.noises, noise_plan.trees)
+        return estimate(recipe, measured, 0.5, clip=False).value + 0 * n
+    if isinstance(recipe, VarianceRecipe):
+        third = recipe.half_width**2 / 3
+        return float(third) ** (0.5 if recipe.root else 1) + 0 * n
+    low, high = (getattr(recipe, end, None) for end in ("lower", "upper"))
+    return (1.0 if low is None or high is None else float(low + high) / 2) + 0 * n
 
 
 def _quantile_widths(

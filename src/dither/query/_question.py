@@ -27,17 +27,20 @@ from dither.errors import (
 from dither.ledger import Charged
 from dither.numeric import secure_words
 from dither.plan.aggregates import Query
+from dither.plan.expressions import Expression
 from dither.plan.lower import Plan, lower
 from dither.plan.relations import scans
+from dither.plan.released import apply
+from dither.plan.text import Words
 from dither.privacy import Loss
 from dither.query._certificate import Request, certificate_data, certified
 from dither.query._explain import Explanation, explain
 from dither.query._fields import LARGEST_EPSILON
 from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
 from dither.query._opened import OpenedPolicy
-from dither.query._preview import Preview, budget_for, check_sizes, preview
+from dither.query._preview import Preview, budget_for, check_sizes, has_width, preview
 from dither.query._release import Release, release_data
-from dither.sql import to_sql
+from dither.sql import Names, parse_order, parse_released, to_sql
 
 __all__ = ["Question"]
 
@@ -96,6 +99,64 @@ class Question:
                 max_rows=given.get("max_rows", query.max_rows),
             )
         )
+
+    def having(self, condition: str) -> Question:
+        """The same question, of which only groups with such released values are shown.
+
+        Parameters
+        ----------
+        condition : str
+            Of columns of the release, keys and aggregates, as in ``"n > 100 AND AVG(cost) < 50"``.
+            With those that it has already, both must hold.
+
+        Returns
+        -------
+        Question
+
+        Notes
+        -----
+        It reads noisy values and changes nothing of what is charged. Near its limit a group is
+        shown or left out by chance, which the intervals of the groups that are shown do not allow
+        for.
+        """
+        query = self._plan.query
+        found, words = parse_released(condition, *self._released)
+        both = found if query.having is None else apply("AND", query.having, found)
+        return self._asking(replace(query, having=both, words=_either(words, query.words)))
+
+    def order_by(self, *columns: str) -> Question:
+        """The same question, its groups sorted by released values.
+
+        Parameters
+        ----------
+        *columns : str
+            Columns of the release, keys and aggregates, as in ``"n DESC", "region"``.
+        """
+        query = self._plan.query
+        if not columns:
+            raise ArgumentError("order_by needs at least one column of the release")
+        order = parse_order(", ".join(columns), *self._released)
+        return self._asking(replace(query, order=order))
+
+    def limit(self, rows: int, offset: int = 0) -> Question:
+        """The same question, of which only some groups are shown, in the order it has.
+
+        Parameters
+        ----------
+        rows, offset : int
+            How many are shown, after how many that are not.
+        """
+        shown, left = check.whole("rows", rows, 0), check.whole("offset", offset, 0)
+        return self._asking(replace(self._plan.query, limit=shown, offset=left))
+
+    @property
+    def _released(self) -> tuple[Names, dict[str, Any], list[Expression]]:
+        """What a text about released values may name."""
+        query = self._plan.query
+        columns = {key.name: key.expression for key in query.keys}
+        outputs = {output.name: output.aggregate for output in query.outputs}
+        names = Names(query.relation, self._plan.schema)
+        return names, columns | outputs, list(columns.values())
 
     def _asking(self, query: Query) -> Question:
         """Another question of the same keys."""
@@ -193,12 +254,15 @@ class Question:
         ArgumentError
             Where no epsilon up to 1000 reaches it.
         """
-        names = [o.name for o in self._plan.query.outputs]
+        outputs = zip(self._plan.query.outputs, self._plan.recipes, self._plan.kinds, strict=True)
+        names = [o.name for o, recipe, kind in outputs if has_width(recipe, kind)]
         if not isinstance(half_width, Mapping):
             half_width = dict.fromkeys(names, half_width)
         for name in half_width:
             if name not in names:
-                raise ArgumentError(f"half_width: no output {name!r}" + nearest(name, names))
+                raise ArgumentError(
+                    f"half_width: no output {name!r} with a half-width" + nearest(name, names)
+                )
         wanted = {name: float(_wide(w)) for name, w in half_width.items()}
         check_sizes([size], "size")
         confidence = check.confidence(confidence)
@@ -425,6 +489,16 @@ class Question:
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
+
+
+def _either(first: Words | None, second: Words | None) -> Words:
+    """How an expression was written in either of two texts."""
+
+    def words(node: Expression) -> str | None:
+        found = (one(node) for one in (first, second) if one is not None)
+        return next((text for text in found if text is not None), None)
+
+    return words
 
 
 def _wide(half_width: Number) -> Fraction:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import html
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from dither._format import cost_text, display_text, interval, level, wrapped
 from dither.plan.aggregates import Aggregate, Count, CountUnits, CountValues, Variance
+from dither.plan.calculations import Applied, KeyRead, Known, Ranked
 from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.facts import Scope
 from dither.plan.job import GroupKey, Total
@@ -21,17 +23,20 @@ from dither.plan.recipes import (
     Linear,
     MeanRecipe,
     QuantileRecipe,
+    RanksRecipe,
     RatioRecipe,
     Recipe,
     VarianceRecipe,
 )
 from dither.plan.schema import Kind
 from dither.plan.text import number
+from dither.query._calculated import Calculation, encoded, post_columns
 from dither.query._certificate import Certificate
 from dither.query._display import html_table, table
 from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._noise import NoisePlan, Noisy
+from dither.query._operations import as_listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,13 +68,35 @@ def release_data(
     for at, key in enumerate(plan.job.keys):
         sortable[key.name] = [group[at] for group in noisy.keys]
         made.append(_key_column(key, sortable[key.name]))
-    for output, recipe in zip(query.outputs, plan.recipes, strict=True):
-        found = estimate(recipe, measured, confidence)
-        whole = isinstance(recipe, Linear) and all(_whole(*term, plan) for term in recipe.terms)
-        columns = _output_columns(output.name, found, whole)
+    shown = [[decode(v, c["kind"]) for v in c["values"]] for c in made]
+
+    def leaf(recipe: Recipe, each: float) -> GroupEstimates:
+        return estimate(recipe, measured, each)
+
+    every = np.arange(1 if isinstance(plan.recipes[0], RanksRecipe) else len(noisy.keys))
+    calculated = Calculation(len(every), shown, leaf, every)
+    if plan.having is not None:
+        kept = np.flatnonzero(calculated(plan.having, confidence).value == 1)
+        calculated = replace(calculated, rows=kept)
+    for output, recipe, kind in zip(query.outputs, plan.recipes, plan.kinds, strict=True):
+        if isinstance(recipe, Applied | Known | KeyRead | Ranked):
+            columns = post_columns(output.columns, calculated(recipe, confidence), kind)
+        else:
+            found = estimate(recipe, measured, confidence)
+            columns = _output_columns(output.columns, found, _is_whole(recipe, plan))
         sortable |= {c["name"]: [decode(v, c["kind"]) for v in c["values"]] for c in columns}
         made.extend(columns)
-    rows = _ordered(sortable, plan)
+    by = [
+        (
+            sortable[x] if isinstance(x, str) else as_listed(calculated(x, confidence).value),
+            down,
+        )
+        for x, down in plan.order
+    ]
+    size = max((len(c["values"]) for c in made), default=0)
+    rows = list(range(size)) if plan.having is None else calculated.rows.tolist()
+    rows = _ordered(rows, by)[query.offset :]
+    rows = rows if query.limit is None else rows[: query.limit]
     for column in made:
         column["values"] = [column["values"][i] for i in rows]
     return {
@@ -130,8 +157,9 @@ def bin_labels(node: Bin) -> list[str]:
     return [f"[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1)]
 
 
-def _output_columns(name: str, found: GroupEstimates, whole: bool) -> list[dict[str, Any]]:
-    titles = (name, f"{name}_lower", f"{name}_upper")
+def _output_columns(
+    titles: Sequence[str], found: GroupEstimates, whole: bool
+) -> list[dict[str, Any]]:
     parts = [np.asarray(values).tolist() for values in (found.value, found.lower, found.upper)]
     # What 64 bits cannot hold is shown as a real.
     whole = whole and all(abs(v) < 2**63 for values in parts for v in values)
@@ -141,10 +169,19 @@ def _output_columns(name: str, found: GroupEstimates, whole: bool) -> list[dict[
         {
             "name": title,
             "kind": "integer" if whole else "real",
-            "values": [turn(v) if whole else _encode(v) for v in values],
+            "values": [turn(v) if whole else encoded(v) for v in values],
         }
         for title, turn, values in zip(titles, turns, parts, strict=True)
     ]
+
+
+def _is_whole(recipe: Recipe, plan: Plan) -> bool:
+    """Whether an output is a whole number: a count, or what is made of counts alone."""
+    return (
+        isinstance(recipe, Linear)
+        and recipe.constant.denominator == 1
+        and all(_whole(*term, plan) for term in recipe.terms)
+    )
 
 
 def _whole(place: int, coefficient: Fraction, plan: Plan) -> bool:
@@ -154,16 +191,14 @@ def _whole(place: int, coefficient: Fraction, plan: Plan) -> bool:
     return (coefficient * parts).denominator == 1
 
 
-def _ordered(columns: Mapping[str, list[Any]], plan: Plan) -> list[int]:
-    """The rows as ORDER BY and LIMIT want them: post-processing of released values."""
-    rows = list(range(max((len(values) for values in columns.values()), default=0)))
-    for name, descending in reversed(plan.query.order):
-        values = columns[name]
+def _ordered(rows: list[int], by: Sequence[tuple[list[Any], bool]]) -> list[int]:
+    """The rows as ORDER BY wants them: post-processing of released values."""
+    for values, descending in reversed(by):
         known = [i for i in rows if values[i] is not None]
         known.sort(key=values.__getitem__, reverse=descending)
         # NULL stands last in either direction, as in DuckDB.
         rows = known + [i for i in rows if values[i] is None]
-    return rows if plan.query.limit is None else rows[: plan.query.limit]
+    return rows
 
 
 def _key_unit(expression: Expression, plan: Plan) -> str | None:
@@ -181,12 +216,6 @@ def _unit(aggregate: Aggregate, plan: Plan) -> str | None:
     unit = _key_unit(operand, plan)
     squared = isinstance(aggregate, Variance) and not aggregate.root
     return f"{unit}²" if unit and squared else unit
-
-
-def _encode(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
 
 
 def decode(value: Any, kind: str) -> Any:
@@ -329,7 +358,7 @@ class Release:
         return plot_release(
             self.frame,
             keys=self.keys,
-            outputs=[output] if output is not None else self.outputs,
+            outputs=[output] if output is not None else self._numbers,
             units=self.units,
             bars=list(self._content["counts"]),
             # Releases of earlier versions, replayed, have none.
@@ -341,6 +370,12 @@ class Release:
             title=title,
             path=path,
         )
+
+    @property
+    def _numbers(self) -> list[str]:
+        """The outputs that can be drawn: texts and truth values cannot."""
+        frame = self.frame
+        return [name for name in self.outputs if frame[name].dtype.is_numeric()]
 
     @property
     def _loss(self) -> tuple[Fraction | None, Fraction | None]:
@@ -381,4 +416,13 @@ class Release:
     def _intervals(self, frame: pl.DataFrame, name: str) -> list[str]:
         rows = zip(*(frame[c] for c in (name, f"{name}_lower", f"{name}_upper")), strict=True)
         possible = (self._content.get("ranges") or {}).get(name)
+        if not frame[name].dtype.is_numeric():
+            return [_or_another(*row) for row in rows]
         return [interval(value, low, high, possible) for value, low, high in rows]
+
+
+def _or_another(value: Any, lower: Any, upper: Any) -> str:
+    """A text or a truth value, and whether noise may have made it of another."""
+    if value is None:
+        return "unknown"
+    return display_text(value) if lower == upper == value else f"{display_text(value)} (uncertain)"

@@ -21,14 +21,19 @@ from dither.sql.names import Names as Names
 
 if TYPE_CHECKING:
     from dither.sql.select import parse_expression as parse_expression
+    from dither.sql.select import parse_order as parse_order
     from dither.sql.select import parse_query as parse_query
+    from dither.sql.select import parse_released as parse_released
     from dither.sql.select import parse_written as parse_written
     from dither.sql.write import to_sql as to_sql
 
 __all__: list[str] = []
 
 _HOMES = {
-    **dict.fromkeys(("parse_expression", "parse_query", "parse_written"), "select"),
+    **dict.fromkeys(
+        ("parse_expression", "parse_order", "parse_query", "parse_released", "parse_written"),
+        "select",
+    ),
     "to_sql": "write",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 from sqlglot import exp
 
@@ -12,16 +12,16 @@ from dither.errors import QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.relations import scans
-from dither.sql.allow_list import AGGREGATE_NAMES, Place, called, plain, refuse, take, title
+from dither.sql.allow_list import AGGREGATE_NAMES, Place, called, plain, refuse, take
 
-__all__ = ["aggregate", "aggregates_in"]
+__all__ = ["aggregate", "aggregates_in", "is_aggregate"]
 
 LOWEST = Fraction(1, 200)
 """The quantile that stands for MIN; MAX is as far from the other end."""
 
 _AFTER = (
     "release the aggregates by themselves and calculate on the released frame, which is free, or "
-    "put the arithmetic inside, as SUM(100 * x)"
+    "put the calculation inside, as SUM(f(x))"
 )
 
 
@@ -34,8 +34,15 @@ def aggregates_in(node: exp.Expr) -> bool:
     )
 
 
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate itself, and nothing is done with it."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper() in AGGREGATE_NAMES
+    return type(node) in _RULES
+
+
 def aggregate(node: exp.Expr, place: Place) -> ag.Aggregate:
-    """Read one aggregate, or the ratio of two.
+    """Read one aggregate.
 
     Raises
     ------
@@ -43,37 +50,13 @@ def aggregate(node: exp.Expr, place: Place) -> ag.Aggregate:
         Naming the part that cannot be asked.
     """
     node = plain(node)
-    if isinstance(node, exp.Div):
-        return _ratio(node, place)
     rule = _RULES.get(type(node))
     if rule is not None:
         return rule(node, place)
     if isinstance(node, exp.IgnoreNulls):
         # ANY_VALUE(x) is read as if IGNORE NULLS had been written around it, or further out.
         node = node.find(exp.AnyValue) or node
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.IntDiv | exp.Mod | exp.Neg):
-        _refuse_arithmetic(place)
-    if isinstance(node, exp.AggFunc | exp.Window | exp.Filter | exp.IgnoreNulls | exp.Subquery):
-        refuse(node, place.where)
-    raise UnsupportedError(f"{place.where}: {title(node)} of an aggregate is not offered; {_AFTER}")
-
-
-def _refuse_arithmetic(place: Place) -> NoReturn:
-    raise UnsupportedError(f"{place.where}: arithmetic on an aggregate is not offered; {_AFTER}")
-
-
-def _ratio(node: exp.Div, place: Place) -> ag.Aggregate:
-    top, bottom = (plain(x) for x in take(node, place.where, "this", "expression"))
-    if isinstance(bottom, exp.Nullif):
-        # SUM(x) / NULLIF(COUNT(*), 0): the guard is not needed here, and people are used to it.
-        inner, guard = take(bottom, place.where, "this", "expression")
-        if place.read(guard) in (ex.Literal(0), ex.Literal(Fraction(0))):
-            bottom = plain(inner)
-    if not (aggregates_in(top) and aggregates_in(bottom)):
-        raise UnsupportedError(
-            f"{place.where}: arithmetic on an aggregate is not offered; {_AFTER}"
-        )
-    return place.make(ag.Ratio, aggregate(top, place), aggregate(bottom, place))
+    return refuse(node, place.where)
 
 
 def _operand(node: Any, place: Place, name: str) -> ex.Expression:

@@ -126,12 +126,10 @@ _KNOWN: dict[str, tuple[str, str]] = {
 # Parts of a node, by the node and sqlglot's name for the part, or by the part alone.
 _PARTS: dict[str, tuple[str, str]] = {
     "Select.distinct": ("SELECT DISTINCT", "name the columns in GROUP BY"),
-    "Select.having": ("HAVING", "filter the released frame, which is free"),
     "Select.into": ("SELECT INTO", ""),
     "Select.kind": ("SELECT AS STRUCT", ""),
     "Select.laterals": ("LATERAL", _SUBQUERY),
     "Select.locks": ("FOR UPDATE", ""),
-    "Select.offset": ("OFFSET", "cut the released frame, which is free"),
     "Select.qualify": ("QUALIFY", _WINDOW),
     "Select.windows": ("WINDOW", _WINDOW),
     "Select.with": ("WITH", _SUBQUERY),

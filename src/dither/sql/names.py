@@ -11,6 +11,7 @@ from dither.plan import expressions as ex
 from dither.plan.expressions import Column, Expression
 from dither.plan.facts import Scope, infer
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, scans
+from dither.plan.released import Rank
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 __all__ = [
@@ -255,6 +256,10 @@ def default_name(aggregate: ag.Aggregate) -> str:
             return _of(label, x)
         case ag.Ratio():
             return "ratio"
+        case Rank(word=word):
+            return word.lower()
+        case ag.Released():
+            return "value"
     raise TypeError(type(aggregate).__name__)
 
 

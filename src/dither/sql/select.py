@@ -11,26 +11,27 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.aggregates import Key, Output, Query
 from dither.plan.relations import Filter
+from dither.plan.released import Constant, KeyValue
 from dither.plan.schema import Schema
 from dither.plan.text import Words
-from dither.sql.aggregates import aggregate, aggregates_in
+from dither.sql.aggregates import aggregates_in
 from dither.sql.allow_list import identifier, plain, refuse, take
 from dither.sql.expressions import at
 from dither.sql.names import Names, default_key_name, default_name, find, free_name, key_expression
 from dither.sql.options import limited
 from dither.sql.parse import Reading, read_condition, read_statement
+from dither.sql.released import Columns, ReleasedReader, as_key, bare_name, is_column
 from dither.sql.sources import relation
 
 __all__ = [
-    "Columns",
-    "as_key",
-    "bare_name",
-    "is_column",
     "limit_of",
+    "offset_of",
     "order_of",
     "ordinal",
     "parse_expression",
+    "parse_order",
     "parse_query",
+    "parse_released",
     "parse_written",
 ]
 
@@ -132,8 +133,10 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
     """What ``parse_query`` makes of sqlglot's tree."""
     if not isinstance(tree, exp.Select):
         refuse(tree, "the query")
-    items, source, joins, where, group, order, limit = take(
-        tree, "the query", "expressions", "from", "joins", "where", "group", "order", "limit"
+    items, source, joins, where, group, having, order, limit, offset = take(
+        tree,
+        "the query",
+        *("expressions", "from", "joins", "where", "group", "having", "order", "limit", "offset"),
     )
     if not items:
         raise QueryError("SELECT names nothing; name keys and aggregates, such as COUNT(*)")
@@ -145,14 +148,54 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
     chosen = [_item(node) for node in items]
     grouped = _grouping(group, chosen, names)
     keys, outputs, columns = _outputs(chosen, grouped, names)
+    chosen_by = None
+    if having is not None:
+        (condition,) = take(having, "HAVING", "this")
+        chosen_by = ReleasedReader(at("HAVING", names), columns, grouped).read(condition)
     return Query(
         rows,
         tuple(keys),
         tuple(outputs),
-        order_of(order, columns, names),
+        order_of(order, columns, grouped, names),
         limit_of(limit),
+        having=chosen_by,
+        offset=offset_of(offset),
         words=None if reading is None else _words(reading, names),
     )
+
+
+def parse_released(
+    text: str, names: Names, columns: Columns, grouped: Sequence[ex.Expression]
+) -> tuple[ag.Aggregate, Words]:
+    """Read one released value, such as ``"100 * AVG(cost)"`` or ``"n > 100"``, and its words.
+
+    Parameters
+    ----------
+    text : str
+    names : Names
+        The columns of the table.
+    columns : mapping
+        The released columns that it may name.
+    grouped : sequence of Expression
+        The keys.
+    """
+    reading = read_condition(text)
+    found = ReleasedReader(at("the expression", names), columns, grouped).read(reading.tree)
+    reading.check()
+    return found, _words(reading, names)
+
+
+def parse_order(
+    text: str, names: Names, columns: Columns, grouped: Sequence[ex.Expression]
+) -> tuple[tuple[str | ag.Aggregate, bool], ...]:
+    """Read what stands behind ORDER BY; the parameters are those of ``parse_released``."""
+    reading = read_statement(f"SELECT 1 ORDER BY {text}")
+    if reading.options or not isinstance(reading.tree, exp.Select):
+        raise QueryError("ORDER BY: write columns of the release, such as n DESC")
+    _, order = take(reading.tree, "ORDER BY", "expressions", "order")
+    found = order_of(order, columns, grouped, names)
+    reading.check()
+    return found
 
 
 Item = tuple[exp.Expr, str | None]
@@ -218,12 +261,13 @@ def _outputs(
 ) -> tuple[list[Key], list[Output], Columns]:
     """Keys, outputs, and all columns in the order of SELECT."""
     given = [name for _, name in chosen if name is not None]
-    taken: Columns = {}
+    taken: dict[str, ag.Aggregate | ex.Expression] = {}
     keys: list[Key] = []
     outputs: list[Output] = []
+    reader = ReleasedReader(at("SELECT", names), taken, grouped)
     for node, alias in chosen:
-        if aggregates_in(node):
-            found = aggregate(node, at("SELECT", names))
+        if reader.calculates(node):
+            found = reader.read(node)
             name = _name(alias, default_name(found), taken, given)
             outputs.append(Output(name, found))
             taken[name] = found
@@ -269,29 +313,6 @@ def _name(alias: str | None, default: str, taken: Iterable[str], given: Sequence
     return alias
 
 
-Columns = dict[str, ag.Aggregate | ex.Expression]
-"""The released columns by name, and what each is."""
-
-
-def bare_name(node: exp.Expr, where: str) -> tuple[str, bool] | None:
-    """The name in a node that is a name alone, and whether it is quoted."""
-    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier) or node.table:
-        return None
-    (this,) = take(node, where, "this")
-    return identifier(this, where)
-
-
-def is_column(name: str, exact: bool, names: Names) -> bool:
-    """Whether a name is that of a column in scope."""
-    try:
-        names.column(name, exact=exact)
-    except UnknownNameError:
-        return False
-    except QueryError:
-        pass
-    return True
-
-
 def ordinal(node: exp.Literal, where: str, count: int) -> int:
     """The index that a position in SELECT, counted from 1, stands for."""
     take(node, where, "this")
@@ -302,27 +323,23 @@ def ordinal(node: exp.Literal, where: str, count: int) -> int:
     return position - 1
 
 
-def as_key(value: ex.Expression, names: Names) -> ex.Expression:
-    """A bare column in the bins that a key of it would have."""
-    edges = names.facts(value).edges if isinstance(value, ex.Column) else None
-    return value if edges is None else ex.Bin(value, edges)
-
-
 def order_of(
-    order: exp.Expr | None, columns: Columns, names: Names
-) -> tuple[tuple[str, bool], ...]:
-    """What the released frame is sorted by: names, and whether each falls."""
+    order: exp.Expr | None, columns: Columns, grouped: Sequence[ex.Expression], names: Names
+) -> tuple[tuple[str | ag.Aggregate, bool], ...]:
+    """What the released frame is sorted by: names or aggregates, and whether each falls."""
     if order is None:
         return ()
     (listed,) = take(order, "ORDER BY", "expressions")
-    found: list[tuple[str, bool]] = []
+    found: list[tuple[str | ag.Aggregate, bool]] = []
+    reader = ReleasedReader(at("ORDER BY", names), columns, grouped)
     for node in listed:
         this, falling = take(node, "ORDER BY", "this", "desc")
-        found.append((_ordered(plain(this), columns, names), bool(falling)))
+        found.append((_ordered(plain(this), columns, reader), bool(falling)))
     return tuple(found)
 
 
-def _ordered(node: exp.Expr, columns: Columns, names: Names) -> str:
+def _ordered(node: exp.Expr, columns: Columns, reader: ReleasedReader) -> str | ag.Aggregate:
+    names = reader.place.names
     if isinstance(node, exp.Literal) and not node.is_string:
         return list(columns)[ordinal(node, "ORDER BY", len(columns))]
     written = bare_name(node, "ORDER BY")
@@ -330,22 +347,27 @@ def _ordered(node: exp.Expr, columns: Columns, names: Names) -> str:
         named = find(written[0], columns, exact=written[1])
         if len(named) == 1:
             return named[0]
-    wanted: ag.Aggregate | ex.Expression
-    if aggregates_in(node):
-        wanted = aggregate(node, at("ORDER BY", names))
-    else:
-        if written is not None and not is_column(*written, names):
+        if not is_column(*written, names):
             raise UnknownNameError(
                 f"ORDER BY: no released column is named {written[0]!r}"
                 + nearest(written[0], columns)
             )
-        wanted = as_key(at("ORDER BY", names).read(node), names)
+    wanted = reader.read(node)
+    if isinstance(wanted, Constant):
+        raise QueryError("ORDER BY a constant: name a column of the release, or its position")
+    meant = wanted.expression if isinstance(wanted, KeyValue) else wanted
     for column, meaning in columns.items():
-        if meaning == wanted:
+        if meaning == meant:
             return column
-    raise UnsupportedError(
-        "ORDER BY: only what SELECT names can be sorted by; write its name or its position"
-    )
+    return wanted
+
+
+def offset_of(node: exp.Expr | None) -> int:
+    """How many rows of the released frame are left out before those that are kept."""
+    if node is None:
+        return 0
+    (value,) = take(node, "OFFSET", "expression")
+    return _whole(value, "OFFSET")
 
 
 def limit_of(node: exp.Expr | None) -> int | None:
@@ -355,10 +377,14 @@ def limit_of(node: exp.Expr | None) -> int | None:
     if not isinstance(node, exp.Limit):
         raise UnsupportedError("FETCH FIRST is not offered; write LIMIT and a whole number")
     (value,) = take(node, "LIMIT", "expression")
+    return _whole(value, "LIMIT")
+
+
+def _whole(value: exp.Expr, where: str) -> int:
     text = ""
     if isinstance(value, exp.Literal) and not value.is_string:
-        take(value, "LIMIT", "this")
+        take(value, where, "this")
         text = str(value.this)
     if not text.isdecimal() or len(text) > 12:
-        raise QueryError("LIMIT takes a whole number")
+        raise QueryError(f"{where} takes a whole number")
     return int(text)

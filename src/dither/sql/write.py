@@ -67,11 +67,19 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
             for i, (key, named) in enumerate(zip(query.keys, bare, strict=True), start=1)
         )
         parts.append(f"GROUP BY {', '.join(groups)}")
+    if query.having is not None:
+        parts.append(f"HAVING {_aggregate(query.having, unit, writer)}")
     if query.order:
-        falls = (f"{_identifier(name)}{' DESC' if down else ''}" for name, down in query.order)
+        falls = (
+            f"{_identifier(x) if isinstance(x, str) else _aggregate(x, unit, writer)}"
+            f"{' DESC' if down else ''}"
+            for x, down in query.order
+        )
         parts.append(f"ORDER BY {', '.join(falls)}")
     if query.limit is not None:
         parts.append(f"LIMIT {query.limit}")
+    if query.offset:
+        parts.append(f"OFFSET {query.offset}")
     limits = {GROUPS: query.max_groups, ROWS: query.max_rows}
     if given := [f"{name} = {limit}" for name, limit in limits.items() if limit is not None]:
         parts.append(f"OPTIONS ({', '.join(given)})")

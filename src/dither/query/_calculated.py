@@ -1,0 +1,209 @@
+"""Values and intervals that are calculated from released ones.
+
+A calculation rests on k aggregates, each with an interval of its own. At confidence c every one of
+them is taken at 1 - (1 - c)/k (Bonferroni), so that with probability c or more the box of all k
+holds all k true answers at once. What the calculation makes of the box then holds the true result:
+
+- a monotone function maps the ends of an interval, and a single aggregate (k = 1) loses nothing;
+- sums, differences, products and quotients follow interval arithmetic, with ends rounded outwards;
+  a divisor that may be 0 leaves everything possible, from -∞ to ∞;
+- a comparison is true, false, or either; ``CASE`` and ``COALESCE`` are all that they can choose;
+- a rank is compared with those of all other groups, so that the intervals of all of them have to
+  hold at once, and the error allowed is shared among them.
+
+Where a sum or difference is of counts and sums alone, or a quotient of two such, it is not
+calculated here: ``dither.plan.recipes`` makes one recipe of it, whose interval is the exact one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.plan.calculations import Applied, KeyRead, Known, Ranked
+from dither.plan.recipes import Linear, MeanRecipe, RatioRecipe, Recipe
+from dither.plan.schema import Kind
+from dither.query._estimates import GroupEstimates
+from dither.query._operations import (
+    Floats,
+    Post,
+    Truths,
+    applied,
+    as_listed,
+    missing,
+    objects,
+    places,
+    possible_places,
+    surely,
+)
+
+__all__ = ["Calculation", "claims", "encoded", "post_columns"]
+
+Leaf = Callable[[Recipe, float], GroupEstimates]
+
+
+def claims(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The intervals that a calculation rests on, each once."""
+    match recipe:
+        case Known() | KeyRead():
+            return ()
+        case Applied(operands=operands):
+            return tuple(dict.fromkeys(one for x in operands for one in claims(x)))
+    return (recipe,)
+
+
+@dataclass(frozen=True)
+class Calculation:
+    """What is calculated from, in every group.
+
+    Parameters
+    ----------
+    groups : int
+    keys : sequence of sequence
+        By key: its released value in every group; none where they are not known yet.
+    leaf : callable
+        The estimate of a recipe that is measured, at a confidence.
+    rows : array of int
+        The groups that are kept, among which ranks are counted.
+    """
+
+    groups: int
+    keys: Sequence[Sequence[Any]]
+    leaf: Leaf
+    rows: npt.NDArray[np.int64]
+    _made: dict[tuple[Recipe, float], Post] = field(default_factory=dict, repr=False)
+
+    def __call__(self, recipe: Recipe, confidence: float) -> Post:
+        """A released value at the confidence of its interval."""
+        several = max(len(claims(recipe)), 1)
+        return self._read(recipe, 1 - (1 - confidence) / several)
+
+    def _read(self, recipe: Recipe, each: float) -> Post:
+        if (recipe, each) not in self._made:
+            self._made[recipe, each] = self._calculated(recipe, each)
+        return self._made[recipe, each]
+
+    def _calculated(self, recipe: Recipe, each: float) -> Post:
+        match recipe:
+            case Known(constant=constant):
+                return self._constant(constant.value)
+            case KeyRead(place=place):
+                return self._key(place)
+            case Applied(op=op, operands=operands):
+                with np.errstate(all="ignore"):
+                    return applied(op, [self._read(x, each) for x in operands])
+            case Ranked():
+                return self._ranked(recipe, each)
+        found = self.leaf(recipe, each)
+        value, lower, upper = (
+            np.broadcast_to(part, (self.groups,)).astype(float)
+            for part in (found.value, found.lower, found.upper)
+        )
+        lower = np.nan_to_num(lower, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        upper = np.nan_to_num(upper, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+        return Post(value, lower, upper, _may_be_null(recipe, lower, upper))
+
+    def _constant(self, value: Any) -> Post:
+        never = np.zeros(self.groups, dtype=bool)
+        if value is None:
+            return missing(self.groups)
+        if not isinstance(value, int | Fraction):
+            return objects([value] * self.groups)
+        found = np.full(self.groups, float(value))
+        return Post(found, found, found, never)
+
+    def _key(self, place: int) -> Post:
+        if not self.keys:
+            everything = np.full(self.groups, np.inf)
+            always = np.ones(self.groups, dtype=bool)
+            return Post(np.full(self.groups, np.nan), -everything, everything, always)
+        values = self.keys[place]
+        if any(isinstance(v, str) or hasattr(v, "isoformat") for v in values):
+            return objects(values)
+        found = np.array([np.nan if v is None else float(v) for v in values], dtype=float)
+        null = np.isnan(found)
+        return Post(found, np.where(null, np.inf, found), np.where(null, -np.inf, found), null)
+
+    def _ranked(self, ranked: Ranked, each: float) -> Post:
+        """A rank among the kept groups of the same keys; NULL elsewhere."""
+        inner = {one for x, _ in ranked.order for one in claims(x)}
+        # All groups, and not the kept ones alone: which are kept depends on the noise.
+        each = 1 - (1 - each) / max(len(inner) * self.groups, 1)
+        order = [(self._read(x, each), down) for x, down in ranked.order]
+        value = np.full(self.groups, np.nan)
+        lower, upper = np.full(self.groups, np.inf), np.full(self.groups, -np.inf)
+        parts: dict[tuple[Any, ...], list[int]] = {}
+        for row in self.rows.tolist():
+            parts.setdefault(tuple(self.keys[k][row] for k in ranked.by), []).append(row)
+        for rows in parts.values():
+            at = np.array(rows)
+            value[at] = places(ranked.word, [(-x.value if d else x.value)[at] for x, d in order])
+            first, down = order[0]
+            ends = (-first.upper, -first.lower) if down else (first.lower, first.upper)
+            tied = len(order) > 1 or ranked.word == "ROW_NUMBER"
+            lower[at], upper[at] = possible_places(
+                ranked.word, ends[0][at], ends[1][at], first.null[at], tied
+            )
+        return Post(value, lower, upper, np.isnan(value))
+
+
+def _may_be_null(recipe: Recipe, lower: Floats, upper: Floats) -> Truths:
+    """Where a group may be empty, so that a mean, a quantile and the like of it are NULL.
+
+    Counts and sums are never. Where a group is empty, the interval of a mean or a ratio is bounded
+    only if noise takes its divisor beyond the divisor's own half-width, which is as rare as the
+    confidence says; so a bounded interval says that it is not.
+    """
+    if isinstance(recipe, Linear):
+        return np.zeros(lower.shape, dtype=bool)
+    if isinstance(recipe, MeanRecipe | RatioRecipe):
+        low = -np.inf if recipe.lower is None else float(recipe.lower)
+        high = np.inf if recipe.upper is None else float(recipe.upper)
+        return np.asarray((lower <= low) & (upper >= high))
+    return np.ones(lower.shape, dtype=bool)
+
+
+# --- as columns of a release --------------------------------------------------------------------
+
+
+def encoded(value: float) -> float | str | None:
+    """A number as JSON has it."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def post_columns(titles: Sequence[str], post: Post, kind: Kind | None) -> list[dict[str, Any]]:
+    """The value and the ends of what it can be, as the columns of a release hold them."""
+    if kind is Kind.BOOLEAN:
+        parts = [[None if math.isnan(v) else v == 1 for v in post.value.tolist()]]
+        parts += [end.tolist() for end in (surely(post), post.upper == 1)]
+        shown = "boolean"
+    elif post.sure is not None:
+        listed = [v.isoformat() if hasattr(v, "isoformat") else v for v in as_listed(post.value)]
+        sure = [v if s else None for v, s in zip(listed, post.sure.tolist(), strict=True)]
+        parts, shown = [listed, sure, sure], "date" if kind is Kind.DATE else "text"
+    elif kind in (Kind.TEXT, Kind.DATE):
+        # Where there is no group at all.
+        parts, shown = [as_listed(post.value)] * 3, kind.value
+    else:
+        gone = post.lower > post.upper
+        ends = (np.where(gone, np.nan, end) for end in (post.lower, post.upper))
+        numbers = [post.value, *ends]
+        whole = kind is Kind.INTEGER and all(
+            bool(np.all(np.isnan(x) | (np.abs(x) < 2.0**63))) for x in numbers
+        )
+        parts = [[encoded(v) for v in x.tolist()] for x in numbers]
+        if whole:
+            parts = [[None if v is None else round(float(v)) for v in part] for part in parts]
+        shown = "integer" if whole else "real"
+    return [
+        {"name": title, "kind": shown, "values": values}
+        for title, values in zip(titles, parts, strict=True)
+    ]
