@@ -21,6 +21,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -225,6 +226,19 @@ class Server:
         # Where nobody reaps the dead, their numbers would look like those of a running server.
         for file in (lock, *self.folder.glob(".s.PGSQL.*.lock")):
             file.unlink()
+
+    @contextmanager
+    def standby(self) -> Iterator[int]:
+        """The port of a second server that follows this one, for as long as the block lasts."""
+        data, port = self.folder / "standby", _free_port()
+        whence = self.dsn("postgres", "admin")
+        self._run("pg_basebackup", "-D", str(data), "-R", "-c", "fast", "-d", whence)
+        log = str(self.folder / "standby.log")
+        self._run("pg_ctl", "start", "-D", str(data), "-w", "-s", "-l", log, "-o", f"-p {port}")
+        try:
+            yield port
+        finally:
+            self._run("pg_ctl", "stop", "-D", str(data), "-m", "immediate", "-w", "-s")
 
     def log(self) -> str:
         """The end of what it logged."""

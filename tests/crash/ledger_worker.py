@@ -27,6 +27,7 @@ from dither.accounting import BudgetFilter
 from dither.errors import BudgetError
 from dither.ledger import Charged, Ledger
 from dither.ledger import _chain as ledger_chain
+from dither.ledger._place import LedgerSchema, read_place
 from dither.privacy import Charge, Promise
 
 PATIENT = Promise("patient")
@@ -71,9 +72,9 @@ class SplitLedger(Ledger):
         return Charged(record.number, record.hash, False, None, "")
 
 
-def spend(path: Path, kind: type[Ledger]) -> None:
+def spend(place: Path | LedgerSchema, kind: type[Ledger]) -> None:
     """Charge until refused; print the number of each acknowledged entry."""
-    ledger = kind.open(path)
+    ledger = kind.open(place)
     print("ready", flush=True)
     sys.stdin.readline()
     while True:
@@ -86,9 +87,9 @@ def spend(path: Path, kind: type[Ledger]) -> None:
         time.sleep(0.001)  # let the others have their turn
 
 
-def write_until_killed(path: Path, pipe: int, early: bool) -> None:
+def write_until_killed(place: Path | LedgerSchema, pipe: int, early: bool) -> None:
     """Open, charge and answer for ever; acknowledge each step only once it returned."""
-    ledger = Ledger.open(path)
+    ledger = Ledger.open(place)
     ledger.ensure_account(ACCOUNT, BUDGET, PATIENT)
     while True:
         token = f"{os.getpid()}-{time.monotonic_ns()}"
@@ -102,7 +103,7 @@ def write_until_killed(path: Path, pipe: int, early: bool) -> None:
             os.write(pipe, f"answer {token}\n".encode())
 
 
-def kill_one(path: Path, after: float, early: bool, making: bool) -> list[str]:
+def kill_one(place: Path | LedgerSchema, after: float, early: bool, making: bool) -> list[str]:
     """Start a writer, kill it, and give back what it had acknowledged.
 
     The time to its death counts from its start while it makes a ledger, else from its first
@@ -113,7 +114,7 @@ def kill_one(path: Path, after: float, early: bool, making: bool) -> list[str]:
     if child == 0:
         signal.alarm(20)
         os.close(reading)
-        write_until_killed(path, writing, early)
+        write_until_killed(place, writing, early)
         os._exit(1)
     os.close(writing)
     text = b"" if making else os.read(reading, 65536)
@@ -130,16 +131,28 @@ def kill_one(path: Path, after: float, early: bool, making: bool) -> list[str]:
     return text.decode().split("\n")[:-1]
 
 
-def kill(path: Path, rounds: int, early: bool) -> None:
+def another(place: Path | LedgerSchema, number: int) -> Path | LedgerSchema:
+    """Where there is no ledger yet, beside one."""
+    if isinstance(place, Path):
+        return place.with_name(f"made-{number}.ledger")
+    return LedgerSchema(place.dsn, f"{place.schema} made {number}")
+
+
+def journal(place: Path | LedgerSchema) -> bool:
+    """Whether a dead writer left the half of a commit in a file."""
+    return isinstance(place, Path) and place.with_name(place.name + "-journal").exists()
+
+
+def kill(place: Path | LedgerSchema, rounds: int, early: bool) -> None:
     """Kill writers at random instants; after each, open the ledger and look for what was said."""
     instants = random.Random(20260512)
     lost, unfinished, acknowledged, charges = 0, 0, 0, 0
     for number in range(rounds):
         # Every fourth writer is killed while it makes a new ledger.
         making = number % 4 == 3
-        target = path.with_name(f"made-{number}.ledger") if making else path
+        target = another(place, number) if making else place
         said = kill_one(target, instants.uniform(0.0, 0.03), early, making)
-        unfinished += target.with_name(target.name + "-journal").exists()
+        unfinished += journal(target)
         ledger = Ledger.open(target)
         entries = ledger.entries()
         tokens = {entry.token: entry.number for entry in entries if entry.kind == "charge"}
@@ -155,6 +168,7 @@ def kill(path: Path, rounds: int, early: bool) -> None:
         if not making:
             acknowledged += sum(line.startswith("charge") for line in said)
             charges = sum(not str(token).startswith("after-") for token in tokens)
+        ledger.close()
     print(
         json.dumps(
             {
@@ -167,9 +181,9 @@ def kill(path: Path, rounds: int, early: bool) -> None:
     )
 
 
-def fork(path: Path) -> None:
+def fork(place: Path | LedgerSchema) -> None:
     """Threads charge through one object while children are forked that charge through it too."""
-    ledger = Ledger.open(path, timeout=10.0)
+    ledger = Ledger.open(place, timeout=10.0)
     ledger.ensure_account(ACCOUNT, BUDGET, PATIENT)
     done = threading.Event()
     mine = [0, 0]
@@ -209,14 +223,14 @@ def fork(path: Path) -> None:
 
 def main() -> None:
     """Run the mode that the first argument names on the ledger that the second names."""
-    signal.alarm(60)
-    mode, path = sys.argv[1], Path(sys.argv[2])
+    signal.alarm(300)
+    mode, place = sys.argv[1], read_place(sys.argv[2])
     if mode in ("spend", "split"):
-        spend(path, Ledger if mode == "spend" else SplitLedger)
+        spend(place, Ledger if mode == "spend" else SplitLedger)
     elif mode in ("kill", "early"):
-        kill(path, int(sys.argv[3]), mode == "early")
+        kill(place, int(sys.argv[3]), mode == "early")
     else:
-        fork(path)
+        fork(place)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -13,14 +12,12 @@ from dither.accounting import BudgetFilter
 from dither.ledger import Ledger
 from dither.ledger._place import LedgerSchema
 from dither.privacy import Charge, Promise
+from ledger.stores import new_schema
 from postgres_server import Database, Server
 
 PATIENT = Promise("patient")
 
 PURE = BudgetFilter(Fraction(1), Fraction(0))
-
-
-_schemas = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +34,7 @@ def place(
     if request.param == "file":
         return tmp_path / "visits.ledger"
     monkeypatch.setenv("LEDGER_DSN", request.getfixturevalue("ledgers").owner)
-    return LedgerSchema("env:LEDGER_DSN", f"ledger {next(_schemas)}")
+    return new_schema()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -15,14 +16,21 @@ from sqlalchemy import select
 
 from dither.ledger import Ledger
 from dither.ledger._entries import Record
+from dither.ledger._place import LedgerSchema
 from dither.ledger._sqlite import TRIGGERS
 from dither.ledger._store import entries, head, touches
 
 only_files = pytest.mark.parametrize("place", ["file"], indirect=True)
-only_servers = pytest.mark.parametrize("place", ["postgres"], indirect=True)
+
+_schemas = itertools.count()
 
 Statement = str | tuple[str, Iterable[object]]
 COLUMNS = [f.name for f in fields(Record)]
+
+
+def new_schema() -> LedgerSchema:
+    """A schema that no other test of this process has."""
+    return LedgerSchema("env:LEDGER_DSN", f"ledger {next(_schemas)}")
 
 
 def rows(book: Ledger) -> list[list[Any]]:

@@ -110,14 +110,14 @@ def has_tables(connection: Connection, place: LedgerSchema) -> bool:
 
 def make(connection: Connection, schema: str) -> None:
     """Make all of it, the schema too where it is not there, inside the running transaction."""
-    quoted = connection.dialect.identifier_preparer.quote_identifier(schema)
+    quoted = _quoted(schema)
     there = text("SELECT FROM pg_namespace WHERE nspname = :schema")
     if connection.execute(there, {"schema": schema}).first() is None:
-        connection.exec_driver_sql(f"CREATE SCHEMA {quoted.replace('%', '%%')}")
+        _run(connection, f"CREATE SCHEMA {quoted}")
     metadata.create_all(connection, checkfirst=False)
     connection.execute(ledger.insert().values(format=FORMAT))
     connection.execute(head.insert().values(id=1, count=0, hash=FIRST))
-    for name, body in _bodies(connection, schema).items():
+    for name, body in _bodies(schema).items():
         _run(
             connection,
             f"CREATE FUNCTION {quoted}.{name}() RETURNS trigger LANGUAGE plpgsql "
@@ -135,8 +135,14 @@ def _run(connection: Connection, statement: str) -> None:
     connection.exec_driver_sql(statement.replace("%", "%%"))
 
 
-def _bodies(connection: Connection, schema: str) -> Mapping[str, str]:
-    quoted = connection.dialect.identifier_preparer.quote_identifier(schema)
+def _quoted(schema: str) -> str:
+    # SQLAlchemy's own doubles every % as well, which a body that is compared must not have.
+    doubled = schema.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _bodies(schema: str) -> Mapping[str, str]:
+    quoted = _quoted(schema)
     return {name: body.replace("{schema}", quoted) for name, body in FUNCTIONS.items()}
 
 
@@ -155,7 +161,7 @@ def fault(connection: Connection, schema: str) -> str | None:
     keys = {tuple(row) for row in connection.execute(_KEYS, at)}
     if not keys >= KEYS:
         return "the keys that let in each number and each token once were dropped"
-    bodies = _bodies(connection, schema)
+    bodies = _bodies(schema)
     expected = sorted(
         (table, _kind(row, events), name, bodies[name], True)
         for (table, events), (row, name) in TRIGGERS.items()

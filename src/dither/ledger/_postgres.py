@@ -181,11 +181,10 @@ class ServerStore(Store):
             try:
                 connection.commit()
                 return
-            except BaseException as error:
+            except Exception:
                 connection.invalidate()
-                if written is None or not isinstance(error, Exception):
-                    raise
-        self._settle(written)
+        if written is not None:
+            self._settle(written)
 
     def _begun(self, connection: Connection, writes: bool) -> tuple[int, str] | None:
         """Begin; the head, locked, of a transaction that writes."""
