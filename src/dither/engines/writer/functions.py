@@ -66,13 +66,12 @@ def _round_integer(dialect: Dialect, x: exp.Expression, unit: int) -> exp.Expres
 
 
 def _short(dialect: Dialect, value: exp.Expression) -> exp.Expression:
-    """A double to 44 bits."""
+    """A double below 1e300 to 44 bits; no step overflows, nor underflows."""
 
     def carried() -> exp.Expression:
-        return dialect.real_arithmetic("*", value.copy(), dialect.real(SPLITTER))
+        return binary("*", value.copy(), dialect.real(SPLITTER))
 
-    low = dialect.real_arithmetic("-", carried(), value.copy())
-    return dialect.real_arithmetic("-", carried(), low)
+    return binary("-", carried(), binary("-", carried(), value.copy()))
 
 
 def _sqrt(dialect: Dialect, values: Values, kinds: Kinds) -> exp.Expression:
@@ -87,7 +86,8 @@ def _log(
     found = dialect.elementary("LN", x.copy())
     if base is not None:
         divisor = dialect.real(math.log(float(base)))
-        found = dialect.real_arithmetic("/", found, divisor)
+        # Between 1e-13 and 1e12 in size, or 0.
+        found = binary("/", found, divisor)
     known = [
         binary(">", x.copy(), dialect.real(0.0)),
         binary("<=", x.copy(), dialect.real(LARGEST)),
@@ -113,7 +113,7 @@ def _power(dialect: Dialect, values: Values, kinds: Kinds) -> exp.Expression:
 
     def logarithm() -> exp.Expression:
         size = dialect.elementary("LN", dialect.absolute(x.copy()))
-        return dialect.real_arithmetic("*", y.copy(), size)
+        return binary("*", y.copy(), size)
 
     none = dialect.null(Kind.REAL)
     whole = binary("=", y.copy(), dialect.half_away(y.copy()))
@@ -126,6 +126,8 @@ def _power(dialect: Dialect, values: Values, kinds: Kinds) -> exp.Expression:
         (all_of("OR", [beyond(x), beyond(y)]), none),
         (binary("=", x.copy(), zero.copy()), of_zero),
         (all_of("AND", [negative, exp.Not(this=whole)]), none.copy()),
+        # An engine may raise where a product is too small for a double.
+        (binary("<", dialect.absolute(y.copy()), dialect.real(1 / LARGEST)), one.copy()),
         (binary(">", logarithm(), dialect.real(MOST_EXPONENT)), none.copy()),
         (binary("<", logarithm(), dialect.real(-MOST_EXPONENT)), zero.copy()),
         # Where an operand is NULL no branch above is taken, and this is NULL too.

@@ -157,9 +157,10 @@ def _log_facts(parts: Sequence[Facts], base: Fraction | None = None) -> Facts:
 
 def _base(name: str, options: tuple[Option, ...]) -> None:
     (base,) = options if len(options) == 1 else (None,)
-    fits = isinstance(base, Fraction) and base > 0 and base != 1 and 1e-300 <= base <= 1e300
+    # So far from 1 that the logarithm to it is as exact as the natural one.
+    fits = isinstance(base, Fraction) and 1e-300 <= base <= 1e300 and abs(base - 1) >= 1e-9
     if not fits:
-        raise QueryError("the base of LOG is a constant that is positive and not 1")
+        raise QueryError("the base of LOG is a constant that is positive and not 1, nor next to it")
 
 
 def _exp(x: float) -> float | None:
