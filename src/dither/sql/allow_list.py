@@ -88,7 +88,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Dot": ("a field of a value (x.y.z)", "write table.column"),
     "Except": ("EXCEPT", _SUBQUERY),
     "Exists": ("EXISTS", _SUBQUERY),
-    "Explode": ("UNNEST", ""),
+    "Explode": ("UNNEST", "store a row for each element beside its unit; max_rows bounds them"),
     "Filter": (
         "FILTER (WHERE ...)",
         "write the condition inside, as SUM(CASE WHEN ... THEN x END)",

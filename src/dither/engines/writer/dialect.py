@@ -356,6 +356,13 @@ class Dialect(ABC):
             return shown
         return call("LPAD", shown, exp.Literal.number(width), self.text("0"))
 
+    def formatted(
+        self, value: exp.Expression, pieces: Sequence[tuple[str, bool]]
+    ) -> exp.Expression | None:
+        """A date or timestamp as text by the pieces of ``dates.directives``; ``None`` where the
+        engine has no form for it, and it is put together out of the parts."""
+        return None
+
     def parsed(self, value: exp.Expression, kind: Kind) -> exp.Expression:
         """A text in one of the forms of ``casts.FORMS`` as that kind."""
         if kind is Kind.INTEGER:

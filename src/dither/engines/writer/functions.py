@@ -214,6 +214,9 @@ def _interval(
 
 def _strftime(dialect: Dialect, values: Values, kinds: Kinds, pattern: str) -> exp.Expression:
     (x,) = values
+    own = dialect.formatted(x, directives(pattern))
+    if own is not None:
+        return own
     made: list[exp.Expression] = []
     for piece, one in directives(pattern):
         if not one:
