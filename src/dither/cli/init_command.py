@@ -21,6 +21,7 @@ __all__ = ["init"]
 Examples:
   dither init visits.parquet
   dither init visits.csv --unit patient_id --out policies/visits.toml
+  dither init "visits/*.parquet" --table visits
   dither init hospital.duckdb --table visits --force
   dither init env:HOSPITAL_DSN --engine postgres --table public.visits
 """,
@@ -44,9 +45,9 @@ def init(
     out: Path,
     force: bool,
 ) -> None:
-    """Draft a policy for SOURCE: a Parquet or CSV file, a DuckDB database, or with --engine what
-    that engine reads. A source that holds a password is named as env:NAME, after the variable of
-    the environment that holds it.
+    """Draft a policy for SOURCE: a Parquet, CSV, JSON lines or Arrow file, a pattern or a folder of
+    such files, a DuckDB database, or with --engine what that engine reads. A source that holds a
+    password is named as env:NAME, after the variable of the environment that holds it.
 
     The draft comes from names and types alone, never from values. What is public about each column
     is yours to fill in, from what you know without looking.

@@ -17,9 +17,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Self
 
+from dither.engines.files import Named, sample_names
 from dither.errors import PolicyError, nearest
 from dither.plan.job import ExactAnswer, Job
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
@@ -138,6 +138,8 @@ class Format:
         name does.
     delimited : bool
         The policy may name the character between fields.
+    many : bool
+        A source may be several files: a list of paths, a pattern or a folder (``engines.files``).
     secret : bool
         A source may hold a password, so it may be named as ``env:NAME``; the engine is handed a
         ``dither._environment.Secret``.
@@ -150,6 +152,7 @@ class Format:
     is_file: bool = True
     holds_tables: bool = False
     delimited: bool = False
+    many: bool = False
     secret: bool = False
     fault: Callable[[str], str | None] | None = None
 
@@ -168,6 +171,8 @@ class TableSource:
     delimiter : str, optional
     unit : str, optional
         The column that says who is protected.
+    columns : mapping of str to Kind or None
+        The columns that the policy names, and the kinds that it declares of them.
     """
 
     source: Any
@@ -175,6 +180,7 @@ class TableSource:
     table: str | None = None
     delimiter: str | None = None
     unit: str | None = None
+    columns: Mapping[str, Kind | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +213,7 @@ class Backend:
     is_frame: Callable[[Any], bool] = lambda _: False
     is_connection: Callable[[Any], bool] = lambda _: False
 
-    def format_of(self, source: str | Path, declared: str | None, where: str) -> str:
+    def format_of(self, source: Named, declared: str | None, where: str) -> str:
         """The format of a source: as declared, else by its ending.
 
         Raises
@@ -222,11 +228,35 @@ class Backend:
                     f"{where}.format has no option {declared!r}" + nearest(declared, options)
                 )
             return declared
-        for name, known in self.formats.items():
-            if str(source).lower().endswith(known.endings or ("\x00",)):
-                return name
-        offered = " or ".join(sorted(self.formats))
-        raise PolicyError(f"{where}.source: unknown ending; declare format = {offered}")
+        try:
+            return format_by_ending(source, self.formats)
+        except PolicyError as error:
+            raise PolicyError(f"{where}.source: {error}") from None
+
+
+def format_by_ending(source: Named, formats: Mapping[str, Format]) -> str:
+    """The format that a source's names end in; of a folder, that its files do.
+
+    Raises
+    ------
+    PolicyError
+        Where they end in none, or in two.
+    """
+    found = dict.fromkeys(
+        name
+        for file in sample_names(source)
+        for name, known in formats.items()
+        if file.lower().endswith(known.endings or ("\x00",))
+    )
+    if "" in {ending for known in formats.values() for ending in known.endings}:
+        # Of a format that any name may have, the first that fits is meant.
+        found = dict.fromkeys(list(found)[:1])
+    if not found:
+        offered = " or ".join(sorted(formats))
+        raise PolicyError(f"unknown ending; declare format = {offered}")
+    if len(found) > 1:
+        raise PolicyError(f"files of two formats ({' and '.join(found)}) cannot be one table")
+    return next(iter(found))
 
 
 _HOMES = {"duckdb": "dither.engines.duckdb", "spark": "dither.engines.spark"}
@@ -261,7 +291,7 @@ def backend(name: str) -> Backend:
     Examples
     --------
     >>> sorted(backend("duckdb").formats)
-    ['csv', 'duckdb', 'parquet']
+    ['arrow', 'csv', 'duckdb', 'jsonl', 'parquet', 'sqlite']
     """
     if name not in _REGISTERED and name in _HOMES:
         register(import_module(_HOMES[name]).BACKEND)

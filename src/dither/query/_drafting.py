@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
 from dither._environment import secret
 from dither.engines import TableSource, backend
+from dither.engines.files import is_many
 from dither.errors import PolicyError, nearest
 from dither.plan.schema import Kind
 from dither.query._fields import Reader
@@ -33,6 +35,17 @@ UNTYPED = (
 )
 
 
+UNNAMED = (
+    "# JSON lines carry no schema, and no value is read: name each member that is asked about.",
+    '# age = { type = "integer", bounds = [0, 110] }',
+)
+
+KEYED = (
+    "# Keys in the names of folders are text: what is not needs a type, as in",
+    '# year = { type = "integer", bounds = [2015, 2030] }',
+)
+
+
 def draft_policy(
     source: str | Path | Mapping[str, str], *, table: str | None = None, unit: str | None = None
 ) -> str:
@@ -41,7 +54,8 @@ def draft_policy(
     Parameters
     ----------
     source : path or mapping
-        A Parquet or CSV file or a DuckDB database, or what a policy would say of another engine:
+        A Parquet, CSV, JSON lines or Arrow file, a pattern or a folder of such files, a DuckDB
+        database, or what a policy would say of another engine:
         ``{"postgres": "env:HOSPITAL_DSN", "table": "public.visits"}``. Only its schema is read.
     table : str, optional
         The table's name in queries (in a DuckDB database also the table read); the name of the file
@@ -64,11 +78,15 @@ def draft_policy(
     if isinstance(source, Mapping):
         return _of_engine(source, table, unit)
     path = Path(source)
-    if not path.is_file():
-        raise PolicyError(f"no file {str(source)!r}")
     engine = backend("duckdb")
+    if not is_many(path) and not path.is_file():
+        raise PolicyError(f"no file {str(source)!r}")
     form = engine.format_of(path, None, "SOURCE")
-    name = table or _table_name(path.name.split(".")[0])
+    plain = [part for part in path.parts if not has_magic(part) and part != path.anchor]
+    name = table or _table_name(plain[-1].split(".")[0] if plain else "")
+    if form == "jsonl":
+        # What lines of JSON hold, only their values say.
+        return _draft([f"source = {_quoted(str(path))}"], name, unit, {}, UNNAMED)
 
     def described(delimiter: str) -> dict[str, Kind | None]:
         inner = name if engine.formats[form].holds_tables else None
@@ -82,16 +100,18 @@ def draft_policy(
         delimiter = next((d for d in DELIMITERS if d in next(iter(columns))), ",")
         columns = described(delimiter) if delimiter != "," else columns
     _check_unit(unit, path.name, columns)
+    untyped = UNTYPED if form == "csv" else KEYED if is_many(path) else ()
     lines = [f"source = {_quoted(str(path))}"]
     if delimiter != ",":
         lines.append(f"delimiter = {_quoted(delimiter)}")
-    return _draft(lines, name, unit, columns, UNTYPED if form == "csv" else ())
+    return _draft(lines, name, unit, columns, untyped)
 
 
 def _of_engine(source: Mapping[str, str], table: str | None, unit: str | None) -> str:
     """A draft for a table of an engine that the source names."""
     declared = read_source(Reader({"source": dict(source)}, "SOURCE"), "duckdb")
-    assert declared.source is not None
+    if not isinstance(declared.source, str):
+        raise PolicyError("SOURCE must be one name; add further files to the draft")
     inner = declared.table or table
     if inner is None:
         raise PolicyError("SOURCE.table is missing: say which table is meant, as in public.visits")

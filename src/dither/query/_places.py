@@ -28,15 +28,15 @@ class DeclaredSource:
     Parameters
     ----------
     engine : str
-    source : str, optional
-        As the engine has it; ``None`` where a frame is to be given.
+    source : str or tuple of str, optional
+        As the engine has it, or a list of files; ``None`` where a frame is to be given.
     format, table, delimiter : str, optional
     where : str
         The full name of the field that holds the source.
     """
 
     engine: str
-    source: str | None
+    source: str | tuple[str, ...] | None
     format: str | None
     table: str | None
     delimiter: str | None
@@ -63,7 +63,7 @@ def read_source(body: Reader, default: str) -> DeclaredSource:
     delimiter = _delimiter(body)
     given = body.take("source")
     if not isinstance(given, Mapping):
-        text = body.text("source")
+        text = _texts(body, "source")
         return _checked(
             DeclaredSource(default, text, beside["format"], beside["table"], delimiter, where)
         )
@@ -84,14 +84,24 @@ def read_source(body: Reader, default: str) -> DeclaredSource:
                 f"{inner.name(field)} and {body.name(field)} say the same; keep the first"
             )
         fields[field] = outside if inside is None else inside
-    source = inner.required_text(known[0])
+    source = _texts(inner, known[0])
     inner.finish()
     return _checked(DeclaredSource(known[0], source, **fields, where=inner.name(known[0])))
 
 
+def _texts(body: Reader, field: str) -> str | tuple[str, ...] | None:
+    """A text, or a list of some."""
+    value = body.take(field)
+    if not isinstance(value, list):
+        return body.text(field)
+    if not value or not all(isinstance(name, str) and name.strip() for name in value):
+        raise PolicyError(f"{body.name(field)} must be the name of a file, or a list of some")
+    return tuple(value)
+
+
 def _checked(declared: DeclaredSource) -> DeclaredSource:
     """Refuse a text that its engine knows to be wrong where it stands, such as a password."""
-    if declared.source is not None and not declared.source.startswith(PREFIX):
+    if isinstance(declared.source, str) and not declared.source.startswith(PREFIX):
         for form in backend(declared.engine).formats.values():
             fault = form.fault(declared.source) if form.fault else None
             if fault is not None:
@@ -190,7 +200,8 @@ def _place(table: DeclaredTable, given: Any, folder: Path) -> Any:
     if isinstance(given, Mapping):
         declared = read_source(Reader({"source": given}, f"sources.{table.name}"), declared.engine)
     source = declared.source if given is None or isinstance(given, Mapping) else given
-    if source is None:
+    # Which files several are, the engine finds, and ``check_places`` compares.
+    if not isinstance(source, str | Path):
         return None
     engine = backend(declared.engine)
     form = _form(declared, source, engine)

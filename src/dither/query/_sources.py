@@ -14,6 +14,7 @@ from typing import Any
 
 from dither._environment import secret
 from dither.engines import Engine, TableSource, backend, engine_names, engine_of_frame
+from dither.engines.files import is_many
 from dither.engines.several import SeveralEngines
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.aggregates import Query
@@ -91,17 +92,21 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
         source = declared.source
     if source is None:
         raise PolicyError(f"{where}.source is missing, and no frame was given for it")
-    if not isinstance(source, str | Path):
+    several = isinstance(source, list | tuple) and all(isinstance(s, str | Path) for s in source)
+    if not several and not isinstance(source, str | Path):
         return engine_of_frame(source, default), TableSource(source, unit=table.unit)
     engine = backend(declared.engine)
-    name = engine.format_of(source, declared.format, where)
+    # What the policy names starts from the policy; what the caller names, from here.
+    located: Any = tuple(folder / one for one in source) if several else folder / source
+    of_files = several or any(form.is_file for form in engine.formats.values())
+    name = engine.format_of(located if of_files else source, declared.format, where)
     form = engine.formats[name]
+    if several and not form.many:
+        raise PolicyError(f"{where}.source: a list of files is not read as {name}; name one")
     if form.is_file:
-        # What the policy names starts from the policy; what the caller names, from here.
-        path = folder / source
-        if not path.is_file():
+        if not (form.many and is_many(located)) and not Path(located).is_file():
             raise PolicyError(f"{where}.source: no file {str(source)!r}")
-        source = path
+        source = located
     if form.secret:
         source = secret(str(source), declared.where)
     if declared.delimiter is not None and not form.delimited:
@@ -109,7 +114,9 @@ def _table_source(table: DeclaredTable, given: Any, policy: Policy) -> tuple[str
     if declared.table is not None and not form.holds_tables:
         raise PolicyError(f"{where}.table is for sources of several tables, not for {name}")
     inner = (declared.table or table.name) if form.holds_tables else None
-    return engine.name, TableSource(source, name, inner, declared.delimiter, table.unit)
+    held = {column: facts.kind for column, facts in table.columns.items()}
+    columns = {**dict.fromkeys(n for n in (table.unit, *table.unique) if n), **held}
+    return engine.name, TableSource(source, name, inner, declared.delimiter, table.unit, columns)
 
 
 LISTED = (Kind.TEXT, Kind.INTEGER, Kind.DATE)

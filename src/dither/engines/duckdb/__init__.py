@@ -34,7 +34,7 @@ def _source(table: TableSource) -> FileSource | FrameSource:
     if table.format is None:
         return FrameSource(table.source, table.unit)
     delimiter = table.delimiter or ","
-    return FileSource(table.source, table.format, table.table, delimiter, table.unit)
+    return FileSource(table.source, table.format, table.table, delimiter, table.unit, table.columns)
 
 
 BACKEND = Backend("duckdb", _open, FORMATS)

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from dither.engines import FAILED
 from dither.engines.duckdb.connection import lock, open_unlocked
 from dither.engines.duckdb.dialect import DUCKDB
 from dither.engines.duckdb.frames import NO_COLUMN
+from dither.engines.duckdb.names import quoted
 from dither.engines.duckdb.sources import (
     FileSource,
     Source,
@@ -30,7 +31,6 @@ from dither.engines.duckdb.sources import (
     as_source,
     attach,
     layout,
-    quoted,
 )
 from dither.engines.sql_engine import Cursor, SQLEngine, all_rows
 from dither.engines.writer.rows import Stored
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DuckDBEngine"]
 
-CHANGED = "its file is gone, or its columns are not what they were when it was opened; open it anew"
+CHANGED = (
+    "its file is gone, or its files or their columns are not what they were when it was opened; "
+    "open it anew"
+)
 
 TICK = 0.5
 """Seconds between two reports of progress."""
@@ -56,8 +59,8 @@ class DuckDBEngine(SQLEngine):
     Parameters
     ----------
     sources : mapping of str to source
-        By table: a ``FileSource``, a ``FrameSource``, a path (``.parquet``, ``.csv``, ``.csv.gz``)
-        or a Polars, pandas or Arrow frame.
+        By table: a ``FileSource``, a ``FrameSource``, a path (``.parquet``, ``.csv``, ``.arrow``),
+        a pattern, a folder or a list of paths, or a Polars, pandas or Arrow frame.
     memory_limit : str, optional
         Such as ``"2GB"``; four fifths of the machine's memory by default. What does not fit is
         spilled to ``temp_directory``.
@@ -121,10 +124,8 @@ class DuckDBEngine(SQLEngine):
             for number, (name, source) in enumerate(self._sources.items()):
                 found = attach(connection, f"source_{number}", source)
                 stored[name] = replace(found, empty=f"empty_{number}")
-            files = [
-                Path(s.path).resolve() for s in self._sources.values() if isinstance(s, FileSource)
-            ]
-            lock(connection, files)
+            files = {path for table in stored.values() for path in _files(table)}
+            lock(connection, sorted(files))
             for name, table in stored.items():
                 self._make_twin(connection, name, table)
             if self._stored and stored != self._stored:
@@ -163,6 +164,12 @@ class DuckDBEngine(SQLEngine):
         if self._connection is None:
             self._connection = self._connect()
         return self._connection
+
+    def places(self, table: str) -> frozenset[Hashable]:
+        stored, source = self._table(table), self._sources[table]
+        inner = source.table if isinstance(source, FileSource) else None
+        found = stored.layout[0].places() if stored.layout else ()
+        return frozenset((place, inner) for place in found)
 
     def _stored_tables(self) -> Mapping[str, Stored]:
         return self._stored
@@ -244,6 +251,11 @@ class DuckDBEngine(SQLEngine):
         self._drop()
         if self._cleanup is not None:
             self._cleanup()
+
+
+def _files(table: Stored) -> tuple[Path, ...]:
+    """The files that a table is read from."""
+    return table.layout[0].paths if table.layout else ()
 
 
 class _Watch:

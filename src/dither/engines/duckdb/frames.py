@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dither.engines.files import Files
 from dither.errors import ArgumentError, PolicyError
 from dither.plan.text import unwritable
 
-__all__ = ["NO_COLUMN", "is_plain", "is_text", "to_arrow"]
+__all__ = ["NO_COLUMN", "from_arrow_files", "is_plain", "is_text", "to_arrow"]
 
 NO_COLUMN = "\x01"
 
@@ -51,6 +52,71 @@ def to_arrow(frame: Any, unit: str | None = None) -> tuple[Any, tuple[str, ...],
         # A table without columns would lose its number of rows.
         kept[NO_COLUMN] = pa.nulls(table.num_rows, pa.bool_())
     return pa.table(kept), tuple(unread), objects
+
+
+def from_arrow_files(files: Files, unit: str | None, shown: str) -> tuple[Any, tuple[str, ...]]:
+    """Arrow files (Feather among them) as one table in memory, and the columns that are not read.
+
+    All is checked before a value is looked at: offsets that lie would lead outside of the memory
+    that holds the text.
+
+    Raises
+    ------
+    PolicyError
+        Where a file is not an Arrow file, damaged, or of other columns than the first.
+    """
+    import pyarrow as pa
+
+    parts: list[Any] = []
+    first: Any = None
+    for number, path in enumerate(files.paths):
+        try:
+            with pa.OSFile(str(path)) as file:
+                table = pa.ipc.open_file(file).read_all()
+            for column in table.columns:
+                _as_bytes(column, pa).validate(full=True)
+        except Exception:
+            raise PolicyError(
+                f"{shown} cannot be read as Arrow's file format; write it with "
+                "polars.DataFrame.write_ipc or pyarrow.feather.write_feather"
+            ) from None
+        first = first or table.schema
+        if not table.schema.equals(first):
+            raise PolicyError(
+                f"the files of {shown} do not all have the same columns, in one order and of the "
+                "same types; write those that differ anew"
+            )
+        _check_names(table)
+        for key, value in zip(files.keys, files.values[number] if files.keys else (), strict=True):
+            if key.casefold() in {name.casefold() for name in first.names}:
+                raise PolicyError(
+                    f"{shown}: a key of its folders is a column of its files too; rename one"
+                )
+            table = table.append_column(key, pa.array([value] * table.num_rows, pa.string()))
+        parts.append(table)
+    # Categories of two files differ, and are read as the texts that they stand for.
+    plain, odd, _ = to_arrow(pa.concat_tables([_decoded_table(t, pa) for t in parts]), unit)
+    return plain, odd
+
+
+def _as_bytes(column: Any, pa: Any) -> Any:
+    """Text as its bytes, whose offsets are checked without what they lead to."""
+    kinds = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+    kinds[pa.string_view()] = pa.binary_view()
+    kind = kinds.get(column.type)
+    return column if kind is None else pa.chunked_array([c.view(kind) for c in column.chunks], kind)
+
+
+def _decoded_table(table: Any, pa: Any) -> Any:
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type) and is_text(field.type.value_type, pa.types):
+            words = [
+                chunk.dictionary.cast(pa.large_string()).take(chunk.indices)
+                for chunk in table.column(place).chunks
+            ]
+            plain = pa.chunked_array(words, pa.large_string())
+            table = table.set_column(place, field.name, plain)
+    return table
 
 
 def _check_names(frame: Any) -> None:

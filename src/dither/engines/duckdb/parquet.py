@@ -24,12 +24,15 @@ where nobody names it.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from dither.engines.duckdb.frames import is_plain, is_text
+from dither.engines.duckdb.names import FILE, keyed, listed, text
+from dither.engines.files import Files
 from dither.engines.writer.dialect import LAST_MOMENT
 from dither.errors import PolicyError
 
@@ -39,10 +42,10 @@ if TYPE_CHECKING:
 __all__ = ["FIELDS", "ArrowRoute", "arrow_route", "direct"]
 
 FIELDS = (
-    "SELECT name, type, num_children, converted_type, scale, precision, logical_type "
-    "FROM parquet_schema({path})"
+    "SELECT file_name, name, type, num_children, converted_type, scale, precision, logical_type "
+    "FROM parquet_schema({files})"
 )
-"""The names and types of a file's columns as it has them now."""
+"""The names and types of the columns of files as they have them now, each after its file."""
 
 UNREAD = (
     "it stands beside timestamps in milliseconds or a unit of text, where its type is not read; "
@@ -61,71 +64,88 @@ LAST = (LAST_MOMENT - EPOCH) // dt.timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ArrowRoute:
-    """A file that is read through Arrow.
+    """Files that are read through Arrow.
 
     Parameters
     ----------
-    path : Path
+    files : Files
     found, schema : Arrow schema
-        The file's own, and that it is read by, in which no type is converted by value.
+        That of each file, and that they are read by, in which no type is converted by value.
     columns : mapping of str to str
         By name, as the engine gives them: the SQL of a column's value.
     unread : mapping of str to str
         Columns that cannot be read, and why.
     """
 
-    path: Path
+    files: Files
     found: Any
     schema: Any
     columns: Mapping[str, str]
     unread: Mapping[str, str]
 
     def register(self, connection: DuckDBPyConnection, name: str) -> None:
-        """Let a name of the engine stand for the file as it is when it is next read.
+        """Let a name of the engine stand for the files as they are when they are next read.
 
         Arrow remembers what it has seen of a file, so this comes before each run.
         """
-        from pyarrow import dataset
+        from pyarrow import dataset, fs
 
-        rows = dataset.dataset(str(self.path), schema=self.schema, format="parquet")
-        connection.register(name, rows)
+        form, local = dataset.ParquetFileFormat(), fs.LocalFileSystem()
+        values = self.files.values or ((),) * len(self.files.paths)
+        parts = [
+            form.make_fragment(str(path), local, _expression(self.files.keys, row))
+            for path, row in zip(self.files.paths, values, strict=True)
+        ]
+        connection.register(name, dataset.FileSystemDataset(parts, self.schema, form, local))
 
     def unchanged(self) -> bool:
-        """Whether the file still has the types that it was opened with."""
+        """Whether every file still has the types that it was opened with."""
         from pyarrow import parquet
 
-        return bool(parquet.read_schema(self.path).equals(self.found))
+        return all(parquet.read_schema(p).equals(self.found) for p in self.files.paths)
 
 
-def direct(path: str, unit: str | None = None) -> str:
+def _expression(keys: Sequence[str], values: Sequence[str | None]) -> Any:
+    """What Arrow fills the columns of a file's keys from."""
+    from pyarrow import dataset
+
+    held = [
+        dataset.field(key).is_null() if value is None else dataset.field(key) == value
+        for key, value in zip(keys, values, strict=True)
+    ]
+    return reduce(and_, held) if held else None
+
+
+def direct(files: Files, unit: str | None = None) -> str:
     """The rows as the engine's own reader gives them.
 
     Parameters
     ----------
-    path : str
-        A text in SQL.
+    files : Files
     unit : str, optional
         A name in SQL, of the unit where it is text: NULL where it holds what a bad byte is read as.
     """
     rows = "*"
     if unit is not None:
         rows = f"* REPLACE (CASE WHEN contains({unit}, '?') THEN NULL ELSE {unit} END AS {unit})"
-    return (
-        f"SELECT {rows} FROM read_parquet({path}, hive_partitioning = false, "
-        "utf8_validation = 'replace')"
+    own = f", filename = {text(FILE)}" if files.keys else ""
+    return keyed(
+        f"SELECT {rows} FROM read_parquet({listed(files.paths)}, hive_partitioning = false, "
+        f"utf8_validation = 'replace'{own})",
+        files,
     )
 
 
 def arrow_route(
-    path: Path, types: Mapping[str, str], unit: str | None, quoted: Callable[[str], str]
+    files: Files, types: Mapping[str, str], unit: str | None, quoted: Callable[[str], str]
 ) -> ArrowRoute | None:
-    """How to read a file through Arrow; ``None`` where the engine's own reader is safe.
+    """How to read files through Arrow; ``None`` where the engine's own reader is safe.
 
     Parameters
     ----------
-    path : Path
+    files : Files
     types : mapping of str to str
-        The columns as the engine's own reader has them.
+        Their own columns as the engine's reader has them.
     unit : str, optional
         The column that says who is protected.
     quoted : callable
@@ -134,11 +154,16 @@ def arrow_route(
     import pyarrow as pa
     from pyarrow import parquet
 
-    found = parquet.read_schema(path)
+    found = parquet.read_schema(files.paths[0])
     late = [pa.types.is_timestamp(field.type) and field.type.unit == "ms" for field in found]
     odd = [_read_otherwise(f.type, own, pa) for f, own in zip(found, types.values(), strict=True)]
     if not any(late) and (types.get(unit or "") != "VARCHAR" or any(odd)):
         return None
+    if any(not parquet.read_schema(path).equals(found) for path in files.paths[1:]):
+        raise PolicyError(
+            "its files do not all have the same columns, of the same types also as Arrow has them; "
+            "write those that differ anew"
+        )
     if len(set(found.names)) < len(found.names):
         raise PolicyError(
             "two columns of the file have one name beside timestamps in milliseconds or a unit of "
@@ -159,7 +184,10 @@ def arrow_route(
             columns[name] = f"TRY({whole}))" if name == unit else f"{whole}, 'replace')"
         else:
             columns[name] = value
-    return ArrowRoute(path, found, pa.schema(fields), columns, unread)
+    for key in files.keys:
+        fields.append(pa.field(key, pa.string()))
+        columns[key] = quoted(key)
+    return ArrowRoute(files, found, pa.schema(fields), columns, unread)
 
 
 def _moment(value: str, own: str) -> str:

@@ -1,39 +1,34 @@
 """What a table can be read from, and how it becomes a view of the engine.
 
-Parquet, DuckDB databases and frames in memory carry a schema. A CSV file carries names only, so all
-of its columns are text, read as the kinds that the policy declares.
-
-How a CSV file is read
-----------------------
-One line is one row, whatever it holds: a line ends at LF, CR or CRLF, and no quote reaches beyond
-it. So a malformed row can never change another. Within a line, a field may stand in double quotes,
-with a double quote inside written twice. An empty field without quotes is NULL, missing fields at
-the end are NULL, surplus fields are left out. A line that is not UTF-8, and one longer than two
-million bytes, is left out. Nothing is guessed from the values. Files whose quoted fields span lines
-should be converted to Parquet first.
-
-``engines.duckdb.parquet`` says how a Parquet file is read.
+Parquet and Arrow files, DuckDB databases and frames in memory carry a schema. Lines of CSV have
+names only and lines of JSON neither names nor types: ``engines.duckdb.lines`` says how these are
+read. ``engines.duckdb.parquet`` says it of Parquet. An Arrow file is read into memory, and checked
+as a frame is, when it is opened.
 
 The names and types of columns are public. They are read when a source is opened, and must be the
-same whenever it is read: else another column could stand in a column's place.
+same whenever it is read, and in all of its files: else another column could stand in a column's
+place. So must the list of its files, which ``engines.files`` finds.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
+import glob
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dither.engines import Format
+from dither.engines import Format, format_by_ending
 from dither.engines.duckdb import parquet
 from dither.engines.duckdb.dialect import DUCKDB
-from dither.engines.duckdb.frames import NO_COLUMN, to_arrow
+from dither.engines.duckdb.frames import NO_COLUMN, from_arrow_files, to_arrow
+from dither.engines.duckdb.lines import csv_rows, header, json_rows
+from dither.engines.duckdb.names import listed, quoted, text
 from dither.engines.duckdb.views import Rowwise, rowwise
+from dither.engines.files import Files, Named, find_files, is_many, shown_name
 from dither.engines.writer.rows import Stored
 from dither.errors import ArgumentError, PolicyError, nearest
+from dither.plan.schema import Kind
 from dither.plan.text import unwritable
 
 if TYPE_CHECKING:
@@ -45,39 +40,55 @@ __all__ = [
     "Source",
     "as_source",
     "attach",
+    "files_of",
     "layout",
-    "quoted",
 ]
 
 FORMATS = {
-    "parquet": Format((".parquet",)),
-    "csv": Format((".csv", ".csv.gz"), delimited=True),
+    "parquet": Format((".parquet",), many=True),
+    "csv": Format((".csv", ".csv.gz", ".csv.zst"), delimited=True, many=True),
+    "jsonl": Format(
+        tuple(f".{n}{z}" for n in ("jsonl", "ndjson") for z in ("", ".gz", ".zst")), many=True
+    ),
+    "arrow": Format((".arrow", ".feather", ".ipc"), many=True),
     "duckdb": Format((".duckdb", ".db"), holds_tables=True),
+    "sqlite": Format((".sqlite", ".sqlite3"), holds_tables=True),
 }
+
+NO_SQLITE = (
+    "is a SQLite database, which DuckDB reads by an extension that would have to be downloaded, "
+    "and nothing is downloaded here; copy the table into a Parquet file or a DuckDB database, or "
+    "hand it over as a frame: dither.open(..., sources={...: polars.read_database_uri(...)})"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A file.
+    """A file, or several of one kind with the same columns.
 
     Parameters
     ----------
-    path : str or Path
+    path : path or sequence of paths
+        A file, a pattern such as ``visits/*.parquet``, a folder, or a list of these.
     format : str
-        ``"parquet"``, ``"csv"`` (also compressed with gzip) or ``"duckdb"``.
+        ``"parquet"``, ``"csv"`` or ``"jsonl"`` (both also compressed with gzip or zstd),
+        ``"arrow"`` or ``"duckdb"``.
     table : str, optional
         The table of a DuckDB database, where needed with its schema: ``"schema.table"``.
     delimiter : str
         The one character between the fields of a CSV file.
     unit : str, optional
         The column that says who is protected.
+    columns : mapping of str to Kind or None
+        Of JSON lines: the columns to read, and the kinds that are declared of them.
     """
 
-    path: str | Path
+    path: Named
     format: str
     table: str | None = None
     delimiter: str = ","
     unit: str | None = None
+    columns: Mapping[str, Kind | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -85,8 +96,8 @@ class FileSource:
             raise ArgumentError(f"format {self.format!r} is not read{hint}")
         if self.format == "duckdb" and not self.table:
             raise ArgumentError("table: say which table of the DuckDB database is meant")
-        if any(c in str(self.path) for c in "*?["):
-            raise ArgumentError("path: a file name with *, ? or [ is not read; rename the file")
+        if not FORMATS[self.format].many and is_many(self.path):
+            raise ArgumentError(f"path: one file is needed of format {self.format!r}")
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n\\':
             raise ArgumentError("delimiter: one character is needed, not a quote or a line end")
 
@@ -121,22 +132,30 @@ def as_source(given: Any) -> Source:
     """
     if isinstance(given, FileSource | FrameSource):
         return given
-    if not isinstance(given, str | Path):
+    several = isinstance(given, list | tuple) and all(isinstance(g, str | Path) for g in given)
+    if not several and not isinstance(given, str | Path):
         return FrameSource(given)
-    for name, form in FORMATS.items():
-        if str(given).lower().endswith(form.endings):
-            return FileSource(given, name)
-    known = ", ".join(ending for form in FORMATS.values() for ending in form.endings)
-    raise ArgumentError(f"path: unknown ending; known: {known}")
+    try:
+        return FileSource(given, format_by_ending(given, FORMATS))
+    except PolicyError as error:
+        raise ArgumentError(f"path: {error}") from None
 
 
-def quoted(name: str) -> str:
-    """A name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+def files_of(source: FileSource) -> Files:
+    """The files of a source, as they are there now.
 
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    Raises
+    ------
+    PolicyError
+        Where there are none, or they cannot be read together.
+    """
+    found = find_files(source.path, FORMATS[source.format].endings)
+    if any(glob.has_magic(str(path)) for path in found.paths):
+        raise PolicyError(
+            f"{shown_name(source.path)}: the name of a file, or of a folder above it, holds *, ? "
+            "or [, which the engine takes for a pattern; rename it"
+        )
+    return found
 
 
 def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
@@ -150,58 +169,69 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     if isinstance(source, FrameSource):
         table, odd, objects = to_arrow(source.frame, source.unit)
         connection.register(view, table)
-        found = Stored(
+        frame = Stored(
             view,
             {**_described(connection, view), **dict.fromkeys(odd)},
             computed=frozenset(objects) - {source.unit or ""},
         )
-        return _with_names(found, "the frame")
-    path = Path(source.path).resolve()
-    if not path.is_file():
-        raise PolicyError(f"no file {str(source.path)!r}")
-    shown = repr(str(source.path))
-    computed, complete = frozenset[str](), True
-    if source.format == "duckdb":
-        rows = _database(connection, view, path, source.table or "")
-        select = DUCKDB.sql(rows.select)
-        computed, complete = rows.columns.computed, not rows.filtered
-    elif source.format == "csv":
-        select, complete = _lines(path, source.delimiter), False
-    else:
-        select = parquet.direct(_text(str(path)))
+        return _with_names(frame, "the frame")
+    shown = shown_name(source.path)
+    files = files_of(source)
+    if source.format == "arrow":
+        table, odd = from_arrow_files(files, source.unit, shown)
+        connection.register(view, table)
+        types = {**_described(connection, view), **dict.fromkeys(odd)}
+        return _with_names(Stored(view, types, layout=(files, ())), shown)
+    if source.format == "sqlite":
+        raise PolicyError(f"{shown} {NO_SQLITE}")
+    computed, complete, unread = frozenset[str](), True, dict[str, str]()
+    route = None
     try:
+        now = layout(lambda sql: connection.execute(sql).fetchall(), source)
+        if source.format == "duckdb":
+            rows = _database(connection, view, files.paths[0], source.table or "")
+            select = DUCKDB.sql(rows.select)
+            computed, complete = rows.columns.computed, not rows.filtered
+        elif source.format == "csv":
+            select, complete = csv_rows(files, list(now[1]), source.delimiter), False
+        elif source.format == "jsonl":
+            if not source.columns:
+                raise PolicyError(
+                    f"{shown} is of JSON lines, which carry no schema; declare its columns and "
+                    "their types in the policy"
+                )
+            columns = {n: k for n, k in source.columns.items() if n not in files.keys}
+            select, complete = json_rows(files, columns, source.unit), False
+        else:
+            select = parquet.direct(files)
         connection.execute(f"CREATE VIEW {quoted(view)} AS {select}")
-        types: dict[str, str | None] = dict(_described(connection, view))
-        found_layout = layout(lambda sql: connection.execute(sql).fetchall(), source)
+        found: dict[str, str | None] = dict(_described(connection, view))
     except PolicyError:
         raise
     except Exception:
         raise PolicyError(f"{shown} cannot be read as {source.format}") from None
-    unread: Mapping[str, str] = {}
-    route = None
     if source.format == "parquet":
         # Bytes that are not UTF-8 are replaced in all text but the unit's.
-        computed = frozenset(n for n, k in types.items() if k == "VARCHAR" and n != source.unit)
-        route = _read_safely(connection, view, path, types, source.unit, shown)
-        unread = route.unread if route is not None else {}
-    found = Stored(
-        view, types | dict.fromkeys(unread), unread, computed, complete, found_layout, route
-    )
-    return _with_names(found, shown)
+        words = (n for n, k in found.items() if k == "VARCHAR" and n != source.unit)
+        computed = frozenset(words) - set(files.keys)
+        route = _read_safely(connection, view, files, found, source.unit, shown)
+        unread = dict(route.unread) if route is not None else {}
+    stored = Stored(view, found | dict.fromkeys(unread), unread, computed, complete, now, route)
+    return _with_names(stored, shown)
 
 
 def _read_safely(
     connection: DuckDBPyConnection,
     view: str,
-    path: Path,
+    files: Files,
     types: Mapping[str, str | None],
     unit: str | None,
     shown: str,
 ) -> parquet.ArrowRoute | None:
-    """Make ``view`` read a Parquet file safely, where the engine's own reader alone does not."""
-    kinds = {name: kind or "" for name, kind in types.items()}
+    """Make ``view`` read Parquet files safely, where the engine's own reader alone does not."""
+    kinds = {name: kind or "" for name, kind in types.items() if name not in files.keys}
     try:
-        route = parquet.arrow_route(path, kinds, unit, quoted)
+        route = parquet.arrow_route(files, kinds, unit, quoted)
     except PolicyError as error:
         raise PolicyError(f"{shown}: {error}") from None
     except Exception:
@@ -210,8 +240,8 @@ def _read_safely(
         route.register(connection, arrow_name(view))
         columns = [f"{value} AS {quoted(name)}" for name, value in route.columns.items()]
         select = f"SELECT {', '.join(columns)} FROM {arrow_name(view)}"
-    elif unit is not None and types.get(unit) == "VARCHAR":
-        select = parquet.direct(_text(str(path)), quoted(unit))
+    elif unit is not None and kinds.get(unit) == "VARCHAR":
+        select = parquet.direct(files, quoted(unit))
     else:
         return None
     connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {select}")
@@ -235,8 +265,8 @@ def _with_names(found: Stored, shown: str) -> Stored:
     return found
 
 
-def layout(execute: Execute, source: FileSource) -> tuple[Any, ...]:
-    """The names and types of a file's columns as the file has them now.
+def layout(execute: Execute, source: FileSource) -> tuple[Files, tuple[Any, ...]]:
+    """The files of a source, and the names and types of their columns, as they are now.
 
     A DuckDB database is held open as it was, so there is nothing that could have changed.
 
@@ -249,16 +279,32 @@ def layout(execute: Execute, source: FileSource) -> tuple[Any, ...]:
     Raises
     ------
     PolicyError
-        Where a CSV file does not begin with names.
+        Where there are no files, or not all have the same columns; where a CSV file does not begin
+        with names.
     duckdb.Error
         Where a Parquet file cannot be read.
     """
-    path = Path(source.path).resolve()
+    files, shown = files_of(source), shown_name(source.path)
+    each: list[tuple[Any, ...]] = []
     if source.format == "csv":
-        return tuple(_header(path, source.delimiter))
-    if source.format == "parquet":
-        return tuple(execute(parquet.FIELDS.format(path=_text(str(path)))))
-    return ()
+        each = [tuple(header(path, source.delimiter, shown)) for path in files.paths]
+    elif source.format == "parquet":
+        fields: dict[str, list[Any]] = {}
+        for name, *rest in execute(parquet.FIELDS.format(files=listed(files.paths))):
+            fields.setdefault(name, []).append(tuple(rest))
+        each = [tuple(fields[str(path)]) for path in files.paths]
+    if len(set(each)) > 1:
+        raise PolicyError(
+            f"the files of {shown} do not all have the same columns, in one order and of the same "
+            "types; write those that differ anew"
+        )
+    columns = each[0] if each else ()
+    own = {str(c if isinstance(c, str) else c[0]).casefold() for c in columns}
+    if own & {key.casefold() for key in files.keys}:
+        raise PolicyError(
+            f"{shown}: a key of its folders is a column of its files too; rename one of them"
+        )
+    return files, columns
 
 
 def _described(connection: DuckDBPyConnection, view: str) -> dict[str, str]:
@@ -269,8 +315,11 @@ def _described(connection: DuckDBPyConnection, view: str) -> dict[str, str]:
 def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str) -> Rowwise:
     database = f"{view}_database"
     try:
-        connection.execute(f"ATTACH {_text(str(path))} AS {quoted(database)} (READ_ONLY)")
+        connection.execute(f"ATTACH {text(str(path))} AS {quoted(database)} (READ_ONLY)")
     except Exception:
+        with path.open("rb") as file:
+            if file.read(16) == b"SQLite format 3\0":
+                raise PolicyError(f"{str(path)!r} {NO_SQLITE}") from None
         raise PolicyError(
             f"{str(path)!r} cannot be opened as a DuckDB database; if another program has it open "
             "for writing, close it there, or name a copy"
@@ -285,56 +334,3 @@ def _database(connection: DuckDBPyConnection, view: str, path: Path, table: str)
     if table not in names:
         raise PolicyError(f"no table {table!r} in {str(path)!r}" + nearest(table, names))
     return rowwise(connection, database, *names[table])
-
-
-def _header(path: Path, delimiter: str) -> list[str]:
-    """The column names in the first line of a CSV file."""
-    opener = _opener(path)
-    try:
-        with opener(path, "rb") as file:
-            line = file.readline(2_000_000).replace(b"\r", b"\n").split(b"\n")[0]
-        first = line.decode("utf-8-sig")
-        names = next(csv.reader([first], delimiter=delimiter), [])
-    except UnicodeDecodeError:
-        raise PolicyError(f"{str(path)!r} is not UTF-8; save it as UTF-8 first") from None
-    except (OSError, EOFError, csv.Error):
-        zipped = "; is it really compressed with gzip?" if opener is gzip.open else ""
-        raise PolicyError(
-            f"{str(path)!r} does not begin with a line of column names{zipped}"
-        ) from None
-    if not names or len(set(names)) < len(names) or not all(names):
-        raise PolicyError(f"{str(path)!r}: its first line must name every column, each once")
-    return names
-
-
-def _opener(path: Path) -> Any:
-    return gzip.open if path.name.lower().endswith(".gz") else open
-
-
-def _lines(path: Path, delimiter: str) -> str:
-    names = _header(path, delimiter)
-    # The characters below do not occur in text: no line is cut and none is NULL.
-    lines = (
-        f"read_csv({_text(str(path))}, auto_detect = false, header = false, skip = 1,"
-        " columns = {'line': 'VARCHAR'}, delim = '\x02', quote = '', escape = '', nullstr = '\x03',"
-        " new_line = '\\n', strict_mode = false, null_padding = true, ignore_errors = true,"
-        f" compression = '{'gzip' if _opener(path) is gzip.open else 'none'}')"
-    )
-    between = _text(delimiter)
-    escaped = "\\" + delimiter if not delimiter.isalnum() and delimiter.isascii() else delimiter
-    pattern = _text(f'("(?:[^"]|"")*"|[^{escaped}]*)({escaped}|$)')
-    fields = (
-        f"""SELECT CASE WHEN contains(line, '"') THEN regexp_extract_all(line, {pattern}, 1)"""
-        f" ELSE string_split(line, {between}) END AS fields FROM {lines}"
-    )
-    columns = ", ".join(f"{_field(i)} AS {quoted(name)}" for i, name in enumerate(names, start=1))
-    return f"SELECT {columns} FROM ({fields})"
-
-
-def _field(position: int) -> str:
-    field = f"fields[{position}]"
-    return (
-        f"CASE WHEN {field} = '' THEN NULL"
-        f""" WHEN starts_with({field}, '"') AND ends_with({field}, '"') AND length({field}) > 1"""
-        f""" THEN replace({field}[2:length({field}) - 1], '""', '"') ELSE {field} END"""
-    )

@@ -1,0 +1,145 @@
+"""Files of lines: CSV and JSON lines, in which one line is one row, whatever it holds.
+
+A line ends at LF, CR or CRLF. One that is not UTF-8, and one longer than two million bytes, is left
+out. Neither kind has types, and none is guessed from the values.
+
+CSV
+    The first line of each file names its columns. No quote reaches beyond a line, so that a
+    malformed row can never change another. Within a line, a field may stand in double quotes, with
+    a double quote inside written twice. An empty field without quotes is NULL, missing fields at
+    the end are NULL, surplus fields are left out. Files whose quoted fields span lines should be
+    converted to Parquet first.
+JSON lines
+    Its columns are those that the policy declares. A text is itself, a number and a truth value are
+    as they print, and what is missing, null, a list or an object is NULL. A line that is not
+    one JSON object has NULL throughout. In the column of the unit a value of another kind than it
+    is declared is NULL, since the number 7 and the text '7' are two people's.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dither.engines.duckdb.names import FILE, keyed, listed, quoted, text
+from dither.engines.files import Files
+from dither.errors import PolicyError
+from dither.plan.schema import Kind
+
+__all__ = ["compression_of", "csv_rows", "header", "json_rows"]
+
+LONGEST = 2_000_000
+
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+
+def compression_of(path: Path) -> str:
+    """How a file is compressed, by its name.
+
+    Examples
+    --------
+    >>> compression_of(Path("visits.csv.GZ")), compression_of(Path("visits.csv"))
+    ('gzip', 'none')
+    """
+    return COMPRESSIONS.get(path.suffix.lower(), "none")
+
+
+def header(path: Path, delimiter: str, shown: str) -> list[str]:
+    """The column names in the first line of a CSV file.
+
+    Raises
+    ------
+    PolicyError
+        Where there is none, or it does not name every column once.
+    """
+    kind = compression_of(path)
+    try:
+        with _opened(path, kind) as file:
+            line = file.readline(LONGEST).replace(b"\r", b"\n").split(b"\n")[0]
+        first = line.decode("utf-8-sig")
+        names = next(csv.reader([first], delimiter=delimiter), [])
+    except UnicodeDecodeError:
+        raise PolicyError(f"{shown} is not UTF-8; save it as UTF-8 first") from None
+    except (OSError, EOFError, csv.Error):
+        packed = f"; is it really compressed with {kind}?" if kind != "none" else ""
+        raise PolicyError(f"{shown} does not begin with a line of column names{packed}") from None
+    if not names or len(set(names)) < len(names) or not all(names):
+        raise PolicyError(f"{shown}: its first line must name every column, each once")
+    return names
+
+
+def _opened(path: Path, kind: str) -> Any:
+    if kind == "none":
+        return path.open("rb")
+    import pyarrow as pa
+
+    return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), kind))
+
+
+def _lines(files: Files, skip: int) -> str:
+    """Each line as the column ``line``, and beside it the file that it is of where this matters."""
+    kinds = {compression_of(path) for path in files.paths}
+    if len(kinds) > 1:
+        raise PolicyError(
+            "files that are read together must be compressed in one way; their names end in "
+            "different ones of .gz and .zst, or some in neither"
+        )
+    # The characters below do not occur in text: no line is cut and none is NULL.
+    return (
+        f"read_csv({listed(files.paths)}, auto_detect = false, header = false, skip = {skip},"
+        " columns = {'line': 'VARCHAR'}, delim = '\x02', quote = '', escape = '', nullstr = '\x03',"
+        " new_line = '\\n', strict_mode = false, null_padding = true, ignore_errors = true,"
+        f" compression = '{kinds.pop()}'"
+        + (f", hive_partitioning = false, filename = {text(FILE)})" if files.keys else ")")
+    )
+
+
+def csv_rows(files: Files, names: list[str], delimiter: str) -> str:
+    """The rows of CSV files that all have these columns."""
+    escaped = "\\" + delimiter if not delimiter.isalnum() and delimiter.isascii() else delimiter
+    pattern = text(f'("(?:[^"]|"")*"|[^{escaped}]*)({escaped}|$)')
+    own = f", {quoted(FILE)}" if files.keys else ""
+    fields = (
+        f"""SELECT CASE WHEN contains(line, '"') THEN regexp_extract_all(line, {pattern}, 1)"""
+        f" ELSE string_split(line, {text(delimiter)}) END AS fields{own} FROM {_lines(files, 1)}"
+    )
+    columns = ", ".join(f"{_field(i)} AS {quoted(name)}" for i, name in enumerate(names, start=1))
+    return keyed(f"SELECT {columns}{own} FROM ({fields})", files)
+
+
+def _field(position: int) -> str:
+    field = f"fields[{position}]"
+    return (
+        f"CASE WHEN {field} = '' THEN NULL"
+        f""" WHEN starts_with({field}, '"') AND ends_with({field}, '"') AND length({field}) > 1"""
+        f""" THEN replace({field}[2:length({field}) - 1], '""', '"') ELSE {field} END"""
+    )
+
+
+def json_rows(files: Files, columns: Mapping[str, Kind | None], unit: str | None) -> str:
+    """The rows of files of JSON lines, as texts; the unit in a type of its own."""
+    if unit is not None and columns.get(unit) not in (None, Kind.TEXT, Kind.INTEGER):
+        raise PolicyError(
+            f"the unit {unit!r} of JSON lines is text or a whole number; declare its type so"
+        )
+    own = f", {quoted(FILE)}" if files.keys else ""
+    # A cast that is tried gives NULL where a line is not JSON; all below has JSON before it.
+    rows = f"SELECT TRY_CAST(line AS JSON) AS row{own} FROM {_lines(files, 0)}"
+    objects = f"SELECT CASE WHEN json_type(row) = 'OBJECT' THEN row END AS row{own} FROM ({rows})"
+    read = ", ".join(
+        f"{_member(name, kind, name == unit)} AS {quoted(name)}" for name, kind in columns.items()
+    )
+    return keyed(f"SELECT {read}{own} FROM ({objects})", files)
+
+
+def _member(name: str, kind: Kind | None, is_unit: bool) -> str:
+    place = text("/" + name.replace("~", "~0").replace("/", "~1"))
+    value, own = f"(row ->> {place})", f"json_type(row, {place})"
+    if not is_unit:
+        return f"CASE WHEN {own} NOT IN ('OBJECT', 'ARRAY', 'NULL') THEN {value} END"
+    if kind is Kind.INTEGER:
+        return f"CASE WHEN {own} IN ('BIGINT', 'UBIGINT') THEN TRY_CAST({value} AS BIGINT) END"
+    return f"CASE WHEN {own} = 'VARCHAR' THEN {value} END"

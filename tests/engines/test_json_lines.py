@@ -1,0 +1,106 @@
+"""JSON lines: one line is one row, and columns and types are those that the policy declares."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dither.engines.duckdb import DuckDBEngine, FileSource
+from dither.errors import PolicyError
+from dither.plan.schema import ColumnFacts, Kind
+from engines.test_sources import groups
+
+TEXT = ColumnFacts("b", Kind.TEXT)
+
+
+def lines(folder, content: bytes, name: str = "t.jsonl", unit=None, **columns) -> FileSource:
+    """A file as a source with a column ``b``."""
+    path = folder / name
+    if name.endswith(".zst"):
+        with pa.CompressedOutputStream(str(path), "zstd") as out:
+            out.write(content)
+    else:
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return FileSource(path, "jsonl", unit=unit, columns={"b": None, **columns})
+
+
+def test_members_of_objects(tmp_path):
+    """Texts, numbers and truth values as they print; all else is NULL."""
+    content = (
+        b'{"b": "x"}\n{"b": 1.50}\r\n{"b": 12345678901234567890123}\n{"b": true}\n{"b": null}\n{}\n'
+        b'{"b": [1]}\n{"b": {"b": "x"}}\n{"b": ""}\n{"b": "null"}\n{"b": "1.50"}\n{"B": "y"}\n\n'
+        b'  {"a": 1, "b" : "x"}  \n{"b": "\\u00e9"}\n{"b": "first", "b": "second"}\n'
+    )
+    expected = {
+        **{
+            "x": 2,
+            "1.5": 1,
+            "1.50": 1,
+            "12345678901234567890123": 1,
+            "true": 1,
+            "": 1,
+            "null": 1,
+            "é": 1,
+        },
+        **{"first": 1},
+    }
+    for name in ("t.jsonl", "t.ndjson", "t.jsonl.gz", "t.ndjson.zst"):
+        found = groups(lines(tmp_path, content, name), TEXT)
+        nothing = found.pop(None)
+        assert found == expected
+        assert nothing in (5, 6)
+
+
+def test_names_of_members_are_taken_as_they_are(tmp_path):
+    """Slashes, tildes, quotes, dots and dollars: no name is a path into an object."""
+    for name in ("a/b", "a~b", "a~1b", 'a"b', "a.b", "$.b", "it's", "[0]", "0", "😀"):
+        path = tmp_path / "t.jsonl"
+        path.write_text(json.dumps({name: "x", "a": {"b": "y"}, "b": "z"}) + '\n["x"]\n')
+        source = FileSource(path, "jsonl", columns={name: None})
+        assert groups(source, ColumnFacts(name, Kind.TEXT)) == {"x": 1, None: 1}
+
+
+HOSTILE = [
+    b"", b"{", b'{"b": ', b"nonsense", b"[1, 2]", b"7", b'"b"', b"null", b'{"b": "open',
+    b'{"b": "\\ud800"}', b'{"b": "\\x"}', b'{"b": 1e999999}', b'{"b": NaN}', b"\xff\xfe",
+    b'{"b": "a\x00c"}', b"[" * 100_000, b'{"b":' * 20_000, b'{"b": ' + b"9" * 10_000 + b"}",
+    b'{"c": "' + b"x" * 3_000_000 + b'"}', b"\x02\x03,;\"'", b'{"b": 1} {"b": 2}', b"{'b': 1}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("hostile", range(len(HOSTILE)))
+def test_a_malformed_line_fails_nothing_and_changes_no_other(tmp_path, hostile):
+    """Whatever stands between them, twenty thousand other rows count as before."""
+    rows = b'{"b": "x"}\n' * 10_000
+    found = groups(lines(tmp_path, rows + HOSTILE[hostile] + b"\n" + rows), TEXT)
+    assert found.pop("x") == 20_000
+    assert sum(found.values()) <= 1
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(st.binary(max_size=8).filter(lambda b: b"\n" not in b and b"\r" not in b), max_size=4)
+)
+def test_any_bytes_are_a_line(tmp_path, between):
+    """Lines of any bytes leave those around them alone."""
+    plain = b'{"b": "x"}'
+    mixed = b"\n".join([plain, *(line for b in between for line in (b, plain)), b""])
+    assert groups(lines(tmp_path, mixed), TEXT)["x"] == len(between) + 1
+
+
+def test_a_unit_is_of_one_kind(tmp_path):
+    """The number 7 and the text '7' are two people, so one of them is nobody."""
+    content = b'{"b": 7}\n{"b": "7"}\n{"b": 7.0}\n{"b": 70000000000000000000}\n{"b": true}\n'
+    whole = ColumnFacts("b", Kind.INTEGER)
+    assert groups(lines(tmp_path, content, unit="b"), TEXT) == {"7": 1, None: 4}
+    found = groups(lines(tmp_path, content, unit="b", b=Kind.INTEGER), whole)
+    assert found == {7: 1, None: 4}
+    with pytest.raises(PolicyError, match="text or a whole number"):
+        DuckDBEngine({"t": lines(tmp_path, content, unit="b", b=Kind.REAL)})
