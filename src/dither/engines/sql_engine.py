@@ -131,8 +131,8 @@ class SQLEngine(Engine):
             raise PolicyError(f"no source for table {name!r}" + nearest(name, stored))
         return stored[name]
 
-    def _read(self, table: str, facts: ColumnFacts) -> exp.Select:
-        """A column as a query reads it, named ``v``."""
+    def _check_readable(self, table: str, facts: ColumnFacts) -> str:
+        """The stored type of a column; refuses one that cannot be read as declared."""
         stored = self._table(table)
         kind = stored.types.get(facts.name)
         if kind is None or not self.dialect.readable(kind, facts.kind):
@@ -142,6 +142,11 @@ class SQLEngine(Engine):
                 f"column {facts.name!r} of table {table!r} cannot be read as {facts.kind.value}"
                 + (f": {why}" if why else hint)
             )
+        return kind
+
+    def _read(self, table: str, facts: ColumnFacts) -> exp.Select:
+        """A column as a query reads it, named ``v``."""
+        stored, kind = self._table(table), self._check_readable(table, facts)
         typed = self.dialect.typed(identifier(facts.name), kind, facts.kind)
         rows = subquery(exp.select(named(typed, "v")).from_(named_table(stored.view)), "s")
         return exp.select(named(self.dialect.cleaned(identifier("v"), facts), "v")).from_(rows)
@@ -178,7 +183,7 @@ class SQLEngine(Engine):
                         f"table {table.name!r} has no column {facts.name!r}"
                         + nearest(facts.name, stored.types)
                     )
-                self._read(table.name, facts)
+                self._check_readable(table.name, facts)
                 if facts.name == table.unit:
                     self._check_unit(table.name, facts)
             if not table.private:
