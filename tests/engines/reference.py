@@ -10,13 +10,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from fractions import Fraction
 from itertools import pairwise
 
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
-from dither.plan.job import Job, Leaves, Rows, Total, UnitProducts, Units, Values
+from dither.plan.job import Job, Leaves, Rows, Total, UnitProducts, Units, UnitSizes, Values
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema
 
@@ -322,6 +322,13 @@ def _share(measurement, rows, max_rows: int, evaluate: Evaluator):
                 below = [n * max_rows * parts // r for n in below]
                 parts = 1
             return [parts * (b - a) for a, b in pairwise(below)]
+        case UnitSizes(by=by, groups=groups, edges=edges):
+            # 0 and -0 are one value in Python too; a truth value is not a number.
+            found = Counter(
+                tuple((type(v), v) for v in (evaluate(k, row) for k in by)) for row in rows
+            )
+            size = len(found) if groups else max(found.values())
+            return [int(low <= size < high) for low, high in pairwise((*edges, math.inf))]
     raise TypeError(type(measurement).__name__)
 
 

@@ -113,7 +113,7 @@ def test_a_node_refuses_at_birth_what_has_no_shape(born, error, words):
     ("node", "words"),
     [
         (ex.Arithmetic("+", c("cost"), ONE), r"declare bounds = \[lower, upper\] of cost"),
-        (ex.Floor(ex.Arithmetic("*", c("cost"), c("age"))), "of cost in the policy, or"),
+        (ex.Floor(ex.Arithmetic("*", c("cost"), c("age"))), "of cost in the policy, learn"),
         (ex.Absolute(c("cost")), "of cost in the policy"),
         (ex.Arithmetic("+", c("big"), c("big")), r"big \+ big can reach beyond 2\^62"),
         (ex.Arithmetic("*", c("huge"), c("huge")), "beyond 1e300"),

@@ -19,7 +19,7 @@ from scipy.stats import beta
 
 from dither.mechanisms import DiscreteLaplace
 from dither.plan.job import ExactAnswer, Leaves
-from dither.query._noise import NoisePlan, _on_grid, add_noise
+from dither.query._noise import NoisePlan, add_noise, on_grid
 
 LEVEL = 1e-7
 Samples = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ def exact_parts(priced: NoisePlan, answer: ExactAnswer) -> list[npt.NDArray[np.i
     from itertools import product
 
     keys = list(product(*(key.values or () for key in priced.plan.job.keys)))
-    grid = _on_grid(keys, answer, priced.plan.job.measurements)
+    grid = on_grid(keys, answer, priced.plan.job.measurements)
     return [
         np.concatenate([level.ravel() for level in priced.trees[i].counts(grid[i].dense())])
         if isinstance(measurement, Leaves)

@@ -19,7 +19,7 @@ from scipy.stats import binom
 from dither.plan.job import ExactAnswer
 from dither.plan.recipes import Linear, MeanRecipe, QuantileRecipe, RatioRecipe, VarianceRecipe
 from dither.query._estimates import Measured, estimate
-from dither.query._noise import NoisePlan, _on_grid, add_noise, plan_noise
+from dither.query._noise import NoisePlan, add_noise, on_grid, plan_noise
 from engines.hostile import Bench, frame
 from soundness.sessions import opened
 from soundness.tables import MEASURED, Row, planned, schema_of
@@ -109,7 +109,7 @@ def test_intervals_of_public_groups_hold_what_they_say(bench, delta):
     sql = f"SELECT g AS k, {OUTPUTS} FROM people GROUP BY g"
     priced, answer = priced_and_exact(bench, sql, delta)
     keys = [(k,) for k in ("a", "b", "c", "é")]
-    parts = _on_grid(keys, answer, priced.plan.job.measurements)
+    parts = on_grid(keys, answer, priced.plan.job.measurements)
     hits = np.zeros((len(priced.plan.recipes), 4), dtype=int)
     for _ in range(DRAWS):
         noisy = add_noise(priced, answer, CONFIDENCE)
@@ -177,7 +177,7 @@ def test_narrower_intervals_are_caught(bench):
     sql = f"SELECT g AS k, {OUTPUTS} FROM people GROUP BY g"
     priced, answer = priced_and_exact(bench, sql, F(0))
     recipe = priced.plan.recipes[1]
-    parts = _on_grid([(k,) for k in ("a", "b", "c", "é")], answer, priced.plan.job.measurements)
+    parts = on_grid([(k,) for k in ("a", "b", "c", "é")], answer, priced.plan.job.measurements)
     hits = 0
     for _ in range(DRAWS):
         noisy = add_noise(priced, answer, CONFIDENCE)

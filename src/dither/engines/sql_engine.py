@@ -34,6 +34,7 @@ from dither.plan.job import (
     Total,
     UnitProducts,
     Units,
+    UnitSizes,
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
 
@@ -294,10 +295,10 @@ class SQLEngine(Engine):
         column = width
         for place, measurement in enumerate(job.measurements):
             if place in histograms:
-                assert isinstance(measurement, Leaves)
+                assert isinstance(measurement, Leaves | UnitSizes)
                 found = self._histogram(histograms[place], places, query.keys_are_listed)
                 values[place] = Histogram.of(len(places), measurement.bins, *found)
-            elif not isinstance(measurement, Leaves):
+            elif not isinstance(measurement, Leaves | UnitSizes):
                 kind = self._dtype(job, measurement)
                 values[place] = np.array([int(row[column]) for row in rows], dtype=kind)
                 column += 1
@@ -340,7 +341,7 @@ class SQLEngine(Engine):
         histograms = {
             place: self.dialect.sql(HistogramQuery(job, source, seeds).query(m), copy=False)
             for place, m in enumerate(job.measurements)
-            if isinstance(m, Leaves) and place not in _summed(job)
+            if isinstance(m, Leaves | UnitSizes) and place not in _summed(job)
         }
         return query, self.dialect.sql(query.query(), copy=False), histograms
 

@@ -438,6 +438,28 @@ class Ledger:
             records = [chain.checked(row) for row in connection.execute(query)]
             return [record.entry() for record in reversed(records)]
 
+    def answered(self, noted: str) -> list[tuple[Entry, str]]:
+        """The charges whose note begins with a field of this name, each with its answer.
+
+        Oldest first; those whose answer was never stored are left out. Fields of a note are in
+        alphabetical order. Each entry is seen to agree with its own hash.
+        """
+        begins = canonical({noted: 0}).removesuffix("0}")
+        charges = select(entries).where(entries.c["note"].startswith(begins, autoescape=True))
+        charges = charges.where(entries.c["kind"] == "charge").order_by(entries.c["number"])
+        found = []
+        with self._store.read() as connection:
+            chain.read_head(connection)
+            for row in connection.execute(charges).all():
+                record = chain.checked(row)
+                number = connection.execute(
+                    _ANSWER_TO, {"number": record.number}
+                ).scalar_one_or_none()
+                if number is not None:
+                    answer = chain.read_record(connection, number).answer
+                    found.append((record.entry(), str(answer)))
+        return found
+
     def entry(self, number: int) -> Entry:
         """One entry, seen to agree with its own hash.
 

@@ -19,6 +19,7 @@ __all__ = [
     "CountUnits",
     "CountValues",
     "Key",
+    "Magnitudes",
     "Mean",
     "Output",
     "Quantile",
@@ -29,6 +30,7 @@ __all__ = [
     "Released",
     "Sum",
     "UnitProduct",
+    "UnitSizes",
     "Variance",
     "sql_of",
 ]
@@ -131,6 +133,27 @@ class Ranks(Aggregate):
     bins: int
 
 
+@dataclass(frozen=True, slots=True)
+class Magnitudes(Aggregate):
+    """How many values lie in each cell of the public grid of ``dither.plan.magnitudes``.
+
+    It is released without keys, one row for each cell.
+    """
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSizes(Aggregate):
+    """How many units have so many rows, or groups: one row for each cell of a public grid.
+
+    ``by`` divides a unit's rows into groups; ``groups`` counts those, else the rows in the largest.
+    """
+
+    by: tuple[Expression, ...]
+    groups: bool
+
+
 DIVISIBLE = (Count, CountValues, CountUnits, Sum)
 
 
@@ -178,6 +201,11 @@ def sql_of(
             return quantile(aggregate)
         case Ranks(operand=x, bins=bins):
             return f"RANKS({show(x)}, {bins})"
+        case Magnitudes(operand=x):
+            return f"MAGNITUDES({show(x)})"
+        case UnitSizes(by=by, groups=groups):
+            shown = ", ".join(map(show, by))
+            return f"{'GROUPS' if groups else 'ROWS'}_OF_A_UNIT({shown})"
         case Ratio(numerator=top, denominator=bottom):
             sides = (sql_of(one, show, units, quantile) for one in (top, bottom))
             return " / ".join(sides)
@@ -261,9 +289,10 @@ class Query:
                 f"the query releases {len(self.outputs):,} outputs, more than {MOST_OUTPUTS}; each "
                 "takes its share of the budget, so ask for fewer at once"
             )
-        ranked = any(isinstance(o.aggregate, Ranks) for o in self.outputs)
-        if ranked and (self.keys or len(self.outputs) > 1):
-            raise QueryError("ranks at the edges of a grid are released alone and without keys")
+        gridded = [isinstance(o.aggregate, Ranks | Magnitudes | UnitSizes) for o in self.outputs]
+        sizes = all(isinstance(o.aggregate, UnitSizes) for o in self.outputs)
+        if any(gridded) and (self.keys or (len(self.outputs) > 1 and not sizes)):
+            raise QueryError("what is counted along a grid is released alone and without keys")
         names = [k.name for k in self.keys] + [c for o in self.outputs for c in o.columns]
         for name in names:
             fault = unwritable(name) if name else "is empty; give it letters"

@@ -91,6 +91,14 @@ class Scope:
         facts = table.column(column.name)
         return replace(facts, nullable=True) if padded else facts
 
+    def learn(self, alias: str, name: str) -> str:
+        """How bounds of a column can be learned, for a message; nothing for a public table."""
+        table = self._tables[alias][0]
+        if not table.private:
+            return ""
+        asked = f"session.learn({table.name!r}, {name!r}, epsilon=0.1)"
+        return f"learn them for epsilon 0.1 with {asked}, "
+
     def show(self, node: ex.Expression) -> str:
         """An expression for a message: as it was written, where that is known."""
         written = None if self._words is None else self._words(node)
@@ -232,8 +240,9 @@ def why_unbounded(node: ex.Expression, scope: Scope) -> str:
         facts = infer(part, scope)
         own = facts.kind is not None and facts.kind.numeric and facts.range is None
         match part:
-            case ex.Column(name=name) if own:
-                return f"declare bounds = [lower, upper] of {name} in the policy, or"
+            case ex.Column(table=alias, name=name) if own:
+                declare = f"declare bounds = [lower, upper] of {name} in the policy"
+                return f"{declare}, {scope.learn(alias, name)}or"
             case ex.DatePart(operand=x) if own:
                 return f"declare bounds of {scope.show(x)} in the policy, or"
             case ex.Call(operands=xs) if own and not all(_bounded(x, scope) for x in xs):

@@ -33,6 +33,11 @@ A histogram (``Leaves``) spreads m = ``max_rows * parts`` over the leaves of a g
 numbers of parts of at least 0, so m is the ‖·‖₁ of a unit's leaves in it, and ‖·‖₂² <= m² is met
 when all rows fall into one leaf. It is a vector over leaves even where there is a single group.
 Under replacement the entries of u and of v are of one sign, so ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂².
+
+A histogram of units (``UnitSizes``) holds each unit in one cell: adding or removing it changes one
+entry by 1, replacing it two entries by at most 1, so that ‖·‖₁ and ‖·‖₂² are 1, or 2, whatever the
+unit's rows. Neither argument looks at where the cells lie. So it holds of ``Sides`` too, whose ends
+are taken from what was released before: given that, they are as fixed as any.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dither.plan.expressions import Column, Expression
+from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.relations import Relation
 from dither.plan.schema import Kind, Value
 
@@ -60,8 +65,10 @@ __all__ = [
     "Measurement",
     "MeasurementSensitivity",
     "Rows",
+    "Sides",
     "Total",
     "UnitProducts",
+    "UnitSizes",
     "Units",
     "Values",
     "read_by",
@@ -196,6 +203,54 @@ class Leaves(Measurement):
         """Where ``within`` is not 0: the histogram of the stretches."""
         width, bins = self.width * self.within, -(-self.bins // self.within)
         return replace(self, width=width, bins=bins, within=0)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSizes(Measurement):
+    """A histogram of how large units are, each of them counted once, in one cell.
+
+    A unit's rows are divided by ``by``, NULL being a value like any other, or are one group where
+    ``by`` is empty. Its size is the number of those groups where ``groups``, else the number of
+    rows in the largest of them: a whole number of at least 1, since a unit without rows is not in
+    the table. Cell i holds the sizes from ``edges[i]`` to the one before ``edges[i + 1]``, and the
+    last cell all from ``edges[-1]`` on. Nothing is bounded before: neither ``max_rows`` nor
+    ``max_groups`` of a job matters here.
+    """
+
+    by: tuple[Expression, ...]
+    groups: bool
+    edges: tuple[int, ...]
+
+    @property
+    def bins(self) -> int:
+        """How many cells there are."""
+        return len(self.edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides(Measurement):
+    """A histogram of a few cells, whose edges are found in another one once that is released.
+
+    Of numbers it has three cells, below, within and above two ends; of sizes of units two, up to an
+    end and above. An engine is handed what ``between`` gives.
+    """
+
+    of: Leaves | UnitSizes
+
+    @property
+    def bins(self) -> int:
+        """How many cells there are."""
+        return 3 if isinstance(self.of, Leaves) else 2
+
+    def between(self, *edges: Fraction) -> Leaves | UnitSizes:
+        """The histogram with these edges inside: of as many cells but one."""
+        if isinstance(self.of, UnitSizes):
+            return replace(self.of, edges=(self.of.edges[0], *map(int, edges)))
+        match self.of.operand:
+            case Bin(operand=operand, edges=outer):
+                cut = Bin(operand, (outer[0], *edges, outer[-1]))
+                return replace(self.of, operand=cut, upper=len(edges), bins=len(edges) + 1)
+        raise TypeError("only a histogram of bins can have others")
 
 
 def read_by(measurements: Iterable[Measurement]) -> list[Measurement]:
@@ -333,7 +388,7 @@ class ExactAnswer:
         which no unit has a row are absent. In no particular order.
     values : mapping of int to array
         By position in ``Job.measurements``: int64 or object (Python int), shape (groups,); for
-        ``Leaves``, a ``Histogram``.
+        ``Leaves`` and ``UnitSizes``, a ``Histogram``.
     """
 
     keys: Sequence[tuple[Value | float | None, ...]]
@@ -381,8 +436,10 @@ def sensitivity(
     >>> sensitivity(Rows(), max_groups=3, max_rows=5, replace_one=False).l2_squared
     Fraction(75, 1)
     """
+    if isinstance(measurement, Sides):
+        measurement = measurement.of
     match measurement:
-        case Units():
+        case Units() | UnitSizes():
             size = width = 1
         case Rows() | Values():
             size = width = max_rows
@@ -398,7 +455,7 @@ def sensitivity(
             raise TypeError(type(measurement).__name__)
     l1 = Fraction(max_groups * size)
     l2_squared = Fraction(max_groups * size * size)
-    if replace_one and one_group and not isinstance(measurement, Leaves):
+    if replace_one and one_group and not isinstance(measurement, Leaves | UnitSizes):
         l1, l2_squared = Fraction(width), Fraction(width * width)
     elif replace_one:
         l1, l2_squared = 2 * l1, Fraction(max_groups * max(width * width, 2 * size * size))

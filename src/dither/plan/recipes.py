@@ -16,12 +16,24 @@ from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Expression
 from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
-from dither.plan.job import Leaves, Measurement, Rows, Total, UnitProducts, Units, Values
+from dither.plan.job import (
+    Leaves,
+    Measurement,
+    Rows,
+    Sides,
+    Total,
+    UnitProducts,
+    Units,
+    UnitSizes,
+    Values,
+)
+from dither.plan.magnitudes import GRIDS, SIZES, Grid
 from dither.plan.schema import Kind
 from dither.plan.text import brief, number, show
 
 __all__ = [
     "Build",
+    "CellsRecipe",
     "Linear",
     "MeanRecipe",
     "QuantileRecipe",
@@ -114,6 +126,20 @@ class RanksRecipe(Recipe):
 
 
 @dataclass(frozen=True, slots=True)
+class CellsRecipe(Recipe):
+    """The number of rows, or units, in each cell of a histogram, each with noise of its own.
+
+    ``grid``: where the cells of numbers lie. Rows count in ``parts``. ``sides`` is the histogram
+    that says how many lie outside of the ends that are found.
+    """
+
+    cells: int
+    sides: int
+    parts: int
+    grid: Grid | None
+
+
+@dataclass(frozen=True, slots=True)
 class RatioRecipe(Recipe):
     """One linear recipe over another; what is known to hold the true ratio, where something is."""
 
@@ -143,6 +169,10 @@ STRETCHES = 512
 BELOW = Fraction(1, 5)
 """The second step's share. Its counts matter where one stretch holds many rows, and there a good
 deal of noise does no harm."""
+
+OUTSIDE = Fraction(1, 4)
+"""The share for counting what lies outside of the ends that the rest has found. Added up from the
+cells outside, which are many, it would have the noise of all of them."""
 
 DEFAULT_CELLS = 2**20
 """A real expression without a declared step is rounded to about a millionth of its range."""
@@ -178,6 +208,10 @@ class Build:
                 return self._quantile(aggregate, weight)
             case ag.Ranks():
                 return self._ranks(aggregate, weight)
+            case ag.Magnitudes(operand=operand):
+                return self._magnitudes(operand, weight)
+            case ag.UnitSizes(by=by, groups=groups):
+                return self._sizes(by, groups, weight)
             case ag.Ratio(numerator=ag.Sum(operand=operand), denominator=bottom) if self._counts(
                 operand, bottom
             ):
@@ -334,6 +368,29 @@ class Build:
             parts=leaves.parts,
             exact=facts.kind is Kind.INTEGER and leaves.step == 1,
         )
+
+    def _magnitudes(self, operand: Expression, weight: Fraction) -> CellsRecipe:
+        facts = infer(operand, self.scope)
+        if facts.kind is None or not facts.kind.numeric:
+            shown = self.scope.show(operand)
+            raise QueryError(f"{shown} is not a number, so it has no magnitude")
+        grid, parts = GRIDS[facts.kind], PARTS if self.has_unit else 1
+        last = grid.cells - 1
+        leaves = Leaves(grid.cell_of(operand), Fraction(1), 0, last, 1, grid.cells, parts)
+        return self._in_cells(leaves, parts, grid, weight)
+
+    def _sizes(self, by: tuple[Expression, ...], groups: bool, weight: Fraction) -> CellsRecipe:
+        if not self.has_unit:
+            raise QueryError("a unit has a size where a column says whose a row is")
+        for key in by:
+            infer(key, self.scope)
+        return self._in_cells(UnitSizes(by, groups, SIZES), 1, None, weight)
+
+    def _in_cells(
+        self, found: Leaves | UnitSizes, parts: int, grid: Grid | None, weight: Fraction
+    ) -> CellsRecipe:
+        cells = self.measure(found, weight * (1 - OUTSIDE))
+        return CellsRecipe(cells, self.measure(Sides(found), weight * OUTSIDE), parts, grid)
 
     def _centred(
         self, operand: Expression, facts: Facts, step: Fraction, low: int, high: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
@@ -49,6 +49,8 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.UnitProduct: ("unit product", ("left", "right")),
     ag.Quantile: ("quantile", ("operand", "q", "label")),
     ag.Ranks: ("ranks", ("operand", "bins")),
+    ag.Magnitudes: ("magnitudes", ("operand",)),
+    ag.UnitSizes: ("unit sizes", ("by", "groups")),
     ag.Ratio: ("ratio", ("numerator", "denominator")),
     rv.Constant: ("constant", ("value",)),
     rv.KeyValue: ("key value", ("expression",)),
@@ -76,6 +78,8 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     jb.UnitProducts: ("unit products", ("left", "right", "centre")),
+    jb.UnitSizes: ("histogram of unit sizes", ("by", "groups", "edges")),
+    jb.Sides: ("sides", ("of",)),
     jb.Leaves: (
         "leaves",
         ("operand", "step", "lower", "upper", "width", "bins", "parts", "within"),
@@ -138,11 +142,17 @@ def request_digest(
     requested: Mapping[str, str],
     promise: Mapping[str, str],
     policy: str,
+    learned: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """What a token stands for: a question in its form, its parameters, its promise, its policy."""
+    """What a token stands for: a question in its form, its parameters, its promise, its policy.
+
+    Facts that were ``learned`` stand there too, where it rests on any.
+    """
+    rests = {"learned": [dict(fact) for fact in learned]} if learned else {}
     return hashed(
         "request",
-        {
+        rests
+        | {
             "form": FORM,
             "question": question,
             "requested": dict(requested),

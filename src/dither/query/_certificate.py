@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from dither.ledger._place import LedgerSchema, read_place
 from dither.privacy import Charge
 from dither.query._canonical import form, hashed, request_digest
 from dither.query._explain import UNACCOUNTED, explain, protects
+from dither.query._facts import Fact
 from dither.query._noise import NoisePlan
 
 __all__ = ["Certificate", "Request", "Verified", "certificate_data", "certified", "verify"]
@@ -84,27 +85,40 @@ class Request:
     requested: Mapping[str, str]
     promise: Mapping[str, str]
     policy: str
+    learned: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
-    def of(cls, noise_plan: NoisePlan, confidence: float, policy: str) -> Request:
-        """The request of a plan with its noise."""
+    def of(
+        cls,
+        noise_plan: NoisePlan,
+        confidence: float,
+        policy: str,
+        learned: Sequence[Mapping[str, Any]] = (),
+    ) -> Request:
+        """The request of a plan with its noise, and the learned facts that it rests on."""
         requested = {
             "epsilon": str(noise_plan.epsilon),
             "delta": str(noise_plan.delta),
             "confidence": str(check.exact("confidence", confidence)),
         }
-        return cls(form(noise_plan.plan.query), requested, noise_plan.promise.to_dict(), policy)
+        question, promise = form(noise_plan.plan.query), noise_plan.promise.to_dict()
+        return cls(question, requested, promise, policy, tuple(learned))
 
     @classmethod
     def in_certificate(cls, body: Mapping[str, Any]) -> Request:
         """The request that a certificate is of."""
-        return cls(body["question"], body["requested"], body["promise"], body["policy"])
+        learned = tuple(body.get("learned", ()))
+        return cls(body["question"], body["requested"], body["promise"], body["policy"], learned)
 
     @cached_property
     def digest(self) -> str:
         """What the ledger keeps."""
         return request_digest(
-            self.question, requested=self.requested, promise=self.promise, policy=self.policy
+            self.question,
+            requested=self.requested,
+            promise=self.promise,
+            policy=self.policy,
+            learned=self.learned,
         )
 
 
@@ -115,12 +129,14 @@ def certificate_data(
     sql: str,
     tables: Mapping[str, str],
     accounts: Iterable[str],
+    facts: Sequence[Fact] = (),
 ) -> dict[str, Any]:
     """All that a certificate says but for its ledger entry: ``certified`` adds that."""
     plan = noise_plan.plan
     allocation = noise_plan.allocation
     keys = None if allocation is None else allocation.keys
-    return {
+    learned = {"learned": [dict(fact) for fact in request.learned]} if request.learned else {}
+    return learned | {
         "format": FORMAT,
         "dither": __version__,
         "question": request.question,
@@ -138,7 +154,7 @@ def certificate_data(
         "ledger": {"accounts": list(accounts)},
         TEXT: {
             "sql": sql,
-            "plan": explain(plan, noise_plan).to_dict(),
+            "plan": explain(plan, noise_plan, [fact.text for fact in facts]).to_dict(),
             "protects": protects(plan),
             "unaccounted": UNACCOUNTED,
         },
@@ -245,6 +261,9 @@ def _agreement(body: Mapping[str, Any], ledger: Path | LedgerSchema) -> Verified
             entry = book.entry(named["entry"])
         except LedgerError:
             raise CertificateError("the ledger has no such entry") from None
+        for fact in body.get("learned", ()):
+            if book.entry(fact["entry"]).hash != fact["hash"]:
+                raise CertificateError("what the release rests on was not learned in this ledger")
         stored = next((e.answer for e in book.entries() if e.answers == entry.number), None)
     if entry.hash != named["hash"]:
         raise CertificateError("the ledger's entry is not the one that the certificate names")

@@ -30,6 +30,7 @@ from dither.mechanisms import (
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import RefinedQuantiles
 from dither.plan.recipes import (
+    CellsRecipe,
     Linear,
     MeanRecipe,
     QuantileRecipe,
@@ -90,6 +91,8 @@ def estimate(
             return _quantile(recipe, measured, confidence)
         case RanksRecipe():
             return _ranks(recipe, measured, confidence)
+        case CellsRecipe():
+            return _cells(recipe, measured, confidence)
         case RatioRecipe():
             return _ratio(recipe, measured, confidence, clip)
     raise TypeError(type(recipe).__name__)
@@ -223,6 +226,17 @@ def _ranks(recipe: RanksRecipe, measured: Measured, confidence: float) -> GroupE
     value = tree.cumulative(measured.values[recipe.leaves]).ravel() / recipe.parts
     width = tree.rank_widths(noise, confidence)[: value.size] / recipe.parts
     return GroupEstimates(value, value - width, value + width)
+
+
+def _cells(recipe: CellsRecipe, measured: Measured, confidence: float) -> GroupEstimates:
+    """One row for each cell of the one group."""
+    noise = measured.noises[recipe.cells]
+    assert noise is not None
+    (counts,) = measured.values[recipe.cells]
+    value = np.asarray(counts, dtype=np.float64).ravel() / recipe.parts
+    width = noise.half_width(confidence) / recipe.parts
+    inside = _within(value, value - width, value + width, 0.0, np.inf)
+    return GroupEstimates(value, inside.lower, inside.upper)
 
 
 def _ratio(

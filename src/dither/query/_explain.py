@@ -1,8 +1,11 @@
-"""The plan as a tree for people: who is protected, by how much a unit counts, what it costs."""
+"""The plan as a tree for people: who is protected, by how much a unit counts, what it costs.
+
+It is long because every node, measurement and aggregate of a plan has its words here, once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -13,11 +16,13 @@ from dither.plan import aggregates as ag
 from dither.plan import job as jb
 from dither.plan import relations as rel
 from dither.plan.calculations import Ranked, sources
-from dither.plan.expressions import Bin, Column
+from dither.plan.expressions import Bin, Clamp, Column, Expression
 from dither.plan.facts import Facts, Scope, infer
 from dither.plan.job import MeasurementSensitivity
 from dither.plan.lower import Plan
+from dither.plan.magnitudes import GRIDS
 from dither.plan.recipes import (
+    CellsRecipe,
     Linear,
     MeanRecipe,
     QuantileRecipe,
@@ -46,11 +51,17 @@ __all__ = [
 ]
 
 
-def explain(plan: Plan, noise_plan: NoisePlan | None = None) -> Explanation:
-    """Explain a plan; with its noise, also what each measurement gets and what all of it costs."""
+def explain(
+    plan: Plan, noise_plan: NoisePlan | None = None, learned: Sequence[str] = ()
+) -> Explanation:
+    """Explain a plan; with its noise, also what each measurement gets and what all of it costs.
+
+    ``learned`` says what it rests on that was learned before.
+    """
     children = [
         _protection(plan),
         Node("reads", children=(_relation(plan.query.relation, plan),)),
+        *([Node("rests on", tuple(("learned", text) for text in learned))] if learned else []),
         _groups(plan),
         *(_measurement(i, plan, noise_plan) for i in range(len(plan.job.measurements))),
         _outputs(plan),
@@ -163,7 +174,8 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     if isinstance(measurement, jb.UnitProducts):
         for total in (measurement.left, measurement.right):
             scale *= total.step / total.parts
-    if isinstance(measurement, jb.Total | jb.Leaves):
+    gridded = isinstance(measurement, jb.Leaves) and _magnitudes(measurement) is not None
+    if isinstance(measurement, jb.Total | jb.Leaves) and not gridded:
         scope = Scope.of(plan.query.relation, plan.schema)
         operand = measurement.operand
         unit = scope.column(operand).unit if isinstance(operand, Column) else None
@@ -172,7 +184,10 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
         if isinstance(measurement, jb.Total):
             scale = measurement.step**2 if measurement.square else measurement.step
             named = spaced + "²" if spaced and measurement.square else spaced
+    if isinstance(measurement, jb.Total | jb.Leaves):
         scale /= measurement.parts
+    if isinstance(measurement, jb.Sides) and isinstance(measurement.of, jb.Leaves):
+        scale /= measurement.of.parts
     if plan.public_size and isinstance(measurement, jb.Rows):
         facts.append(("public", "no noise, no cost"))
         return Node(f"measurement {i + 1}: count of rows", tuple(facts))
@@ -181,7 +196,7 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     if noise_plan is not None and noise_plan.allocation is not None:
         share = noise_plan.allocation[str(i)]
         tree = noise_plan.trees.get(i)
-        if tree is not None:
+        if tree is not None and tree.levels > 1:
             shape = count_text(tree.levels, "level")
             facts.append(
                 ("tree", f"{shape}, each node split in {tree.branching}; each is paid for")
@@ -196,7 +211,10 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
                 )
         law = share.mechanism.parameters()["mechanism"]
         spread = f"{number_text(sqrt(share.mechanism.variance) * scale)}{named}"
-        each = " in every node" if tree is not None else " in every group" if plan.job.keys else ""
+        cells = tree is not None and tree.levels == 1
+        each = " in every group" if plan.job.keys else ""
+        if tree is not None:
+            each = " in every cell" if cells else " in every node"
         facts.append(("mechanism", f"{law}: {share.reason}"))
         facts.append(("scale", f"standard deviation {spread}{each}"))
         cost = share.charge
@@ -262,6 +280,8 @@ def _measured(recipe: Recipe) -> list[int]:
             return [leaves] if below is None else [leaves, below]
         case RanksRecipe(leaves=leaves):
             return [leaves]
+        case CellsRecipe(cells=cells, sides=sides):
+            return [cells, sides]
         case RatioRecipe(numerator=top, denominator=bottom):
             return [i for i, _ in (*top.terms, *bottom.terms)]
     raise TypeError(type(recipe).__name__)
@@ -354,6 +374,14 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
         case jb.UnitProducts(left=left, right=right):
             each = f"each {unit}'s means of {show(left.operand)} and {show(right.operand)}"
             return f"sum of products of {each}"
+        case jb.Leaves(bins=bins) if (number_ := _magnitudes(measurement)) is not None:
+            return f"histogram of {show(number_)} in {bins:,} cells of a public grid"
+        case jb.Sides():
+            return "count of what lies outside of the ends that are found, and within"
+        case jb.UnitSizes(by=by, groups=groups):
+            of = f"groups by {', '.join(map(show, by))}" if by else "rows"
+            largest = f"rows in its largest of the {of}" if by else of
+            return f"histogram of each {unit}'s {of if groups else largest}, on a public grid"
         case jb.Leaves(operand=x, bins=bins, within=0):
             return f"histogram of {show(x)} in {bins:,} bins, as a tree"
         case jb.Leaves(operand=x, bins=bins, within=within):
@@ -361,6 +389,17 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
                 f"histogram of {show(x)} in {bins:,} bins, as a tree over each {within:,} of them"
             )
     raise TypeError(type(measurement).__name__)
+
+
+def _magnitudes(measurement: jb.Leaves) -> Expression | None:
+    """What is counted along a public grid of all numbers, where that is what is counted."""
+    match measurement.operand:
+        case Bin(operand=Clamp(operand=x), edges=edges) if edges in EDGES:
+            return x
+    return None
+
+
+EDGES = {grid.edges for grid in GRIDS.values()}
 
 
 def limits_text(certificate: Mapping[str, Any]) -> str | None:

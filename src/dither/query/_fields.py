@@ -21,6 +21,7 @@ from dither.sql.dates import read_date, read_timestamp
 
 __all__ = [
     "LARGEST_EPSILON",
+    "LEARNED",
     "DeclaredColumn",
     "Reader",
     "read_column",
@@ -189,6 +190,12 @@ class DeclaredColumn:
     edges: tuple[Fraction, ...] | None
     nullable: bool
     unit: str | None
+    learned: str | None = None
+    """The field, ``bounds`` or ``values``, that the ledger's newest answer stands for."""
+
+
+LEARNED = "learned"
+"""What a policy says in place of bounds, values or limits that are to be learned."""
 
 
 def read_column(name: str, body: Reader) -> DeclaredColumn:
@@ -202,11 +209,15 @@ def read_column(name: str, body: Reader) -> DeclaredColumn:
     kind = body.text("type")
     if kind is not None and kind.lower() not in KINDS:
         raise PolicyError(f"{body.name('type')} has no option {kind!r}" + nearest(kind, KINDS))
-    bounds = body.listed("bounds")
+    learned = [field for field in ("bounds", "values") if body.take(field) == LEARNED]
+    if len(learned) > 1:
+        raise PolicyError(f"{body.where} is to learn both bounds and values; keep one")
+    bounds = None if "bounds" in learned else body.listed("bounds")
     if bounds is not None and len(bounds) != 2:
         raise PolicyError(f"{body.name('bounds')} must be [lower, upper], two different values")
-    values, bins = body.listed("values"), body.listed("bins")
-    if bounds is not None and values is not None:
+    values = None if "values" in learned else body.listed("values")
+    bins = body.listed("bins")
+    if (bounds is not None or "bounds" in learned) and (values is not None or "values" in learned):
         raise PolicyError(f"{body.where} declares both bounds and values; keep one")
     if bins is not None and values is not None:
         raise PolicyError(f"{body.where} declares both bins and values; keep one")
@@ -225,6 +236,7 @@ def read_column(name: str, body: Reader) -> DeclaredColumn:
         edges=edges,
         nullable=body.flag("nullable", True),
         unit=body.text("unit"),
+        learned=learned[0] if learned else None,
     )
     body.finish()
     return column
@@ -277,6 +289,12 @@ def resolve(
         raise PolicyError(f"{where}.step is wider than the bounds")
     if declared.edges is not None and not kind.numeric:
         raise PolicyError(f"{where}.bins are for numbers; this column is {kind.value}{_hint(kind)}")
+    if declared.learned == "bounds" and not kind.numeric:
+        raise PolicyError(
+            f"{where}.bounds can be learned of numbers; this column is {kind.value}{_hint(kind)}"
+        )
+    if declared.learned == "values" and kind in (Kind.REAL, Kind.TIMESTAMP):
+        raise PolicyError(f"{where}.values cannot list values of kind {kind.value}; use bounds")
     return ColumnFacts(
         name=declared.name,
         kind=kind,

@@ -17,9 +17,9 @@ from dither.errors import ArgumentError, BoundsError, QueryError
 from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, allocate
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import OPEN, Opened
-from dither.plan.job import ExactAnswer, Histogram, Job, Leaves, Rows, Units
+from dither.plan.job import ExactAnswer, Histogram, Job, Leaves, Rows, Sides, Units, UnitSizes
 from dither.plan.lower import Plan
-from dither.plan.recipes import QuantileRecipe
+from dither.plan.recipes import CellsRecipe, QuantileRecipe
 from dither.plan.schema import Value
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
@@ -29,6 +29,7 @@ __all__ = [
     "NoisePlan",
     "Noisy",
     "add_noise",
+    "on_grid",
     "plan_noise",
     "promise_of",
     "quantiles_of",
@@ -37,6 +38,9 @@ __all__ = [
 
 WIDEST_SCALE = 2**49
 """Noise wider than this is refused, in lattice units: the samplers are proven up to 2^50."""
+
+HISTOGRAMS = Leaves | UnitSizes | Sides
+"""Measurements that are a row of integers for each group."""
 
 MOST_CELLS = 2**27
 """More noisy counts than this, of all groups of a quantile, would not fit in memory."""
@@ -150,8 +154,8 @@ def plan_noise(plan: Plan, epsilon: Fraction, delta: Fraction) -> NoisePlan:
     best = replace(min(options, key=lambda option: option[0])[1], epsilon=epsilon, delta=delta)
     for i, tree in best.trees.items():
         histogram = job.measurements[i]
-        assert isinstance(histogram, Leaves)
-        read = OPEN * len(quantiles_of(plan, i)) if histogram.within else 1
+        stretched = isinstance(histogram, Leaves) and histogram.within
+        read = OPEN * len(quantiles_of(plan, i)) if stretched else 1
         if (plan.public_keys or 1) * read * tree.nodes > MOST_CELLS:
             raise QueryError(
                 f"quantiles of {plan.public_keys:,} groups need more than {MOST_CELLS:,} noisy "
@@ -192,10 +196,13 @@ def _of_family(
 ) -> tuple[float, NoisePlan]:
     """Noise with trees that suit one family of it, and how large an error to expect."""
     job = plan.job
+    flat = {recipe.cells for recipe in plan.recipes if isinstance(recipe, CellsRecipe)}
     trees = {
-        i: QuantileTree.choose(m.within or m.bins, "gaussian" if gaussian else "laplace")
+        i: QuantileTree(m.bins, m.bins, 1)
+        if i in flat or not isinstance(m, Leaves)
+        else QuantileTree.choose(m.within or m.bins, "gaussian" if gaussian else "laplace")
         for i, m in enumerate(job.measurements)
-        if isinstance(m, Leaves)
+        if isinstance(m, HISTOGRAMS)
     }
     needs = []
     for i, (bound, weight) in enumerate(zip(plan.sensitivities, plan.weights, strict=True)):
@@ -267,7 +274,7 @@ def add_noise(noise_plan: NoisePlan, answer: ExactAnswer, confidence: float) -> 
     else:
         lists = [key.values or () for key in plan.job.keys]
         keys = list(product(*lists))
-        exact = _on_grid(keys, answer, plan.job.measurements)
+        exact = on_grid(keys, answer, plan.job.measurements)
     noisy: dict[int, Any] = {}
     if plan.discovered:
         assert noise_plan.allocation is not None
@@ -294,7 +301,7 @@ def _measured(
             continue
         if i in last:
             noisy[i] = _opened(i, noise_plan, noisy, exact[i], confidence)
-        elif isinstance(measurement, Leaves):
+        elif isinstance(measurement, HISTOGRAMS):
             noise = noise_plan.noises[i]
             assert noise is not None
             noisy[i] = noise_plan.trees[i].measure(exact[i].dense(), noise)
@@ -307,7 +314,7 @@ def without_groups(noise_plan: NoisePlan, confidence: float) -> Noisy:
     """What ``add_noise`` gives where there is no group at all; nothing is drawn."""
     nothing = np.zeros((0,), dtype=np.int64)
     exact: dict[int, Any] = {
-        i: Histogram(0, m.bins, nothing, nothing) if isinstance(m, Leaves) else nothing
+        i: Histogram(0, m.bins, nothing, nothing) if isinstance(m, HISTOGRAMS) else nothing
         for i, m in enumerate(noise_plan.plan.job.measurements)
     }
     return Noisy([], _measured(noise_plan, exact, {}, confidence))
@@ -322,7 +329,7 @@ def _opened(
     return layout.measure(noisy[top], exact.stretches, qs, noises, confidence, recipes[0].parts)
 
 
-def _on_grid(
+def on_grid(
     keys: list[KeyTuple], answer: ExactAnswer, measurements: tuple[Any, ...]
 ) -> dict[int, Any]:
     """Every public key a row, in declared order, with zeros where no unit has a row."""
@@ -333,7 +340,7 @@ def _on_grid(
     grid: dict[int, Any] = {}
     for i, measurement in enumerate(measurements):
         values = answer.values[i]
-        if isinstance(measurement, Leaves):
+        if isinstance(measurement, HISTOGRAMS):
             moves = np.full(len(answer.keys), -1, dtype=np.int64)
             moves[of] = to
             grid[i] = values.moved(moves, len(keys))

@@ -10,6 +10,7 @@ from dither.errors import ArgumentError
 from dither.ledger import Balance, Ledger
 from dither.privacy import Charge, Promise
 from dither.privacy._budget import BudgetFilter
+from dither.query._facts import Fact
 from dither.query._policy import Policy
 
 __all__ = ["OpenedPolicy"]
@@ -35,6 +36,8 @@ class OpenedPolicy:
         self.ledger = ledger
         self.caps = dict(caps)
         self.closed = False
+        self.facts: Mapping[tuple[str, str], Fact] = {}
+        """By table and field: what the policy has learned, and where the ledger has it."""
         units = dict.fromkeys(unit.name for unit in policy.units.values())
         self.promises = tuple(policy.promise(unit) for unit in units)
         # The engine's threads do not live on in a fork.

@@ -22,7 +22,14 @@ from dither.plan.text import unwritable
 from dither.privacy import Neighbours, Promise
 from dither.privacy._budget import BudgetFilter
 from dither.query._canonical import policy_digest
-from dither.query._fields import LARGEST_EPSILON, DeclaredColumn, Reader, read_column, resolve
+from dither.query._fields import (
+    LARGEST_EPSILON,
+    LEARNED,
+    DeclaredColumn,
+    Reader,
+    read_column,
+    resolve,
+)
 from dither.query._places import DeclaredSource, check_sources, read_engine, read_source
 from dither.query._units import DeclaredUnit, TableUnit, check_units, read_units, unit_of
 
@@ -47,6 +54,8 @@ class DeclaredTable:
     max_rows_cap: int | None
     unique: tuple[str, ...]
     columns: Mapping[str, DeclaredColumn]
+    learned: tuple[str, ...] = ()
+    """The limits, ``max_groups`` and ``max_rows``, that the ledger's newest answer stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +320,8 @@ def _table(
                 "columns; leave one of the fields out"
             )
         unit = unit if column is None or public else column
-    caps = {field: body.whole(field) for field in LIMITS}
+    learned = tuple(f for f in ("max_groups", "max_rows") if body.take(f) == LEARNED)
+    caps = {field: 1 if field in learned else body.whole(field) for field in LIMITS}
     unique = body.names("unique")
     columns = {
         column: read_column(column, Reader(fields, f"{body.where}.columns.{column}"))
@@ -329,6 +339,7 @@ def _table(
         max_rows_cap=caps["max_rows_cap"],
         unique=unique,
         columns=columns,
+        learned=learned,
     )
     body.finish()
     given = [field for field, value in caps.items() if value is not None]

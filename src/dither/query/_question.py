@@ -28,6 +28,7 @@ from dither.ledger import Charged
 from dither.numeric import secure_words
 from dither.plan.aggregates import Query
 from dither.plan.expressions import Expression
+from dither.plan.job import Job
 from dither.plan.lower import Plan, lower
 from dither.plan.relations import scans
 from dither.plan.released import apply
@@ -35,6 +36,7 @@ from dither.plan.text import Words
 from dither.privacy import Loss
 from dither.query._certificate import Request, certificate_data, certified
 from dither.query._explain import Explanation, explain
+from dither.query._facts import used_by
 from dither.query._fields import LARGEST_EPSILON
 from dither.query._noise import NoisePlan, Noisy, add_noise, plan_noise, without_groups
 from dither.query._opened import OpenedPolicy
@@ -62,6 +64,8 @@ class Question:
     def __init__(self, plan: Plan, opened: OpenedPolicy) -> None:
         self._plan = plan
         self._opened = opened
+        # Those that the plan was made with: what is learned later is for later questions.
+        self._facts = used_by(plan.query, opened.policy, opened.facts)
 
     @cached_property
     def sql(self) -> str:
@@ -160,7 +164,9 @@ class Question:
 
     def _asking(self, query: Query) -> Question:
         """Another question of the same keys."""
-        return Question(lower(query, self._plan.schema), self._opened)
+        made = Question(lower(query, self._plan.schema), self._opened)
+        made._facts = self._facts
+        return made
 
     def explain(
         self,
@@ -188,9 +194,8 @@ class Question:
             ``str()`` is a tree for a terminal; in a notebook it shows as HTML.
         """
         asked = self.within(max_groups=max_groups, max_rows=max_rows)
-        if epsilon is None:
-            return explain(asked._plan)
-        return explain(asked._plan, asked._noise_plan(epsilon, delta))
+        noise_plan = None if epsilon is None else asked._noise_plan(epsilon, delta)
+        return explain(asked._plan, noise_plan, [fact.text for fact in asked._facts])
 
     def preview(
         self,
@@ -342,21 +347,23 @@ class Question:
         opened.check_open()
         confidence = check.confidence(confidence)
         noise_plan = self._noise_plan(epsilon, delta)
-        request = Request.of(noise_plan, confidence, opened.policy.digest)
+        learned = [fact.to_dict() for fact in self._facts]
+        request = Request.of(noise_plan, confidence, opened.policy.digest, learned)
         if token is not None:
             # The sources may have changed or gone: what was answered was answered.
             accounts = list(opened.accounts(noise_plan.promise.unit))
             earlier = opened.ledger.replay(accounts, token=token, request=request.digest)
             if earlier is not None:
                 return self._replayed(earlier)
-        opened.engine.prepare(self._plan.job, self._plan.schema)
+        for job in self._jobs:
+            opened.engine.prepare(job, self._plan.schema)
         certificate = self._rehearsed(noise_plan, confidence, request)
         charged = self._charged(noise_plan, request, token)
         if charged.replayed:
             return self._replayed(charged)
         try:
             noisy = self._measured(noise_plan, confidence, charged)
-            data = release_data(noise_plan, noisy, confidence, certified(certificate, charged))
+            data = self._data(noise_plan, noisy, confidence, certified(certificate, charged))
         except EngineError:
             raise
         except Exception:
@@ -390,10 +397,11 @@ class Question:
                 sql=self.sql,
                 tables=self._tables,
                 accounts=self._opened.accounts(noise_plan.promise.unit),
+                facts=self._facts,
             )
             written = certified(certificate, Charged(0, "0" * 64, False, None, "0" * 32))
             nobody = without_groups(noise_plan, confidence)
-            data = release_data(noise_plan, nobody, confidence, written)
+            data = self._data(noise_plan, nobody, confidence, written)
             for text in (self.sql, json.dumps(data, ensure_ascii=False)):
                 text.encode("utf-8")
             Release(data).summary()
@@ -415,7 +423,7 @@ class Question:
                 noise_plan.loss,
                 token=secrets.token_hex(16) if token is None else token,
                 request=request.digest,
-                note={"query": self.sql, "policy": opened.policy.digest},
+                note=self._note(),
                 tables=self._tables,
             )
         except BudgetError as error:
@@ -423,13 +431,31 @@ class Question:
 
     def _measured(self, noise_plan: NoisePlan, confidence: float, charged: Charged) -> Noisy:
         """Run what was charged for: exact integers come in, and leave with noise."""
+        answer = self._opened.engine.run(self._plan.job, self._plan.schema, self._secret(charged))
+        return add_noise(noise_plan, answer, confidence)
+
+    def _secret(self, charged: Charged) -> bytes:
+        """The key that says which groups of a unit are kept; the noise begins anew with it."""
         words = secure_words()
         # The entry's hash tells this question from every other one that was ever charged, so not
         # even a machine that repeats its randomness gives two questions the same noise.
         words.renew(bytes.fromhex(charged.hash))
-        secret = words.words(4).tobytes()
-        answer = self._opened.engine.run(self._plan.job, self._plan.schema, secret)
-        return add_noise(noise_plan, answer, confidence)
+        return words.words(4).tobytes()
+
+    @property
+    def _jobs(self) -> Sequence[Job]:
+        """What the engine will run."""
+        return (self._plan.job,)
+
+    def _data(
+        self, noise_plan: NoisePlan, noisy: Noisy, confidence: float, certificate: dict[str, Any]
+    ) -> dict[str, Any]:
+        """All that is released, as the ledger keeps it."""
+        return release_data(noise_plan, noisy, confidence, certificate)
+
+    def _note(self) -> dict[str, Any]:
+        """What the ledger notes beside the charge."""
+        return {"query": self.sql, "policy": self._opened.policy.digest}
 
     @cached_property
     def _tables(self) -> dict[str, str]:

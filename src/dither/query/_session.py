@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dither import _checks as check
 from dither._format import loss_text
-from dither.errors import ArgumentError, LedgerError, PolicyError, nearest
+from dither.errors import ArgumentError, BoundsError, LedgerError, PolicyError, nearest
 from dither.ledger import Balance, Ledger
 from dither.plan import aggregates as ag
 from dither.plan.lower import lower
-from dither.plan.relations import scans
+from dither.plan.relations import base, scans
 from dither.plan.schema import Schema, Table
 from dither.privacy._budget import BudgetFilter
 from dither.query._builder import TableQuery
+from dither.query._facts import Fact, facts_in, learned_of, with_facts, without_facts
+from dither.query._learned import LearnedBounds, LearnedKeys, LearnedLimits, learned
+from dither.query._learning import KINDS, Learning, learning_query
 from dither.query._opened import OpenedPolicy
 from dither.query._places import check_places, check_sources
 from dither.query._policy import Policy, read_policy, schema_of
@@ -98,6 +101,7 @@ def open(  # noqa: A001 - as users write it: dt.open
         try:
             session = Session(read, schema, engine, ledger, caps, analyst)
             session._opened.check_accounts()
+            session._learn_from_the_ledger()
         except BaseException:
             ledger.close()
             raise
@@ -130,6 +134,7 @@ class Session:
         self._opened = OpenedPolicy(policy, engine, ledger, caps)
         self.promises = self._opened.promises
         self._keys = PublicKeys(engine)
+        self._declared = schema
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -174,6 +179,110 @@ class Session:
     def table(self, name: str) -> TableQuery:
         """Ask in Python: start from a private table."""
         return TableQuery(start(name, None, self.schema), self.schema, self._question)
+
+    def learn(
+        self,
+        table: str,
+        column: str | None = None,
+        *,
+        epsilon: float | str | Fraction,
+        delta: float | str | Fraction | None = None,
+        kind: str | None = None,
+        by: Sequence[str] = (),
+        confidence: float = 0.95,
+        token: str | None = None,
+    ) -> LearnedBounds | LearnedLimits | LearnedKeys:
+        """Learn from the data what the policy would have to declare, and pay for it.
+
+        Parameters
+        ----------
+        table, column : str
+            A private table; a column of it, unless limits are learned.
+        epsilon : number
+            What it may cost; above 0.
+        delta : number, optional
+            For keys: the policy's ``release_delta`` where left out. Bounds and limits need none,
+            and use 0 where it is left out.
+        kind : str, optional
+            ``"bounds"`` of a column of numbers, ``"keys"``, the values that enough units have, or
+            ``"limits"``, ``max_rows`` and ``max_groups``. Left out, bounds where a column is named
+            and limits where none is.
+        by : sequence of str
+            Of limits: the columns or expressions that will be grouped by. Without them only the
+            rows of a unit in the whole table are learned, and no ``max_groups``.
+        confidence : float
+            Of what is said about the error, in (0, 1).
+        token : str, optional
+            Names the request: asked again with it, the same is learned, and nothing is charged.
+
+        Returns
+        -------
+        LearnedBounds, LearnedLimits or LearnedKeys
+            What was learned, with its error. Where the epsilon is too small for anything to be
+            told from noise it says so; it is charged all the same.
+
+        Raises
+        ------
+        ArgumentError, QueryError
+            Where there is nothing of that kind to learn; nothing is spent.
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+        EngineError
+            Where the engine fails after the charge. The charge stays.
+
+        Notes
+        -----
+        *Guarantee.* (epsilon, delta)-differential privacy for the policy's unit and neighbours, as
+        of any release. Each unit counts once: in a histogram of values its rows share one, in one
+        of sizes it is in one cell, and of keys it names one, chosen by a keyed hash.
+
+        What is learned is public from then on. A policy that says ``bounds = "learned"`` uses the
+        newest that its ledger holds, in this session and in later ones.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from tempfile import mkdtemp
+        >>> from dither import open
+        >>> policy = {
+        ...     "budget": {"epsilon": 10**6, "ledger": mkdtemp() + "/visits.ledger"},
+        ...     "tables": {"visits": {"columns": {"cost": {"bounds": "learned"}}}},
+        ... }
+        >>> visits = pl.DataFrame({"cost": [12.5, 80.0, 450.0] * 100})
+        >>> with open(policy, sources={"visits": visits}) as session:
+        ...     found = session.learn("visits", "cost", epsilon=10**5)
+        ...     print(found.lower, found.upper)
+        10 500
+        """
+        opened = self._opened
+        opened.check_open()
+        facts = self._declared.table(table)
+        wanted = kind or ("limits" if column is None else "bounds")
+        check.choice("kind", wanted, KINDS)
+        if isinstance(by, str):
+            raise ArgumentError(f"by must be a list of columns, such as [{by!r}]")
+        keys = self.table(table).group_by(*by).keys if by else ()
+        query = learning_query(facts, wanted, column, [key.expression for key in keys])
+        asked = Learning(lower(query, self._declared), opened, wanted, column, by)
+        share = Fraction(0) if delta is None and wanted != "keys" else delta
+        release = asked.release(epsilon, share, confidence=confidence, token=token)
+        self._learn_from_the_ledger()
+        return learned(release)
+
+    def _learn_from_the_ledger(self) -> None:
+        """Put what the ledger knows where the policy says that it is learned."""
+        policy, wanted = self.policy, False
+        for table in policy.tables.values():
+            wanted |= bool(table.learned) or any(c.learned for c in table.columns.values())
+        if wanted:
+            facts = learned_of(policy, facts_in(self.ledger), self._declared)
+            self._opened.facts = facts
+            self.schema = with_facts(self._declared, policy, facts)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What the policy has learned: public facts of the ledger that questions rest on."""
+        return tuple({f.entry.number: f for f in self._opened.facts.values()}.values())
 
     def balance(self) -> list[Balance]:
         """What each account may spend, has spent and has left: for each unit, the data set's and
@@ -220,10 +329,18 @@ class Session:
             accounts = [f"account {balance}" for balance in self.balance()]
         except LedgerError:
             accounts = ["the ledger cannot be read"]
-        return title, tables, accounts
+        return title, [*tables, *(f"learned: {fact.text}" for fact in self.facts)], accounts
 
     def _question(self, query: ag.Query) -> Question:
         self._engine.check_together(
             tuple(dict.fromkeys(scan.table for scan in scans(query.relation)))
         )
+        missing = without_facts(query, self.policy, self._opened.facts)
+        if missing:
+            name = base(query.relation).table
+            by = ', by=["..."]' if "max_groups" in missing else ""
+            raise BoundsError(
+                f"{' and '.join(missing)} of {name}: the policy has them learned, and nobody has "
+                f'yet; session.learn("{name}"{by}, epsilon=0.1) does so at that price'
+            )
         return Question(lower(query, self._keys.listed(query, self.schema)), self._opened)

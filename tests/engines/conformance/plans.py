@@ -8,11 +8,13 @@ from __future__ import annotations
 import datetime as dt
 import random
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 from dither.plan import aggregates as ag
-from dither.plan.job import Job
+from dither.plan import expressions as ex
+from dither.plan.job import Job, Sides
 from dither.plan.lower import lower
 from dither.plan.schema import Schema
 from dither.sql import parse_query
@@ -94,6 +96,9 @@ PLANS = {
     "SUM(WEEK(d)) AS w, SUM(DAYOFYEAR(d)) AS y FROM people GROUP BY k",
     "units that count once": "SELECT COUNT(*) AS n, COUNT(x) AS k, SUM(x) AS s, SUM(i - 55) AS t, "
     "AVG(i) AS a FROM visits",
+    "a grid of reals": "SELECT COUNT(*) AS n FROM visits",
+    "a grid of whole numbers": "SELECT COUNT(*) AS n FROM people",
+    "sizes of units": "SELECT COUNT(*) AS n FROM visits",
     "two tables of one unit": "SELECT SUM(z) AS s, COUNT(*) AS n FROM visits "
     "JOIN labs ON visits.u = labs.u WHERE z <> x",
 }
@@ -143,6 +148,17 @@ def schema(name: str) -> Schema:
 
 UNITS = "units that count once"
 
+GRIDDED: dict[str, tuple[ag.Aggregate, ...]] = {
+    "a grid of reals": (ag.Magnitudes(ex.Column("visits", "y")),),
+    "a grid of whole numbers": (ag.Magnitudes(ex.Column("visits", "h")),),
+    "sizes of units": (
+        ag.UnitSizes((), groups=False),
+        ag.UnitSizes((ex.Column("visits", "g"), ex.Column("visits", "y")), groups=False),
+        ag.UnitSizes((ex.Lower(ex.Column("visits", "w")),), groups=True),
+    ),
+}
+"""Histograms on a grid, which no SQL asks for."""
+
 
 @cache
 def job(name: str) -> Job:
@@ -150,7 +166,18 @@ def job(name: str) -> Job:
     query = parse_query(PLANS[name].replace("people", "visits"), schema(name))
     if name == UNITS:
         query = of_units(query)
-    return lower(query, schema(name)).job
+    if name in GRIDDED:
+        outputs = tuple(ag.Output(f"n{i}", a) for i, a in enumerate(GRIDDED[name]))
+        query = ag.QueryOfUnits(query.relation, (), outputs)
+    return between(lower(query, schema(name)).job, 2)
+
+
+def between(made: Job, *edges: int) -> Job:
+    """A job with these edges in the place of those that are found as it runs."""
+    measurements = (
+        m.between(*map(Fraction, edges)) if isinstance(m, Sides) else m for m in made.measurements
+    )
+    return replace(made, measurements=tuple(dict.fromkeys(measurements)))
 
 
 def of_units(query: ag.Query) -> ag.QueryOfUnits:

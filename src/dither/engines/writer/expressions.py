@@ -23,7 +23,15 @@ from math import ceil, floor
 from sqlglot import exp
 
 from dither.engines.writer.dialect import Dialect
-from dither.engines.writer.forms import all_of, binary, call, case, identifier, named
+from dither.engines.writer.forms import (
+    all_of,
+    binary,
+    call,
+    case,
+    identifier,
+    is_not_null,
+    named,
+)
 from dither.engines.writer.functions import FORMS
 from dither.engines.writer.sizes import Sizes
 from dither.errors import BoundsError, UnsupportedError
@@ -336,8 +344,13 @@ class Emitter:
 
     def bin(self, node: ex.Bin) -> exp.Expression:
         kind = self.facts(node.operand).kind
-        value = self.value(node.operand)
         first, *inner, last = node.edges
+        operand = node.operand
+        clamped = isinstance(operand, ex.Clamp) and (operand.lower, operand.upper) == (first, last)
+        if isinstance(operand, ex.Clamp) and clamped:
+            # It moves no value across an inner edge, and leaves none outside.
+            operand = operand.operand
+        value = self.value(operand, kind)
         # The last edge belongs to the last bin, so that only the inner edges divide.
         dialect = self._dialect
         if kind is Kind.INTEGER:
@@ -346,7 +359,9 @@ class Emitter:
         else:
             low, high = dialect.real(first), dialect.real(last)
             cuts = [dialect.real(e) for e in inner]
-        within = exp.Between(this=self._again(value), low=low, high=high)
+        within: exp.Expression = exp.Between(this=self._again(value), low=low, high=high)
+        if clamped:
+            within = is_not_null(self._again(value))
         return case((within, self._bisect(value, cuts, 0, len(cuts))))
 
     def _bisect(

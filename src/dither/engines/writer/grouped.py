@@ -25,7 +25,7 @@ from dither.engines.writer.forms import (
 )
 from dither.engines.writer.rows import RowSource, without_negative_zero
 from dither.plan import expressions as ex
-from dither.plan.job import GroupKey, Job, Leaves
+from dither.plan.job import GroupKey, Job, Leaves, UnitSizes
 from dither.plan.schema import Kind, Value
 
 __all__ = ["UNIT", "GroupedQuery", "HistogramQuery"]
@@ -168,8 +168,10 @@ class GroupedQuery:
 class HistogramQuery(GroupedQuery):
     """Writes the query of one histogram."""
 
-    def query(self, measurement: Leaves) -> exp.Select:
-        """Key columns, then leaf and number of rows, in parts."""
+    def query(self, measurement: Leaves | UnitSizes) -> exp.Select:
+        """Key columns, then leaf and number of rows, in parts, or of units."""
+        if isinstance(measurement, UnitSizes):
+            return self._sizes(measurement)
         rows = self._leaf_rows(measurement)
         leaf = identifier("leaf")
         present = is_not_null(leaf.copy())
@@ -225,6 +227,39 @@ class HistogramQuery(GroupedQuery):
         summed = self._dialect.narrowed(summed)
         return selected([*columns, named(summed, "rows")], subquery(weighed, "weighed")).group_by(
             *(c.copy() for c in columns), copy=False
+        )
+
+    def _sizes(self, sizes: UnitSizes) -> exp.Select:
+        """By the number of rows in a unit's largest group, or of its groups: how many units."""
+        emitter, unit, size = self._source.emitter, identifier(UNIT), identifier("size")
+        names = [f"b{i}" for i in range(len(sizes.by))]
+        values: list[exp.Expression] = []
+        for name, key in zip(names, sizes.by, strict=True):
+            kind = emitter.facts(key).kind
+            value = without_negative_zero(self._dialect, emitter.value(key), kind)
+            values.append(named(value, name))
+        by = [unit, *map(identifier, names)]
+        groups = selected(
+            [*by, named(exp.Count(this=exp.Star()), "c")], subquery(self._base(values), "rows")
+        ).group_by(*(c.copy() for c in by), copy=False)
+        made = exp.Count(this=exp.Star()) if sizes.groups else exp.Max(this=identifier("c"))
+        units = selected([unit.copy(), named(made, "size")], subquery(groups, "groups"))
+        units = units.group_by(unit.copy(), copy=False)
+        cut = self._cell(size, [self._dialect.integer(edge) for edge in sizes.edges[1:]], 0)
+        leaves = selected([named(cut, "leaf")], subquery(units, "units"))
+        count = named(self._dialect.narrowed(exp.Count(this=exp.Star())), "rows")
+        counted = selected([identifier("leaf"), count], subquery(leaves, "leaves"))
+        return counted.group_by(identifier("leaf"), copy=False)
+
+    def _cell(self, size: exp.Expression, cuts: list[exp.Expression], first: int) -> exp.Expression:
+        """The number of a size's cell among those from ``first`` on, which the cuts divide."""
+        if not cuts:
+            return self._dialect.integer(first)
+        middle = len(cuts) // 2
+        below = binary("<", size.copy(), cuts[middle])
+        return case(
+            (below, self._cell(size, cuts[:middle], first)),
+            otherwise=self._cell(size, cuts[middle + 1 :], first + middle + 1),
         )
 
     def _weight(self, leaves: Leaves) -> exp.Expression:

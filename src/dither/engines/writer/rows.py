@@ -24,7 +24,7 @@ from dither.engines.writer.forms import (
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope
-from dither.plan.job import GroupKey, Job, Leaves, Total, Values, read_by
+from dither.plan.job import GroupKey, Job, Leaves, Total, UnitSizes, Values, read_by
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import ColumnFacts, Kind, Schema
 
@@ -285,6 +285,8 @@ def read_columns(job: Job) -> tuple[ex.Column, ...]:
     for measurement in read_by(job.measurements):
         if isinstance(measurement, Values | Total | Leaves):
             found.extend(ex.columns(measurement.operand))
+        if isinstance(measurement, UnitSizes):
+            found.extend(c for key in measurement.by for c in ex.columns(key))
     found.extend(_columns_of(job.relation))
     return tuple(dict.fromkeys(found))
 
@@ -308,6 +310,8 @@ def cleaned_columns(job: Job, schema: Schema) -> frozenset[ex.Column]:
         match measurement:
             case Values(operand=operand) if operand not in totals:
                 found.extend(ex.columns(operand))
+            case UnitSizes(by=by):
+                found.extend(c for key in by for c in ex.columns(key))
             case Total(operand=operand) | Leaves(operand=operand):
                 if not (isinstance(operand, ex.Column) and is_raw_real(operand, job, schema)):
                     found.extend(ex.columns(operand))

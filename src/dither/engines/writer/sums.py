@@ -18,7 +18,17 @@ from dither.engines.writer.forms import binary, call, case, identifier, named, s
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
-from dither.plan.job import Leaves, Measurement, Rows, Total, UnitProducts, Units, Values, read_by
+from dither.plan.job import (
+    Leaves,
+    Measurement,
+    Rows,
+    Total,
+    UnitProducts,
+    Units,
+    UnitSizes,
+    Values,
+    read_by,
+)
 from dither.plan.schema import Kind
 
 __all__ = ["SumsQuery", "check_overflow"]
@@ -47,7 +57,7 @@ class SumsQuery(GroupedQuery):
     def query(self) -> exp.Select:
         """Key columns, then one column for each measurement that is one integer per group."""
         # With histograms alone, the groups are still asked for: those in which a unit has a row.
-        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves)]
+        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves | UnitSizes)]
         if self._job.unit is None or (not wanted and self.keys_are_listed):
             # Of public keys a group that every unit leaves out may be there, with counts of 0.
             return self._sums_of_rows(wanted or [Rows()])

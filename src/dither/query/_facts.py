@@ -1,0 +1,256 @@
+"""What was learned and paid for before: facts of the ledger that a policy may use.
+
+A policy says ``bounds = "learned"`` where it would declare them. Then the newest answer in the
+ledger stands for them that was learned for that table and column, read as the same kind, about the
+same unit and neighbours. It was released, so it is as public as anything declared: to use it costs
+nothing, and a question that does so names the entry that it comes from.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dither._format import cost_text
+from dither.errors import PolicyError
+from dither.ledger import Entry, Ledger
+from dither.plan import aggregates as ag
+from dither.plan import expressions as ex
+from dither.plan import relations as rel
+from dither.plan.schema import Schema, Table
+from dither.plan.text import brief, show_value
+from dither.query._policy import DeclaredTable, Policy
+
+__all__ = ["Fact", "facts_in", "learned_of", "used_by", "with_facts", "without_facts"]
+
+NOTED = "learn"
+"""The field of a charge's note that says what was learned."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that was learned.
+
+    Parameters
+    ----------
+    kind : str
+        ``"bounds"``, ``"limits"`` or ``"keys"``.
+    table : str
+    column : str or None
+        ``None`` for limits, which are of a table.
+    content : mapping
+        As stored in the answer.
+    entry : Entry
+        The charge in the ledger.
+    """
+
+    kind: str
+    table: str
+    column: str | None
+    content: Mapping[str, Any]
+    entry: Entry
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction] | None:
+        """The ends of a number; ``None`` where none were found, and for other kinds."""
+        lower, upper = self.content.get("lower"), self.content.get("upper")
+        return None if lower is None or upper is None else (Fraction(lower), Fraction(upper))
+
+    @property
+    def values(self) -> tuple[Any, ...] | None:
+        """The keys that were found."""
+        found = self.content.get("values")
+        if found is None:
+            return None
+        if self.content["type"] == "date":
+            return tuple(dt.date.fromisoformat(v) for v in found)
+        return tuple(found)
+
+    def limit(self, name: str) -> int | None:
+        """A limit, of ``"rows"`` or of ``"groups"``."""
+        upper = (self.content.get(name) or {}).get("upper")
+        return None if upper is None else int(upper)
+
+    @property
+    def found(self) -> bool:
+        """Whether anything was found."""
+        limits = [self.limit(name) for name in ("rows", "groups")]
+        return bool(self.bounds or self.values or any(limits))
+
+    @property
+    def text(self) -> str:
+        """What was found, and where it comes from."""
+        return f"{self.said}, from ledger entry {self.entry.number} ({self._cost})"
+
+    @property
+    def said(self) -> str:
+        """What was found."""
+        if self.kind == "limits":
+            told = [f"max_{n} = {m}" for n in ("groups", "rows") if (m := self.limit(n))]
+            return f"{' and '.join(told) or 'no limits'} of {self.table}"
+        name = f"{self.column} of {self.table}"
+        if self.kind == "bounds":
+            ends = self.bounds
+            return f"bounds of {name} [{', '.join(map(brief, ends))}]" if ends else f"no {name}"
+        listed = [show_value(v) for v in self.values or ()]
+        shown = ", ".join(listed[:6]) + (f", ... ({len(listed)})" if len(listed) > 6 else "")
+        return f"values of {name}: {shown}"
+
+    @property
+    def _cost(self) -> str:
+        charge = self.entry.charge
+        assert charge is not None
+        return cost_text(charge.epsilon, charge.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fact as requests and certificates name it: what it says, and its entry."""
+        named: dict[str, Any] = {"kind": self.kind, "table": self.table}
+        if self.column is not None:
+            named["column"] = self.column
+        ends = self.bounds
+        if ends is not None:
+            named["bounds"] = [str(end) for end in ends]
+        if self.kind == "keys":
+            named["values"] = list(self.content["values"])
+        for name in ("rows", "groups"):
+            if self.limit(name):
+                named[f"max_{name}"] = str(self.limit(name))
+        charge = self.entry.charge
+        assert charge is not None
+        return named | {
+            "entry": self.entry.number,
+            "hash": self.entry.hash,
+            "epsilon": str(charge.epsilon),
+            "delta": str(charge.delta),
+        }
+
+
+def facts_in(ledger: Ledger) -> list[Fact]:
+    """All that was ever learned under a ledger, oldest first."""
+    found = []
+    for entry, answer in ledger.answered(NOTED):
+        try:
+            content = json.loads(answer)["learned"]
+            found.append(
+                Fact(content["kind"], content["table"], content.get("column"), content, entry)
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # Somebody else's charge, with a note of the same name.
+            continue
+    return found
+
+
+def learned_of(
+    policy: Policy, facts: Iterable[Fact], schema: Schema
+) -> dict[tuple[str, str], Fact]:
+    """By table and field of the policy that says ``"learned"``: the newest fact that it stands for.
+
+    A field of a column is named by the column; a limit by its own name.
+    """
+    found: dict[tuple[str, str], Fact] = {}
+    for fact in facts:
+        declared = policy.tables.get(fact.table)
+        if declared is None or not declared.private or not fact.found:
+            continue
+        if fact.entry.promise != policy.promise(policy.units[fact.table].name):
+            continue
+        for field in _fields(fact, declared, schema.table(fact.table)):
+            found[fact.table, field] = fact
+    return found
+
+
+def _fields(fact: Fact, declared: DeclaredTable, table: Table) -> list[str]:
+    """The fields of a table that a fact can stand for."""
+    if fact.kind == "limits":
+        return [f"max_{n}" for n in ("rows", "groups") if fact.limit(n)]
+    column = table.columns.get(fact.column or "")
+    if column is None or column.kind.value != fact.content.get("type"):
+        return []
+    wanted = {"bounds": "bounds", "keys": "values"}[fact.kind]
+    body = declared.columns.get(column.name)
+    return [column.name] if body is not None and body.learned == wanted else []
+
+
+def with_facts(schema: Schema, policy: Policy, facts: Mapping[tuple[str, str], Fact]) -> Schema:
+    """The schema with what was learned in the places where the policy asks for it.
+
+    Raises
+    ------
+    PolicyError
+        Where the policy's step is wider than learned bounds.
+    """
+    tables = dict(schema.tables)
+    for name, declared in policy.tables.items():
+        table = tables[name]
+        columns = dict(table.columns)
+        for column, body in declared.columns.items():
+            fact = facts.get((name, column)) if body.learned else None
+            if fact is None:
+                continue
+            if fact.bounds is not None:
+                lower, upper = fact.bounds
+                if body.step is not None and body.step > upper - lower:
+                    raise PolicyError(
+                        f"tables.{name}.columns.{column}.step is wider than the learned bounds "
+                        f"[{brief(lower)}, {brief(upper)}]; declare a smaller step"
+                    )
+                columns[column] = replace(columns[column], lower=lower, upper=upper)
+            else:
+                columns[column] = replace(columns[column], values=fact.values)
+        limits = {
+            field: limit
+            for field in declared.learned
+            if (fact := facts.get((name, field)))
+            and (limit := fact.limit(field.removeprefix("max_")))
+        }
+        tables[name] = replace(table, columns=columns, **limits)  # type: ignore[arg-type]
+    return replace(schema, tables=tables)
+
+
+def used_by(
+    query: ag.Query, policy: Policy, facts: Mapping[tuple[str, str], Fact]
+) -> tuple[Fact, ...]:
+    """The facts that a question rests on: those of the columns that it names, and limits."""
+    found: dict[int, Fact] = {}
+    names = {scan.alias: scan.table for scan in rel.scans(query.relation)}
+    fields = [(names[c.table], c.name) for c in _columns(query) if c.table in names]
+    if not isinstance(query, ag.QueryOfUnits):
+        base = names[rel.base(query.relation).alias]
+        fields += [(base, field) for field in policy.tables[base].learned]
+    for field in fields:
+        fact = facts.get(field)
+        if fact is not None:
+            found[fact.entry.number] = fact
+    return tuple(found[number] for number in sorted(found))
+
+
+def without_facts(
+    query: ag.Query, policy: Policy, facts: Mapping[tuple[str, str], Fact]
+) -> list[str]:
+    """Limits that a question needs, does not set itself, and that nobody has learned yet."""
+    if isinstance(query, ag.QueryOfUnits):
+        return []
+    name = rel.base(query.relation).table
+    wanted = [f for f in policy.tables[name].learned if getattr(query, f) is None]
+    return [field for field in wanted if (name, field) not in facts]
+
+
+NODES = (ex.Expression, ag.Aggregate, ag.Output, ag.Key, ag.Query, rel.Relation)
+
+
+def _columns(node: object) -> Iterable[ex.Column]:
+    """Every column that is named anywhere in a question."""
+    if isinstance(node, ex.Column):
+        yield node
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from _columns(part)
+    elif isinstance(
+        node, ex.Expression | ag.Aggregate | ag.Output | ag.Key | ag.Query | rel.Relation
+    ):
+        for name in node.__dataclass_fields__:
+            yield from _columns(getattr(node, name))

@@ -1,0 +1,302 @@
+"""What learning gives back: bounds, limits or keys, each with its error and what it cost."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from dither._format import cost_text, count_text, level, number_text, percent, wrapped
+from dither.plan.text import brief, show_value
+from dither.query._certificate import Certificate
+from dither.query._release import Release
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Learned", "LearnedBounds", "LearnedKeys", "LearnedLimits", "learned"]
+
+
+class Learned:
+    """Something learned at a price: public from now on.
+
+    Parameters
+    ----------
+    release : Release
+        The noisy histogram, or the keys, that it was read from.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._content: Mapping[str, Any] = release._content["learned"]
+
+    @property
+    def table(self) -> str:
+        """Of which table."""
+        return str(self._content["table"])
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A Polars frame of what was released: the noisy histogram, or the keys.
+
+        Of a histogram each cell has its ends, ``from`` and ``to``, and its noisy number of units,
+        or of rows where a row is a person, with an interval.
+        """
+        return self._release.frame
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was promised, and where the ledger has it."""
+        return self._release.certificate
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it was learned before, and is replayed free of charge."""
+        return self._release.replayed
+
+    @property
+    def confidence(self) -> float:
+        """Of what is said about the error."""
+        return self._release.confidence
+
+    @property
+    def policy(self) -> str | None:
+        """The line that declares it in a policy; ``None`` where nothing could be learned."""
+        raise NotImplementedError
+
+    def summary(self) -> str:
+        """What was learned, how far that can be trusted, and what it cost, as text."""
+        title, *lines = self._told()
+        body = self.certificate.to_dict()
+        epsilon, delta = self._release._loss
+        again = " (replayed: nothing charged now)" if self.replayed else ""
+        lines.append(
+            f"cost: {cost_text(epsilon, delta)}; ledger entry {body['ledger']['entry']}{again}"
+        )
+        lines.append(f"protects {body['text']['protects']}")
+        return "\n".join([title, *(line for text in lines for line in wrapped(text, "  "))])
+
+    def _told(self) -> list[str]:
+        raise NotImplementedError
+
+    def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
+        """Draw what it was read from; see ``dither.plots``.
+
+        Parameters
+        ----------
+        path : str, optional
+            Where to write a PNG, SVG or PDF.
+        title : str, optional
+            What stands above the picture.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return self._release.plot(path, title=title)
+
+    @property
+    def _who(self) -> str:
+        """Whom the noise protects, one of them by name."""
+        tables = self.certificate.to_dict()["tables"]
+        by = tables[self.table]
+        return by.removeprefix("column ") if by.startswith("column ") else "row"
+
+    def _faint(self, seen: float) -> str:
+        return (
+            f"nothing could be told from noise, which hides what fewer than about "
+            f"{number_text(seen, 3)} units of {self._who} have in common; it is charged all the "
+            "same. A larger epsilon tells more"
+        )
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        title, *lines = self.summary().splitlines()
+        below = "<br>".join(html.escape(line.strip()) for line in lines)
+        return f"<div><b>{html.escape(title)}</b><p>{below}</p></div>"
+
+
+class LearnedBounds(Learned):
+    """Bounds of a column of numbers.
+
+    Examples
+    --------
+    See `Session.learn`.
+    """
+
+    @property
+    def column(self) -> str:
+        """Of which column."""
+        return str(self._content["column"])
+
+    @property
+    def lower(self) -> Fraction | None:
+        """The lower bound; ``None`` where nothing could be learned."""
+        return _exact(self._content["lower"])
+
+    @property
+    def upper(self) -> Fraction | None:
+        """The upper bound; ``None`` where nothing could be learned."""
+        return _exact(self._content["upper"])
+
+    @property
+    def outside(self) -> float | None:
+        """The share of values that the bounds will move, as far as can be told.
+
+        Where a column says whose a row is, each unit's values weigh one together.
+        """
+        return _share(self._content["expected"])
+
+    @property
+    def outside_at_most(self) -> float | None:
+        """That share is no larger, with the stated confidence."""
+        return _share(self._content["most"])
+
+    @property
+    def policy(self) -> str | None:
+        """The line that declares the bounds in a policy; ``None`` where there are none."""
+        if self.lower is None or self.upper is None:
+            return None
+        return f"{self.column} = {{ bounds = [{brief(self.lower)}, {brief(self.upper)}] }}"
+
+    def _told(self) -> list[str]:
+        if self.lower is None or self.upper is None:
+            return [f"no bounds of {self.column}", self._faint(self._content["seen"])]
+        title = f"bounds of {self.column}: [{brief(self.lower)}, {brief(self.upper)}]"
+        return [title, self._error(), f"in the policy: {self.policy}"]
+
+    def _error(self) -> str:
+        assert self.outside is not None
+        assert self.outside_at_most is not None
+        whose = "" if self._who == "row" else f", where each {self._who} weighs alike"
+        return (
+            f"at most {percent(self.outside_at_most, turn=ceil)} of the values lie outside at "
+            f"{level(self.confidence)} confidence (about {percent(self.outside)}{whose}); "
+            "aggregates move them to the nearest bound"
+        )
+
+
+class LearnedLimits(Learned):
+    """How much of one unit should count: ``max_rows``, and ``max_groups`` where it was asked."""
+
+    @property
+    def by(self) -> list[str]:
+        """What divides a unit's rows into groups."""
+        return list(self._content["by"])
+
+    @property
+    def max_rows(self) -> int | None:
+        """Rows of a unit in its largest group; ``None`` where nothing could be learned."""
+        return self._limit("rows")
+
+    @property
+    def max_groups(self) -> int | None:
+        """Groups that a unit has rows in; ``None`` where it was not asked, or not learned."""
+        return self._limit("groups")
+
+    @property
+    def cut(self) -> dict[str, float]:
+        """By limit: the share of units that have more, as far as can be told."""
+        return {f"max_{name}": told["expected"] for name, told in self._found().items()}
+
+    @property
+    def cut_at_most(self) -> dict[str, float]:
+        """Each of those shares is no larger, with the stated confidence."""
+        return {f"max_{name}": told["most"] for name, told in self._found().items()}
+
+    @property
+    def policy(self) -> str | None:
+        """The lines that declare the limits in a policy; ``None`` where there are none."""
+        lines = [f"max_{name} = {self._limit(name)}" for name in self._found()]
+        return "\n".join(lines) or None
+
+    def _limit(self, name: str) -> int | None:
+        told = self._content.get(name)
+        return None if told is None or told["upper"] is None else int(told["upper"])
+
+    def _found(self) -> dict[str, Mapping[str, Any]]:
+        names = [name for name in ("groups", "rows") if self._limit(name) is not None]
+        return {name: self._content[name] for name in names}
+
+    def _told(self) -> list[str]:
+        limits = [f"max_{name} = {self._limit(name)}" for name in self._found()]
+        title = f"limits of {self.table}: {', '.join(limits) or 'none'}"
+        if self.by:
+            title += f" (by {', '.join(self.by)})"
+        lines = [title]
+        for name, told in self._found().items():
+            limit = count_text(self._limit(name) or 0, name.removesuffix("s"))
+            lines.append(
+                f"at most {percent(told['most'], turn=ceil)} of the units ({self._who}) have more "
+                f"than {limit} at {level(self.confidence)} confidence (about "
+                f"{percent(told['expected'])}); what they have beyond is cut"
+            )
+        for name in ("groups", "rows"):
+            missed = self._content.get(name)
+            if missed is not None and self._limit(name) is None:
+                lines.append(f"max_{name}: {self._faint(missed['seen'])}")
+        return lines
+
+
+class LearnedKeys(Learned):
+    """The values of a column that enough units have."""
+
+    @property
+    def column(self) -> str:
+        """Of which column."""
+        return str(self._content["column"])
+
+    @property
+    def values(self) -> list[Any]:
+        """The values, in order; none where no value has enough units."""
+        found = list(self._content["values"])
+        if self._content["type"] == "date":
+            return [dt.date.fromisoformat(value) for value in found]
+        return found
+
+    @property
+    def policy(self) -> str | None:
+        """The line that declares the values in a policy; ``None`` where there are none."""
+        if not self.values:
+            return None
+        return f"{self.column} = {{ values = [{', '.join(map(_toml, self.values))}] }}"
+
+    def _told(self) -> list[str]:
+        listed = ", ".join(map(show_value, self.values)) or "none"
+        half, rare = self._content["half"], self._content["rare"]
+        return [
+            f"values of {self.column}: {listed}",
+            f"a value that {half} units ({self._who}) have is missed half the time, one that "
+            f"{rare} have in 5 % of releases; a unit with several values counts for one of them",
+            *([f"in the policy: {self.policy}"] if self.policy else []),
+        ]
+
+
+def learned(release: Release) -> LearnedBounds | LearnedLimits | LearnedKeys:
+    """What a release of learning says."""
+    kind = release._content["learned"]["kind"]
+    kinds = {"bounds": LearnedBounds, "limits": LearnedLimits, "keys": LearnedKeys}
+    return kinds[kind](release)  # type: ignore[return-value]
+
+
+def _exact(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)
+
+
+def _share(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
