@@ -16,7 +16,7 @@ class Secret:
     """A text that is shown by the name of where it came from.
 
     Neither ``repr`` nor ``str`` gives the text, so that no message and no traceback that shows
-    variables holds it. ``reveal`` does, for the one call that needs it.
+    variables holds it. ``reveal`` does, for the one call that needs it. Two of one text are equal.
 
     Examples
     --------
@@ -34,6 +34,12 @@ class Secret:
     def reveal(self) -> str:
         """The text itself."""
         return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
 
     def __repr__(self) -> str:
         return f"<{self.shown}>"

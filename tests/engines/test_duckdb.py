@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conformance.engines import by_group
+from conformance.plans import PLANS, WIDE, job, schema
 from dither.engines.duckdb import DuckDBEngine
 from dither.engines.writer import Seeds
 from dither.errors import PolicyError
-from engines.conformance.engines import by_group
-from engines.conformance.plans import PLANS, WIDE, job, schema
 from engines.hostile import SCHEMA, frame, jobs, stored, tables
 from engines.reference import answer
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp
 
+from conformance.engines import by_group
 from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.engines.duckdb import connection as sandbox
 from dither.engines.duckdb.dialect import DuckDBDialect
@@ -33,7 +34,6 @@ from dither.plan.lower import lower
 from dither.plan.relations import Scan
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
-from engines.conformance.engines import by_group
 from engines.reference import answer
 
 KEY = b"sixteen bytes..."

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dt
+from conformance.engines import by_group
 from dither.engines.duckdb import DuckDBEngine, FileSource, parquet
 from dither.errors import PolicyError
 from dither.plan.lower import lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
-from engines.conformance.engines import by_group
 
 KEY = b"0123456789abcdef"
 SCHEMA = Schema(

@@ -2,7 +2,7 @@
 
 A toy of each is made here through what the real ones use, and the real ones are counted: a file
 that names most of a kind is a place that the next one has to be added to. A new engine is made in
-``tests/engines/conformance/test_new_engine.py``.
+``tests/conformance/test_new_engine.py``.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 import dither as dt
+from conformance.sqlite import AVAILABLE, SQLiteEngine
 from dither import engines
 from dither._environment import Secret
 from dither.engines import Backend, Format
 from dither.engines.several import SeveralEngines
 from dither.errors import ArgumentError, PolicyError, UnsupportedError
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
-from engines.conformance.sqlite import AVAILABLE, SQLiteEngine
 from query.query_data import policy, visits
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="SQLite before 3.39 lacks HAVING alone")

@@ -5,6 +5,7 @@
 - ``writer``: a job as SQL, in the dialect of any of them.
 - ``several``: the engines of a policy whose tables lie in more than one.
 - ``duckdb``: the embedded engine, what it reads, and how it is locked in.
+- ``postgres``: a PostgreSQL server, in which the exact part runs.
 - ``spark``: a cluster, or what runs on this machine without one.
 
 A new engine supplies a ``writer.Dialect``, a ``sql_engine.SQLEngine``, and the ``Backend`` by which
@@ -259,7 +260,11 @@ def format_by_ending(source: Named, formats: Mapping[str, Format]) -> str:
     return next(iter(found))
 
 
-_HOMES = {"duckdb": "dither.engines.duckdb", "spark": "dither.engines.spark"}
+_HOMES = {
+    "duckdb": "dither.engines.duckdb",
+    "postgres": "dither.engines.postgres",
+    "spark": "dither.engines.spark",
+}
 """By name, the package whose ``BACKEND`` is registered when it is first asked for."""
 
 _REGISTERED: dict[str, Backend] = {}

@@ -11,7 +11,7 @@ no standard has. Three rules bind every form, because privacy rests on them:
 
 sqlglot spells the tree in the engine's grammar, quotes names and escapes text. It may also put
 another function in a form's place, or leave out what an engine lacks (``TRY_CAST`` becomes ``CAST``
-in many): so the writer uses no such form of its own, and ``tests/engines/conformance`` holds every
+in many): so the writer uses no such form of its own, and ``tests/conformance`` holds every
 dialect against a reference on values that would show a difference.
 """
 

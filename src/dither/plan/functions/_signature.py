@@ -44,7 +44,7 @@ class Signature:
     """One function of the values of a row.
 
     It is total: of any values of its kinds it has a value or NULL, and it is NULL where one of its
-    operands is. ``tests/engines/conformance`` holds every engine's SQL of it against ``meaning``.
+    operands is. ``tests/conformance`` holds every engine's SQL of it against ``meaning``.
 
     Parameters
     ----------

@@ -9,26 +9,24 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.engines import by_group, expected
+from conformance.plans import WIDE
 from dither.plan.job import Histogram, Leaves, Rows, Total, Units, Values
-from engines.conformance.engines import EVERY, by_group, examples, expected, open_engine
-from engines.conformance.plans import WIDE
 from engines.hostile import SCHEMA, jobs, tables
 
 KEY = b"sixteen bytes..."
 
 
-@pytest.mark.parametrize("engine", EVERY)
 def test_every_engine_agrees_with_the_reference(engine):
     """Where nothing has to be chosen by hash, every integer is the reference's."""
 
-    @settings(max_examples=examples(engine, 60), deadline=None)
+    @settings(max_examples=engine.examples(60), deadline=None)
     @given(rows=tables(), job=jobs(most=1000))
     def check(rows, job):
-        found = open_engine(engine).run(job, WIDE, rows, KEY)
+        found = engine.run(job, WIDE, rows, KEY)
         assert by_group(found) == expected(job, WIDE, rows)
 
     check()
@@ -36,7 +34,7 @@ def test_every_engine_agrees_with_the_reference(engine):
 
 def run(engine, rows, job):
     """The answer over the hostile tables, as a mapping of group and place to integers."""
-    return flat(open_engine(engine).run(job, SCHEMA, rows, KEY))
+    return flat(engine.run(job, SCHEMA, rows, KEY))
 
 
 def flat(found) -> Counter:
@@ -59,11 +57,10 @@ def total(answers) -> Counter:
     return Counter({cell: number for cell, number in summed.items() if number})
 
 
-@pytest.mark.parametrize("engine", EVERY)
 def test_a_unit_contributes_what_it_would_alone(engine):
     """With a unit and without, the answers differ by that unit's own: nobody else's change."""
 
-    @settings(max_examples=examples(engine, 40), deadline=None)
+    @settings(max_examples=engine.examples(40), deadline=None)
     @given(rows=tables(units=2, rows=20), job=jobs(units=True), unit=st.integers(0, 2))
     def check(rows, job, unit):
         def some(keep):
@@ -78,11 +75,10 @@ def test_a_unit_contributes_what_it_would_alone(engine):
     check()
 
 
-@pytest.mark.parametrize("engine", EVERY)
 def test_one_unit_stays_within_its_bounds(engine):
     """A single unit shows in at most ``max_groups`` groups, by at most what is said of each."""
 
-    @settings(max_examples=examples(engine, 25), deadline=None)
+    @settings(max_examples=engine.examples(25), deadline=None)
     @given(rows=tables(units=0, rows=20), job=jobs(units=True))
     def check(rows, job):
         for table in ("visits", "labs"):
@@ -110,11 +106,10 @@ def test_one_unit_stays_within_its_bounds(engine):
     check()
 
 
-@pytest.mark.parametrize("engine", EVERY)
 def test_the_order_of_rows_does_not_matter(engine):
     """A table is a bag of rows."""
 
-    @settings(max_examples=examples(engine, 15), deadline=None)
+    @settings(max_examples=engine.examples(15), deadline=None)
     @given(rows=tables(units=3, rows=20), job=jobs(units=True))
     def check(rows, job):
         assert run(engine, {n: r[::-1] for n, r in rows.items()}, job) == run(engine, rows, job)

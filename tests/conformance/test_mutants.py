@@ -10,9 +10,10 @@ from dither.engines.writer.forms import binary, call, case
 from dither.errors import EngineError
 from dither.plan import expressions as ex
 from dither.plan.schema import Kind
-from engines.conformance.engines import by_group, expected, open_engine
-from engines.conformance.plans import PLANS, job, rows, schema
-from engines.conformance.test_plans import KEY, expressions
+from engines.hostile import Bench
+from conformance.engines import by_group, expected
+from conformance.plans import PLANS, job, rows, schema
+from conformance.test_plans import KEY, expressions
 
 
 def _text(value: str) -> exp.Expression:
@@ -72,14 +73,22 @@ def _plans_of(function: str) -> list[str]:
     ]
 
 
+@pytest.fixture(scope="module")
+def bench():
+    """The embedded engine, over rows that are exchanged."""
+    found = Bench()
+    yield found
+    found.close()
+
+
 @pytest.mark.parametrize("function", ex.FUNCTIONS)
-def test_a_mistake_in_a_function_is_seen(function, monkeypatch):
+def test_a_mistake_in_a_function_is_seen(function, bench, monkeypatch):
     """Some plan of the list gives another answer, or none."""
     monkeypatch.setitem(functions.FORMS, function, MUTANTS[function])  # type: ignore[arg-type]
     seen = []
     for plan in _plans_of(function):
         try:
-            found = by_group(open_engine("duckdb").run(job(plan), schema(plan), rows(), KEY))
+            found = by_group(bench.run(job(plan), schema(plan), rows(), KEY))
         except (EngineError, OverflowError, ValueError):
             seen.append(plan)
         else:

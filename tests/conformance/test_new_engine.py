@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import dither as dt
+from conformance import sqlite
+from conformance.sqlite import SQLiteDialect, SQLiteEngine
 from dither import engines
 from dither.engines import Engine
 from dither.engines.sql_engine import SQLEngine
 from dither.engines.writer import Dialect
 from dither.errors import DitherError, PolicyError
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
-from engines.conformance import sqlite
-from engines.conformance.sqlite import SQLiteDialect, SQLiteEngine
 
 ROWS = [{"u": i // 2, "region": "north" if i % 3 else "south", "age": i % 90} for i in range(120)]
 COLUMNS = {
