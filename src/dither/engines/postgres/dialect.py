@@ -138,6 +138,18 @@ class PostgresDialect(Dialect):
         # Its cast from doubles rounds halves to even.
         return once([value], lambda v: self._whole(v, name, LOW, HIGH))
 
+    def nearest_within(
+        self, value: exp.Expression, lower: int, upper: int
+    ) -> exp.Expression | None:
+        """Clamped first, so that the cast needs no test: rounding moves nothing over a whole
+        number. The planner writes the column's formula wherever it is named, so it is named
+        twice."""
+        if max(abs(lower), abs(upper)) > 2**53:
+            return None
+        low, high = (self.real(Fraction(end)) for end in (lower, upper))
+        clamped = self.least(self.greatest(value.copy(), low), high)
+        return case((self.is_number(value.copy()), self.cast_to(clamped, "BIGINT")))
+
     # --- dates and text -------------------------------------------------------------------------
 
     def text(self, value: str) -> exp.Expression:

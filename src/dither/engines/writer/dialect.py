@@ -215,6 +215,17 @@ class Dialect(ABC):
         """The nearest integer to a double, halves to the even one, in a type that ``whole_type``
         gives; NULL where it does not fit, and of NaN, by itself and without a test."""
 
+    def nearest_within(
+        self, value: exp.Expression, lower: int, upper: int
+    ) -> exp.Expression | None:
+        """The nearest integer to a double, halves to the even one, moved into the bounds; NULL for
+        NULL and NaN. ``None`` where the engine has no shorter form for it than the writer's own,
+        which asks for ``nearest`` and for either bound.
+
+        ``value`` is a column.
+        """
+        return None
+
     def floor(self, value: exp.Expression) -> exp.Expression:
         """The largest integer that is not larger than a double; NULL where 64 bits lack it."""
         return self.narrowed(call("FLOOR", value))

@@ -186,6 +186,10 @@ class Emitter:
         of the double nearest to it, or is that one.
         """
         dialect = self._dialect
+        if isinstance(value, exp.Column):
+            short = dialect.nearest_within(value, lower, upper)
+            if short is not None:
+                return short
         kind = dialect.whole_type(max(abs(lower), abs(upper)))
         least, most = (dialect.cast_to(dialect.integer(end), kind) for end in (lower, upper))
         nearest = dialect.nearest(self._again(value), kind)
