@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
+from conformance.engines import by_group, expected
+from conformance.plans import PLANS, job, rows, schema
+from conformance.test_plans import KEY, expressions
 from dither.engines.writer import functions
 from dither.engines.writer.forms import binary, call, case
 from dither.errors import EngineError
 from dither.plan import expressions as ex
 from dither.plan.schema import Kind
 from engines.hostile import Bench
-from conformance.engines import by_group, expected
-from conformance.plans import PLANS, job, rows, schema
-from conformance.test_plans import KEY, expressions
 
 
 def _text(value: str) -> exp.Expression:

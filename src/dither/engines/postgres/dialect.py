@@ -158,7 +158,7 @@ class PostgresDialect(Dialect):
         return _bytewise(super().text(value))
 
     def date_part(self, part: str, value: exp.Expression) -> exp.Expression:
-        name = {"dayofweek": "dow"}.get(part, part)
+        name = {"dayofweek": "dow", "dayofyear": "doy"}.get(part, part)
         found = call("DATE_PART", exp.Literal.string(name), self.cast_to(value, "TIMESTAMP"))
         return self.cast_to(call("FLOOR", found), "BIGINT")
 
