@@ -150,7 +150,9 @@ class DuckDBDialect(Dialect):
 
     def listed(self, values: Sequence[tuple[int, exp.Expression]], kind: Kind) -> exp.Select:
         held = self._list([value.copy() for _, value in values], self.types[kind])
-        places = self._list([exp.Literal.number(place) for place, _ in values], "INTEGER")
+        # Positions are what rows are grouped by, so they are as narrow as they can be.
+        narrow = "UTINYINT" if all(place < 256 for place, _ in values) else "INTEGER"
+        places = self._list([exp.Literal.number(place) for place, _ in values], narrow)
         return exp.select(
             named(call("UNNEST", held), "value"), named(call("UNNEST", places), "position")
         )

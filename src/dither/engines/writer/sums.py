@@ -1,8 +1,9 @@
 """The sums of a job as SQL: each unit's contribution bounded as ``dither.plan.job`` says.
 
-Three steps, each one query inside the next: ``rows`` gives every row's unit, group and integers;
-``parts`` sums them by unit and group; the last keeps at most ``max_groups`` parts of a unit, brings
-each down to ``max_rows`` rows, and sums by group. Without a unit the second falls away.
+Four steps, each one query inside the next: ``rows`` gives every row's unit, group and integers;
+``raw`` sums them by unit and group; ``parts`` brings each of these down to ``max_rows`` rows; the
+last keeps at most ``max_groups`` parts of a unit, and sums by group. Without a unit the two in the
+middle fall away.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.engines.writer.dialect import Dialect
+from dither.engines.writer.dialect import LARGEST, Dialect
 from dither.engines.writer.forms import binary, call, case, identifier, named, selected, subquery
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
@@ -62,9 +63,13 @@ class SumsQuery(GroupedQuery):
             # Of public keys a group that every unit leaves out may be there, with counts of 0.
             return self._sums_of_rows(wanted or [Rows()])
         wanted = wanted or [Units()]
+        shares = {f"s{i}": share for i, share in enumerate(self._shares(wanted))}
+        sums = [
+            self._dialect.summed_of_size(identifier(name), self._largest_share(m))
+            for name, m in zip(shares, wanted, strict=True)
+        ]
         found = selected(
-            [*self._key_columns(), *self._unit_sums(wanted)],
-            subquery(self._kept(self._parts(wanted)), "kept"),
+            [*self._key_columns(), *sums], subquery(self._kept(self._parts(wanted, shares)), "kept")
         )
         return self._grouped(found)
 
@@ -155,7 +160,7 @@ class SumsQuery(GroupedQuery):
                     whole = _centred(
                         self._dialect,
                         measurement,
-                        _sum_of(self._dialect, measurement, name),
+                        _sum_of(self._dialect, measurement, name, by_row=False),
                         _count_of(name),
                     )
                     found.append(self._times(whole, measurement.parts))
@@ -163,8 +168,11 @@ class SumsQuery(GroupedQuery):
                     found.append(exp.Count(this=exp.Star()))
         return found
 
-    def _parts(self, wanted: list[Measurement]) -> exp.Select:
-        """By unit and group: rows, values and raw sums, each once."""
+    def _parts(self, wanted: list[Measurement], shares: dict[str, exp.Expression]) -> exp.Select:
+        """By unit and group what the unit contributes, before any of its groups is left out.
+
+        So what is ranked is narrow, and each raw count and sum is computed once.
+        """
         columns: dict[str, exp.Expression] = {ROWS: exp.Count(this=exp.Star())}
         for measurement in read_by(wanted):
             if isinstance(measurement, Values):
@@ -172,18 +180,22 @@ class SumsQuery(GroupedQuery):
                 columns[f"count_{name}"] = _count_of(name)
             if isinstance(measurement, Total):
                 name = self._name(measurement, wanted)
-                columns[f"count_{name}"] = _count_of(name)
+                if not _is_centred_by_row(measurement):
+                    columns[f"count_{name}"] = _count_of(name)
                 columns[_sum_name(measurement, name)] = _sum_of(self._dialect, measurement, name)
         by = [identifier(UNIT), *self._key_columns()]
         made = [named(node, name) for name, node in columns.items()]
-        return selected([*by, *made], subquery(self._rows(wanted), "rows")).group_by(
+        raw = selected([*by, *made], subquery(self._rows(wanted), "rows")).group_by(
             *(c.copy() for c in by), copy=False
         )
+        shown = [named(share, name) for name, share in shares.items()]
+        return selected([*(c.copy() for c in by), *shown], subquery(raw, "raw"))
 
     def _kept(self, parts: exp.Select) -> exp.Select:
         return self._ranked(parts, "parts", exp.RowNumber()) if self._chooses_groups else parts
 
-    def _unit_sums(self, wanted: list[Measurement]) -> list[exp.Expression]:
+    def _shares(self, wanted: list[Measurement]) -> list[exp.Expression]:
+        """What a unit contributes to each measurement in a group."""
         limit = self._dialect.integer(self._job.max_rows)
         found: list[exp.Expression] = []
         for measurement in wanted:
@@ -191,19 +203,23 @@ class SumsQuery(GroupedQuery):
                 case Rows():
                     part = self._dialect.least(identifier(ROWS), limit.copy())
                 case Units():
-                    found.append(exp.Count(this=exp.Star()))
-                    continue
+                    part = self._dialect.integer(1)
                 case Values(operand=operand):
                     count = identifier(f"count_{self._counted(operand, wanted)}")
                     part = self._dialect.least(count, limit.copy())
                 case Total():
-                    part = self._scaled_down(measurement, wanted)
+                    part = self._narrowed(self._scaled_down(measurement, wanted), measurement)
                 case UnitProducts():
-                    part = self._product(measurement, wanted)
+                    part = self._narrowed(self._product(measurement, wanted), measurement)
                 case _:
                     raise TypeError(type(measurement).__name__)
-            found.append(self._dialect.summed_of_size(part, self._largest_share(measurement)))
+            found.append(part)
         return found
+
+    def _narrowed(self, share: exp.Expression, measurement: Measurement) -> exp.Expression:
+        """In 64 bits, where public facts prove that these hold it."""
+        fits = self._largest_share(measurement) <= LARGEST
+        return self._dialect.narrowed(share) if fits else share
 
     def _largest_share(self, measurement: Measurement) -> int:
         """The largest size of what one unit contributes in one group."""
@@ -218,7 +234,11 @@ class SumsQuery(GroupedQuery):
     def _scaled_down(self, total: Total, wanted: list[Measurement]) -> exp.Expression:
         name = self._name(total, wanted)
         count = identifier(f"count_{name}")
-        summed = _centred(self._dialect, total, identifier(_sum_name(total, name)), count.copy())
+        raw = identifier(_sum_name(total, name))
+        if _is_centred_by_row(total):
+            summed = call("COALESCE", raw, self._dialect.wide_integer(0))
+        else:
+            summed = _centred(self._dialect, total, raw, count.copy())
         contributing = identifier(ROWS) if total.null_as_centre else count
         limit = self._dialect.wide_integer(self._job.max_rows * total.parts)
         arithmetic = self._dialect.arithmetic
@@ -253,18 +273,35 @@ def _count_of(name: str) -> exp.Expression:
     return exp.Count(this=identifier(name))
 
 
+def _is_centred_by_row(total: Total) -> bool:
+    """Whether each row's centre is taken off before rows are added, so that nobody counts them."""
+    centred = total.null_as_centre and not total.square and total.centre != 0
+    return centred and _furthest(total) < 2**62
+
+
+def _furthest(total: Total) -> int:
+    """How far a row's integer can be from the centre."""
+    return max(abs(total.lower - total.centre), abs(total.upper - total.centre))
+
+
 def _sum_name(total: Total, name: str) -> str:
     """The name of a raw sum, the same for equal ones."""
+    if _is_centred_by_row(total):
+        return f"centred_{name}_{total.centre}"
     return f"square_{name}_{total.centre}" if total.square else f"sum_{name}"
 
 
-def _sum_of(dialect: Dialect, total: Total, name: str) -> exp.Expression:
+def _sum_of(dialect: Dialect, total: Total, name: str, *, by_row: bool = True) -> exp.Expression:
     """The raw sum: of the lattice's integers, or of their squared distances to the centre."""
     value = identifier(name)
+    if by_row and _is_centred_by_row(total):
+        # Of 64 bits each, as the centre is, whatever narrower type the lattice has.
+        moved = dialect.arithmetic("-", value, dialect.integer(total.centre))
+        return dialect.summed_of_size(moved, _furthest(total))
     if not total.square:
         return dialect.summed_of_size(value, max(abs(total.lower), abs(total.upper)))
     distance = dialect.arithmetic("-", value, dialect.integer(total.centre))
-    furthest = max(abs(total.lower - total.centre), abs(total.upper - total.centre))
+    furthest = _furthest(total)
     if furthest > 2**31:
         distance = dialect.widened(distance)
     square = dialect.arithmetic("*", distance, distance.copy())
