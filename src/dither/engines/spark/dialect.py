@@ -280,12 +280,12 @@ class SparkDialect(Dialect):
             found = self.cleaned(self.typed(raw, stored, own), ColumnFacts("", own))
             return self.cast(found, Kind.TEXT)
         if kind is Kind.INTEGER and base in REAL:
-            return self._rounded(self.cast(raw, Kind.REAL))
+            return self.rounded(self.cast(raw, Kind.REAL))
         if kind is Kind.INTEGER and base == "decimal" and not _is_whole(stored):
             return self.narrowed(call("ROUND", raw, exp.Literal.number(0)))
         return self.tried(raw, goal)
 
-    def _rounded(self, value: exp.Expression) -> exp.Expression:
+    def rounded(self, value: exp.Expression) -> exp.Expression:
         """The nearest integer to a double; NULL where 64 bits lack it."""
         low, high = self.real(-(2.0**63)), self.real(2.0**63 - 1024)
         within = exp.Between(this=value.copy(), low=low, high=high)

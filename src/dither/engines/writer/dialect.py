@@ -280,6 +280,10 @@ class Dialect(ABC):
 
     # --- what functions of a row are made of ------------------------------------------------------
 
+    def rounded(self, value: exp.Expression) -> exp.Expression:
+        """The nearest integer to a double, halves to the even one; NULL where 64 bits lack it."""
+        return self.nearest(value, self.types[Kind.INTEGER])
+
     def half_away(self, value: exp.Expression) -> exp.Expression:
         """The nearest whole number to a double, halves away from zero, as a double."""
         one, zero, half = (self.real(n) for n in (1.0, 0.0, 0.5))

@@ -56,13 +56,16 @@ def _times(dialect: Dialect, steps: exp.Expression, unit: int) -> exp.Expression
 
 
 def _round_integer(dialect: Dialect, x: exp.Expression, unit: int) -> exp.Expression:
-    wide = dialect.widened(x)
-    moved = dialect.arithmetic("+", wide, dialect.wide_integer(unit // 2))
-    back = dialect.arithmetic("-", wide.copy(), dialect.wide_integer(unit // 2))
-    below = binary("<", wide.copy(), dialect.wide_integer(0))
-    # The quotient goes towards zero, from a number that is half a unit further from it.
-    steps = dialect.wide_quotient(case((below, back), otherwise=moved), dialect.wide_integer(unit))
-    return dialect.narrowed(dialect.arithmetic("*", steps, dialect.wide_integer(unit)))
+    # Towards zero, and one step further where half a unit or more is left: only the product of
+    # the steps can be beyond 64 bits.
+    steps = dialect.arithmetic("//", x.copy(), dialect.integer(unit))
+    rest = dialect.arithmetic("%", x, dialect.integer(unit))
+    further = case(
+        (binary(">=", rest.copy(), dialect.integer(unit // 2)), dialect.integer(1)),
+        (binary("<=", rest, dialect.integer(-unit // 2)), dialect.integer(-1)),
+        otherwise=dialect.integer(0),
+    )
+    return _times(dialect, dialect.arithmetic("+", steps, further), unit)
 
 
 def _short(dialect: Dialect, value: exp.Expression) -> exp.Expression:
@@ -267,7 +270,7 @@ def _cast(dialect: Dialect, values: Values, kinds: Kinds, target: str) -> exp.Ex
             }[goal]
             return case((x.copy(), ends[0]), (exp.Not(this=x), ends[1]))
         case Kind.REAL, Kind.INTEGER:
-            return dialect.nearest(x, dialect.types[Kind.INTEGER])
+            return dialect.rounded(x)
         case Kind.INTEGER, Kind.TEXT:
             return dialect.digits(x)
         case Kind.TIMESTAMP, Kind.DATE:
