@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
@@ -143,6 +143,8 @@ class Table:
         Rows of the table that one unit may have, where no column says whose they are.
     max_groups_cap, max_rows_cap : int, optional
         The largest limits that one question may ask for.
+    unread : mapping of str to str
+        Columns that the source has and no query may name, each with the reason.
     complete : bool
         Every row of the source is read, whatever it holds. Only then is the number of rows that are
         read public where the size of the table is.
@@ -161,6 +163,7 @@ class Table:
     unit_rows: int = 1
     max_groups_cap: int | None = None
     max_rows_cap: int | None = None
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -181,6 +184,10 @@ class Table:
         try:
             return self.columns[name]
         except KeyError:
+            if name in self.unread:
+                raise UnknownNameError(
+                    f"column {name!r} of table {self.name!r} is not read: {self.unread[name]}"
+                ) from None
             raise UnknownNameError(
                 f"unknown column {name!r} in table {self.name!r}" + nearest(name, self.columns)
             ) from None

@@ -18,7 +18,7 @@ from dither import _checks as check
 from dither.errors import ArgumentError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan.expressions import Bin, Expression
-from dither.plan.relations import Filter, Relation, scans
+from dither.plan.relations import Filter, PublicJoin, Relation, UnitJoin, scans
 from dither.plan.released import Constant, apply
 from dither.plan.schema import Schema
 from dither.plan.text import Words
@@ -47,6 +47,10 @@ __all__ = [
     "sum",
     "var",
 ]
+
+MOST_STEPS = 40
+"""Filters and joins of one question, one after the other. What reads or writes them goes as deep:
+the writer of SQL ten calls for each, and Python stops at a thousand."""
 
 EXTREME = Fraction(1, 200)
 """How far from the end the quantiles lie that stand for MIN and MAX."""
@@ -251,6 +255,16 @@ class TableQuery:
         self.words.append(words)
         return found
 
+    def _check_steps(self) -> None:
+        steps, inner = 0, self.relation
+        while isinstance(inner, Filter | PublicJoin | UnitJoin):
+            steps, inner = steps + 1, inner.left if isinstance(inner, UnitJoin) else inner.source
+        if steps >= MOST_STEPS:
+            raise QueryError(
+                f"the query has more than {MOST_STEPS} filters and joins, one after the other; "
+                "join conditions by AND in one filter"
+            )
+
     def _released(self, text: str, before: Sequence[ag.Output]) -> ag.Aggregate:
         """A released value in SQL's words."""
         columns: dict[str, Any] = {key.name: key.expression for key in self.keys}
@@ -282,6 +296,7 @@ class TableQuery:
             Where it cannot be read, or is not a condition.
         """
         self._before_keys("filter")
+        self._check_steps()
         return replace(self, relation=Filter(self.relation, self._read(condition)))
 
     def join(
@@ -304,6 +319,7 @@ class TableQuery:
             Where the join could fan out without a bound.
         """
         self._before_keys("join")
+        self._check_steps()
         if how not in ("inner", "left"):
             raise ArgumentError("how must be 'inner' or 'left'")
         if not isinstance(on, dict):

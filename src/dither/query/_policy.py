@@ -215,6 +215,7 @@ def schema_of(
             max_join_rows=declared.max_join_rows,
             max_groups_cap=declared.max_groups_cap,
             max_rows_cap=declared.max_rows_cap,
+            unread={column: why for column, why in reasons.items() if column not in columns},
             complete=name not in incomplete,
             unit_name=policy.units[name].name if declared.private else None,
             unit_rows=policy.units[name].rows if declared.private else 1,

@@ -145,6 +145,10 @@ class Names:
             raise QueryError(f"column {name!r} is ambiguous; write {options}")
         if table is not None:
             self.schema.table(among[0].table).column(name)
+        for scan in among:
+            # A column that is there and cannot be read says why.
+            for match in find(name, self.schema.table(scan.table).unread, exact=exact):
+                self.schema.table(scan.table).column(match)
         known = [c for scan in among for c in self.schema.table(scan.table).columns]
         hint = nearest(name, known)
         if exact and len(among) == 1:

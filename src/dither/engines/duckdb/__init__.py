@@ -22,7 +22,7 @@ def _open(tables: Mapping[str, TableSource], options: Mapping[str, Any]) -> Duck
             temp_directory=options.get("temp"),
         )
     except ArgumentError as error:
-        if not str(error).startswith("memory_limit"):
+        if not str(error).startswith(("memory_limit", "temp_directory")):
             raise
         raise PolicyError(
             "engine.memory must be a size such as '2GB', and engine.temp a folder that can be "

@@ -53,6 +53,16 @@ TICK = 0.5
 """Seconds between two reports of progress."""
 
 
+def _writable(folder: Path) -> Path:
+    """A folder that spilled data may go to; found out now, and not once a charge is made."""
+    try:
+        # DuckDB makes the folder itself, within one that is there.
+        with tempfile.TemporaryFile(dir=folder if folder.exists() else folder.parent):
+            return folder
+    except OSError:
+        raise ArgumentError("temp_directory must be a folder that can be written to") from None
+
+
 class DuckDBEngine(SQLEngine):
     """Runs jobs on DuckDB inside this process.
 
@@ -106,7 +116,7 @@ class DuckDBEngine(SQLEngine):
             self._temporary = tempfile.mkdtemp(prefix="dither-")
             self._cleanup: Any = weakref.finalize(self, shutil.rmtree, self._temporary, True)
         else:
-            self._temporary = str(Path(temp_directory).resolve())
+            self._temporary = str(_writable(Path(temp_directory).resolve()))
             self._cleanup = None
         self._stored: dict[str, Stored] = {}
         self._rehearsed: dict[str, Sequence[str]] = {}
