@@ -18,6 +18,7 @@ What is asked:
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -230,7 +231,79 @@ def duckdb() -> Comparison:
     )
 
 
-ENGINES: Mapping[str, Callable[[], Comparison]] = {"duckdb": duckdb}
+POSTGRES_BY_HAND = f"""
+WITH parts AS (
+  SELECT user_id, region, count(*) AS n,
+         sum(CAST(round(least(greatest(income, 0), {MOST_INCOME}) * 100) AS bigint)) AS s
+  FROM {{table}} GROUP BY user_id, region
+), ranked AS (
+  SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY
+         hashtextextended(region, hashint8extended(user_id, 8191))) AS place FROM parts
+)
+SELECT region, sum(least(n, {MAX_ROWS})),
+       sum(CASE WHEN n <= {MAX_ROWS} THEN s ELSE div(s * {MAX_ROWS}, n) END)
+FROM ranked WHERE place <= {MAX_GROUPS} GROUP BY region
+"""
+
+
+def postgres_table(path: Path) -> str:
+    """The name of the table of visits on the server, made and analysed once."""
+    import psycopg
+    import pyarrow.parquet as pq
+
+    name = path.stem.replace("-", "_")
+    with psycopg.connect(os.environ["BENCH_DSN"], autocommit=True) as connection:
+        if connection.execute("SELECT to_regclass(%s)", [name]).fetchone() != (None,):
+            return name
+        columns = "user_id bigint, region text, age bigint, income double precision"
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {name} ({columns})")
+            with cursor.copy(f"COPY {name} FROM STDIN") as copy:
+                for batch in pq.ParquetFile(path).iter_batches(100_000):
+                    for row in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+                        copy.write_row(row)
+        connection.execute(f"VACUUM ANALYZE {name}")
+    return name
+
+
+def postgres_query(text: str, *, jit: bool = True) -> Side:
+    """A side that runs one query in the server."""
+
+    def prepared(path: Path) -> Callable[[], object]:
+        import psycopg
+
+        asked = text.format(table=postgres_table(path))
+        connection = psycopg.connect(os.environ["BENCH_DSN"], autocommit=True)
+        connection.execute(f"SET jit = {'on' if jit else 'off'}")
+        return lambda: connection.execute(asked.encode()).fetchall()
+
+    return prepared
+
+
+def postgres() -> Comparison:
+    """A server, at the connection string in ``BENCH_DSN``, of a role that may make a table."""
+
+    def source(path: Path) -> Any:
+        return {"postgres": "env:BENCH_DSN", "table": postgres_table(path)}
+
+    plain = "SELECT region, count(*), avg(income) FROM {table} GROUP BY region"
+    return Comparison(
+        {
+            "plain": postgres_query(plain),
+            "row-level": exact(user_level=False, source=source),
+            "by hand": postgres_query(POSTGRES_BY_HAND),
+            "by hand, not compiled": postgres_query(POSTGRES_BY_HAND, jit=False),
+            "user-level": exact(user_level=True, source=source),
+        },
+        (
+            ("row-level", "plain", ""),
+            ("user-level", "by hand", "within 1.25"),
+            ("user-level", "by hand, not compiled", ""),
+        ),
+    )
+
+
+ENGINES: Mapping[str, Callable[[], Comparison]] = {"duckdb": duckdb, "postgres": postgres}
 """By the name that policies have for an engine, what is measured of it."""
 
 
