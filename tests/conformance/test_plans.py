@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from fractions import Fraction
+
 import pytest
 
 from conformance.engines import by_group, expected
 from conformance.plans import PLANS, job, rows, schema
+from dither.errors import BoundsError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.job import Leaves, Measurement, Total, Values, read_by
-from dither.plan.relations import Filter, PublicJoin, Relation, UnitJoin
+from dither.plan.job import Job, Leaves, Measurement, Rows, Total, Values, read_by
+from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
 
 KEY = b"sixteen bytes..."
 
@@ -19,6 +23,24 @@ def test_every_engine_runs_every_plan(engine, plan):
     found = by_group(engine.run(job(plan), schema(plan), rows(), KEY))
     assert found == expected(job(plan), schema(plan), rows())
     assert found
+
+
+CENTRED = [(0, 110, 55), (0, 2**61, 1), (-(2**62), 2**62, 2**62)]
+"""Bounds and centres; engines of 64 bits alone refuse those beyond the first."""
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_null_counts_as_the_centre(engine, most):
+    """A NULL adds nothing and counts as a row, wherever the centre lies within the bounds."""
+    unit, known, found = ex.Column("visits", "u"), schema("units that count once"), 0
+    for lattice in CENTRED:
+        total = Total(ex.Column("visits", "i"), Fraction(1), *lattice, null_as_centre=True)
+        asked = Job(Scan("visits", "visits"), unit, (), (Rows(), total), 1, most)
+        with suppress(*((BoundsError, UnsupportedError) if lattice != CENTRED[0] else ())):
+            answer = by_group(engine.run(asked, known, rows(), KEY))
+            assert answer == expected(asked, known, rows())
+            found += 1
+    assert found >= 1
 
 
 def expressions(plan: str) -> list[ex.Expression]:

@@ -192,6 +192,14 @@ def stored(folder: Path, name: str, rows, form: str):
         case "parquet":
             made.write_parquet(folder / f"{name}.parquet")
             return folder / f"{name}.parquet"
+        case "parts":
+            half = len(made) // 2
+            for number, part in enumerate((made[:half], made[half:])):
+                part.write_parquet(folder / f"{name}-{number}.parquet")
+            return folder / f"{name}-*.parquet"
+        case "ipc":
+            made.write_ipc(folder / f"{name}.arrow")
+            return folder / f"{name}.arrow"
         case "csv":
             path = folder / f"{name}.csv"
             lines = [",".join(made.columns)]

@@ -40,7 +40,7 @@ if __name__ == "__main__":
 
 
 KEY = b"sixteen bytes..."
-FORMS = ("polars", "arrow", "pandas", "parquet", "csv", "duckdb")
+FORMS = ("polars", "arrow", "pandas", "parquet", "parts", "ipc", "csv", "duckdb")
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -36,7 +36,11 @@ def groups(source, facts: ColumnFacts) -> dict:
 def csv(folder, content: bytes, name: str = "t.csv", **options) -> FileSource:
     """A CSV file as a source."""
     path = folder / name
-    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    if name.endswith(".zst"):
+        with pa.CompressedOutputStream(str(path), "zstd") as out:
+            out.write(content)
+    else:
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return FileSource(path, "csv", **options)
 
 
@@ -51,6 +55,7 @@ def test_csv_fields(tmp_path):
     expected = {"x": 2, 'y, "z"': 1, "": 1, None: 2, " x": 1, 'p"q': 1, "é": 1}
     assert groups(csv(tmp_path, lines), TEXT) == expected
     assert groups(csv(tmp_path, lines, "t.csv.gz"), TEXT) == expected
+    assert groups(csv(tmp_path, lines, "t.csv.zst"), TEXT) == expected
     assert groups(csv(tmp_path, b"\xef\xbb\xbfb\na\n"), TEXT) == {"a": 1}
     assert groups(csv(tmp_path, b'a;b\n1;x,y\n2;"p;q"\n', delimiter=";"), TEXT) == {
         "x,y": 1,

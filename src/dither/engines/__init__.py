@@ -3,6 +3,7 @@
 - here: what every engine offers, and which engines a policy can name.
 - ``sql_engine``: what engines that are asked in SQL do alike.
 - ``writer``: a job as SQL, in the dialect of any of them.
+- ``files``: the files of one table, where it is more than one.
 - ``several``: the engines of a policy whose tables lie in more than one.
 - ``duckdb``: the embedded engine, what it reads, and how it is locked in.
 - ``postgres``: a PostgreSQL server, in which the exact part runs.
