@@ -24,8 +24,10 @@ from dither.query._builder import sum as sum
 from dither.query._builder import var as var
 from dither.query._certificate import Certificate as Certificate
 from dither.query._certificate import verify as verify
+from dither.query._check import check as check
 from dither.query._drafting import draft_policy as draft_policy
 from dither.query._explain import Explanation as Explanation
+from dither.query._owner import owner_bias as owner_bias
 from dither.query._preview import Preview as Preview
 from dither.query._question import Question as Question
 from dither.query._release import Release as Release

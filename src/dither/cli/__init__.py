@@ -20,8 +20,10 @@ from dither.cli.audit_command import audit
 from dither.cli.example_commands import demo
 from dither.cli.infer_command import infer
 from dither.cli.init_command import init
+from dither.cli.learn_commands import bounds, check
 from dither.cli.ledger_commands import ledger, verify
 from dither.cli.local_command import local
+from dither.cli.owner_commands import owner
 from dither.cli.query_commands import explain, preview, release
 from dither.errors import DitherError
 
@@ -95,6 +97,8 @@ def main() -> None:
 
 for command in (
     init,
+    check,
+    bounds,
     explain,
     preview,
     release,
@@ -106,6 +110,7 @@ for command in (
     attack,
     anonymize,
     local,
+    owner,
     demo,
 ):
     main.add_command(command)

@@ -35,6 +35,11 @@ class Learned:
         self._content: Mapping[str, Any] = release._content["learned"]
 
     @property
+    def content(self) -> Mapping[str, Any]:
+        """What was learned, as plain data."""
+        return dict(self._content)
+
+    @property
     def table(self) -> str:
         """Of which table."""
         return str(self._content["table"])

@@ -1,0 +1,59 @@
+"""The commands ``dither owner``: for the data's owner alone, not private, nothing to publish."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from dither.cli._options import FILE, Group, policy
+from dither.cli._terminal import say_saved, waiting
+
+__all__ = ["owner"]
+
+
+@click.group(cls=Group, short_help="For the data's owner alone: exact, not private.")
+def owner() -> None:
+    """What the data's owner may see and nobody else: exact figures, which protect nobody."""
+
+
+@owner.command(
+    short_help="How much bounds and limits cut.",
+    epilog="""\b
+Examples:
+  dither owner bias --not-for-publication
+  dither owner bias --not-for-publication --out ~/private/bias.json
+""",
+)
+@policy
+@click.option(
+    "--not-for-publication",
+    "confirmed",
+    is_flag=True,
+    help="Required: you may see the data, and will publish nothing of what comes out.",
+)
+@click.option("--out", type=FILE, help="Write JSON; never beside a policy, ledger or certificate.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def bias(policy: Path, confirmed: bool, out: Path | None, as_json: bool) -> None:
+    """Read the data, and say how much the policy's bounds and limits cut. NOT FOR PUBLICATION.
+
+    Exact figures without noise: for the owner of the data, to see whether the policy suits it.
+    Nothing is charged, and the ledger is not written.
+    """
+    import dither as dt
+
+    if not confirmed:
+        raise click.UsageError(
+            "this reads the data and prints exact figures, which protect nobody; where you own "
+            "the data and will publish nothing of it, say --not-for-publication"
+        )
+    with waiting("reading the data"):
+        found = dt.owner_bias(policy, not_for_publication=True)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        click.echo(found.summary())
+    if out is not None:
+        found.save(out)
+        say_saved(out)
