@@ -182,7 +182,7 @@ class LearnedBounds(Learned):
         whose = "" if self._who == "row" else f", where each {self._who} weighs alike"
         return (
             f"at most {percent(self.outside_at_most, turn=ceil)} of the values lie outside at "
-            f"{level(self.confidence)} confidence (about {percent(self.outside)}{whose}); "
+            f"{level(self.confidence)} confidence (about {percent(round(self.outside, 3))}{whose}); "
             "aggregates move them to the nearest bound"
         )
 
@@ -240,7 +240,7 @@ class LearnedLimits(Learned):
             lines.append(
                 f"at most {percent(told['most'], turn=ceil)} of the units ({self._who}) have more "
                 f"than {limit} at {level(self.confidence)} confidence (about "
-                f"{percent(told['expected'])}); what they have beyond is cut"
+                f"{percent(round(told['expected'], 3))}); what they have beyond is cut"
             )
         for name in ("groups", "rows"):
             missed = self._content.get(name)
