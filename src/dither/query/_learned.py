@@ -182,7 +182,8 @@ class LearnedBounds(Learned):
         whose = "" if self._who == "row" else f", where each {self._who} weighs alike"
         return (
             f"at most {percent(self.outside_at_most, turn=ceil)} of the values lie outside at "
-            f"{level(self.confidence)} confidence (about {percent(round(self.outside, 3))}{whose}); "
+            f"{level(self.confidence)} confidence (about {percent(round(self.outside, 3))}"
+            f"{whose}); "
             "aggregates move them to the nearest bound"
         )
 
