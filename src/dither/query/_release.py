@@ -138,8 +138,10 @@ def _key_column(key: GroupKey, values: list[Any]) -> dict[str, Any]:
             "kind": "text",
             "values": [None if v is None else labels[v] for v in values],
         }
-    if kind is Kind.DATE:
+    if kind.temporal:
         values = [None if v is None else v.isoformat() for v in values]
+    if kind is Kind.REAL:
+        values = [None if v is None else encoded(float(v)) for v in values]
     return {"name": key.name, "kind": kind.value, "values": values}
 
 
@@ -224,6 +226,8 @@ def decode(value: Any, kind: str) -> Any:
         return None
     if kind == "date":
         return dt.date.fromisoformat(value)
+    if kind == "timestamp":
+        return dt.datetime.fromisoformat(value)
     return float(value) if kind == "real" else value
 
 
@@ -261,11 +265,12 @@ class Release:
         """
         import polars as pl
 
-        kinds = {
+        kinds: dict[str, Any] = {
             "text": pl.String,
             "integer": pl.Int64,
             "boolean": pl.Boolean,
             "date": pl.Date,
+            "timestamp": pl.Datetime("us"),
             "real": pl.Float64,
         }
         return pl.DataFrame(
