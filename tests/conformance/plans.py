@@ -59,6 +59,13 @@ PLANS = {
     "extremes": "SELECT SUM(LEAST(i, x)) AS a, SUM(GREATEST(i, x, 3)) AS b FROM visits",
     "choices": "SELECT SUM(COALESCE(i, x, 7)) AS a, "
     "SUM(CASE WHEN b THEN i WHEN x > 1 THEN x ELSE 0 END) AS b FROM visits",
+    "distinct values": "SELECT g, COUNT(DISTINCT w) AS a, COUNT(DISTINCT x) AS b, "
+    "COUNT(DISTINCT i) FILTER (WHERE b) AS c, COUNT(DISTINCT d) AS e FROM visits GROUP BY g",
+    "distinct values of rows": "SELECT COUNT(DISTINCT w) AS a, COUNT(DISTINCT x) AS b FROM people",
+    "units with a row": "SELECT g, COUNT(DISTINCT u) FILTER (WHERE x > 1) AS n "
+    "FROM visits GROUP BY g",
+    "truth values": "SELECT SUM(b) AS s, AVG(x > 1) AS m, COUNT_IF(b) AS c FROM visits",
+    "pairs": "SELECT g, CORR(x, i) AS r, REGR_SLOPE(x, i) AS s FROM visits GROUP BY g",
     "comparisons": "SELECT COUNT(*) AS n FROM people WHERE (y <= 0.5 OR h <> 1) AND NOT (i = 110)",
     "comparisons of text": "SELECT COUNT(*) AS n FROM people WHERE w >= 'B' AND w < 'é'",
     "comparisons of time": "SELECT COUNT(*) AS n FROM people WHERE d < t OR "

@@ -16,7 +16,17 @@ from itertools import pairwise
 
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
-from dither.plan.job import Job, Leaves, Rows, Total, UnitProducts, Units, UnitSizes, Values
+from dither.plan.job import (
+    Distinct,
+    Job,
+    Leaves,
+    Rows,
+    Total,
+    UnitProducts,
+    Units,
+    UnitSizes,
+    Values,
+)
 from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
 from dither.plan.schema import ColumnFacts, Kind, Schema
 
@@ -287,7 +297,39 @@ def answer(job: Job, schema: Schema, tables) -> dict:
     }
 
 
+class Kept(frozenset):
+    """What a unit's distinct values are kept from; ``most`` where not all of them are."""
+
+    def __new__(cls, values, most=None):
+        made = super().__new__(cls, values)
+        made.most = most
+        return made
+
+
+class Among:
+    """A number of which only the ends are known: it equals every number between."""
+
+    def __init__(self, least, most):
+        self.least, self.most = least, most
+
+    def __eq__(self, other):
+        return self.least <= other <= self.most
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"{self.least} to {self.most}"
+
+
 def _combined(shares):
+    if isinstance(shares[0], Kept):
+        if all(s.most is None for s in shares):
+            return len(frozenset().union(*shares))
+        # Which are kept is for the keyed hash to say; as many as these are, at the least and most.
+        sure = frozenset().union(*(s for s in shares if s.most is None))
+        least = max([len(sure), *(s.most for s in shares if s.most is not None)])
+        every = len(frozenset().union(*shares))
+        return Among(least, min(every, sum(s.most or len(s) for s in shares)))
     if isinstance(shares[0], list):
         return [sum(column) for column in zip(*shares, strict=True)]
     return sum(shares)
@@ -299,8 +341,12 @@ def _share(measurement, rows, max_rows: int, evaluate: Evaluator):
             return min(len(rows), max_rows)
         case Units():
             return 1
-        case Values(operand=operand):
-            return min(sum(evaluate(operand, row) is not None for row in rows), max_rows)
+        case Values(operand=operand, once=once):
+            found = sum(evaluate(operand, row) is not None for row in rows)
+            return min(found, 1 if once else max_rows)
+        case Distinct(operand=operand):
+            values = {evaluate(operand, row) for row in rows} - {None}
+            return Kept(values) if len(values) <= max_rows else Kept(values, max_rows)
         case Total():
             return _total(measurement, rows, max_rows, evaluate)
         case UnitProducts(left=left, right=right, centre=centre):

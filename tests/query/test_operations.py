@@ -48,6 +48,10 @@ def reference(op, xs):
     if None in xs:
         return None
     x, *rest = xs
+    if op == "CLIP":
+        return min(max(x, rest[0]), rest[1])
+    if op == "BESSEL":
+        return max(x, 2) / (max(x, 2) - 1)
     try:
         match op:
             case "+":
@@ -140,7 +144,7 @@ def numbers(draw, leaves, depth):
         return draw(st.sampled_from(leaves) | constants)
     inner = numbers(leaves, depth - 1)
     signs = ("+", "-", "*", "/", "LEAST", "GREATEST", "COALESCE", "CASE", "ROUND", "POWER")
-    functions = ("ABS", "FLOOR", "CEIL", "SQRT", "LN", "LOG10", "LOG2", "EXP")
+    functions = ("ABS", "FLOOR", "CEIL", "SQRT", "LN", "LOG10", "LOG2", "EXP", "BESSEL", "CLIP")
     op = draw(st.sampled_from((*signs, *functions)))
     if op in ("+", "-", "*", "/"):
         return Applied(op, (draw(inner), draw(inner)))
@@ -151,6 +155,8 @@ def numbers(draw, leaves, depth):
     if op in ("ROUND", "POWER"):
         options = [-2, -1, 0, 1, 2, 3] + ([F(1, 2), F(-1, 2)] if op == "POWER" else [])
         return Applied(op, (draw(inner), Known(Constant(draw(st.sampled_from(options))))))
+    if op == "CLIP":
+        return Applied(op, (draw(inner), Known(Constant(-1)), Known(Constant(F(1, 2)))))
     return Applied(op, (draw(inner),))
 
 

@@ -159,6 +159,7 @@ TWINS = (
 
 SINGLE = ("COUNT({x})", "SUM({x})", "AVG({x})", "VARIANCE({x})", "STDDEV_POP({x})")
 ORDERED = ("MEDIAN({x})", "QUANTILE({x}, 0.9)", "MIN({x})", "MAX({x})")
+PAIRED = ("COVAR_SAMP", "CORR", "REGR_SLOPE")
 
 
 @st.composite
@@ -173,8 +174,19 @@ def aggregates(draw: st.DrawFn, numbers: tuple[str, ...], unit: str | None) -> s
         f"SUM({x}) / COUNT({x})",
         f"SUM({x}) / SUM({y})",
     ]
+    condition = draw(st.sampled_from(CONDITIONS))
+    values = draw(st.sampled_from((x, "g", "w", "d", "n", "r", "b", "LOWER(w)")))
+    forms += [
+        *(f"COUNT(DISTINCT {values})",) * 4,
+        *(f"COUNT_IF({condition})", f"SUM({condition})", f"AVG({condition})"),
+        f"{draw(st.sampled_from(SINGLE)).format(x=x)} FILTER (WHERE {condition})",
+        f"COUNT(DISTINCT {values}) FILTER (WHERE {condition})",
+        *(f"QUANTILE_DISC({x}, 0.9)", f"100 * AVG({x}) - COUNT(*)", f"SQRT(COUNT({x}))"),
+        *(f"{word}({x}, {y})" for word in PAIRED),
+    ]
     if unit:
         forms += [f"COUNT(DISTINCT {unit})"] * 2
+        forms += [f"COUNT(DISTINCT {unit}) FILTER (WHERE {condition})"] * 2
     return draw(st.sampled_from(forms))
 
 

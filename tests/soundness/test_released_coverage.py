@@ -48,6 +48,9 @@ OUTPUTS = (
     *("COUNT(*) > 30", "AVG(x) > 300 AND NOT COUNT(*) > 100", "NULLIF(COUNT(*), 30)"),
     *("CASE WHEN g = 'a' THEN AVG(x) ELSE COUNT(*) END", "EXP(AVG(x) / 100)", "FLOOR(AVG(x))"),
     *("RANK() OVER (ORDER BY AVG(x) DESC)", "DENSE_RANK() OVER (ORDER BY COUNT(*))"),
+    *("COVAR_POP(x, i)", "COVAR_SAMP(x, i)", "CORR(x, i)", "CORR(x, x)", "CORR(x, -1 * z)"),
+    *("REGR_SLOPE(x, i)", "REGR_INTERCEPT(x, i)", "REGR_R2(x, z)", "REGR_SLOPE(x, 2 * x + 1)"),
+    *("REGR_AVGX(x, i)", "REGR_COUNT(x, i)", "COUNT(DISTINCT i)", "AVG(x > 300)", "SUM(x > 300)"),
     "2 * RANK() OVER (ORDER BY COUNT(*)) + COUNT(*)",
 )
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction as F
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -364,6 +365,53 @@ def test_an_engine_with_a_bug_is_caught(bench, mutant):
         if found:
             break
     assert found
+
+
+def distinct_by_popularity(rows: Rows, most: int) -> ExactAnswer:
+    """Of a unit's values those count that most others have: its coming changes what others keep."""
+    common = Counter(row["n"] for row in rows["visits"])
+    mine: dict[Any, set[Any]] = {}
+    for row in rows["visits"]:
+        if row["u"] is not None and row["n"] is not None:
+            mine.setdefault(row["u"], set()).add(row["n"])
+    kept = [sorted(own, key=lambda v: (-common[v], v))[:most] for own in mine.values()]
+    return ExactAnswer([()] if kept else [], {0: np.array([len({*chain(*kept)})] if kept else [])})
+
+
+def test_a_distinct_count_that_is_bounded_wrong_is_caught(bench):
+    """Without a limit, and with one that depends on others; the engine's own passes."""
+    plan = planned("SELECT COUNT(DISTINCT n) AS n FROM visits", schema_of(max_rows=1))
+    wide = replace(plan.job, max_rows=10**6)
+    found: dict[str, list[str]] = {"own": [], "without a limit": [], "by popularity": []}
+    plain = drawn_row("visits", 0, random.Random(0))
+    others = [plain | {"u": u, "n": n} for u in (1, 2, 3) for n in (u, 9)]
+    # With these rows 1, 2 and 3 become more common than 9, which the others kept before.
+    more = [plain | {"u": TARGET, "n": n} for n in (1, 2, 3) for _ in range(5)]
+    pairs = [({"visits": [*others, *more]}, {"visits": others})]
+    pairs += [
+        (p.first, p.second) for p in (drawn_pair(i, replace_one=False, most=60) for i in range(20))
+    ]
+    for both in pairs:
+        found["own"] += violations(plan, *(bench.run(plan.job, bench.schema, r) for r in both))
+        found["without a limit"] += violations(
+            plan, *(bench.run(wide, bench.schema, r) for r in both)
+        )
+        found["by popularity"] += violations(plan, *(distinct_by_popularity(r, 1) for r in both))
+    assert not found["own"]
+    assert found["without a limit"]
+    assert found["by popularity"]
+
+
+@pytest.mark.parametrize("replace_one", [False, True])
+def test_distinct_values_reach_their_claim(bench, replace_one):
+    """Values that nobody else has, as many as count, in as many groups as count."""
+    limits = {"max_groups": 2, "max_rows": 3, "replace_one": replace_one}
+    one, other = (
+        [{**row, "n": start + i} for i, row in enumerate(target_rows(groups, per_group=4))]
+        for start, groups in ((0, "ab"), (1000, "cé" if replace_one else ""))
+    )
+    sql = "SELECT g AS k, COUNT(DISTINCT n) AS n FROM visits GROUP BY g"
+    assert reached(bench, sql, one, other, **limits) == [True]
 
 
 # --- files ------------------------------------------------------------------------------------

@@ -153,6 +153,13 @@ ACCEPTED = (
     "ROW_NUMBER() OVER (ORDER BY n) FROM visits GROUP BY region "
     "HAVING n BETWEEN 1 AND 9 OR n IN (11, 12) OR SUM(cost) <> 4 ORDER BY 2 * n, SUM(age) "
     "LIMIT 3 OFFSET 1 OPTIONS (max_groups_contributed = 2)",
+    "SELECT COUNT(DISTINCT city), COUNT(DISTINCT region) FILTER (WHERE smoker), COUNT_IF(age > 3), "
+    "COUNT(DISTINCT pid) FILTER (WHERE age > 3), COUNT(*) FILTER (WHERE smoker), SUM(smoker), "
+    "AVG(cost) FILTER (WHERE smoker), CORR(cost, age), COVAR_POP(cost, age), "
+    "COVAR_SAMP(cost, age), "
+    "REGR_SLOPE(cost, age), REGR_INTERCEPT(cost, age), REGR_R2(cost, age), REGR_COUNT(cost, age), "
+    "REGR_AVGX(cost, age), REGR_AVGY(cost, age), QUANTILE_CONT(cost, [0.25, 0.5]) AS q, "
+    "QUANTILE_DISC(cost, 0.5), PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY cost DESC) FROM visits",
     "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",
 )
 """Queries that are read, with every construct that is offered at least once."""

@@ -20,11 +20,12 @@ from sqlglot import exp
 from dither.engines import FAILED, Engine
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import identifier, named, named_table, subquery
-from dither.engines.writer.grouped import HistogramQuery
+from dither.engines.writer.grouped import DistinctQuery, HistogramQuery
 from dither.engines.writer.rows import RowSource, Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
 from dither.plan.job import (
+    Distinct,
     ExactAnswer,
     Histogram,
     Integers,
@@ -239,9 +240,9 @@ class SQLEngine(Engine):
         self._check_open()
         self._hold(job)
         twins = {name: replace(s, view=s.empty) for name, s in self._stored_tables().items()}
-        _, sums, histograms = self._written(job, schema, Seeds(0, 0), twins)
+        _, sums, others = self._written(job, schema, Seeds(0, 0), twins)
         width = len(job.keys)
-        for sql in (sums, *histograms.values()):
+        for sql in (sums, *others.values()):
             counted = self._rehearse(sql)[width:]
             if not all(map(self.dialect.is_whole, counted)):
                 # A sum of doubles would depend on the order of its rows, and be rounded.
@@ -275,18 +276,18 @@ class SQLEngine(Engine):
             raise ArgumentError("key: at least 16 secret bytes are needed")
         digest = hashlib.blake2b(key, digest_size=16, person=b"dither.bounding").digest()
         seeds = Seeds(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
-        query, sums, histograms = self._written(job, schema, seeds)
+        query, sums, others = self._written(job, schema, seeds)
         try:
             # Also around the run itself, since the charge has taken a while.
             self._hold(job)
-            answer = self._answer(job, query, sums, histograms)
+            answer = self._answer(job, query, sums, others)
             self._hold(job)
         except Exception:
             raise EngineError(FAILED) from None
         return answer
 
     def _answer(
-        self, job: Job, query: SumsQuery, sums: str, histograms: Mapping[int, str]
+        self, job: Job, query: SumsQuery, sums: str, others: Mapping[int, str]
     ) -> ExactAnswer:
         rows: Sequence[tuple[Any, ...]] = self._execute(sums)
         width = len(job.keys)
@@ -294,9 +295,15 @@ class SQLEngine(Engine):
         values: dict[int, Any] = {}
         column = width
         for place, measurement in enumerate(job.measurements):
-            if place in histograms:
+            if isinstance(measurement, Distinct):
+                values[place] = np.zeros(len(rows), dtype=np.int64)
+                for found in self._execute(others[place]):
+                    # Without keys a row is there even where nobody has one.
+                    if found[:width] in places:
+                        values[place][places[found[:width]]] = int(found[width])
+            elif place in others:
                 assert isinstance(measurement, Leaves | UnitSizes)
-                found = self._histogram(histograms[place], places, query.keys_are_listed)
+                found = self._histogram(others[place], places, query.keys_are_listed)
                 values[place] = Histogram.of(len(places), measurement.bins, *found)
             elif not isinstance(measurement, Leaves | UnitSizes):
                 kind = self._dtype(job, measurement)
@@ -332,18 +339,23 @@ class SQLEngine(Engine):
         seeds: Seeds,
         stored: Mapping[str, Stored] | None = None,
     ) -> tuple[SumsQuery, str, dict[int, str]]:
-        """A job as SQL: all that is one integer per group, and each histogram."""
+        """A job as SQL: sums over units in one query, and each of the others in its own."""
         tables = stored or self._stored_tables()
         for measurement in job.measurements:
             check_overflow(self.dialect, measurement, job.max_rows)
         source = RowSource(self.dialect, job, schema, tables, seeds)
         query = SumsQuery(job, source, seeds)
-        histograms = {
+        others = {
             place: self.dialect.sql(HistogramQuery(job, source, seeds).query(m), copy=False)
             for place, m in enumerate(job.measurements)
             if isinstance(m, Leaves | UnitSizes) and place not in _summed(job)
         }
-        return query, self.dialect.sql(query.query(), copy=False), histograms
+        others |= {
+            place: self.dialect.sql(DistinctQuery(job, source, seeds).query(m), copy=False)
+            for place, m in enumerate(job.measurements)
+            if isinstance(m, Distinct)
+        }
+        return query, self.dialect.sql(query.query(), copy=False), others
 
     def _dtype(self, job: Job, measurement: Measurement) -> type[np.int64] | type[np.object_]:
         """int64 where the public facts prove that every sum fits, else Python integers."""

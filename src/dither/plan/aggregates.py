@@ -14,14 +14,17 @@ from dither.plan.schema import Value, with_kind
 from dither.plan.text import Words, number, unwritable
 
 __all__ = [
+    "PAIRED",
     "Aggregate",
     "Count",
+    "CountDistinct",
     "CountUnits",
     "CountValues",
     "Key",
     "Magnitudes",
     "Mean",
     "Output",
+    "Paired",
     "Quantile",
     "Query",
     "QueryOfUnits",
@@ -68,7 +71,16 @@ class CountValues(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class CountUnits(Aggregate):
-    """``COUNT(DISTINCT unit)``: protected units."""
+    """``COUNT(DISTINCT unit)``: protected units; those with a row for which ``where`` is true."""
+
+    where: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountDistinct(Aggregate):
+    """``COUNT(DISTINCT x)``: distinct values; of each unit at most ``max_rows`` in a group."""
+
+    operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +121,9 @@ class UnitProduct(Aggregate):
 class Quantile(Aggregate):
     """The value below which the share ``q`` of the rows lies; ``label`` says what was asked for.
 
-    ``MIN`` and ``MAX`` are the extreme quantiles 0.005 and 0.995: the true extreme is one person's
-    value and cannot be answered privately.
+    Its label is ``quantile``, ``median``, ``disc`` (``QUANTILE_DISC``, a value that can occur),
+    ``min`` or ``max``. The last two are the quantiles 0.005 and 0.995: the true extreme is one
+    person's value and cannot be answered privately.
     """
 
     operand: Expression
@@ -154,7 +167,30 @@ class UnitSizes(Aggregate):
     groups: bool
 
 
-DIVISIBLE = (Count, CountValues, CountUnits, Sum)
+PAIRED = {
+    "COVAR_POP": "covar",
+    "COVAR_SAMP": "covar",
+    "CORR": "corr",
+    "REGR_SLOPE": "slope",
+    "REGR_INTERCEPT": "intercept",
+    "REGR_R2": "r2",
+    "REGR_COUNT": "count",
+    "REGR_AVGX": "avg_x",
+    "REGR_AVGY": "avg_y",
+}
+"""Statistics of two numbers, and the names that their outputs get."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired(Aggregate):
+    """``CORR(y, x)``, ``REGR_SLOPE(y, x)`` and the like: of the rows in which neither is NULL."""
+
+    word: str
+    y: Expression
+    x: Expression
+
+
+DIVISIBLE = (Count, CountValues, CountUnits, CountDistinct, Sum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +220,14 @@ def sql_of(
     match aggregate:
         case Count():
             return "COUNT(*)"
-        case CountUnits():
+        case CountUnits(where=None):
             return units
+        case CountUnits(where=condition) if condition is not None:
+            return f"{units} FILTER (WHERE {show(condition)})"
+        case CountDistinct(operand=x):
+            return f"COUNT(DISTINCT {show(x)})"
+        case Paired(word=word, y=y, x=x):
+            return f"{word}({show(y)}, {show(x)})"
         case CountValues(operand=x):
             return f"COUNT({show(x)})"
         case Sum(operand=x):

@@ -29,6 +29,12 @@ over units of vectors with at most k entries that are not zero, each of size at 
   ‖u - v‖₂² <= j w² + 2 (k - j) m² <= k max(w², 2 m²). In a query with a single group the norms are
   at most w and w².
 
+``Distinct`` is not a sum over units: it is the size of the union of a set S_u of each unit, of at
+most m = ``max_rows`` values, which depends on the unit's own rows and on the key alone, and on
+nobody else's. With A the union of all others', adding S to it adds |S - A|, between 0 and m;
+replacing S by T changes it by |T - A| - |S - A|, at most m either way. So it moves no further than
+a count of at most m rows of each unit, and the bounds above hold with w = m.
+
 A histogram (``Leaves``) spreads m = ``max_rows * parts`` over the leaves of a group, in whole
 numbers of parts of at least 0, so m is the ‖·‖₁ of a unit's leaves in it, and ‖·‖₂² <= m² is met
 when all rows fall into one leaf. It is a vector over leaves even where there is a single group.
@@ -57,6 +63,7 @@ from dither.plan.schema import Kind, Value
 Integers = npt.NDArray[np.int64]
 
 __all__ = [
+    "Distinct",
     "ExactAnswer",
     "GroupKey",
     "Histogram",
@@ -93,7 +100,22 @@ class Units(Measurement):
 
 @dataclass(frozen=True, slots=True)
 class Values(Measurement):
-    """Rows whose operand is not NULL; a unit contributes ``least(their number, max_rows)``."""
+    """Rows whose operand is not NULL; a unit contributes ``least(their number, max_rows)``.
+
+    Where ``once``, it contributes 1 if it has any.
+    """
+
+    operand: Expression
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(Measurement):
+    """Distinct values of the operand in the group, NULL left out.
+
+    Of each unit's distinct values in the group the ``max_rows`` with the smallest keyed hash of
+    (unit, group, value) count; the measurement is the size of the union of what is kept.
+    """
 
     operand: Expression
 
@@ -439,9 +461,9 @@ def sensitivity(
     if isinstance(measurement, Sides):
         measurement = measurement.of
     match measurement:
-        case Units() | UnitSizes():
+        case Units() | UnitSizes() | Values(once=True):
             size = width = 1
-        case Rows() | Values():
+        case Rows() | Values() | Distinct():
             size = width = max_rows
         case Leaves():
             size = width = max_rows * measurement.parts

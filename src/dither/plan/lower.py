@@ -5,7 +5,7 @@ What cannot be asked is refused here, before anything is built from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
@@ -13,6 +13,7 @@ from dither.errors import QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.calculations import Calculated
+from dither.plan.expanded import expanded
 from dither.plan.expressions import Column
 from dither.plan.facts import Facts, Scope, infer, listed_values
 from dither.plan.job import GroupKey, Job, MeasurementSensitivity, Rows, Units, sensitivity
@@ -123,12 +124,17 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     if query.having is not None:
         beside.append(query.having)
     kinds = _kinds(query, keys)
-    asked = [leaf for x in (*(o.aggregate for o in query.outputs), *beside) for leaf in leaves(x)]
+    beside = [expanded(x, scope) for x in beside]
+    outputs = [replace(o, aggregate=expanded(o.aggregate, scope)) for o in query.outputs]
+    asked = [leaf for x in (*(o.aggregate for o in outputs), *beside) for leaf in leaves(x)]
     build = Build(scope, unit is not None, notes, asked)
-    made = Calculated(build, query.outputs, [key.expression for key in keys])
-    recipes = tuple(made.recipe(o.aggregate) for o in query.outputs)
-    having = None if query.having is None else made.beside(query.having)
-    order = tuple((x if isinstance(x, str) else made.beside(x), down) for x, down in query.order)
+    made = Calculated(build, outputs, [key.expression for key in keys])
+    recipes = tuple(made.recipe(o.aggregate) for o in outputs)
+    having = None if query.having is None else made.beside(beside.pop())
+    others = iter(beside)
+    order = tuple(
+        (x if isinstance(x, str) else made.beside(next(others)), down) for x, down in query.order
+    )
     if not build.weights:
         raise QueryError("the query asks for constants and keys alone: add an aggregate")
     if having is not None:

@@ -14,9 +14,10 @@ from fractions import Fraction
 
 from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
-from dither.plan.expressions import Expression
+from dither.plan.expressions import Case, Expression, Literal
 from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
 from dither.plan.job import (
+    Distinct,
     Leaves,
     Measurement,
     Rows,
@@ -106,6 +107,8 @@ class QuantileRecipe(Recipe):
     step: Fraction
     parts: int
     exact: bool
+    discrete: bool = False
+    """Its value is a multiple of ``step``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +242,17 @@ class Build:
         match aggregate:
             case ag.Count():
                 return Linear(((self.measure(Rows(), weight), one),), Fraction(0))
-            case ag.CountUnits():
+            case ag.CountUnits(where=None):
                 return Linear(((self.measure(Units(), weight), one),), Fraction(0))
+            case ag.CountUnits(where=condition):
+                assert condition is not None
+                held = Case(((condition, Literal(1)),), Literal(None))
+                infer(held, self.scope)
+                place = self.measure(Values(held, once=self.has_unit), weight)
+                return Linear(((place, one),), Fraction(0))
+            case ag.CountDistinct(operand=operand):
+                infer(operand, self.scope)
+                return Linear(((self.measure(Distinct(operand), weight), one),), Fraction(0))
             case ag.CountValues(operand=operand):
                 count = self._count(operand, infer(operand, self.scope), weight)
                 return Linear(((count, one),), Fraction(0))
@@ -341,6 +353,7 @@ class Build:
             step=step,
             parts=leaves.parts,
             exact=facts.kind is Kind.INTEGER and step == 1,
+            discrete=aggregate.label == "disc",
         )
 
     def _leaves(self, operand: Expression, most: int) -> tuple[Facts, Leaves]:

@@ -12,11 +12,12 @@ import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from dither import _checks as check
 from dither.errors import ArgumentError, QueryError
 from dither.plan import aggregates as ag
+from dither.plan.expanded import filtered
 from dither.plan.expressions import Bin, Expression
 from dither.plan.relations import Filter, PublicJoin, Relation, UnitJoin, scans
 from dither.plan.released import Constant, apply
@@ -25,7 +26,7 @@ from dither.plan.text import Words
 from dither.query._question import Question
 from dither.sql import Names, parse_released, parse_written
 from dither.sql.joins import join
-from dither.sql.names import default_key_name, key_expression
+from dither.sql.names import default_key_name, key_expression, suffix
 
 if TYPE_CHECKING:
     from dither.inference._asked import Inference
@@ -74,6 +75,16 @@ class AggregateRequest:
 
     make: Callable[[Read], ag.Aggregate]
     weight: Fraction
+
+    def where(self, condition: str) -> AggregateRequest:
+        """Of the rows alone for which a condition is true: ``FILTER (WHERE condition)``.
+
+        Parameters
+        ----------
+        condition : str
+            In SQL's expression language.
+        """
+        return replace(self, make=lambda read: filtered(self.make(read), read(condition)))
 
     def __add__(self, other: Any) -> AggregateRequest:
         return _calculated("+", self, other)
@@ -174,12 +185,30 @@ def median(x: str, *, weight: Any = 1) -> AggregateRequest:
     return _asked(lambda read: ag.Quantile(read(x), Fraction(1, 2), "median"), weight)
 
 
-def quantile(x: str, q: Any, *, weight: Any = 1) -> AggregateRequest:
-    """The value below which the share ``q`` (0 to 1) of the rows lies."""
+@overload
+def quantile(
+    x: str, q: Sequence[Any], *, discrete: bool = False, weight: Any = 1
+) -> list[AggregateRequest]: ...
+@overload
+def quantile(x: str, q: Any, *, discrete: bool = False, weight: Any = 1) -> AggregateRequest: ...
+def quantile(
+    x: str, q: Any, *, discrete: bool = False, weight: Any = 1
+) -> AggregateRequest | list[AggregateRequest]:
+    """The value below which the share ``q`` (0 to 1) of the rows lies.
+
+    Of a list of shares, one output each, named after its per cent; all share one tree and the
+    weight of one output. ``discrete``: a value that can occur, as ``QUANTILE_DISC`` gives.
+    """
+    if isinstance(q, list | tuple):
+        if not q:
+            raise ArgumentError("q must hold one share at least")
+        each = check.positive("weight", weight) / len(q)
+        return [quantile(x, one, discrete=discrete, weight=each) for one in q]
     share = check.exact("q", q)
     if not 0 <= share <= 1:
         raise ArgumentError("q must lie in [0, 1]")
-    return _asked(lambda read: ag.Quantile(read(x), share), weight)
+    label = "disc" if discrete else "quantile"
+    return _asked(lambda read: ag.Quantile(read(x), share, label), weight)
 
 
 def min(x: str, *, weight: Any = 1) -> AggregateRequest:
@@ -358,7 +387,7 @@ class TableQuery:
         *,
         max_groups: int | AggregateRequest | None = None,
         max_rows: int | AggregateRequest | None = None,
-        **outputs: AggregateRequest | str,
+        **outputs: AggregateRequest | Sequence[AggregateRequest] | str,
     ) -> Question:
         """Ask for aggregates, each under its keyword's name.
 
@@ -386,6 +415,11 @@ class TableQuery:
         for name, asked in outputs.items():
             if isinstance(asked, str):
                 made.append(ag.Output(name, self._released(asked, made)))
+                continue
+            if isinstance(asked, list | tuple) and asked:
+                for one in asked:
+                    found = one.make(self._read)
+                    made.append(ag.Output(f"{name}_{suffix(found)}", found, one.weight))
                 continue
             if not isinstance(asked, AggregateRequest):
                 raise ArgumentError(

@@ -42,7 +42,9 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     rel.UnitJoin: ("unit join", ("left", "right", "left_unit", "right_unit")),
     ag.Count: ("count", ()),
     ag.CountValues: ("count values", ("operand",)),
-    ag.CountUnits: ("count units", ()),
+    ag.CountUnits: ("count units", ("where",)),
+    ag.CountDistinct: ("count distinct", ("operand",)),
+    ag.Paired: ("paired", ("word", "y", "x")),
     ag.Sum: ("sum", ("operand",)),
     ag.Mean: ("mean", ("operand",)),
     ag.Variance: ("variance", ("operand", "sample", "root")),
@@ -62,7 +64,8 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.QueryOfUnits: ("query of units", QUERY),
     jb.Rows: ("rows", ()),
     jb.Units: ("units", ()),
-    jb.Values: ("values", ("operand",)),
+    jb.Values: ("values", ("operand", "once")),
+    jb.Distinct: ("distinct", ("operand",)),
     jb.Total: (
         "total",
         (
@@ -98,6 +101,7 @@ LATER: dict[tuple[str, str], Any] = {
     for query in ("query", "query of units")
     for field, before in (("max_groups", None), ("max_rows", None), ("having", None), ("offset", 0))
 }
+LATER |= {("count units", "where"): None, ("values", "once"): False}
 """Fields that nodes got after the form was fixed, and what each was before: where a field is still
 that, it is left out, so that a question keeps its hash."""
 

@@ -212,6 +212,8 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
         value = start + step * np.maximum(np.ceil(value) - 1, 0)
     else:
         value = start + width * value - step / 2
+    if recipe.discrete:
+        value = start + step * np.round((value - start) / step)
     value = np.clip(value, lower, upper)
     if not recipe.exact:
         # Values were rounded to the nearest multiple of the step.

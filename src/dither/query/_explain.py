@@ -363,6 +363,10 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
             return "count of rows"
         case jb.Units():
             return f"count of distinct {unit}"
+        case jb.Values(operand=x, once=True):
+            return f"count of distinct {unit} with a row where {show(x)} is not NULL"
+        case jb.Distinct(operand=x):
+            return f"count of distinct values of {show(x)}"
         case jb.Values(operand=x):
             return f"count of rows where {show(x)} is not NULL"
         case jb.Total(operand=x, square=square):
@@ -424,6 +428,8 @@ def aggregate_text(aggregate: ag.Aggregate) -> str:
 
 def _quantile(quantile: ag.Quantile) -> str:
     share = f"{number(100 * quantile.q)} % quantile"
+    if quantile.label == "disc":
+        return f"{share} of {show(quantile.operand)}, a value that can occur"
     if quantile.label == "quantile":
         return f"{share} of {show(quantile.operand)}"
     stands = f", as the {share}" if quantile.label in ("min", "max") else ""

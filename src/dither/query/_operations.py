@@ -95,6 +95,9 @@ def applied(op: str, xs: list[Post]) -> Post:
             return _least(xs)
         case "GREATEST":
             return _opposite(_least([_opposite(x) for x in xs]))
+        case "CLIP":
+            low, high = (float(x.value[0]) if len(x.value) else 0.0 for x in xs[1:])
+            return _rising(xs[0], lambda v: np.clip(v, low, high), 0)
         case "ABS":
             return _absolute(xs[0])
         case "POWER":

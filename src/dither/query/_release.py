@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither._format import cost_text, display_text, interval, level, wrapped
-from dither.plan.aggregates import Aggregate, Count, CountUnits, CountValues, Variance
+from dither.plan.aggregates import (
+    Aggregate,
+    Count,
+    CountDistinct,
+    CountUnits,
+    CountValues,
+    Variance,
+)
 from dither.plan.calculations import Applied, KeyRead, Known, Ranked
 from dither.plan.expressions import Bin, Column, Expression
 from dither.plan.facts import Scope
@@ -53,7 +60,7 @@ SELECTED = (
     "that are shown tend to be too high"
 )
 
-COUNTS = (Count, CountUnits, CountValues)
+COUNTS = (Count, CountDistinct, CountUnits, CountValues)
 
 
 def release_data(

@@ -11,10 +11,10 @@ from sqlglot import exp
 from dither.errors import QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.relations import scans
+from dither.plan.expanded import filtered
 from dither.sql.allow_list import AGGREGATE_NAMES, Place, called, plain, refuse, take
 
-__all__ = ["aggregate", "aggregates_in", "is_aggregate"]
+__all__ = ["aggregate", "aggregates_in", "is_aggregate", "quantiles"]
 
 LOWEST = Fraction(1, 200)
 """The quantile that stands for MIN; MAX is as far from the other end."""
@@ -64,7 +64,7 @@ def _operand(node: Any, place: Place, name: str) -> ex.Expression:
     if node is None:
         raise QueryError(f"{place.where}: {name} needs a column or an expression")
     if isinstance(node, exp.Distinct):
-        refuse(node, inside.where, "only COUNT(DISTINCT unit) counts distinct values")
+        refuse(node, inside.where, "COUNT(DISTINCT x) counts distinct values")
     if isinstance(node, exp.Order):
         refuse(node, inside.where, "the order of rows does not matter here")
     return inside.read(node)
@@ -102,38 +102,35 @@ def _count_distinct(node: exp.Distinct, place: Place) -> ag.Aggregate:
     where = inside.where
     (listed,) = take(node, where, "expressions")
     if not listed:
-        raise QueryError(f"{where}: name the column that says who is protected")
+        raise QueryError(f"{where}: name a column")
     if len(listed) != 1:
-        raise UnsupportedError(f"{where}: several columns are not offered; name the unit alone")
+        raise UnsupportedError(f"{where}: several columns are not offered; name one")
     operand = inside.read(listed[0])
-    names = place.names
-    if isinstance(operand, ex.Column) and names.is_unit(operand):
+    if isinstance(operand, ex.Literal):
+        raise QueryError(f"{where}: a constant has one value; name a column")
+    if isinstance(operand, ex.Column) and place.names.is_unit(operand):
         return ag.CountUnits()
-    units = [
-        f"{scan.alias}.{unit}" if len(names.scans) > 1 else unit
-        for scan in scans(names.relation)
-        if (unit := names.schema.table(scan.table).unit) is not None
-        and names.schema.table(scan.table).private
-    ]
-    fix = f"COUNT(DISTINCT {units[0]})" if units else "COUNT(*), since a row is a person here"
-    raise UnsupportedError(
-        f"{where}: only the protected unit can be counted so, because the number of distinct "
-        f"values of another column has no bound per person; write {fix}"
-    )
+    return ag.CountDistinct(operand)
 
 
 def _quantile(node: exp.Expr, place: Place) -> ag.Aggregate:
     this, q, other = take(node, place.where, "this", "quantile", "expression")
     share = q if q is not None else other
+    name = called(node, "QUANTILE_CONT")
     if share is None:
-        raise QueryError(f"{place.where}: a quantile is written QUANTILE_CONT(x, 0.9)")
-    return ag.Quantile(_operand(this, place, called(node, "QUANTILE_CONT")), _share(share, place))
+        raise QueryError(f"{place.where}: a quantile is written {name}(x, 0.9)")
+    operand = _operand(this, place, name)
+    return ag.Quantile(operand, _share(share, place), _label(node))
+
+
+def _label(node: exp.Expr) -> str:
+    return "disc" if isinstance(node, exp.PercentileDisc) else "quantile"
 
 
 def _within(node: exp.WithinGroup, place: Place) -> ag.Aggregate:
     inner, order = take(node, place.where, "this", "expression")
-    if type(inner) is not exp.PercentileCont:
-        refuse(inner if isinstance(inner, exp.PercentileDisc) else node, place.where)
+    if type(inner) not in (exp.PercentileCont, exp.PercentileDisc):
+        refuse(node, place.where)
     where = f"{place.where}, in WITHIN GROUP"
     (share,) = take(inner, where, "this")
     (listed,) = take(order, where, "expressions")
@@ -141,7 +138,55 @@ def _within(node: exp.WithinGroup, place: Place) -> ag.Aggregate:
         raise UnsupportedError(f"{where}: ORDER BY of several columns is not offered; name one")
     this, falling = take(listed[0], where, "this", "desc", ignored=("nulls_first",))
     q = _share(share, place)
-    return ag.Quantile(_operand(this, place, "WITHIN GROUP"), 1 - q if falling else q)
+    return ag.Quantile(
+        _operand(this, place, "WITHIN GROUP"), 1 - q if falling else q, _label(inner)
+    )
+
+
+def quantiles(node: exp.Expr) -> tuple[exp.Expr, ...]:
+    """Each of the quantiles that one list asks for; empty where there is no list."""
+    if not isinstance(
+        node, exp.Quantile | exp.PercentileCont | exp.PercentileDisc | exp.WithinGroup
+    ):
+        return ()
+    listed = [n for n in node.args.values() if isinstance(n, exp.Array)]
+    if isinstance(node, exp.WithinGroup):
+        listed = [n for n in node.this.args.values() if isinstance(n, exp.Array)]
+    if len(listed) != 1:
+        return ()
+    (shares,) = take(listed[0], "a list", "expressions")
+    if not shares:
+        raise QueryError("SELECT: a list of quantiles needs one share at least, as [0.25, 0.5]")
+    found = []
+    for share in shares:
+        one = node.copy()
+        array = one.find(exp.Array)
+        assert array is not None
+        array.replace(share.copy())
+        found.append(one)
+    return tuple(found)
+
+
+def _filter(node: exp.Filter, place: Place) -> ag.Aggregate:
+    inner, where = take(node, place.where, "this", "expression")
+    if inner is None or where is None:
+        raise QueryError(f"{place.where}: FILTER needs an aggregate and a condition")
+    (condition,) = take(where, place.where, "this")
+    found = aggregate(inner, place)
+    return place.make(filtered, found, place.inside("FILTER").read(condition))
+
+
+def _count_if(node: exp.Expr, place: Place) -> ag.Aggregate:
+    (this,) = take(node, place.where, "this")
+    return filtered(ag.Count(), _operand(this, place, called(node, "COUNT_IF")))
+
+
+def _paired(word: str) -> Callable[[exp.Expr, Place], ag.Aggregate]:
+    def rule(node: exp.Expr, place: Place) -> ag.Aggregate:
+        this, other = take(node, place.where, "this", "expression")
+        return ag.Paired(word, *(_operand(x, place, called(node, word)) for x in (this, other)))
+
+    return rule
 
 
 def _share(node: exp.Expr, place: Place) -> Fraction:
@@ -168,6 +213,18 @@ _RULES: Mapping[type[exp.Expr], Callable[[Any, Place], ag.Aggregate]] = {
     exp.Max: _simple("MAX", lambda x: ag.Quantile(x, 1 - LOWEST, "max")),
     exp.Quantile: _quantile,
     exp.PercentileCont: _quantile,
+    exp.PercentileDisc: _quantile,
+    exp.CountIf: _count_if,
+    exp.Filter: _filter,
+    exp.CovarPop: _paired("COVAR_POP"),
+    exp.CovarSamp: _paired("COVAR_SAMP"),
+    exp.Corr: _paired("CORR"),
+    exp.RegrSlope: _paired("REGR_SLOPE"),
+    exp.RegrIntercept: _paired("REGR_INTERCEPT"),
+    exp.RegrR2: _paired("REGR_R2"),
+    exp.RegrCount: _paired("REGR_COUNT"),
+    exp.RegrAvgx: _paired("REGR_AVGX"),
+    exp.RegrAvgy: _paired("REGR_AVGY"),
     exp.WithinGroup: _within,
     exp.Anonymous: lambda node, place: _named(node, place),
 }

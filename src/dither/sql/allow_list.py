@@ -48,12 +48,16 @@ FUNCTION_NAMES: set[str] = set()
 AGGREGATE_NAMES = (
     *("COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE_CONT", "PERCENTILE_CONT", "MIN", "MAX"),
     *("STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP", "MEAN"),
+    *("QUANTILE_DISC", "PERCENTILE_DISC", "COUNT_IF", "COVAR_POP", "COVAR_SAMP", "CORR"),
+    *("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_COUNT", "REGR_AVGX", "REGR_AVGY"),
 )
 
 # Exactly these: sqlglot derives classes of others from some of them.
 _OFFERED_AGGREGATES = {
     *(exp.Count, exp.Sum, exp.Avg, exp.Median, exp.PercentileCont, exp.Quantile, exp.Min, exp.Max),
     *(exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
+    *(exp.PercentileDisc, exp.CountIf, exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope),
+    *(exp.RegrIntercept, exp.RegrR2, exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy),
 }
 
 _PATTERN = "write LIKE, or REGEXP_MATCHES(x, pattern)"
@@ -80,7 +84,6 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Collate": ("COLLATE", ""),
     "Columns": ("COLUMNS(...)", "name each column"),
     "Concat": ("joining text", "write || between texts"),
-    "CountIf": ("COUNT_IF", "write COUNT(CASE WHEN condition THEN 1 END)"),
     "Cube": ("CUBE", "ask for each grouping by itself"),
     "CurrentDate": ("CURRENT_DATE", "write the date, as DATE 'YYYY-MM-DD'"),
     "CurrentTimestamp": ("CURRENT_TIMESTAMP", "write it, as TIMESTAMP 'YYYY-MM-DD HH:MM:SS'"),
@@ -89,10 +92,6 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Except": ("EXCEPT", _SUBQUERY),
     "Exists": ("EXISTS", _SUBQUERY),
     "Explode": ("UNNEST", "store a row for each element beside its unit; max_rows bounds them"),
-    "Filter": (
-        "FILTER (WHERE ...)",
-        "write the condition inside, as SUM(CASE WHEN ... THEN x END)",
-    ),
     "Glob": ("GLOB", _PATTERN),
     "GroupingSets": ("GROUPING SETS", "ask for each grouping by itself"),
     "Intersect": ("INTERSECT", _SUBQUERY),
@@ -104,7 +103,6 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "NullSafeNEQ": ("IS DISTINCT FROM", "write x <> y, and IS NULL where NULL matters"),
     "Order": ("ORDER BY", ""),
     "Parameter": ("a parameter", "write the constant itself"),
-    "PercentileDisc": ("the discrete quantile", "write QUANTILE_CONT(x, q)"),
     "Placeholder": ("a placeholder", "write the constant itself"),
     "RawString": ("a $$...$$ string", "write a plain '...' string"),
     "RegexpLike": ("a regular expression", _PATTERN),

@@ -13,6 +13,7 @@ from dither.plan.facts import Scope, infer
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, scans
 from dither.plan.released import Rank
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
+from dither.plan.text import number
 
 __all__ = [
     "Names",
@@ -22,6 +23,7 @@ __all__ = [
     "find_table",
     "free_name",
     "key_expression",
+    "suffix",
 ]
 
 
@@ -250,6 +252,10 @@ def default_name(aggregate: ag.Aggregate) -> str:
             return "units"
         case ag.CountValues(operand=x):
             return _of("count", x)
+        case ag.CountDistinct(operand=x):
+            return _of("distinct", x)
+        case ag.Paired(word=word):
+            return ag.PAIRED[word]
         case ag.Sum(operand=x):
             return _of("sum", x)
         case ag.Mean(operand=x):
@@ -265,6 +271,19 @@ def default_name(aggregate: ag.Aggregate) -> str:
         case ag.Released():
             return "value"
     raise TypeError(type(aggregate).__name__)
+
+
+def suffix(aggregate: ag.Aggregate) -> str:
+    """What tells the quantiles of one list apart: their per cent.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> suffix(ag.Quantile(ex.Column("visits", "cost"), Fraction(5, 200)))
+    '2_5'
+    """
+    assert isinstance(aggregate, ag.Quantile)
+    return number(100 * aggregate.q).replace(".", "_").replace("/", "_")
 
 
 def _of(word: str, operand: ex.Expression) -> str:

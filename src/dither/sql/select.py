@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -14,10 +15,18 @@ from dither.plan.relations import Filter
 from dither.plan.released import Constant, KeyValue
 from dither.plan.schema import Schema
 from dither.plan.text import Words
-from dither.sql.aggregates import aggregates_in
+from dither.sql.aggregates import aggregates_in, quantiles
 from dither.sql.allow_list import identifier, plain, refuse, take
 from dither.sql.expressions import at
-from dither.sql.names import Names, default_key_name, default_name, find, free_name, key_expression
+from dither.sql.names import (
+    Names,
+    default_key_name,
+    default_name,
+    find,
+    free_name,
+    key_expression,
+    suffix,
+)
 from dither.sql.options import limited
 from dither.sql.parse import Reading, read_condition, read_statement
 from dither.sql.released import Columns, ReleasedReader, as_key, bare_name, is_column
@@ -266,7 +275,14 @@ def _outputs(
     outputs: list[Output] = []
     reader = ReleasedReader(at("SELECT", names), taken, grouped)
     for node, alias in chosen:
-        if reader.calculates(node):
+        if listed := quantiles(plain(node)):
+            each = [reader.read(one) for one in listed]
+            base = alias or default_name(each[0])
+            for found in each:
+                name = _name(f"{base}_{suffix(found)}", "", taken, ())
+                outputs.append(Output(name, found, Fraction(1, len(each))))
+                taken[name] = found
+        elif reader.calculates(node):
             found = reader.read(node)
             name = _name(alias, default_name(found), taken, given)
             outputs.append(Output(name, found))

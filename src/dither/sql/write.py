@@ -161,7 +161,8 @@ def _aggregate(aggregate: ag.Aggregate, unit: ex.Column | None, writer: Expressi
     def quantile(node: ag.Quantile) -> str:
         if node.label in ("min", "max", "median"):
             return f"{node.label.upper()}({writer.text(node.operand)})"
-        return f"QUANTILE_CONT({writer.text(node.operand)}, {constant(node.q)[0]})"
+        word = "QUANTILE_DISC" if node.label == "disc" else "QUANTILE_CONT"
+        return f"{word}({writer.text(node.operand)}, {constant(node.q)[0]})"
 
     units = "COUNT(*)" if unit is None else f"COUNT(DISTINCT {writer.text(unit)})"
     return ag.sql_of(aggregate, writer.text, units, quantile)

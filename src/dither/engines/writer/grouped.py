@@ -25,10 +25,16 @@ from dither.engines.writer.forms import (
 )
 from dither.engines.writer.rows import RowSource, without_negative_zero
 from dither.plan import expressions as ex
-from dither.plan.job import GroupKey, Job, Leaves, UnitSizes
+from dither.plan.job import (
+    Distinct,
+    GroupKey,
+    Job,
+    Leaves,
+    UnitSizes,
+)
 from dither.plan.schema import Kind, Value
 
-__all__ = ["UNIT", "GroupedQuery", "HistogramQuery"]
+__all__ = ["UNIT", "DistinctQuery", "GroupedQuery", "HistogramQuery"]
 
 UNIT = "u"
 
@@ -163,6 +169,43 @@ class GroupedQuery:
 
     def _key_columns(self) -> list[exp.Expression]:
         return [identifier(name) for name in self._keys]
+
+
+class DistinctQuery(GroupedQuery):
+    """Writes the query of one count of distinct values."""
+
+    def query(self, measurement: Distinct) -> exp.Select:
+        """Key columns, then how many values the kept sets of all units have together."""
+        emitter, operand = self._source.emitter, measurement.operand
+        kind = emitter.facts(operand).kind
+        value = without_negative_zero(self._dialect, emitter.value(operand, kind), kind)
+        rows = self._base([named(value, "v")])
+        keys, found = self._key_columns(), identifier("v")
+        kept = rows if self._job.unit is None else self._of_units(rows)
+        counted = exp.Count(this=exp.Distinct(expressions=[found]))
+        query = selected([*keys, counted], subquery(kept, "kept"))
+        return query.group_by(*(k.copy() for k in keys), copy=False) if keys else query
+
+    def _of_units(self, rows: exp.Select) -> exp.Select:
+        """Of each unit and group the ``max_rows`` values with the smallest keyed hash."""
+        keys = self._key_columns()
+        by = [identifier(UNIT), *keys, identifier("v")]
+        values = selected(by, subquery(rows, "rows")).group_by(*(c.copy() for c in by), copy=False)
+        if self._chooses_groups:
+            # Before values that are NULL go: in which groups a unit counts is the same for all.
+            values = self._ranked(values, "values", call("DENSE_RANK"))
+        known = selected([exp.Star()], subquery(values, "chosen"))
+        known = known.where(is_not_null(identifier("v")), copy=False)
+        hashed = self._dialect.keyed_hash(self._seeds, [c.copy() for c in by])
+        place = exp.Window(
+            this=exp.RowNumber(),
+            partition_by=[identifier(UNIT), *(k.copy() for k in keys)],
+            order=exp.Order(expressions=[hashed, identifier("v")]),
+        )
+        columns = [*(k.copy() for k in keys), identifier("v")]
+        return self._dialect.ranked(
+            columns, subquery(known, "known"), place, self._job.max_rows, "place"
+        )
 
 
 class HistogramQuery(GroupedQuery):

@@ -24,7 +24,16 @@ from dither.engines.writer.forms import (
 from dither.errors import PolicyError
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope
-from dither.plan.job import GroupKey, Job, Leaves, Total, UnitSizes, Values, read_by
+from dither.plan.job import (
+    Distinct,
+    GroupKey,
+    Job,
+    Leaves,
+    Total,
+    UnitSizes,
+    Values,
+    read_by,
+)
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
 from dither.plan.schema import ColumnFacts, Kind, Schema
 
@@ -283,7 +292,7 @@ def read_columns(job: Job) -> tuple[ex.Column, ...]:
     for key in job.keys:
         found.extend(ex.columns(key.expression))
     for measurement in read_by(job.measurements):
-        if isinstance(measurement, Values | Total | Leaves):
+        if isinstance(measurement, Values | Distinct | Total | Leaves):
             found.extend(ex.columns(measurement.operand))
         if isinstance(measurement, UnitSizes):
             found.extend(c for key in measurement.by for c in ex.columns(key))
@@ -312,6 +321,8 @@ def cleaned_columns(job: Job, schema: Schema) -> frozenset[ex.Column]:
                 found.extend(ex.columns(operand))
             case UnitSizes(by=by):
                 found.extend(c for key in by for c in ex.columns(key))
+            case Distinct(operand=operand):
+                found.extend(ex.columns(operand))
             case Total(operand=operand) | Leaves(operand=operand):
                 if not (isinstance(operand, ex.Column) and is_raw_real(operand, job, schema)):
                     found.extend(ex.columns(operand))

@@ -20,6 +20,7 @@ from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
 from dither.plan import expressions as ex
 from dither.plan.job import (
+    Distinct,
     Leaves,
     Measurement,
     Rows,
@@ -58,7 +59,8 @@ class SumsQuery(GroupedQuery):
     def query(self) -> exp.Select:
         """Key columns, then one column for each measurement that is one integer per group."""
         # With histograms alone, the groups are still asked for: those in which a unit has a row.
-        wanted = [m for m in self._job.measurements if not isinstance(m, Leaves | UnitSizes)]
+        alone = (Distinct, Leaves, UnitSizes)
+        wanted = [m for m in self._job.measurements if not isinstance(m, alone)]
         if self._job.unit is None or (not wanted and self.keys_are_listed):
             # Of public keys a group that every unit leaves out may be there, with counts of 0.
             return self._sums_of_rows(wanted or [Rows()])
@@ -206,7 +208,8 @@ class SumsQuery(GroupedQuery):
                     part = self._dialect.integer(1)
                 case Values(operand=operand):
                     count = identifier(f"count_{self._counted(operand, wanted)}")
-                    part = self._dialect.least(count, limit.copy())
+                    most = self._dialect.integer(1) if measurement.once else limit.copy()
+                    part = self._dialect.least(count, most)
                 case Total():
                     part = self._narrowed(self._scaled_down(measurement, wanted), measurement)
                 case UnitProducts():
