@@ -203,7 +203,11 @@ def quantile(
         if not q:
             raise ArgumentError("q must hold one share at least")
         each = check.positive("weight", weight) / len(q)
-        return [quantile(x, one, discrete=discrete, weight=each) for one in q]
+        return [_quantile(x, one, discrete, each) for one in q]
+    return _quantile(x, q, discrete, weight)
+
+
+def _quantile(x: str, q: Any, discrete: bool, weight: Any) -> AggregateRequest:
     share = check.exact("q", q)
     if not 0 <= share <= 1:
         raise ArgumentError("q must lie in [0, 1]")
