@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from fractions import Fraction as F
 from functools import cache
 
@@ -201,6 +202,8 @@ def test_reading_what_was_written(query: ag.Query) -> None:
 def test_writing_what_was_read(text: str) -> None:
     """The canonical text of a query is a fixed point."""
     query = parse_query(text, SCHEMA)
+    # The quantiles of a list share the weight of one output, and SQL has no word for weights.
+    query = replace(query, outputs=tuple(replace(o, weight=F(1)) for o in query.outputs))
     written = to_sql(query, SCHEMA)
     assert parse_query(written, SCHEMA) == query
     assert to_sql(parse_query(written, SCHEMA), SCHEMA) == written
