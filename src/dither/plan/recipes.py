@@ -4,6 +4,9 @@ Equal measurements are made once: all means of columns without NULL share one co
 mean of the same expression uses the mean's two measurements, a variance's total serves its mean,
 and all quantiles of an expression read one histogram. A recipe says how a released value follows
 from the noisy measurements; all of that is post-processing.
+
+Recipes and what makes them stand together because the coefficients of one are the lattice of the
+other, and neither can be checked alone.
 """
 
 from __future__ import annotations
