@@ -19,6 +19,7 @@ What is asked:
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -303,7 +304,84 @@ def postgres() -> Comparison:
     )
 
 
-ENGINES: Mapping[str, Callable[[], Comparison]] = {"duckdb": duckdb, "postgres": postgres}
+SPARK = {"spark": "local[2]", "memory": "2GB"}
+
+
+def spark_query(text: str) -> Side:
+    """A side that runs one query of Spark, on two threads and with two gigabytes."""
+
+    def prepared(path: Path) -> Callable[[], object]:
+        from dither.engines.spark.sessions import open_sessions
+
+        # A session beside ours: the same Spark, with its own settings.
+        session = open_sessions(None, SPARK["spark"], SPARK["memory"]).users
+        return lambda: session.sql(text.format(path=path)).collect()
+
+    return prepared
+
+
+def spark_source(path: Path) -> dict[str, str]:
+    """What a policy says of the table on Spark."""
+    return {"spark": str(path.resolve())}
+
+
+def tumult(path: Path) -> Callable[[], object]:
+    """Tumult Analytics on its own pyspark, two threads and two gigabytes too."""
+    script = str(Path(__file__).with_name("tumult_side.py"))
+    found = subprocess.Popen(
+        [os.environ["TUMULT_PYTHON"], script, str(path), str(MOST_INCOME), ",".join(REGIONS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def work() -> str:
+        assert found.stdin
+        assert found.stdout
+        print("again", file=found.stdin, flush=True)
+        if found.stdout.readline() != "done\n":
+            raise RuntimeError("Tumult Analytics failed")
+        return "done"
+
+    return work
+
+
+def spark() -> Comparison:
+    """Spark on two threads of this machine."""
+    here = {"source": spark_source, "engine": SPARK}
+    words = {"'{path}'": "parquet.`{path}`", " // ": " DIV ", "hash(": "xxhash64("}
+
+    def spelled(text: str) -> Side:
+        for word, ours in words.items():
+            text = text.replace(word, ours)
+        return spark_query(text)
+
+    return Comparison(
+        {
+            "plain": spelled(PLAIN),
+            "row-level": exact(user_level=False, **here),
+            "by hand": spelled(BY_HAND.replace("{order}", ONE_TERM)),
+            "user-level": exact(user_level=True, **here),
+            "user-level release": release(user_level=True, opened=True, **here),
+            "medians by hand": spelled(MEDIANS_BY_HAND),
+            "medians": exact(user_level=True, question=MEDIANS, **here),
+            **({"Tumult Analytics": tumult} if "TUMULT_PYTHON" in os.environ else {}),
+        },
+        (
+            ("row-level", "plain", ""),
+            ("user-level", "by hand", "within 1.25"),
+            ("user-level release", "by hand", ""),
+            ("medians", "medians by hand", ""),
+            ("Tumult Analytics", "user-level release", ""),
+        ),
+    )
+
+
+ENGINES: Mapping[str, Callable[[], Comparison]] = {
+    "duckdb": duckdb,
+    "spark": spark,
+    "postgres": postgres,
+}
 """By the name that policies have for an engine, what is measured of it."""
 
 

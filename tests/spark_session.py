@@ -16,18 +16,25 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ABSENT", "needs_spark", "spark_session"]
+__all__ = ["ABSENT", "needs_spark", "skip_without_spark", "spark_session"]
 
 ABSENT = "Spark is not installed"
 
 _HOME = os.environ.get("JAVA_HOME")
 _JAVA = (Path(_HOME) / "bin" / "java").exists() if _HOME else shutil.which("java") is not None
 
-needs_spark = pytest.mark.skipif(
-    importlib.util.find_spec("pyspark") is None or not _JAVA,
-    reason=f"{ABSENT}: pyspark 4 and Java 17 are needed",
-)
+_MISSING = importlib.util.find_spec("pyspark") is None or not _JAVA
+_REASON = f"{ABSENT}: pyspark 4 and Java 17 are needed"
+
+needs_spark = pytest.mark.skipif(_MISSING, reason=_REASON)
 """Marks a test that runs Spark."""
+
+
+def skip_without_spark() -> None:
+    """Leave out what runs Spark, such as a page; start it small where there is one."""
+    if _MISSING:
+        pytest.skip(_REASON)
+    spark_session()
 
 
 @cache

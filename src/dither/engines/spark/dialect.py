@@ -92,6 +92,7 @@ class SparkDialect(Dialect):
     }
     wide = "DECIMAL(38, 0)"
     largest_sum = 2**125
+    most_rows = 2**36
     repeats_narrowed = 1
     repeats_quotient = 1
     repeats_number = 1
@@ -134,10 +135,13 @@ class SparkDialect(Dialect):
     def summed(self, value: exp.Expression) -> exp.Expression:
         return call("SUM", self.widened(value))
 
+    def sums_in_64_bits(self, size: int) -> bool:
+        return size * self.most_rows <= LARGEST
+
     def summed_of_size(self, value: exp.Expression, size: int) -> exp.Expression:
-        if size * self.most_rows > LARGEST:
-            return self.summed(value)
-        return call("SUM", self.cast(value, Kind.INTEGER))
+        if self.sums_in_64_bits(size):
+            return call("SUM", self.cast(value, Kind.INTEGER))
+        return self.summed(value)
 
     def date_part(self, part: str, value: exp.Expression) -> exp.Expression:
         if part == "isoyear":

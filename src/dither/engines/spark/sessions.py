@@ -74,19 +74,25 @@ class Sessions:
         Where questions run.
     started : bool
         Whether the context was started for us, and is stopped with the last engine.
+    given : bool
+        Whether the user's session was handed over, and stays open.
     """
 
     users: Any
     own: Any
     started: bool
+    given: bool
 
     def close(self) -> None:
         """Stop what was started; a session that was given stays open."""
         if self.started:
             _release()
         elif is_remote(self.own):
-            with contextlib.suppress(Exception):
-                self.own.stop()
+            # Stopping it would also stop a server that the user's session started.
+            for session in (self.own,) if self.given else (self.own, self.users):
+                with contextlib.suppress(Exception):
+                    session.client.release_session()
+                    session.client.close()
 
 
 def is_remote(session: Any) -> bool:
@@ -127,7 +133,7 @@ def open_sessions(
             "the Spark session that was given is stopped, or its server cannot be reached; make "
             "a new one"
         ) from None
-    return Sessions(users, own, started)
+    return Sessions(users, own, started, given is not None)
 
 
 def _check_installed() -> None:

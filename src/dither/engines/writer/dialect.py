@@ -250,6 +250,11 @@ class Dialect(ABC):
         """The exact sum of integers, in the wide type; NULL of none. It may stand in a window."""
         return call("SUM", value)
 
+    def sums_in_64_bits(self, size: int) -> bool:
+        """Whether ``summed_of_size`` gives 64-bit integers for this size, which must then prove
+        that no sum is larger. Left out, all sums are of the wide type."""
+        return False
+
     def summed_of_size(self, value: exp.Expression, size: int) -> exp.Expression:
         """As ``summed``, where public facts prove that the sum is at most ``size`` times the number
         of rows of the table that is read. The type need not be the wide one."""

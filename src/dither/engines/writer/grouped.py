@@ -316,9 +316,10 @@ class HistogramQuery(GroupedQuery):
             total, place = dialect.widened(total), dialect.widened(place)
 
         def share(rows: exp.Expression) -> exp.Expression:
-            return dialect.arithmetic(
-                "//", dialect.arithmetic("*", rows, whole(most)), total.copy()
-            )
+            times = dialect.arithmetic("*", rows, whole(most))
+            if fits:
+                return dialect.arithmetic("//", times, total.copy())
+            return dialect.wide_quotient(times, total.copy())
 
         before = dialect.arithmetic("-", place.copy(), whole(1))
         limit = dialect.integer(self._job.max_rows)
