@@ -52,7 +52,7 @@ def peer(values: np.ndarray) -> str:
     ends = []
     for alpha in (0.001, 0.999):
         made = space >> dp.m.then_private_quantile(
-            dp.max_divergence(), candidates=candidates, alpha=alpha, scale=2 / 0.1
+            dp.max_divergence(), candidates=candidates, alpha=alpha, scale=4 / 0.1
         )
         ends.append(made(values.tolist()))
     return f"  OpenDP [{ends[0]:g}, {ends[1]:g}]"

@@ -102,7 +102,26 @@ class Learned:
         -------
         matplotlib.figure.Figure
         """
-        return self._release.plot(path, title=title)
+        return self._drawn().plot(path, title=title)
+
+    def _drawn(self) -> Release:
+        """What a picture shows: keys as they are, of a histogram the cells about what was found."""
+        content = self._release._content
+        if content["keys"] != ["from", "to"]:
+            return self._release
+        first, last, *counted = content["columns"]
+        cells = list(zip(first["values"], last["values"], strict=True))
+        found = [i for i, cell in enumerate(cells) if self._shown(*cell)] or [len(cells) // 2]
+        rows = range(max(found[0] - BESIDE, 0), min(found[-1] + BESIDE + 1, len(cells)))
+        named = [_cell_name(*cells[i]) for i in rows]
+        columns = [{"name": "cell", "kind": "text", "values": named}]
+        columns += [c | {"values": [c["values"][i] for i in rows]} for c in counted]
+        units = {"cell": None} | dict.fromkeys(content["outputs"])
+        return Release({**content, "columns": columns, "keys": ["cell"], "units": units})
+
+    def _shown(self, first: float, last: float) -> bool:
+        """Whether a cell lies within what was found."""
+        return False
 
     @property
     def _who(self) -> str:
@@ -170,6 +189,11 @@ class LearnedBounds(Learned):
             return None
         return f"{self.column} = {{ bounds = [{brief(self.lower)}, {brief(self.upper)}] }}"
 
+    def _shown(self, first: float, last: float) -> bool:
+        if self.lower is None or self.upper is None:
+            return False
+        return first >= float(self.lower) and last <= float(self.upper)
+
     def _told(self) -> list[str]:
         if self.lower is None or self.upper is None:
             return [f"no bounds of {self.column}", self._faint(self._content["seen"])]
@@ -221,6 +245,10 @@ class LearnedLimits(Learned):
         """The lines that declare the limits in a policy; ``None`` where there are none."""
         lines = [f"max_{name} = {self._limit(name)}" for name in self._found()]
         return "\n".join(lines) or None
+
+    def _shown(self, first: float, last: float) -> bool:
+        limits = [self._limit(name) or 0 for name in ("rows", "groups")]
+        return last <= max(limits)
 
     def _limit(self, name: str) -> int | None:
         told = self._content.get(name)
@@ -289,6 +317,16 @@ def learned(release: Release) -> LearnedBounds | LearnedLimits | LearnedKeys:
     kind = release._content["learned"]["kind"]
     kinds = {"bounds": LearnedBounds, "limits": LearnedLimits, "keys": LearnedKeys}
     return kinds[kind](release)  # type: ignore[return-value]
+
+
+BESIDE = 3
+"""Cells that a picture shows beyond what was found, on either side."""
+
+
+def _cell_name(first: float, last: float) -> str:
+    """A cell by its ends."""
+    ends = [number_text(end, 4) for end in (first, last)]
+    return ends[0] if first == last else " to ".join(ends)
 
 
 def _exact(text: str | None) -> Fraction | None:
