@@ -25,7 +25,17 @@ HIDDEN = re.compile(r"^<!-- *(?:setup|file|output varies|not run)\b.*?-->\n", re
 LINK = re.compile(r"(\]\()((?!https?://|#|mailto:)[^)#\s]+)")
 
 CAPTIONS = {
-    "Guide": ["tutorial", "policy", "csv", "engines/files", "sql", "ledger", "guarantee"],
+    "Guide": [
+        "tutorial",
+        "policy",
+        "bounds",
+        "coming-from",
+        "csv",
+        "engines/*",
+        "sql",
+        "ledger",
+        "guarantee",
+    ],
     "How to": [
         "local/survey",
         "local/choosing",

@@ -97,11 +97,11 @@ def main() -> None:
 
 for command in (
     init,
-    check,
-    bounds,
     explain,
     preview,
     release,
+    check,
+    bounds,
     infer,
     verify,
     ledger,

@@ -13,7 +13,14 @@ from dither.cli._terminal import say_saved, waiting
 __all__ = ["owner"]
 
 
-@click.group(cls=Group, short_help="For the data's owner alone: exact, not private.")
+@click.group(
+    cls=Group,
+    short_help="For the data's owner alone: exact, not private.",
+    epilog="""\b
+Example:
+  dither owner bias --not-for-publication
+""",
+)
 def owner() -> None:
     """What the data's owner may see and nobody else: exact figures, which protect nobody."""
 
