@@ -106,6 +106,42 @@ PLANS = {
     "a grid of reals": "SELECT COUNT(*) AS n FROM visits",
     "a grid of whole numbers": "SELECT COUNT(*) AS n FROM people",
     "sizes of units": "SELECT COUNT(*) AS n FROM visits",
+    "rows of a query": "SELECT k, COUNT(*) AS n, SUM(y2) AS s FROM (SELECT u, UPPER(g) AS k, "
+    "CLAMP(y, -1, 1) * 2 AS y2, h FROM people WHERE i > 0) AS q WHERE h IS NOT NULL GROUP BY k",
+    "rows of a query in a query": "SELECT COUNT(*) AS n, AVG(z) AS m FROM (SELECT a + i AS z FROM "
+    "(SELECT i, x * 2 AS a FROM visits WHERE b OR b IS NULL) AS q WHERE a > -1) AS r",
+    "sums within units": "SELECT g, COUNT(*) AS n, SUM(s) AS s, AVG(a) AS a, SUM(m) AS m FROM "
+    "(SELECT u, g, SUM(x) AS s, AVG(x) AS a, MAX(x) AS m FROM visits GROUP BY u, g) AS q "
+    "GROUP BY g",
+    "counts within units": "SELECT n, COUNT(*) AS c, SUM(d) AS s, SUM(k) AS t FROM (SELECT u, "
+    "COUNT(*) AS n, COUNT(DISTINCT w) AS d, COUNT(y) AS k FROM visits GROUP BY u) AS q GROUP BY n",
+    "whole sums within units": "SELECT SUM(s) AS s, AVG(a) AS a, SUM(CLAMP(t, -9, 9)) AS t, "
+    "SUM(b) AS b FROM (SELECT u, SUM(i) AS s, AVG(i) AS a, SUM(-i) "
+    "AS t, AVG(CLAMP(h, -7, 100)) AS b FROM visits GROUP BY u) AS q",
+    "extremes within units": "SELECT k, YEAR(f) AS y, COUNT(*) AS n FROM (SELECT u, MIN(w) AS k, "
+    "MAX(e) AS f, MIN(t) AS t FROM visits GROUP BY u) AS q WHERE t IS NOT NULL GROUP BY k, y",
+    "keys of reals within units": "SELECT COUNT(*) AS n, SUM(c) AS s FROM (SELECT u, y, t, d, "
+    "COUNT(*) AS c FROM visits GROUP BY u, y, t, d) AS q",
+    "groups left out": "SELECT g, COUNT(*) AS n, SUM(r) AS r FROM (SELECT u, g, SUM(i) / COUNT(*) "
+    "AS r FROM visits GROUP BY u, g HAVING COUNT(*) >= 1 AND MAX(i) > 0) AS q GROUP BY g",
+    "distinct rows within units": "SELECT g, COUNT(*) AS n FROM (SELECT DISTINCT u, g, b FROM "
+    "visits) AS q GROUP BY g",
+    "several queries": "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM (SELECT u, g AS k, x AS v FROM "
+    "visits WHERE b UNION ALL SELECT u, 'labs', z FROM labs UNION ALL SELECT u, w, i FROM visits) "
+    "AS q GROUP BY k",
+    "groups of several queries": "SELECT AVG(n) AS n, SUM(m) AS m FROM (SELECT u, COUNT(*) AS n, "
+    "MAX(v) AS m FROM (SELECT u, i AS v FROM visits UNION ALL SELECT u, z AS v FROM labs) AS q "
+    "GROUP BY u) AS r",
+    "a query of a join": "SELECT label, SUM(n) AS n FROM (SELECT u, label, COUNT(*) AS n FROM "
+    "visits LEFT JOIN doctors ON visits.h = doctors.code GROUP BY u, label) AS q GROUP BY label",
+    "a query beside a table": "SELECT SUM(i - least) AS s, COUNT(*) AS n FROM visits JOIN (SELECT "
+    "u, MIN(z) AS least FROM labs GROUP BY u) AS l ON visits.u = l.u",
+    "a table beside nothing": "SELECT COUNT(*) AS n, COUNT(z) AS z, SUM(x) AS s FROM visits LEFT "
+    "JOIN labs ON visits.u = labs.u WHERE z IS NULL OR z > x",
+    "tables of one unit and more": "SELECT SUM(z) AS s, COUNT(*) AS n FROM visits LEFT JOIN labs "
+    "ON visits.u = labs.u AND visits.h = labs.z",
+    "queries with names": "WITH a AS (SELECT u, i FROM visits), b AS (SELECT u, SUM(i) AS s FROM a "
+    "GROUP BY u) SELECT SUM(s) AS s, COUNT(*) AS n FROM b AS c JOIN labs ON c.u = labs.u",
     "two tables of one unit": "SELECT SUM(z) AS s, COUNT(*) AS n FROM visits "
     "JOIN labs ON visits.u = labs.u WHERE z <> x",
 }

@@ -27,8 +27,19 @@ from dither.plan.job import (
     UnitSizes,
     Values,
 )
-from dither.plan.relations import Filter, PublicJoin, Scan, UnitJoin
+from dither.plan.relations import (
+    UNIT,
+    Derived,
+    Filter,
+    PublicJoin,
+    Scan,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+    visible,
+)
 from dither.plan.schema import ColumnFacts, Kind, Schema
+from dither.plan.units import column_names, unit_of
 
 FIRST, LAST = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
@@ -253,15 +264,96 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
                 match_ = [o for o in others if key == [o[r] for _, r in on] and None not in key]
                 joined += [row | o for o in match_] or ([row | nothing] if keep_all else [])
             return joined
-        case UnitJoin(left=left, right=right, left_unit=left_unit, right_unit=right_unit):
+        case UnitJoin(left=left, right=right, left_unit=unit, keep_all=keep_all):
             others = rows_of(right, schema, tables, evaluate)
+            names = [*column_names(right, schema), *([] if isinstance(right, Scan) else [UNIT])]
+            nothing = {ex.Column(right.alias, n): None for n in names}
+            joined = []
+            for row in rows_of(left, schema, tables, evaluate):
+                if row[unit] is None:
+                    continue
+                match_ = [o for o in others if _equal(relation, row | o, evaluate)]
+                joined += [row | o for o in match_] or ([row | nothing] if keep_all else [])
+            return joined
+        case Derived(source=source, alias=alias, columns=columns):
+            below, unit = _below(source, schema, tables)
+            inside = Evaluator(Scope.of(source, schema))
             return [
-                row | other
-                for row in rows_of(left, schema, tables, evaluate)
-                for other in others
-                if row[left_unit] is not None and row[left_unit] == other[right_unit]
+                {ex.Column(alias, name): inside(x, row) for name, x in columns}
+                | {ex.Column(alias, UNIT): None if unit is None else row[unit]}
+                for row in below
             ]
+        case UnitAggregate(source=source, alias=alias, keys=keys, values=values):
+            below, unit = _below(source, schema, tables)
+            inside = Evaluator(Scope.of(source, schema))
+            groups = defaultdict(list)
+            for row in below:
+                if row[unit] is not None:
+                    groups[row[unit], *(inside(x, row) for _, x in keys)].append(row)
+            return [
+                {ex.Column(alias, UNIT): found[0]}
+                | {ex.Column(alias, n): v for (n, _), v in zip(keys, found[1:], strict=True)}
+                | {ex.Column(alias, n): _of_unit(v, rows, inside) for n, v in values}
+                for found, rows in groups.items()
+            ]
+        case Union(alias=alias, parts=parts):
+            names, scope = column_names(relation, schema), Scope.of(relation, schema)
+            united = []
+            for part in parts:
+                (first,), own = visible(part), column_names(visible(part)[0], schema)
+                unit = unit_of(part, schema)
+                inside = Evaluator(Scope.of(part, schema))
+                for row in rows_of(part, schema, tables, inside):
+                    made = {ex.Column(alias, UNIT): row[unit]}
+                    for name, theirs in zip(names, own, strict=True):
+                        column = ex.Column(alias, name)
+                        kind = scope.column(column).kind
+                        made[column] = inside(ex.Column(first.alias, theirs), row, kind)
+                    united.append(made)
+            return united
     raise TypeError(type(relation).__name__)
+
+
+def _below(source, schema: Schema, tables):
+    inside = Evaluator(Scope.of(source, schema))
+    return rows_of(source, schema, tables, inside), unit_of(source, schema)
+
+
+def _equal(join: UnitJoin, row, evaluate: Evaluator) -> bool:
+    """Whether all that a join sets equal is so; NULL equals nothing."""
+    for left, right in join.equal:
+        kind = evaluate.united((left, right))
+        a, b = evaluate(left, row, kind), evaluate(right, row, kind)
+        if a is None or a != b:
+            return False
+    return True
+
+
+def _of_unit(value, rows, evaluate: Evaluator):
+    """An aggregate within a unit, as ``UnitValue`` says."""
+    if value.operand is None:
+        return len(rows)
+    found = [v for row in rows if (v := evaluate(value.operand, row)) is not None]
+    match value.function:
+        case "count":
+            return len(found)
+        case "count distinct":
+            return len(set(found))
+        case "min":
+            return min(found, default=None)
+        case "max":
+            return max(found, default=None)
+    if value.lower is not None:
+        found = [lattice(v, value.step, value.lower, value.upper) for v in found]
+    total = _held(sum(found)) if found else None
+    if total is None:
+        return None
+    if value.function == "sum" and evaluate.kind(value.operand) is Kind.INTEGER:
+        return total
+    real = float(total) if value.function == "sum" else float(total) / float(len(found))
+    if value.step.numerator == 1:
+        return real / float(value.step.denominator)
+    return real * float(value.step)
 
 
 def lattice(value, step: Fraction, lower: int, upper: int) -> int:

@@ -61,6 +61,35 @@ PAIRS = {
         "SELECT UPPER(city) AS c, COUNT(*) AS n FROM visits WHERE city <> 'alpha' GROUP BY c",
         lambda t: t.filter("city <> 'alpha'").group_by(c="UPPER(city)").agg(n=dt.count()),
     ),
+    "query": (
+        "SELECT band, AVG(c) AS m FROM (SELECT FLOOR(age / 10) AS band, cost * 2 AS c FROM "
+        "visits WHERE smoker) AS visits GROUP BY band",
+        lambda t: (
+            t.filter("smoker")
+            .select(band="FLOOR(age / 10)", c="cost * 2")
+            .group_by("band")
+            .agg(m=dt.mean("c"))
+        ),
+    ),
+    "within": (
+        "SELECT region, AVG(total) AS m FROM (SELECT pid, region, SUM(cost) AS total FROM visits "
+        "GROUP BY pid, region) AS visits GROUP BY region",
+        lambda t: (
+            t.per_unit("region", total=dt.sum("cost")).group_by("region").agg(m=dt.mean("total"))
+        ),
+    ),
+    "within and more": (
+        "SELECT n, COUNT(*) AS c, SUM(d) AS s FROM (SELECT pid, FLOOR(age / 10) AS y, COUNT(*) AS "
+        "n, MAX(age) AS oldest, COUNT(age) AS d FROM visits WHERE cost > 1 GROUP BY pid, y) AS "
+        "visits WHERE oldest > 18 AND y > 2 GROUP BY n",
+        lambda t: (
+            t.filter("cost > 1")
+            .per_unit(y="FLOOR(age / 10)", n=dt.count(), oldest=dt.max("age"), d=dt.count("age"))
+            .filter("oldest > 18 AND y > 2")
+            .group_by("n")
+            .agg(c=dt.count(), s=dt.sum("d"))
+        ),
+    ),
     "case": (
         "SELECT AVG(CASE WHEN smoker THEN cost ELSE 0 END) AS m FROM visits",
         lambda t: t.agg(m=dt.mean("CASE WHEN smoker THEN cost ELSE 0 END")),

@@ -30,6 +30,27 @@ def nodes(explanation):
     return {node["title"]: node["facts"] for node in found}
 
 
+def test_a_query_in_the_from_is_explained(session):
+    """Whose its rows are, how sums within a unit are taken, and how far they are taken to reach."""
+    explanation = session.sql(
+        "SELECT region, AVG(total) AS m FROM (SELECT pid, region, SUM(cost) AS total, COUNT(*) AS "
+        "n FROM visits GROUP BY pid, region) WHERE n > 1 GROUP BY region"
+    ).explain(0.5)
+    found = nodes(explanation)
+    within = found["one row for each pid and region"]
+    assert (
+        within["stability"] == "1: each row is of one pid, and follows from all of its rows alone"
+    )
+    assert within["total"] == "SUM(cost), each value moved into 0 to 5000 and rounded to 0.01"
+    assert within["n"] == "COUNT(*)"
+    groups = found["groups: 4 public keys; all appear, empty ones too"]
+    assert groups["one pid"] == "counts in at most 3 groups, with 1 row in each"
+    total = next(facts for title, facts in found.items() if title.startswith("measurement 1"))
+    assert total["bounds"] == "[0, 25000] on multiples of 0.01 EUR"
+    assert "total is taken to lie in 0 to 25000, that of max_rows = 5 rows" in str(explanation)
+    assert "CLAMP(total, lower, upper)" in str(explanation)
+
+
 def test_every_part_of_the_plan_is_there(session):
     """Unit, neighbours, stability, groups, bounds, sensitivity, mechanism, scale, cost, limits."""
     found = nodes(session.sql(ALL).explain(0.5))

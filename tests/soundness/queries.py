@@ -229,3 +229,94 @@ def queries(
     given = ", ".join(f"{name} = {limit}" for name, limit in limits.items() if limit and unit)
     options = f" OPTIONS ({given})" if given else ""
     return f"SELECT {', '.join(chosen)} FROM {source}{where}{by}{options}"
+
+
+# --- queries in the FROM ------------------------------------------------------------------------
+
+INNER_KEYS = ("g", "b", "i", "w", "y", "UPPER(g)", "EXTRACT(MONTH FROM d)", "BIN(x, -10, 0, 1000)")
+"""Keys beside the unit."""
+
+INNER_VALUES = (
+    *("COUNT(*)", "COUNT({x})", "COUNT(DISTINCT w)", "COUNT(DISTINCT {x})"),
+    *("SUM({x})", "AVG({x})", "MIN({x})", "MAX({x})", "SUM(n)", "MAX(r)"),
+    *("SUM({x}) / COUNT(*)", "MAX({x}) - MIN({x})", "CLAMP(SUM({x}), -5, 5000)"),
+)
+"""Aggregates within a unit, and what is made of them."""
+
+HAVING = ("COUNT(*) > 1", "MAX(x) > 5", "SUM(i) <> 0 OR b", "MIN(y) IS NULL", "AVG(z) < 4")
+
+
+@st.composite
+def _within(draw: st.DrawFn, source: str) -> tuple[str, list[str], list[str]]:
+    """Groups within a unit: SQL, the names of its keys and those of its values."""
+    keys = draw(st.lists(st.sampled_from(INNER_KEYS), max_size=2, unique=True))
+    values = draw(st.lists(st.sampled_from(INNER_VALUES), min_size=1, max_size=3))
+    chosen = [f"{key} AS k{i}" for i, key in enumerate(keys)]
+    for i, value in enumerate(values):
+        chosen.append(f"{value.format(x=draw(st.sampled_from(NUMBERS)))} AS v{i}")
+    where = draw(st.sampled_from(("", *(f" WHERE {c}" for c in CONDITIONS))))
+    having = draw(st.sampled_from(("", "", *(f" HAVING {c}" for c in HAVING if "b" not in c))))
+    by = ", ".join(["u", *(f"k{i}" for i in range(len(keys)))])
+    unit = draw(st.sampled_from(("u, ", "")))
+    sql = f"SELECT {unit}{', '.join(chosen)} FROM {source}{where} GROUP BY {by}{having}"
+    return sql, [f"k{i}" for i in range(len(keys))], [f"v{i}" for i in range(len(values))]
+
+
+@st.composite
+def _rows(draw: st.DrawFn, source: str) -> tuple[str, list[str], list[str]]:
+    """Rows with derived columns, or several queries one after another."""
+    parts = []
+    for _ in range(draw(st.sampled_from((1, 1, 2, 3)))):
+        key, number = draw(st.sampled_from(("g", "w", "UPPER(g)"))), draw(st.sampled_from(NUMBERS))
+        where = draw(st.sampled_from(("", *(f" WHERE {c}" for c in CONDITIONS))))
+        part = f"SELECT u, {key} AS k0, {number} AS v0, b AS v1 FROM {source}{where}"
+        other = "SELECT u, 'a', v, v > 0 FROM labs"
+        parts.append(other if parts and draw(st.booleans()) else part)
+    return " UNION ALL ".join(parts), ["k0", "v1"], ["v0"]
+
+
+OUTER = (
+    *("COUNT(*)", "COUNT({v})", "SUM({v})", "AVG({v})", "SUM(CLAMP({v}, -7, 90))"),
+    *("MEDIAN({v})", "VARIANCE(CLAMP({v}, 0, 50))", "AVG({v} * 2 - 1)"),
+)
+
+
+@st.composite
+def nested(draw: st.DrawFn) -> str:
+    """One query over queries in the FROM of ``visits`` and ``labs``."""
+    source = "visits"
+    if draw(st.sampled_from((False, False, True))):
+        inner, keys, values = draw(_rows("visits"))
+        sql = f"SELECT u, {keys[0]} AS g, v0 AS x, v0 AS i, b FROM (SELECT *, {keys[1]} AS b FROM "
+        source = f"({sql}({inner}) AS one) AS two) AS visits"
+        if draw(st.booleans()):
+            inner, keys, values = f"SELECT u, g AS k0, x AS v0 FROM {source}", ["k0"], ["v0"]
+        else:
+            value = draw(st.sampled_from(("SUM", "AVG", "MAX", "COUNT")))
+            inner = (
+                f"SELECT u, g AS k0, {value}(x) AS v0, COUNT(*) AS v1 FROM {source} GROUP BY u, g"
+            )
+            keys, values = ["k0"], ["v0", "v1"]
+    else:
+        inner, keys, values = draw(st.one_of(_within(source), _within(source), _rows(source)))
+    grouped = draw(st.lists(st.sampled_from((*keys, *values)), max_size=2, unique=True))
+    outputs = [
+        draw(st.sampled_from(OUTER)).format(v=draw(st.sampled_from(values)))
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    joined = ""
+    unit = inner.startswith("SELECT u,")
+    if unit and draw(st.sampled_from((False, False, True))):
+        side = draw(st.sampled_from(("", "LEFT ")))
+        more = draw(st.sampled_from(("", f" AND q.{values[0]} = o.v")))
+        right = draw(st.sampled_from(("labs", "(SELECT u, MIN(v) AS v FROM labs GROUP BY u)")))
+        joined = f" {side}JOIN {right} AS o ON q.u = o.u{more}"
+        outputs.append("SUM(CLAMP(o.v, -3, 3))")
+    if unit and draw(st.booleans()):
+        outputs.append("COUNT(DISTINCT q.u)")
+    conditions = [f"{values[0]} > 1", f"{values[0]} IS NULL", f"{values[0]} = {values[0]}"]
+    where = draw(st.sampled_from(("", *(f" WHERE {c}" for c in conditions))))
+    chosen = [f"q.{k} AS key{i}" for i, k in enumerate(grouped)]
+    chosen += [f"{o} AS o{i}" for i, o in enumerate(outputs)]
+    by = " GROUP BY " + ", ".join(f"key{i}" for i in range(len(grouped))) if grouped else ""
+    return f"SELECT {', '.join(chosen)} FROM ({inner}) AS q{joined}{where}{by}"

@@ -161,5 +161,24 @@ ACCEPTED = (
     "REGR_AVGX(cost, age), REGR_AVGY(cost, age), QUANTILE_CONT(cost, [0.25, 0.5]) AS q, "
     "QUANTILE_DISC(cost, 0.5), PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY cost DESC) FROM visits",
     "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",
+    "SELECT region, AVG(total), COUNT(*) FROM (SELECT pid, region, SUM(cost) AS total FROM visits "
+    "GROUP BY pid, region) GROUP BY region",
+    "WITH t AS (SELECT pid, COUNT(*) AS n, MIN(day) AS first FROM visits v WHERE age > 1 GROUP BY "
+    "1 HAVING MAX(cost) > 2 AND n > 1) SELECT n, COUNT(DISTINCT pid), SUM(CLAMP(n, 0, 99)) "
+    "FROM t AS s WHERE first < '2020-06-01' GROUP BY n",
+    "SELECT COUNT(*), AVG(half), AVG(c) FROM (SELECT SUM(cost) / COUNT(*) / 2 AS half, AVG(age) AS "
+    "c, COUNT(DISTINCT city) AS d, YEAR(day) + 1 AS y FROM visits GROUP BY pid, YEAR(day)) AS q "
+    "WHERE d > 1 AND y = 2021",
+    "SELECT SUM(x), COUNT(*) FROM (SELECT *, cost * 2 AS x FROM visits WHERE smoker) AS q JOIN "
+    "cities ON q.city = cities.id",
+    "SELECT kind, SUM(v) FROM (SELECT pid, cost AS v, 'visit' AS kind FROM visits UNION ALL "
+    "SELECT pid, dose, 'drug' FROM drugs UNION ALL (SELECT d.pid, 1, 'none' FROM drugs d)) u "
+    "GROUP BY kind",
+    "SELECT COUNT(*), SUM(n) FROM visits v LEFT JOIN (SELECT pid, region, COUNT(*) AS n FROM drugs "
+    "GROUP BY ALL) AS d ON v.pid = d.pid AND d.region = v.region WHERE n IS NULL OR n > v.age",
+    "SELECT n, COUNT(*) FROM (SELECT pid, COUNT(*) AS n FROM (SELECT DISTINCT pid, region FROM "
+    "visits) GROUP BY pid) GROUP BY n",
+    "SELECT age, COUNT(*) FROM (SELECT visits.* FROM visits LEFT JOIN drugs USING (pid, region)) "
+    "GROUP BY age",
 )
 """Queries that are read, with every construct that is offered at least once."""

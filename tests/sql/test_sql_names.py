@@ -23,7 +23,7 @@ from sql.sql_tables import SCHEMA
 VISITS = Scan("visits", "v")
 CITY = ex.Column("v", "city")
 PID = ex.Column("v", "pid")
-JOINED = join_public(VISITS, "cities", "c", [(CITY, "id")], False, SCHEMA)
+JOINED = join_public(VISITS, Scan("cities", "c"), [(CITY, "id")], False, SCHEMA)
 
 
 def test_names_of_one_table() -> None:
@@ -65,7 +65,7 @@ def test_names_of_joined_tables() -> None:
     assert names.column("name") == ex.Column("c", "name")
     with pytest.raises(QueryError, match=r"'region' is ambiguous; write 'v\.region' or 'c\.region"):
         names.column("region")
-    equal = join_public(VISITS, "cities", "c", [(CITY, "city")], True, SCHEMA)
+    equal = join_public(VISITS, Scan("cities", "c"), [(CITY, "city")], True, SCHEMA)
     assert Names(equal, SCHEMA).column("city") == CITY
     assert Names(Filter(equal, CITY), SCHEMA).column("city") == CITY
 
@@ -80,54 +80,61 @@ def test_start() -> None:
 
 def test_join_goes_by_the_table() -> None:
     """Public tables and private ones join by different rules."""
-    assert isinstance(join(VISITS, "cities", None, [(CITY, "id")], True, SCHEMA), PublicJoin)
-    assert isinstance(join(VISITS, "drugs", None, [(PID, "pid")], False, SCHEMA), UnitJoin)
-    with pytest.raises(UnsupportedError, match="LEFT JOIN of the private table 'drugs'"):
-        join(VISITS, "drugs", None, [(PID, "pid")], True, SCHEMA)
+    assert isinstance(
+        join(VISITS, Scan("cities", "cities"), [(CITY, "id")], True, SCHEMA), PublicJoin
+    )
+    assert isinstance(join(VISITS, Scan("drugs", "drugs"), [(PID, "pid")], False, SCHEMA), UnitJoin)
+    kept = join(VISITS, Scan("drugs", "drugs"), [(PID, "pid")], True, SCHEMA)
+    assert isinstance(kept, UnitJoin)
+    assert kept.keep_all
 
 
 def test_public_join_needs_a_unique_column() -> None:
     """Without one a row could be multiplied; with several pairs one is enough."""
     region = ex.Column("v", "region")
     with pytest.raises(QueryError, match=r"fan out without a bound.*unique = \['region'\]"):
-        join_public(VISITS, "cities", None, [(region, "region")], False, SCHEMA)
+        join_public(VISITS, Scan("cities", "cities"), [(region, "region")], False, SCHEMA)
     with pytest.raises(QueryError, match="at least one"):
-        join_public(VISITS, "cities", None, [], False, SCHEMA)
+        join_public(VISITS, Scan("cities", "cities"), [], False, SCHEMA)
     with pytest.raises(UnknownNameError, match="'nothing'"):
-        join_public(VISITS, "cities", None, [(CITY, "nothing")], False, SCHEMA)
-    both = join_public(VISITS, "cities", "c", [(region, "region"), (CITY, "id")], False, SCHEMA)
+        join_public(VISITS, Scan("cities", "cities"), [(CITY, "nothing")], False, SCHEMA)
+    both = join_public(
+        VISITS, Scan("cities", "c"), [(region, "region"), (CITY, "id")], False, SCHEMA
+    )
     assert [c.name for _, c in both.on] == ["region", "id"]
 
 
 def test_the_wrong_door_is_refused() -> None:
     """A private table is never joined as a public one, nor the other way round."""
     with pytest.raises(QueryError, match="'drugs' is private"):
-        join_public(VISITS, "drugs", None, [(PID, "pid")], False, SCHEMA)
+        join_public(VISITS, Scan("drugs", "drugs"), [(PID, "pid")], False, SCHEMA)
     with pytest.raises(QueryError, match="'cities' is public"):
-        join_unit(VISITS, "cities", None, [(PID, "id")], SCHEMA)
+        join_unit(VISITS, Scan("cities", "cities"), [(PID, "id")], False, SCHEMA)
 
 
 def test_unit_join_goes_by_both_units() -> None:
     """Before or after public joins, and never behind a filter."""
-    after = join_unit(JOINED, "drugs", "d", [(PID, "pid")], SCHEMA)
+    after = join_unit(JOINED, Scan("drugs", "d"), [(PID, "pid")], False, SCHEMA)
     assert after == UnitJoin(JOINED, Scan("drugs", "d"), PID, ex.Column("d", "pid"))
-    before = join_unit(VISITS, "drugs", None, [(PID, "pid")], SCHEMA)
-    assert isinstance(join(before, "cities", None, [(CITY, "id")], False, SCHEMA), PublicJoin)
+    before = join_unit(VISITS, Scan("drugs", "drugs"), [(PID, "pid")], False, SCHEMA)
+    assert isinstance(
+        join(before, Scan("cities", "cities"), [(CITY, "id")], False, SCHEMA), PublicJoin
+    )
     with pytest.raises(UnsupportedError, match="join first, then filter"):
-        join_unit(Filter(VISITS, CITY), "drugs", None, [(PID, "pid")], SCHEMA)
+        join_unit(Filter(VISITS, CITY), Scan("drugs", "drugs"), [(PID, "pid")], False, SCHEMA)
     with pytest.raises(QueryError, match=r"write ON v\.pid = drugs\.pid"):
-        join_unit(VISITS, "drugs", None, [(CITY, "pid")], SCHEMA)
+        join_unit(VISITS, Scan("drugs", "drugs"), [(CITY, "pid")], False, SCHEMA)
     with pytest.raises(UnsupportedError, match="more than two private tables"):
-        join_unit(before, "scans", None, [(PID, "pid")], SCHEMA)
+        join_unit(before, Scan("scans", "scans"), [(PID, "pid")], False, SCHEMA)
+    beside = join(before, Scan("cities", "c"), [(CITY, "id")], False, SCHEMA)
     with pytest.raises(UnsupportedError, match="more than two private tables"):
-        join_unit(join(before, "cities", "c", [(CITY, "id")], False, SCHEMA), "scans", None,
-                  [(PID, "pid")], SCHEMA)  # fmt: skip
+        join_unit(beside, Scan("scans", "scans"), [(PID, "pid")], False, SCHEMA)
 
 
 def test_two_tables_of_one_name() -> None:
     """Aliases are told apart whatever their case."""
     with pytest.raises(QueryError, match="two tables go by the name 'V'"):
-        join_public(VISITS, "cities", "V", [(CITY, "id")], False, SCHEMA)
+        join_public(VISITS, Scan("cities", "V"), [(CITY, "id")], False, SCHEMA)
 
 
 def test_key_expression() -> None:

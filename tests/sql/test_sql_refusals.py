@@ -7,14 +7,21 @@ import re
 
 import pytest
 
-from dither.errors import ArgumentError, DitherError, QueryError, UnknownNameError, UnsupportedError
+from dither.errors import (
+    ArgumentError,
+    BoundsError,
+    DitherError,
+    QueryError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from dither.plan import expressions as ex
 from dither.plan.lower import lower
 from dither.plan.relations import Scan
 from dither.sql import Names, parse_expression, parse_query
 from sql.sql_tables import SCHEMA
 
-Q, N, U = QueryError, UnknownNameError, UnsupportedError
+Q, N, U, B = QueryError, UnknownNameError, UnsupportedError, BoundsError
 
 # After SELECT COUNT(*) FROM visits.
 TAILS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
@@ -58,14 +65,16 @@ TAILS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("JOIN cities USING (nothing)", N, ("'nothing'",)),
     ("JOIN cities ON visits.region = cities.region", Q, ("fan out", "unique", "'region'")),
     ("JOIN tally USING (city)", Q, ("fan out", "unique = ['city']", "'tally'")),
-    ("JOIN (SELECT 1) AS x ON age = 1", U, ("JOIN", "subquery")),
+    ("JOIN (SELECT 1) AS x ON age = 1", Q, ("in the query 'x'", "no FROM")),
     ("JOIN cities ON visits.city = id JOIN cities ON age = id", Q, ("'cities'", "AS")),
     ("JOIN unbound USING (pid)", Q, ("fan out", "max_join_rows", "'unbound'")),
     ("JOIN people USING (pid)", U, ("'people'", "person")),
-    ("LEFT JOIN drugs USING (pid)", U, ("LEFT JOIN", "'drugs'", "write JOIN")),
+    ("LEFT JOIN unbound USING (pid)", Q, ("LEFT JOIN unbound", "max_join_rows")),
     ("JOIN letters USING (pid)", Q, ("'pid'", "text", "integer")),
     ("JOIN drugs ON visits.region = drugs.region", Q, ("units", "visits.pid = drugs.pid")),
-    ("JOIN drugs USING (pid, region)", Q, ("units", "visits.pid = drugs.pid")),
+    ("JOIN drugs USING (region)", Q, ("units", "visits.pid = drugs.pid")),
+    ("JOIN drugs USING (pid) JOIN drugs AS d USING (pid)", U, ("more than two",)),
+    ("JOIN drugs ON visits.pid = drugs.pid AND age = drugs.region", Q, ("text", "integer")),
     ("JOIN drugs USING (pid) JOIN scans ON visits.pid = scans.pid", U, ("more than two",)),
     ("JOIN nowhere USING (pid)", N, ("'nowhere'", "known")),
     ("JOIN citys USING (city)", N, ("'citys'", "did you mean 'cities'")),
@@ -304,7 +313,7 @@ TEXTS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("FROM visits", Q, ("SELECT *",)),
     ("VALUES (1)", U, ("VALUES", "FROM")),
     ("(SELECT COUNT(*) FROM visits)", U, ("subquery",)),
-    ("WITH x AS (SELECT 1) SELECT COUNT(*) FROM visits", U, ("WITH", "one SELECT")),
+    ("WITH x AS (SELECT 1) SELECT COUNT(*) FROM visits", Q, ("in the query 'x'", "no FROM")),
     ("SELECT COUNT(*) FROM visits; SELECT 1", U, ("several statements",)),
     ("SELECT region FROM visits GROUP BY region", Q, ("no aggregate", "COUNT(*)")),
     ("SELECT region, region AS r, COUNT(*) FROM visits GROUP BY region", Q, ("twice",)),
@@ -312,7 +321,7 @@ TEXTS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("SELECT COUNT(*) FROM nowhere", N, ("'nowhere'", "known")),
     ("SELECT COUNT(*) FROM visit", N, ("'visit'", "did you mean 'visits'")),
     ("SELECT COUNT(*) FROM (visits)", U, ("FROM",)),
-    ("SELECT COUNT(*) FROM (SELECT * FROM visits)", U, ("FROM", "subquery")),
+    ("SELECT COUNT(*) FROM (SELECT * FROM cities)", U, ("FROM", "public")),
     ("SELECT COUNT(*) FROM visits v WHERE visits.age = 1", N, ("'visits'", "'v'")),
     ("SELECT COUNT(*) FROM people JOIN drugs USING (pid)", U, ("'people'", "person")),
     ("SELECT COUNT(*) FROM unbound JOIN drugs USING (pid)", Q, ("max_join_rows", "'unbound'")),
@@ -401,6 +410,96 @@ def test_expression_is_refused(text: str, kind: type[DitherError], says: tuple[s
     with pytest.raises(DitherError) as error:
         parse_expression(text, Names(Scan("visits", "visits"), SCHEMA))
     _check(error, kind, says)
+
+
+WITHIN = (
+    ("SELECT SUM(cost) AS s FROM visits", Q, ("would mix people", "GROUP BY pid")),
+    ("SELECT region, SUM(cost) AS s FROM visits GROUP BY region", Q, ("GROUP BY pid, region",)),
+    ("SELECT DISTINCT region FROM visits", Q, ("GROUP BY pid, region",)),
+    ("SELECT height, COUNT(*) AS n FROM people GROUP BY height", Q, ("'people'", "outer query")),
+    ("SELECT pid, cost FROM visits GROUP BY pid", Q, ("'cost'", "neither a key")),
+    ("SELECT pid, SUM(city) + cost AS c FROM visits GROUP BY pid", Q, ("'cost'", "neither")),
+    ("SELECT pid, AVG(smoker) AS a FROM visits GROUP BY pid", Q, ("AVG of smoker", "number")),
+    ("SELECT pid, MAX(smoker) AS a FROM visits GROUP BY pid", Q, ("MAX of smoker",)),
+    ("SELECT pid, STDDEV(cost) AS a FROM visits GROUP BY pid", U, ("SELECT", "COUNT(DISTINCT x)")),
+    ("SELECT pid, MEDIAN(cost) AS a FROM visits GROUP BY pid", U, ("MIN and MAX",)),
+    ("SELECT pid, SUM(1 / cost) AS a FROM visits GROUP BY pid", B, ("lattice", "CLAMP(1 / cost")),
+    ("SELECT pid, COUNT(DISTINCT age, city) AS n FROM visits GROUP BY pid", U, ("several",)),
+    ("SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid HAVING n + 1", Q, ("HAVING", "not a")),
+    ("SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid HAVING COUNT(*)", Q, ("HAVING", "not a")),
+    ("SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid LIMIT 3", U, ("LIMIT", "another's")),
+    ("SELECT pid, cost FROM visits ORDER BY cost", U, ("ORDER BY", "leave it out")),
+    ("SELECT cost * 2 FROM visits", Q, ("needs a name", "AS")),
+    ("SELECT cost, age AS Cost FROM visits", Q, ("'cost'", "AS")),
+    ("SELECT NULL AS x FROM visits", Q, ("x is NULL",)),
+    ("SELECT * FROM visits WHERE cost", Q, ("WHERE", "not a condition")),
+    ("SELECT * FROM visits JOIN drugs USING (pid)", Q, ("'region'",)),
+    ("SELECT SUM(cost) OVER () AS s FROM visits", U, ("SELECT", "window")),
+    ("SELECT pid FROM visits UNION SELECT pid FROM drugs", U, ("write UNION ALL",)),
+    ("SELECT pid FROM visits EXCEPT SELECT pid FROM drugs", U, ("EXCEPT",)),
+    ("SELECT pid FROM visits UNION ALL SELECT pid, dose FROM drugs", Q, ("1 columns", "has 2")),
+    ("SELECT pid, age AS a FROM visits UNION ALL SELECT pid, region FROM drugs", Q, ("a", "mixes")),
+    ("SELECT pid FROM people UNION ALL SELECT pid FROM people", Q, ("'people'", "twice")),
+    ("SELECT pid FROM visits UNION ALL SELECT pid FROM letters", Q, ("integer and text",)),
+    ("SELECT pid FROM visits UNION ALL SELECT id FROM cities", U, ("public",)),
+)
+"""Queries in the FROM."""
+
+
+@pytest.mark.parametrize(("text", "kind", "says"), WITHIN)
+def test_query_in_the_from_is_refused(
+    text: str, kind: type[DitherError], says: tuple[str, ...]
+) -> None:
+    """In brackets and as a query of a WITH; the message names the query."""
+    for whole in (
+        f"SELECT COUNT(*) FROM ({text}) AS q",
+        f"WITH q AS ({text}) SELECT COUNT(*) FROM q",
+    ):
+        with pytest.raises(DitherError) as error:
+            lower(parse_query(whole, SCHEMA), SCHEMA)
+        _check(error, kind, ("in the query 'q'", *says))
+
+
+OVER = (
+    ("total", Q, ("raw columns",)),
+    ("AVG(cost)", N, ("'cost'",)),
+    ("AVG(v.total)", N, ("'v'", "before a column")),
+    ("AVG(visits.total)", N, ("'visits'",)),
+    ("AVG(n)", B, ("n needs bounds", "declare bounds = [lower, upper] of city", "CLAMP(n,")),
+    ("AVG(n + 1)", B, ("declare bounds = [lower, upper] of city",)),
+)
+
+
+@pytest.mark.parametrize(("item", "kind", "says"), OVER)
+def test_what_is_asked_of_a_query_is_refused(
+    item: str, kind: type[DitherError], says: tuple[str, ...]
+) -> None:
+    """Only its own columns are in scope, and what has no bounds below has none above."""
+    inner = "SELECT pid, SUM(cost) AS total, SUM(city) AS n FROM visits AS v GROUP BY pid"
+    with pytest.raises(DitherError) as error:
+        lower(parse_query(f"SELECT {item} FROM ({inner}) AS q", SCHEMA), SCHEMA)
+    _check(error, kind, says)
+
+
+def test_the_unit_of_a_query_is_no_key_of_groups() -> None:
+    """By whatever name the column that says who is protected goes."""
+    inner = "SELECT pid AS p, COUNT(*) AS n FROM visits GROUP BY pid"
+    with pytest.raises(QueryError, match="every group would be one person"):
+        parse_query(f"SELECT p, COUNT(*) FROM ({inner}) AS q GROUP BY p", SCHEMA)
+
+
+def test_queries_that_name_each_other_stay_small() -> None:
+    """What doubles at each step is refused before it is large."""
+    steps = ["q0 AS (SELECT pid FROM visits)"]
+    steps += [
+        f"q{i} AS (SELECT * FROM q{i - 1} UNION ALL SELECT * FROM q{i - 1})" for i in range(1, 40)
+    ]
+    with pytest.raises(QueryError, match="more than 64 tables"):
+        parse_query(f"WITH {', '.join(steps)} SELECT COUNT(*) FROM q39", SCHEMA)
+    steps = ["q0 AS (SELECT pid FROM visits)"]
+    steps += [f"q{i} AS (SELECT * FROM q{i - 1})" for i in range(1, 400)]
+    with pytest.raises(QueryError, match="16 deep"):
+        parse_query(f"WITH {', '.join(steps)} SELECT COUNT(*) FROM q399", SCHEMA)
 
 
 @pytest.mark.parametrize(("text", "kind", "says"), TEXTS)

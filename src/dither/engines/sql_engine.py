@@ -21,8 +21,9 @@ from dither.engines import FAILED, Engine
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import identifier, named, named_table, subquery
 from dither.engines.writer.grouped import DistinctQuery, HistogramQuery
-from dither.engines.writer.rows import RowSource, Stored
+from dither.engines.writer.rows import Stored
 from dither.engines.writer.sums import SumsQuery, check_overflow
+from dither.engines.writer.within import QuerySource
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
 from dither.plan.job import (
     Distinct,
@@ -343,7 +344,7 @@ class SQLEngine(Engine):
         tables = stored or self._stored_tables()
         for measurement in job.measurements:
             check_overflow(self.dialect, measurement, job.max_rows)
-        source = RowSource(self.dialect, job, schema, tables, seeds)
+        source = QuerySource(self.dialect, job, schema, tables, seeds)
         query = SumsQuery(job, source, seeds)
         others = {
             place: self.dialect.sql(HistogramQuery(job, source, seeds).query(m), copy=False)

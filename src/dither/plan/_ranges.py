@@ -26,7 +26,9 @@ __all__ = [
     "clamped",
     "common_step",
     "extreme",
+    "lattice_step",
     "listed_values",
+    "power_of_two",
     "reshaped",
     "whole",
     "within_limits",
@@ -44,6 +46,14 @@ LARGEST_REAL = Fraction(10) ** 300
 
 LONGEST_LIST = 4096
 """Up to so many keys follow from bounds without being written down."""
+
+
+SUM_CELLS = 2**28
+"""A sum's lattice has at most so many points between its bounds; its rounding is far below any
+noise that protects it."""
+
+DEFAULT_CELLS = 2**20
+"""A real expression without a declared step is rounded to about a millionth of its range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,31 @@ def listed_values(facts: Facts) -> tuple[Value, ...] | None:
         if days < LONGEST_LIST:
             return tuple(facts.lower + dt.timedelta(days=i) for i in range(days + 1))
     return None
+
+
+def power_of_two(size: Fraction) -> Fraction:
+    """The largest power of two that is at most ``size``; 1 where that is 0."""
+    if size <= 0:
+        return Fraction(1)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    power = Fraction(2) ** exponent
+    return power if power <= size else power / 2
+
+
+def lattice_step(low: Fraction, high: Fraction, declared: Fraction | None, cells: int) -> Fraction:
+    """The step of the lattice that numbers between two bounds are summed on: at most so many cells.
+
+    Examples
+    --------
+    >>> lattice_step(Fraction(0), Fraction(1000), None, 2**28)
+    Fraction(1, 2048)
+    """
+    step = declared or power_of_two((high - low) / DEFAULT_CELLS)
+    if (high - low) / step >= cells:
+        times = (high - low) / step / (cells - 1)
+        power = power_of_two(times)
+        step *= power if power == times else power * 2
+    return step
 
 
 def within_limits(facts: Facts) -> bool:

@@ -9,6 +9,9 @@ value. Bounds give the sensitivity of sums, which the engine makes true by an in
 value that enters a sum. So a fact that is false of the data costs accuracy and never privacy. An
 expression without bounds can be filtered and grouped by; only an aggregate needs bounds, and
 ``why_unbounded`` says which part has none.
+
+The module is long because a scope takes the facts of a query's columns from the expressions that
+make them, and expressions take theirs from a scope: neither can be told without the other.
 """
 
 from __future__ import annotations
@@ -37,9 +40,20 @@ from dither.plan._ranges import (
 )
 from dither.plan.expressions import Column
 from dither.plan.functions import mapped, part_of
-from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
+from dither.plan.relations import (
+    UNIT,
+    Derived,
+    Named,
+    Relation,
+    Scan,
+    Union,
+    UnitAggregate,
+    UnitValue,
+    visible,
+)
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table, Value, kind_of_value
 from dither.plan.text import Words, show
+from dither.plan.units import declared_limits, padded, unit_of
 
 __all__ = [
     "LARGEST_INTEGER",
@@ -49,6 +63,8 @@ __all__ = [
     "Scope",
     "infer",
     "listed_values",
+    "tables_of",
+    "value_facts",
     "why_unbounded",
 ]
 
@@ -69,11 +85,16 @@ class Scope:
     ) -> None:
         self._tables = dict(tables)
         self._words = words
+        self._below: tuple[Relation, Schema] | None = None
 
     @classmethod
     def of(cls, relation: Relation, schema: Schema, words: Words | None = None) -> Scope:
         """The scope of a relation: its tables by alias, and whether a left join pads them."""
-        return cls(_tables(relation, schema), words)
+        loose = padded(relation)
+        tables = tables_of(relation, schema)
+        found = cls({alias: (table, alias in loose) for alias, table in tables.items()}, words)
+        found._below = relation, schema
+        return found
 
     def column(self, column: Column) -> ColumnFacts:
         """The public facts of a column; NULL is possible in one that a left join pads.
@@ -88,16 +109,59 @@ class Scope:
                 f"unknown table {column.table!r}" + nearest(column.table, self._tables)
             )
         table, padded = self._tables[column.table]
+        if column.name == UNIT:
+            return replace(self._unit(column.table), name=UNIT)
         facts = table.column(column.name)
         return replace(facts, nullable=True) if padded else facts
 
     def learn(self, alias: str, name: str) -> str:
         """How bounds of a column can be learned, for a message; nothing for a public table."""
         table = self._tables[alias][0]
+        if self._below is not None and not isinstance(self._named(alias)[0], Scan):
+            return ""
         if not table.private:
             return ""
         asked = f"session.learn({table.name!r}, {name!r}, epsilon=0.1)"
         return f"learn them for epsilon 0.1 with {asked}, "
+
+    def _named(self, alias: str) -> tuple[Named, Schema]:
+        assert self._below is not None
+        relation, schema = self._below
+        (found,) = (named for named in visible(relation) if named.alias == alias)
+        return found, schema
+
+    def _unit(self, alias: str) -> ColumnFacts:
+        """What is declared of the unit of a query in the FROM."""
+        named, schema = self._named(alias)
+        match named:
+            case Derived(source=source) | UnitAggregate(source=source):
+                below = source
+            case Union(parts=parts):
+                below = parts[0]
+            case Scan(table=table):
+                raise UnknownNameError(f"table {table!r} has its unit under its own name")
+        unit = unit_of(below, schema)
+        assert unit is not None
+        return Scope.of(below, schema).column(unit)
+
+    def why_unbounded(self, column: Column) -> str | None:
+        """Why a column that a query in the FROM makes has no bounds."""
+        if self._below is None:
+            return None
+        named, schema = self._named(column.table)
+        match named:
+            case Derived(source=source, columns=columns):
+                return why_unbounded(dict(columns)[column.name], Scope.of(source, schema))
+            case UnitAggregate(source=source, keys=keys, values=values):
+                value = dict(values).get(column.name)
+                made = dict(keys).get(column.name) if value is None else value.operand
+                scope = Scope.of(source, schema)
+                if made is not None and infer(made, scope).range is None:
+                    return why_unbounded(made, scope)
+                return f"{column.name} can reach beyond 2^62; declare narrower bounds, or"
+            case Union():
+                return f"in some part of the UNION ALL {column.name} has no bounds;"
+        return None
 
     def show(self, node: ex.Expression) -> str:
         """An expression for a message: as it was written, where that is known."""
@@ -105,17 +169,118 @@ class Scope:
         return show(node) if written is None else written
 
 
-def _tables(relation: Relation, schema: Schema) -> dict[str, tuple[Table, bool]]:
-    match relation:
-        case Scan(table=table, alias=alias):
-            return {alias: (schema.table(table), False)}
-        case Filter(source=source):
-            return _tables(source, schema)
-        case PublicJoin(source=source, public=public, keep_all=keep_all):
-            return _tables(source, schema) | {public.alias: (schema.table(public.table), keep_all)}
-        case UnitJoin(left=left, right=right):
-            return _tables(left, schema) | {right.alias: (schema.table(right.table), False)}
-    raise TypeError(type(relation).__name__)
+def tables_of(relation: Relation, schema: Schema) -> dict[str, Table]:
+    """By alias: what may be named above a relation, with what is public of it."""
+    return {named.alias: _table(named, schema) for named in visible(relation)}
+
+
+def _table(named: Named, schema: Schema) -> Table:
+    if isinstance(named, Scan):
+        return schema.table(named.table)
+    return Table(named.alias, {facts.name: facts for facts in _columns(named, schema)})
+
+
+def _columns(named: Named, schema: Schema) -> list[ColumnFacts]:
+    match named:
+        case Derived(source=source, columns=columns):
+            scope = Scope.of(source, schema)
+            return [_made(name, node, scope) for name, node in columns]
+        case UnitAggregate(source=source, keys=keys, values=values):
+            scope = Scope.of(source, schema)
+            most = declared_limits(source, schema)[1]
+            found = [_made(name, node, scope) for name, node in keys]
+            for name, value in values:
+                made = _declaring(name, value_facts(value, scope, most), _measured(value, scope))
+                found.append(replace(made, assumed=_assumed_value(value, scope)))
+            return found
+        case Union(parts=parts):
+            each = [_columns(visible(part)[0], schema) for part in parts]
+            return [_hull(options) for options in zip(*each, strict=True)]
+    raise TypeError(type(named).__name__)
+
+
+def _made(name: str, node: ex.Expression, scope: Scope) -> ColumnFacts:
+    """A column passed on as it is keeps all that is declared of it; others, what follows."""
+    if isinstance(node, Column):
+        return replace(scope.column(node), name=name)
+    assumed = not isinstance(node, ex.Clamp) and _assumed(node, scope)
+    return replace(_declaring(name, infer(node, scope)), assumed=assumed)
+
+
+def _assumed(node: ex.Expression, scope: Scope) -> bool:
+    """Whether the bounds of an expression rest on ones that nobody declared."""
+    return any(scope.column(column).assumed for column in ex.columns(node))
+
+
+def _assumed_value(value: UnitValue, scope: Scope) -> bool:
+    if value.function in ("min", "max"):
+        assert value.operand is not None
+        return _assumed(value.operand, scope)
+    return value.function != "mean"
+
+
+def _declaring(name: str, facts: Facts, unit: str | None = None) -> ColumnFacts:
+    if facts.kind is None:
+        raise QueryError(f"{name} is NULL in every row; leave it out, or give it a value")
+    known = facts.domain if not facts.kind.numeric or facts.range is not None else None
+    return ColumnFacts(
+        name,
+        facts.kind,
+        facts.lower,
+        facts.upper,
+        facts.step,
+        known,
+        nullable=facts.nullable,
+        unit=unit,
+    )
+
+
+def _measured(value: UnitValue, scope: Scope) -> str | None:
+    """The unit of measurement of what is taken of a column itself."""
+    if value.function in ("count", "count distinct") or not isinstance(value.operand, Column):
+        return None
+    return scope.column(value.operand).unit
+
+
+def _hull(options: Sequence[ColumnFacts]) -> ColumnFacts:
+    """What any of the parts may hold, their union may."""
+    first = options[0]
+    if all(replace(o, name=first.name) == first for o in options):
+        return first
+    parts = [_column(o) for o in options]
+    found = _declaring(first.name, _union(parts, Column("", first.name), Scope({})))
+    same_unit = len({o.unit for o in options}) == 1
+    assumed = any(o.assumed for o in options)
+    return replace(found, unit=first.unit if same_unit else None, assumed=assumed)
+
+
+def value_facts(value: UnitValue, scope: Scope, most: int) -> Facts:
+    """What is public of an aggregate within a unit, where a unit has at most ``most`` rows.
+
+    ``most`` is what is declared, and nothing enforces it here: a unit with more rows has a larger
+    count or sum, which is clamped to these bounds where it enters an aggregate of the question.
+    """
+    rows = Fraction(most)
+    if value.operand is None:
+        return Facts(Kind.INTEGER, Fraction(1), rows, None, Fraction(1))
+    facts = infer(value.operand, scope)
+    if value.function in ("count", "count distinct"):
+        least = Fraction(0) if facts.nullable else Fraction(1)
+        return Facts(Kind.INTEGER, least, rows, None, Fraction(1))
+    if value.function in ("min", "max"):
+        return facts
+    if value.lower is None or value.upper is None:
+        kind = Kind.REAL if value.function == "mean" else Kind.INTEGER
+        step = facts.step if kind is Kind.INTEGER else None
+        return Facts(kind, step=step, nullable=True)
+    low, high = value.lower * value.step, value.upper * value.step
+    if value.function == "mean":
+        return Facts(Kind.REAL, low, high, None, None, facts.nullable)
+    ends = min(low, low * rows), max(high, high * rows)
+    whole = facts.kind is Kind.INTEGER
+    step = facts.step if whole else value.step
+    found = Facts(Kind.INTEGER if whole else Kind.REAL, *ends, None, step, facts.nullable)
+    return found if within_limits(found) else replace(found, lower=None, upper=None, nullable=True)
 
 
 def infer(node: ex.Expression, scope: Scope) -> Facts:
@@ -213,6 +378,8 @@ def _numeric(node: ex.Expression, scope: Scope) -> Facts:
             facts = _number(x, node, scope)
             if facts.kind is Kind.INTEGER and (lower.denominator != 1 or upper.denominator != 1):
                 raise BoundsError(f"{scope.show(node)}: an integer is clamped to whole bounds")
+            if _assumed(x, scope):
+                facts = replace(facts, lower=None, upper=None)
             return _held(clamped(facts, lower, upper), node, scope)
         case ex.Bin(operand=x, edges=edges):
             facts = _number(x, node, scope)
@@ -241,8 +408,9 @@ def why_unbounded(node: ex.Expression, scope: Scope) -> str:
         own = facts.kind is not None and facts.kind.numeric and facts.range is None
         match part:
             case ex.Column(table=alias, name=name) if own:
+                made = scope.why_unbounded(part)
                 declare = f"declare bounds = [lower, upper] of {name} in the policy"
-                return f"{declare}, {scope.learn(alias, name)}or"
+                return made or f"{declare}, {scope.learn(alias, name)}or"
             case ex.DatePart(operand=x) if own:
                 return f"declare bounds of {scope.show(x)} in the policy, or"
             case ex.Call(operands=xs) if own and not all(_bounded(x, scope) for x in xs):
@@ -280,7 +448,8 @@ def _column(facts: ColumnFacts) -> Facts:
     if facts.values is not None and facts.kind.numeric:
         numbers = [Fraction(v) for v in facts.values if isinstance(v, int | Fraction)]
         lower, upper = min(numbers, default=None), max(numbers, default=None)
-    step = Fraction(1) if facts.kind is Kind.INTEGER else facts.step
+    # Only a column that a query makes has a step of whole numbers.
+    step = facts.step or Fraction(1) if facts.kind is Kind.INTEGER else facts.step
     return Facts(facts.kind, lower, upper, facts.values, step, facts.nullable)
 
 

@@ -14,14 +14,25 @@ from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.calculations import Calculated
 from dither.plan.expanded import expanded
-from dither.plan.expressions import Column
-from dither.plan.facts import Facts, Scope, infer, listed_values
+from dither.plan.facts import Facts, Scope, infer, listed_values, value_facts
 from dither.plan.job import GroupKey, Job, MeasurementSensitivity, Rows, Units, sensitivity
 from dither.plan.recipes import Build, Recipe
-from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base
+from dither.plan.relations import (
+    Derived,
+    Filter,
+    PublicJoin,
+    Relation,
+    Scan,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+    base,
+    scans,
+)
 from dither.plan.released import KeyValue, kind_of, leaves, ranks
 from dither.plan.schema import Kind, Schema, Table, Value
-from dither.plan.text import number, show
+from dither.plan.text import brief, number, show
+from dither.plan.units import declared_limits, limits, unit_of
 
 __all__ = [
     "Plan",
@@ -99,8 +110,8 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     table = schema.table(base(query.relation).table)
     if not table.private:
         raise QueryError(f"table {table.name!r} is public: start FROM a private table")
-    _check_rows(query.relation, scope)
     notes: list[str] = []
+    _check_rows(query.relation, schema, scope, notes)
     keys = tuple(_group_key(key, scope, notes, discover=query.discover) for key in query.keys)
     listed = [key.values for key in keys if key.values is not None]
     public_keys = prod(len(v) for v in listed) if len(listed) == len(keys) else None
@@ -109,9 +120,9 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
             f"the keys {', '.join(k.name for k in keys)} have {public_keys:,} public combinations, "
             f"more than {MOST_KEYS:,}; group by fewer or coarser keys, or discover them"
         )
-    unit = _unit(query.relation, table)
+    unit = unit_of(query.relation, schema)
     once = isinstance(query, ag.QueryOfUnits)
-    groups, rows = _limits(query, table)
+    groups, rows = _limits(query, table, schema)
     if once or not keys:
         groups = 1
     if once:
@@ -202,46 +213,75 @@ def _kinds(query: ag.Query, keys: tuple[GroupKey, ...]) -> tuple[Kind | None, ..
     return tuple(kind(o.aggregate) for o in query.outputs)
 
 
-def _limits(query: ag.Query, table: Table) -> tuple[int, int]:
-    """How many groups, and rows in each, of one unit count: the question's limits or the table's.
+def _limits(query: ag.Query, table: Table, schema: Schema) -> tuple[int, int]:
+    """How many groups, and rows in each, of one unit count: the question's limits or the tables',
+    and no more than a unit can have by the form of the question.
 
     Limits of any size protect a unit equally, since sensitivities are computed from those that the
     engine enforces: larger ones take more noise. A cap is what the data's owner wishes.
     """
     found = []
-    for name in ("max_groups", "max_rows"):
-        asked, cap = getattr(query, name), getattr(table, f"{name}_cap")
+    declared = declared_limits(query.relation, schema)
+    private = [t for s in scans(query.relation) if (t := schema.table(s.table)).private]
+    for name, own in zip(("max_groups", "max_rows"), declared, strict=True):
+        asked = getattr(query, name)
         if asked is not None and (table.unit is None or isinstance(query, ag.QueryOfUnits)):
             why = "each unit counts once here"
             if table.unit is None:
                 why = f"a row of {table.name} is the unit"
             raise QueryError(f"{name} has no meaning where {why}; leave it out")
-        if asked is not None and cap is not None and asked > cap:
-            raise QueryError(
-                f"{name} = {asked:,} is above {cap:,}, the most that the policy lets one question "
-                f"ask for ({name}_cap of {table.name})"
-            )
-        found.append(getattr(table, name) if asked is None else asked)
-    return found[0], found[1]
+        for one in private:
+            cap = getattr(one, f"{name}_cap")
+            if asked is not None and cap is not None and asked > cap:
+                raise QueryError(
+                    f"{name} = {asked:,} is above {cap:,}, the most that the policy lets one "
+                    f"question ask for ({name}_cap of {one.name})"
+                )
+        found.append(own if asked is None else asked)
+    return limits(query.relation, {key.expression for key in query.keys}, found[0], found[1])
 
 
-def _unit(relation: Relation, table: Table) -> Column | None:
-    return None if table.unit is None else Column(base(relation).alias, table.unit)
-
-
-def _check_rows(relation: Relation, scope: Scope) -> None:
-    """Every WHERE is a condition, and every join sets equal what can be."""
+def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[str]) -> None:
+    """Every WHERE is a condition, and every join sets equal what can be; also in queries below."""
     match relation:
         case Filter(source=source, predicate=predicate):
             if infer(predicate, scope).kind not in (Kind.BOOLEAN, None):
                 raise QueryError(f"WHERE {scope.show(predicate)} is not a condition")
-            _check_rows(source, scope)
+            _check_rows(source, schema, scope, notes)
         case PublicJoin(source=source, on=on):
             for left, right in on:
                 infer(ex.Compare("=", left, right), scope)
-            _check_rows(source, scope)
-        case UnitJoin(left=source):
-            _check_rows(source, scope)
+            _check_rows(source, schema, scope, notes)
+        case UnitJoin(left=source, right=right, on=on):
+            for ours, theirs in on:
+                infer(ex.Compare("=", ours, theirs), scope)
+            _check_rows(source, schema, scope, notes)
+            _check_rows(right, schema, scope, notes)
+        case Derived(source=source) | UnitAggregate(source=source):
+            below = Scope.of(source, schema)
+            _check_rows(source, schema, below, notes)
+            if isinstance(relation, UnitAggregate):
+                notes.extend(_reach(relation, schema, below))
+        case Union(parts=parts):
+            for part in parts:
+                _check_rows(part, schema, Scope.of(part, schema), notes)
+
+
+def _reach(groups: UnitAggregate, schema: Schema, scope: Scope) -> list[str]:
+    """How far counts and sums within a unit are taken to reach."""
+    most = declared_limits(groups.source, schema)[1]
+    counted = [
+        (name, value_facts(value, scope, most))
+        for name, value in groups.values
+        if value.function in ("count", "count distinct", "sum")
+    ]
+    return [
+        f"{name} is taken to lie in {brief(facts.range[0])} to {brief(facts.range[1])}, that of "
+        f"max_rows = {most} rows; where it is more, aggregates move it there: "
+        f"CLAMP({name}, lower, upper) says otherwise"
+        for name, facts in counted
+        if facts.range is not None
+    ]
 
 
 def _group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -> GroupKey:

@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
+from dither.plan._ranges import SUM_CELLS, lattice_step, power_of_two
 from dither.plan.expressions import Case, Expression, Literal
 from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
 from dither.plan.job import (
@@ -155,10 +156,6 @@ class RatioRecipe(Recipe):
     upper: Fraction | None = None
 
 
-SUM_CELLS = 2**28
-"""A sum's lattice has at most so many points between its bounds; its rounding is far below any
-noise that protects it."""
-
 SQUARE_CELLS = 2**16
 PARTS = 2**15
 """What a unit's rows add up to is cut to about one part in so many of the largest row."""
@@ -179,9 +176,6 @@ deal of noise does no harm."""
 OUTSIDE = Fraction(1, 4)
 """The share for counting what lies outside of the ends that the rest has found. Added up from the
 cells outside, which are many, it would have the noise of all of them."""
-
-DEFAULT_CELLS = 2**20
-"""A real expression without a declared step is rounded to about a millionth of its range."""
 
 
 class Build:
@@ -420,7 +414,7 @@ class Build:
         """Where a unit's sum may be scaled down, on a lattice fine enough for it."""
         if not self.has_unit or not total.lower < total.upper or total.magnitude >= PARTS:
             return total
-        return replace(total, parts=int(_power_of_two(Fraction(PARTS, total.magnitude))))
+        return replace(total, parts=int(power_of_two(Fraction(PARTS, total.magnitude))))
 
     def _lattice(
         self, operand: Expression, what: str, cells: int
@@ -437,9 +431,7 @@ class Build:
             )
         low, high = facts.range
         declared = facts.step
-        step = declared or _power_of_two((high - low) / DEFAULT_CELLS)
-        if (high - low) / step >= cells:
-            step *= _power_of_two_above((high - low) / step / (cells - 1))
+        step = lattice_step(low, high, declared, cells)
         if step != declared and low < high:
             self.notes.append(f"{show(operand)} is rounded to multiples of {number(step)}")
         return facts, step, int(low // step), int(-(-high // step))
@@ -455,20 +447,6 @@ def _as_number(shown: str, facts: Facts) -> str:
         case Kind.TEXT:
             return '; if it holds numbers, declare type = "integer" or "real" in the policy'
     return ""
-
-
-def _power_of_two(size: Fraction) -> Fraction:
-    """The largest power of two that is at most ``size``; 1 where that is 0."""
-    if size <= 0:
-        return Fraction(1)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    power = Fraction(2) ** exponent
-    return power if power <= size else power / 2
-
-
-def _power_of_two_above(size: Fraction) -> Fraction:
-    power = _power_of_two(size)
-    return power if power == size else power * 2
 
 
 def _operands(leaves: Iterable[ag.Aggregate], kind: type[ag.Mean | ag.Variance]) -> set[Expression]:

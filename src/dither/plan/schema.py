@@ -103,6 +103,9 @@ class ColumnFacts:
         found all the same counts as the middle of the bounds.
     unit : str, optional
         The unit of measurement, for tables and axes.
+    assumed : bool
+        Of a column that a query makes: nobody declared its bounds, which suppose that no unit has
+        more than ``max_rows`` rows. ``CLAMP`` may reach beyond them.
     """
 
     name: str
@@ -114,6 +117,7 @@ class ColumnFacts:
     edges: tuple[Fraction, ...] | None = None
     nullable: bool = True
     unit: str | None = None
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

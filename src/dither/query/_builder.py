@@ -18,14 +18,29 @@ from dither import _checks as check
 from dither.errors import ArgumentError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan.expanded import filtered
-from dither.plan.expressions import Bin, Expression
-from dither.plan.relations import Filter, PublicJoin, Relation, UnitJoin, scans
+from dither.plan.expressions import Bin, Column, Expression
+from dither.plan.facts import Scope
+from dither.plan.relations import (
+    Derived,
+    Filter,
+    Named,
+    PublicJoin,
+    Relation,
+    Scan,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+    renamed,
+    visible,
+)
 from dither.plan.released import Constant, apply
 from dither.plan.schema import Schema
 from dither.plan.text import Words
+from dither.plan.units import unit_of
+from dither.plan.within import derived, grouped_within, unit_value, united
 from dither.query._question import Question
 from dither.sql import Names, parse_released, parse_written
-from dither.sql.joins import join
+from dither.sql.joins import beside, join
 from dither.sql.names import default_key_name, key_expression, suffix
 
 if TYPE_CHECKING:
@@ -312,7 +327,7 @@ class TableQuery:
         return next((text for words in self.words if (text := words(node)) is not None), None)
 
     def _is_column(self, text: str) -> bool:
-        tables = (self.schema.table(scan.table) for scan in scans(self.relation))
+        tables = Names(self.relation, self.schema).tables.values()
         return any(text in table.columns for table in tables)
 
     def filter(self, condition: str) -> TableQuery:
@@ -332,15 +347,109 @@ class TableQuery:
         self._check_steps()
         return replace(self, relation=Filter(self.relation, self._read(condition)))
 
-    def join(
-        self, table: str, on: str | Sequence[str] | dict[str, str], *, how: str = "inner"
-    ) -> TableQuery:
-        """Join a public table, or a second private table on the protected unit's key.
+    def select(self, *columns: str, **named: str) -> TableQuery:
+        """Rows of these columns alone, derived ones among them: a query in the FROM.
 
         Parameters
         ----------
-        table : str
-            Its name in the policy.
+        *columns, **named : str
+            Columns, or expressions; a keyword gives one its name.
+
+        Raises
+        ------
+        QueryError
+            Where an expression has no name, or two columns have one.
+        """
+        self._before_keys("select")
+        made = [self._column(None, text) for text in columns]
+        made += [self._column(name, text) for name, text in named.items()]
+        alias = visible(self.relation)[0].alias
+        return replace(self, relation=derived(self.relation, alias, made, self.schema))
+
+    def per_unit(self, *keys: str, **named: str | AggregateRequest) -> TableQuery:
+        """One row for each protected unit and key, with aggregates of that unit's rows alone.
+
+        Nothing is released by it, so they take no noise and no budget: what is asked of these
+        rows does.
+
+        Parameters
+        ----------
+        *keys : str
+            Columns or expressions beside the unit, which is always a key.
+        **named : str, or ``dt.count()``, ``dt.sum("cost")``, ``dt.mean``, ``dt.min``, ``dt.max``
+            Under its keyword's name: a key, or an aggregate.
+
+        Raises
+        ------
+        QueryError
+            Where a row is a person, or an aggregate is not one of these.
+
+        Examples
+        --------
+        With ``visits = session.table("visits")``, ``visits.per_unit(total=dt.sum("cost"))`` are
+        rows of which ``.agg(m=dt.mean("total"))`` asks for the mean over people.
+        """
+        self._before_keys("per_unit")
+        unit = unit_of(self.relation, self.schema)
+        names = Names(self.relation, self.schema)
+        shown = [c for c in names.columns if names.is_unit(c)]
+        first = [(shown[0].name, shown[0])] if unit is not None and shown else []
+        read = [self._column(None, text) for text in keys]
+        scope = Scope.of(self.relation, self.schema, self._written)
+        made = []
+        for name, asked in named.items():
+            if isinstance(asked, str):
+                read.append(self._column(name, asked))
+            elif isinstance(asked, AggregateRequest):
+                made.append((name, unit_value(asked.make(self._read), scope)))
+            else:
+                raise ArgumentError(f"{name} must be a key or an aggregate such as dt.count()")
+        alias = visible(self.relation)[0].alias
+        every = [*first, *(pair for pair in read if pair not in first)]
+        return replace(
+            self, relation=grouped_within(self.relation, alias, every, made, self.schema)
+        )
+
+    def union_all(self, *others: TableQuery) -> TableQuery:
+        """The rows of all of them, columns matched by position; their tables hold the same units.
+
+        Raises
+        ------
+        QueryError
+            Where they hold different units, or columns do not match.
+        """
+        parts = []
+        for query in (self, *others):
+            if not isinstance(query, TableQuery):
+                raise ArgumentError("union_all takes rows such as session.table('visits')")
+            query._before_keys("union_all")
+            rows = query.relation
+            if not isinstance(rows, Derived | UnitAggregate | Union):
+                names = Names(rows, self.schema)
+                made = [(column.name, column) for column in names.columns]
+                rows = derived(rows, visible(self.relation)[0].alias, made, self.schema)
+            parts.append(renamed(rows, visible(self.relation)[0].alias))
+        return replace(self, relation=united(parts[0].alias, parts, self.schema))
+
+    def _column(self, name: str | None, text: str) -> tuple[str, Expression]:
+        node = self._read(text)
+        if name is None and not isinstance(node, Column):
+            raise ArgumentError(f"a derived column needs a name: write name={text!r}")
+        return name or node.name, node  # type: ignore[attr-defined]
+
+    def join(
+        self,
+        table: str | TableQuery,
+        on: str | Sequence[str] | dict[str, str],
+        *,
+        how: str = "inner",
+    ) -> TableQuery:
+        """Join a public table, or private rows on the protected unit's key.
+
+        Parameters
+        ----------
+        table : str or rows
+            Its name in the policy; or rows of a private table, such as those of ``per_unit``.
         on : str, list of str, or dict
             Columns of the same name on both sides, or ``{expression here: column there}``.
         how : {"inner", "left"}
@@ -357,8 +466,20 @@ class TableQuery:
             raise ArgumentError("how must be 'inner' or 'left'")
         if not isinstance(on, dict):
             on = {name: name for name in ([on] if isinstance(on, str) else on)}
-        pairs = [(self._read(here), there) for here, there in on.items()]
-        joined = join(self.relation, table, None, pairs, how == "left", self.schema)
+        other: Named
+        if isinstance(table, TableQuery):
+            table._before_keys("join")
+            rows = table.relation
+            if not isinstance(rows, Scan | Derived | UnitAggregate | Union):
+                raise QueryError("join rows that were selected: end them with select(...)")
+            other = rows
+        else:
+            other = beside(self.relation, table, None, self.schema)
+        there = Names(other, self.schema)
+        pairs = [
+            (self._read(ours), there.column(theirs, exact=True).name) for ours, theirs in on.items()
+        ]
+        joined = join(self.relation, other, pairs, how == "left", self.schema)
         return replace(self, relation=joined)
 
     def group_by(

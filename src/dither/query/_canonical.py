@@ -39,7 +39,14 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     rel.Scan: ("scan", ("table", "alias")),
     rel.Filter: ("filter", ("source", "predicate")),
     rel.PublicJoin: ("public join", ("source", "public", "on", "keep_all")),
-    rel.UnitJoin: ("unit join", ("left", "right", "left_unit", "right_unit")),
+    rel.UnitJoin: (
+        "unit join",
+        ("left", "right", "left_unit", "right_unit", "on", "keep_all"),
+    ),
+    rel.Derived: ("derived", ("source", "alias", "columns")),
+    rel.UnitValue: ("unit value", ("function", "operand", "step", "lower", "upper")),
+    rel.UnitAggregate: ("unit aggregate", ("source", "alias", "unit", "keys", "values")),
+    rel.Union: ("union", ("alias", "parts")),
     ag.Count: ("count", ()),
     ag.CountValues: ("count values", ("operand",)),
     ag.CountUnits: ("count units", ("where",)),
@@ -102,6 +109,7 @@ LATER: dict[tuple[str, str], Any] = {
     for field, before in (("max_groups", None), ("max_rows", None), ("having", None), ("offset", 0))
 }
 LATER |= {("count units", "where"): None, ("values", "once"): False}
+LATER |= {("unit join", "on"): (), ("unit join", "keep_all"): False}
 """Fields that nodes got after the form was fixed, and what each was before: where a field is still
 that, it is left out, so that a question keeps its hash."""
 

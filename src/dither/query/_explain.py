@@ -31,10 +31,10 @@ from dither.plan.recipes import (
     Recipe,
     VarianceRecipe,
 )
-from dither.plan.schema import Table
 from dither.plan.text import brief, number, show, show_value
 from dither.query._calculated import claims
 from dither.query._display import Explanation, Node
+from dither.query._explained_rows import explained_rows
 from dither.query._noise import NoisePlan, promise_of
 
 __all__ = [
@@ -60,7 +60,7 @@ def explain(
     """
     children = [
         _protection(plan),
-        Node("reads", children=(_relation(plan.query.relation, plan),)),
+        Node("reads", children=(explained_rows(plan.query.relation, plan.schema),)),
         *([Node("rests on", tuple(("learned", text) for text in learned))] if learned else []),
         _groups(plan),
         *(_measurement(i, plan, noise_plan) for i in range(len(plan.job.measurements))),
@@ -89,49 +89,6 @@ def _protection(plan: Plan) -> Node:
             )
         )
     return Node(f"protects {who}", tuple(facts))
-
-
-def _relation(relation: rel.Relation, plan: Plan) -> Node:
-    match relation:
-        case rel.Scan(table=table):
-            return _scan(plan.schema.table(table))
-        case rel.Filter(source=source, predicate=predicate):
-            title = f"where {show(predicate)}"
-            return Node(
-                title,
-                (("stability", "1: each row stays or goes by itself"),),
-                (_relation(source, plan),),
-            )
-        case rel.PublicJoin(source=source, public=public, on=on, keep_all=keep_all):
-            pairs = " and ".join(f"{show(a)} = {public.alias}.{b.name}" for a, b in on)
-            title = f"{'left ' if keep_all else ''}join public {public.table} on {pairs}"
-            fact = "1: its key is unique, so a row meets at most one"
-            return Node(title, (("stability", fact),), (_relation(source, plan),))
-        case rel.UnitJoin(left=left, right=right, left_unit=key):
-            caps = [
-                f"{plan.schema.table(s.table).max_join_rows} of {s.table}"
-                for s in (*rel.scans(left), right)
-                if plan.schema.table(s.table).private
-            ]
-            fact = f"one {key.name} joins its own rows only, at most {' and '.join(caps)}"
-            title = f"join private {right.table} on {key.name}"
-            return Node(
-                title, (("stability", fact),), (_relation(left, plan), _relation(right, plan))
-            )
-    raise TypeError(type(relation).__name__)
-
-
-def _scan(table: Table) -> Node:
-    if not table.private:
-        return Node(
-            f"public table {table.name}", (("stability", "protects nobody, may be read freely"),)
-        )
-    if table.unit is None:
-        return Node(f"private table {table.name}", (("stability", "1: every row is a person"),))
-    facts = [("stability", f"1: one {table.unit} changes its own rows only")]
-    if table.columns[table.unit].nullable:
-        facts.append(("left out", f"rows whose {table.unit} is NULL"))
-    return Node(f"private table {table.name}", tuple(facts))
 
 
 def _groups(plan: Plan) -> Node:
@@ -347,7 +304,7 @@ def protected(plan: Plan) -> tuple[str, str]:
     elif plan.table.unit is None:
         who, rows = f"one row of {plan.table.name}", "one row"
     else:
-        tables = [s.table for s in rel.scans(plan.query.relation)]
+        tables = list(dict.fromkeys(s.table for s in rel.scans(plan.query.relation)))
         private = [t for t in tables if plan.schema.table(t).private]
         who = f"one {plan.table.unit}, with all its rows of {' and '.join(private)}"
         rows = f"all rows of one {plan.table.unit}"

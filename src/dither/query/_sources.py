@@ -18,10 +18,10 @@ from dither.engines.files import is_many
 from dither.engines.several import SeveralEngines
 from dither.errors import ArgumentError, PolicyError, nearest
 from dither.plan.aggregates import Query
-from dither.plan.expressions import Column, columns
+from dither.plan.expressions import columns
 from dither.plan.facts import LONGEST_LIST
-from dither.plan.relations import scans
 from dither.plan.schema import ColumnFacts, Kind, Schema, Value
+from dither.plan.units import traced
 from dither.query._fields import Reader
 from dither.query._places import read_source
 from dither.query._policy import DeclaredTable, Policy
@@ -137,22 +137,21 @@ class PublicKeys:
         """
         if query.discover:
             return schema
-        tables = {scan.alias: scan.table for scan in scans(query.relation)}
         for column in {c for key in query.keys for c in columns(key.expression)}:
-            schema = self._with_values(tables[column.table], column, schema)
+            found = traced(column, query.relation, schema)
+            if found is not None:
+                schema = self._with_values(found[0].table, found[1], schema)
         return schema
 
-    def _with_values(self, name: str, column: Column, schema: Schema) -> Schema:
+    def _with_values(self, name: str, column: str, schema: Schema) -> Schema:
         table = schema.table(name)
-        facts = table.column(column.name)
+        facts = table.column(column)
         if table.private or _declared(facts) or facts.kind not in LISTED:
             return schema
         values = self._values(name, facts)
         if values is None:
             return schema
-        found = replace(
-            table, columns={**table.columns, column.name: replace(facts, values=values)}
-        )
+        found = replace(table, columns={**table.columns, column: replace(facts, values=values)})
         return replace(schema, tables={**schema.tables, name: found})
 
     def _values(self, table: str, facts: ColumnFacts) -> tuple[Value, ...] | None:

@@ -4,7 +4,8 @@ What is read is an allow-list: every part of a query that is not understood is r
 nothing is ever passed through to an engine.
 
 - ``parse``: text to sqlglot's tree.
-- ``select``, ``expressions``, ``aggregates``, ``sources``: one clause each, from that tree.
+- ``select``, ``expressions``, ``aggregates``, ``sources``: one clause each, from that tree;
+  ``derived``: a query in the FROM.
 - ``allow_list``: what may stand where, and how the rest of SQL is refused.
 - ``names``, ``joins``, ``dates``: what SQL and the Python builder share; free of sqlglot.
 - ``write``: a plan as SQL that people read.
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dither.sql.select import parse_released as parse_released
     from dither.sql.select import parse_written as parse_written
     from dither.sql.write import to_sql as to_sql
+    from dither.sql.write import unit_value as unit_value
 
 __all__: list[str] = []
 
@@ -34,7 +36,7 @@ _HOMES = {
         ("parse_expression", "parse_order", "parse_query", "parse_released", "parse_written"),
         "select",
     ),
-    "to_sql": "write",
+    **dict.fromkeys(("to_sql", "unit_value"), "write"),
 }
 
 

@@ -130,7 +130,6 @@ _PARTS: dict[str, tuple[str, str]] = {
     "Select.locks": ("FOR UPDATE", ""),
     "Select.qualify": ("QUALIFY", _WINDOW),
     "Select.windows": ("WINDOW", _WINDOW),
-    "Select.with": ("WITH", _SUBQUERY),
     "Count.expressions": ("COUNT of several columns", "count one"),
     "Ceil.decimals": ("CEIL to decimals", "write CEIL(10 * x) / 10"),
     "Floor.decimals": ("FLOOR to decimals", "write FLOOR(10 * x) / 10"),

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Column, Expression
-from dither.plan.relations import PublicJoin, Relation, Scan, UnitJoin, base, scans
-from dither.plan.schema import Kind, Schema, Table
+from dither.plan.facts import Scope
+from dither.plan.relations import Named, PublicJoin, Relation, Scan, UnitJoin, base, visible
+from dither.plan.schema import Kind, Schema
+from dither.plan.units import is_unit, join_rows
 from dither.sql.names import Names, find, find_table
 
-__all__ = ["beside", "join", "join_public", "join_unit", "start"]
+__all__ = ["beside", "check_alias", "join", "join_public", "join_unit", "start"]
 
 Pairs = Sequence[tuple[Expression, str]]
-"""What a join sets equal: an expression over the source, a column of the joined table."""
+"""What a join sets equal: an expression over the source, a column of the joined side."""
 
 
 def start(table: str, alias: str | None, schema: Schema, *, exact: bool = False) -> Scan:
@@ -48,31 +50,24 @@ def start(table: str, alias: str | None, schema: Schema, *, exact: bool = False)
 
 
 def join(
-    source: Relation, table: str, alias: str | None, pairs: Pairs, keep_all: bool, schema: Schema
+    source: Relation, joined: Named, pairs: Pairs, keep_all: bool, schema: Schema
 ) -> PublicJoin | UnitJoin:
-    """Join a table, by its kind: ``join_public`` or ``join_unit``."""
-    facts = find_table(table, schema)
-    if not facts.private:
-        return join_public(source, table, alias, pairs, keep_all, schema)
-    if keep_all:
-        raise UnsupportedError(
-            f"LEFT JOIN of the private table {facts.name!r} is not offered; write JOIN"
-        )
-    return join_unit(source, table, alias, pairs, schema)
+    """Join a table, or a query in the FROM, by its kind: ``join_public`` or ``join_unit``."""
+    if isinstance(joined, Scan) and not schema.table(joined.table).private:
+        return join_public(source, joined, pairs, keep_all, schema)
+    return join_unit(source, joined, pairs, keep_all, schema)
 
 
 def join_public(
-    source: Relation, table: str, alias: str | None, pairs: Pairs, keep_all: bool, schema: Schema
+    source: Relation, scan: Scan, pairs: Pairs, keep_all: bool, schema: Schema
 ) -> PublicJoin:
     """Join the one matching row of a public table to each row of the source.
 
     Parameters
     ----------
     source : Relation
-    table : str
+    scan : Scan
         The public table.
-    alias : str, optional
-        The name that columns use for it; its own where ``None``.
     pairs : sequence of (Expression, str)
         What is set equal: an expression over the source and a column of the public table. At least
         one of the columns must be declared unique.
@@ -85,7 +80,8 @@ def join_public(
     QueryError
         Where no joined column is declared unique, so that the join could fan out without a bound.
     """
-    facts, scan = beside(source, table, alias, schema)
+    facts = schema.table(scan.table)
+    check_alias(source, scan)
     if facts.private:
         raise QueryError(f"JOIN {facts.name}: {facts.name!r} is private; join it on its unit")
     if not pairs:
@@ -98,7 +94,7 @@ def join_public(
             f"columns is declared unique; declare unique = [{columns[0]!r}] for table "
             f"{facts.name!r} in the policy, if no value of it occurs twice"
         )
-    _same_kinds(source, pairs, facts, schema)
+    _same_kinds(source, pairs, scan, schema)
     on_pairs = tuple(
         (left, Column(scan.alias, name)) for (left, _), name in zip(pairs, columns, strict=True)
     )
@@ -106,19 +102,17 @@ def join_public(
 
 
 def join_unit(
-    left: Relation, table: str, alias: str | None, pairs: Pairs, schema: Schema
+    left: Relation, right: Named, pairs: Pairs, keep_all: bool, schema: Schema
 ) -> UnitJoin:
-    """Join two private tables on the protected unit of both.
+    """Join two private tables, or queries of them, on the protected unit of both.
 
     Parameters
     ----------
-    left : Relation
-    table : str
-        The other private table.
-    alias : str, optional
-        The name that columns use for it; its own where ``None``.
+    left, right : Relation
     pairs : sequence of (Expression, str)
-        One pair: the unit column of the left table and that of the right one.
+        One of them the unit columns of both sides; others set equal more of the rows of one unit.
+    keep_all : bool
+        Whether rows on the left without a match stay, with NULL on the right (a left join).
     schema : Schema
 
     Raises
@@ -126,22 +120,23 @@ def join_unit(
     UnsupportedError
         Where a row of either table is a person, or for a third private table.
     QueryError
-        Where the join is not on the units and those alone, the two units are not declared to be the
-        same people, or ``max_join_rows`` is not declared.
+        Where the join is not on the units, the two units are not declared to be the same people, or
+        ``max_join_rows`` is not declared.
     """
-    facts, scan = beside(left, table, alias, schema)
-    origin = base(left)
-    owner = schema.table(origin.table)
-    what = f"JOIN {facts.name}"
+    check_alias(left, right)
+    owner, facts = (schema.table(base(side).table) for side in (left, right))
+    called = facts.name if isinstance(right, Scan) else right.alias
+    what = f"{'LEFT ' if keep_all else ''}JOIN {called}"
     if not facts.private:
         raise QueryError(f"{what}: {facts.name!r} is public; join it on a unique column")
-    if any(schema.table(s.table).private for s in scans(left) if s != origin):
+    first, *others = visible(left)
+    if any(schema.table(base(other).table).private for other in others):
         raise UnsupportedError(f"{what}: a join of more than two private tables is not offered")
-    for side in (owner, facts):
-        if side.unit is None:
+    for table in (owner, facts):
+        if table.unit is None:
             raise UnsupportedError(
-                f"{what}: a row of {side.name!r} is a person of its own, so it cannot be joined to "
-                "another private table; declare its unit in the policy, if it has one"
+                f"{what}: a row of {table.name!r} is a person of its own, so it cannot be joined "
+                "to another private table; declare its unit in the policy, if it has one"
             )
     if owner.name != facts.name and (owner.unit_name is None or owner.unit_name != facts.unit_name):
         raise QueryError(
@@ -150,51 +145,76 @@ def join_unit(
             f'in one [units.NAME], columns = {{ {owner.name} = "{owner.unit}", '
             f'{facts.name} = "{facts.unit}" }}'
         )
-    assert owner.unit is not None
-    assert facts.unit is not None
-    left_unit = Column(origin.alias, owner.unit)
-    if len(pairs) != 1 or pairs[0][0] != left_unit or pairs[0][1] != facts.unit:
+    on = [(ours, Column(right.alias, theirs)) for ours, theirs in pairs]
+    units = [
+        (ours, theirs)
+        for ours, theirs in on
+        if isinstance(ours, Column)
+        and is_unit(ours, left, schema)
+        and is_unit(theirs, right, schema)
+    ]
+    if not units:
         raise QueryError(
-            f"{what}: two private tables are joined on their protected units and on those alone; "
-            f"write ON {origin.alias}.{owner.unit} = {scan.alias}.{facts.unit}"
+            f"{what}: two private tables are joined on their protected units, and on more columns "
+            f"where that is wanted; write ON {_unit_text(first, schema)} = "
+            f"{_unit_text(right, schema)}"
         )
-    for side in (owner, facts):
-        if side.max_join_rows is None:
+    for side, table in ((left, owner), (right, facts)):
+        if join_rows(side, schema) is None:
             raise QueryError(
                 f"{what}: the join could fan out without a bound; declare max_join_rows for table "
-                f"{side.name!r} in the policy: the rows of one {side.unit!r} that are joined"
+                f"{table.name!r} in the policy: the rows of one {table.unit!r} that are joined"
             )
-    kinds = owner.column(owner.unit).kind, facts.column(facts.unit).kind
+    scopes = Scope.of(left, schema), Scope.of(right, schema)
+    kinds = [scope.column(unit).kind for scope, unit in zip(scopes, units[0], strict=True)]
     if kinds[0] is not kinds[1]:
         # As doubles, two large integers can be equal: one person's rows would join another's.
         raise QueryError(
-            f"{what}: column {facts.unit!r} is {kinds[1].value} and is set equal to "
+            f"{what}: column {units[0][1].name!r} is {kinds[1].value} and is set equal to "
             f"{kinds[0].value}; join columns of one kind"
         )
-    return UnitJoin(left, scan, left_unit, Column(scan.alias, facts.unit))
+    more = tuple(pair for pair in on if pair != units[0])
+    _same_kinds(left, [(ours, c.name) for ours, c in more], right, schema)
+    return UnitJoin(left, right, *units[0], more, keep_all)
+
+
+def _unit_text(side: Named, schema: Schema) -> str:
+    """How the unit of one side is written, where a column of it is the unit."""
+    names = Names(side, schema)
+    found = [c for c in names.columns if names.is_unit(c)]
+    unit = found[0].name if found else str(schema.table(base(side).table).unit)
+    return f"{side.alias}.{unit}"
 
 
 def beside(
     source: Relation, table: str, alias: str | None, schema: Schema, *, exact: bool = False
-) -> tuple[Table, Scan]:
+) -> Scan:
     """The table that is about to be joined, under a name that no other goes by."""
     facts = find_table(table, schema, exact=exact)
     scan = Scan(facts.name, alias or facts.name)
-    if find(scan.alias, [s.alias for s in scans(source)]):
+    check_alias(source, scan)
+    return scan
+
+
+def check_alias(source: Relation, joined: Named) -> None:
+    """Refuse a name by which something in the FROM goes already."""
+    if find(joined.alias, [s.alias for s in visible(source)]):
+        called = joined.table if isinstance(joined, Scan) else joined.alias
         raise QueryError(
-            f"JOIN {facts.name}: two tables go by the name {scan.alias!r}; give one another name "
+            f"JOIN {called}: two tables go by the name {joined.alias!r}; give one another name "
             f"with AS"
         )
-    return facts, scan
 
 
-def _same_kinds(source: Relation, pairs: Pairs, facts: Table, schema: Schema) -> None:
-    names = Names(source, schema)
+def _same_kinds(source: Relation, pairs: Pairs, joined: Named, schema: Schema) -> None:
+    names, scope = Names(source, schema), Scope.of(joined, schema)
+    called = joined.table if isinstance(joined, Scan) else joined.alias
     for left, name in pairs:
-        kinds: tuple[Kind | None, Kind] = names.kind(left), facts.column(name).kind
+        kinds: tuple[Kind | None, Kind]
+        kinds = names.kind(left), scope.column(Column(joined.alias, name)).kind
         if kinds[0] is None or kinds[0] is kinds[1] or (kinds[0].numeric and kinds[1].numeric):
             continue
         raise QueryError(
-            f"JOIN {facts.name}: column {name!r} is {kinds[1].value} and is set equal to "
+            f"JOIN {called}: column {name!r} is {kinds[1].value} and is set equal to "
             f"{kinds[0].value}; join columns of one kind"
         )

@@ -9,11 +9,20 @@ from dither.errors import QueryError, UnknownNameError, nearest
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.expressions import Column, Expression
-from dither.plan.facts import Scope, infer
-from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, scans
+from dither.plan.facts import Scope, infer, tables_of
+from dither.plan.relations import (
+    Filter,
+    Named,
+    PublicJoin,
+    Relation,
+    Scan,
+    UnitJoin,
+    visible,
+)
 from dither.plan.released import Rank
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.plan.text import number
+from dither.plan.units import is_unit
 
 __all__ = [
     "Names",
@@ -71,8 +80,9 @@ class Names:
     ----------
     relation : Relation
     schema : Schema
-    beside : Scan, optional
-        A table that is about to be joined and counts as in scope: for the condition of the join.
+    beside : Relation, optional
+        A table, or a query in the FROM, that is about to be joined and counts as in scope: for the
+        condition of the join.
 
     Examples
     --------
@@ -84,32 +94,40 @@ class Names:
 
     relation: Relation
     schema: Schema
-    beside: Scan | None = None
+    beside: Named | None = None
     origins: dict[Expression, object] = field(default_factory=dict, compare=False, repr=False)
     """From what each expression was read: anyone who reads notes it here, for messages."""
+    _known: dict[str, Table] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def scans(self) -> tuple[Scan, ...]:
-        """The tables in scope, leftmost first."""
-        return scans(self.relation) + ((self.beside,) if self.beside is not None else ())
+    def visible(self) -> tuple[Named, ...]:
+        """What is in scope, leftmost first."""
+        return visible(self.relation) + ((self.beside,) if self.beside is not None else ())
 
-    def table(self, alias: str, *, exact: bool = False) -> Scan:
-        """The table in scope that goes by ``alias``.
+    @property
+    def tables(self) -> dict[str, Table]:
+        """What is in scope, with its columns, by alias."""
+        if not self._known:
+            for side in (self.relation, self.beside):
+                self._known.update({} if side is None else tables_of(side, self.schema))
+        return self._known
+
+    def table(self, alias: str, *, exact: bool = False) -> str:
+        """The alias in scope that a written name means.
 
         Raises
         ------
         UnknownNameError
             Where there is none; the nearest is offered.
         """
-        by_alias = {scan.alias: scan for scan in self.scans}
-        found = find(alias, by_alias, exact=exact)
+        found = find(alias, self.tables, exact=exact)
         if not found:
-            hint = nearest(alias, by_alias)
-            for scan in self.scans:
-                if find(alias, [scan.table], exact=exact):
+            hint = nearest(alias, self.tables)
+            for scan in self.visible:
+                if isinstance(scan, Scan) and find(alias, [scan.table], exact=exact):
                     hint = f"; in this query that table goes by {scan.alias!r}"
             raise UnknownNameError(f"unknown table {alias!r} before a column name{hint}")
-        return by_alias[found[0]]
+        return found[0]
 
     def column(
         self, name: str, table: str | None = None, *, exact: bool = False, exact_table: bool = False
@@ -132,11 +150,11 @@ class Names:
             Where several tables have one. Columns that a join sets equal count as one, the
             leftmost.
         """
-        among = self.scans if table is None else (self.table(table, exact=exact_table),)
+        among = tuple(self.tables) if table is None else (self.table(table, exact=exact_table),)
         found = [
-            Column(scan.alias, match)
-            for scan in among
-            for match in find(name, self.schema.table(scan.table).columns, exact=exact)
+            Column(alias, match)
+            for alias in among
+            for match in find(name, self.tables[alias].columns, exact=exact)
         ]
         equal = set(_equal(self.relation))
         kept = [c for i, c in enumerate(found) if not any((left, c) in equal for left in found[:i])]
@@ -146,25 +164,30 @@ class Names:
             options = " or ".join(repr(f"{c.table}.{c.name}") for c in kept)
             raise QueryError(f"column {name!r} is ambiguous; write {options}")
         if table is not None:
-            self.schema.table(among[0].table).column(name)
-        for scan in among:
+            self.tables[among[0]].column(name)
+        for alias in among:
             # A column that is there and cannot be read says why.
-            for match in find(name, self.schema.table(scan.table).unread, exact=exact):
-                self.schema.table(scan.table).column(match)
-        known = [c for scan in among for c in self.schema.table(scan.table).columns]
-        hint = nearest(name, known)
+            for match in find(name, self.tables[alias].unread, exact=exact):
+                self.tables[alias].column(match)
+        hint = nearest(name, [c for alias in among for c in self.tables[alias].columns])
         if exact and len(among) == 1:
             hint += " (double quotes name a column; text stands in single quotes)"
         raise UnknownNameError(f"unknown column {name!r}{hint}")
 
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Every column in scope; those that a join sets equal to one on its left are left out."""
+        equal = {right for left, right in _equal(self.relation) if isinstance(left, Column)}
+        found = (Column(alias, name) for alias, t in self.tables.items() for name in t.columns)
+        return tuple(column for column in found if column not in equal)
+
     def facts(self, column: Column) -> ColumnFacts:
         """The public facts of a column."""
-        return self.schema.table(self.table(column.table, exact=True).table).column(column.name)
+        return self.tables[self.table(column.table, exact=True)].column(column.name)
 
     def is_unit(self, column: Column) -> bool:
         """Whether a column says who is protected."""
-        table = self.schema.table(self.table(column.table, exact=True).table)
-        return table.private and table.unit == column.name
+        return is_unit(column, self.relation, self.schema)
 
     def kind(self, expression: Expression) -> Kind | None:
         """The kind of an expression, ``None`` where its facts do not say."""
@@ -189,9 +212,10 @@ def _equal(relation: Relation) -> Iterator[tuple[Expression, Column]]:
         case PublicJoin(source=source, on=on):
             yield from _equal(source)
             yield from on
-        case UnitJoin(left=left, left_unit=left_unit, right_unit=right_unit):
+        case UnitJoin(left=left, left_unit=left_unit, right_unit=right_unit, on=on):
             yield from _equal(left)
             yield left_unit, right_unit
+            yield from on
 
 
 def key_expression(expression: ex.Expression, names: Names) -> ex.Expression:

@@ -16,8 +16,10 @@ from dither.plan.released import Constant, KeyValue
 from dither.plan.schema import Schema
 from dither.plan.text import Words
 from dither.sql.aggregates import aggregates_in, quantiles
-from dither.sql.allow_list import identifier, plain, refuse, take
+from dither.sql.allow_list import plain, refuse, take
+from dither.sql.derived import named_query, with_queries
 from dither.sql.expressions import at
+from dither.sql.items import Item, chosen_key, item, ordinal
 from dither.sql.names import (
     Names,
     default_key_name,
@@ -30,13 +32,12 @@ from dither.sql.names import (
 from dither.sql.options import limited
 from dither.sql.parse import Reading, read_condition, read_statement
 from dither.sql.released import Columns, ReleasedReader, as_key, bare_name, is_column
-from dither.sql.sources import relation
+from dither.sql.sources import Tables, relation
 
 __all__ = [
     "limit_of",
     "offset_of",
     "order_of",
-    "ordinal",
     "parse_expression",
     "parse_order",
     "parse_query",
@@ -142,19 +143,21 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
     """What ``parse_query`` makes of sqlglot's tree."""
     if not isinstance(tree, exp.Select):
         refuse(tree, "the query")
-    items, source, joins, where, group, having, order, limit, offset = take(
+    items, source, joins, where, group, having, order, limit, offset, before = take(
         tree,
         "the query",
         *("expressions", "from", "joins", "where", "group", "having", "order", "limit", "offset"),
+        "with",
     )
     if not items:
         raise QueryError("SELECT names nothing; name keys and aggregates, such as COUNT(*)")
-    rows = relation(source, joins or (), schema)
-    names = Names(rows, schema)
+    tables = with_queries(before, Tables(schema, named_query))
+    rows = relation(source, joins or (), tables)
+    names = tables.names(rows)
     if where is not None:
         (condition,) = take(where, "WHERE", "this")
         rows = Filter(rows, at("WHERE", names).read(condition))
-    chosen = [_item(node) for node in items]
+    chosen = [item(node) for node in items]
     grouped = _grouping(group, chosen, names)
     keys, outputs, columns = _outputs(chosen, grouped, names)
     chosen_by = None
@@ -207,28 +210,6 @@ def parse_order(
     return found
 
 
-Item = tuple[exp.Expr, str | None]
-"""What a SELECT asks for, and the name given to it."""
-
-
-def _item(node: exp.Expr) -> Item:
-    name = None
-    if isinstance(node, exp.Alias):
-        this, alias = take(node, "SELECT", "this", "alias")
-        node, (name, _) = this, identifier(alias, "SELECT")
-        if not name:
-            raise QueryError("SELECT: a name after AS is empty; give it letters")
-    bare = plain(node)
-    if isinstance(bare, exp.Star) or (
-        isinstance(bare, exp.Column) and isinstance(bare.this, exp.Star)
-    ):
-        raise QueryError(
-            "SELECT *: raw columns cannot be released; name GROUP BY keys and aggregates, such as "
-            "COUNT(*)"
-        )
-    return node, name
-
-
 def _key(node: exp.Expr, where: str, names: Names) -> ex.Expression:
     return key_expression(at(where, names).read(node), names)
 
@@ -242,27 +223,9 @@ def _grouping(group: exp.Expr | None, chosen: Sequence[Item], names: Names) -> l
             raise QueryError("GROUP BY: ALL stands alone; leave it out, or the other keys")
         nodes = [node for node, _ in chosen if not aggregates_in(node)]
     else:
-        nodes = [_chosen_key(node, chosen, names) for node in listed or ()]
+        nodes = [chosen_key(node, chosen, names) for node in listed or ()]
     found = [_key(node, "GROUP BY", names) for node in nodes]
     return list(dict.fromkeys(found))
-
-
-def _chosen_key(node: exp.Expr, chosen: Sequence[Item], names: Names) -> exp.Expr:
-    """What an ordinal or an alias in GROUP BY stands for; anything else stands for itself."""
-    bare = plain(node)
-    if isinstance(bare, exp.Literal) and not bare.is_string:
-        found = chosen[ordinal(bare, "GROUP BY", len(chosen))][0]
-    elif (written := bare_name(bare, "GROUP BY")) is not None:
-        aliases = {alias: item for item, alias in chosen if alias is not None}
-        meant = find(written[0], aliases, exact=written[1])
-        if not meant or is_column(*written, names):
-            return node
-        found = aliases[meant[0]]
-    else:
-        return node
-    if aggregates_in(found):
-        raise QueryError("GROUP BY: an aggregate cannot be a key; group by a column")
-    return found
 
 
 def _outputs(
@@ -327,16 +290,6 @@ def _name(alias: str | None, default: str, taken: Iterable[str], given: Sequence
     if find(alias, taken):
         raise QueryError(f"SELECT: two columns are named {alias!r}; give one another name with AS")
     return alias
-
-
-def ordinal(node: exp.Literal, where: str, count: int) -> int:
-    """The index that a position in SELECT, counted from 1, stands for."""
-    take(node, where, "this")
-    text = str(node.this)
-    position = int(text) if text.isdecimal() and len(text) < 6 else 0
-    if not 1 <= position <= count:
-        raise QueryError(f"{where} {text[:20]}: SELECT has positions 1 to {count}")
-    return position - 1
 
 
 def order_of(

@@ -1,24 +1,47 @@
-"""The FROM clause: sqlglot's tables and joins to relations of the plan."""
+"""The FROM clause: sqlglot's tables, queries and joins to relations of the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan import expressions as ex
-from dither.plan.relations import Relation
+from dither.plan.relations import Named, Relation, renamed
 from dither.plan.schema import Schema
 from dither.sql.allow_list import Place, identifier, plain, refuse, take, title
 from dither.sql.expressions import at, operands
-from dither.sql.joins import beside, join, start
-from dither.sql.names import Names
+from dither.sql.joins import beside, check_alias, join, start
+from dither.sql.names import Names, find
 
-__all__ = ["relation"]
+__all__ = ["Tables", "relation"]
 
 
-def relation(source: exp.Expr | None, joins: Sequence[exp.Join], schema: Schema) -> Relation:
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a FROM may name: the tables of the policy, and the queries of a WITH before them.
+
+    ``read`` reads a query in the FROM, under its alias.
+    """
+
+    schema: Schema
+    read: Callable[[exp.Expr, str | None, Tables], Named]
+    queries: Mapping[str, Named] = field(default_factory=dict)
+    origins: dict[ex.Expression, object] = field(default_factory=dict)
+
+    def names(self, rows: Relation, beside: Named | None = None) -> Names:
+        """The columns of a relation."""
+        return Names(rows, self.schema, beside, self.origins)
+
+    def query(self, name: str, alias: str | None, *, exact: bool) -> Named | None:
+        """The query of a WITH that a name means."""
+        found = find(name, self.queries, exact=exact)
+        return renamed(self.queries[found[0]], alias or found[0]) if found else None
+
+
+def relation(source: exp.Expr | None, joins: Sequence[exp.Join], tables: Tables) -> Relation:
     """The rows that a FROM clause names, before WHERE.
 
     Raises
@@ -29,11 +52,32 @@ def relation(source: exp.Expr | None, joins: Sequence[exp.Join], schema: Schema)
     if source is None:
         raise QueryError("the query has no FROM; name the table, as in SELECT ... FROM visits")
     (table,) = take(source, "FROM", "this")
-    name, alias, exact = _table(table, "FROM")
-    found: Relation = start(name, alias, schema, exact=exact)
+    found: Relation
+    query = _query(table, "FROM", tables)
+    if query is not None:
+        found = query
+    else:
+        name, alias, exact = _table(table, "FROM")
+        found = start(name, alias, tables.schema, exact=exact)
     for node in joins:
-        found = _join(found, node, schema)
+        found = _join(found, node, tables)
     return found
+
+
+def _query(node: exp.Expr, where: str, tables: Tables) -> Named | None:
+    """A query in the FROM, or one of a WITH by its name; nothing where it is a table."""
+    if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Table):
+        this, alias = take(node, where, "this", "alias")
+        return tables.read(this, None if alias is None else _alias(alias, where), tables)
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        name, alias, exact = _table(node, where)
+        return tables.query(name, alias, exact=exact)
+    return None
+
+
+def _alias(node: exp.Expr, where: str) -> str:
+    (short,) = take(node, where, "this")
+    return identifier(short, where)[0]
 
 
 def _table(node: exp.Expr, where: str) -> tuple[str, str | None, bool]:
@@ -47,13 +91,10 @@ def _table(node: exp.Expr, where: str) -> tuple[str, str | None, bool]:
             "a table of the policy"
         )
     name, exact = identifier(this, where)
-    if alias is None:
-        return name, None, exact
-    (short,) = take(alias, where, "this")
-    return name, identifier(short, where)[0], exact
+    return name, None if alias is None else _alias(alias, where), exact
 
 
-def _join(source: Relation, node: exp.Join, schema: Schema) -> Relation:
+def _join(source: Relation, node: exp.Join, tables: Tables) -> Relation:
     where = "JOIN"
     this, on, using, side, kind, method = take(
         node, where, "this", "on", "using", "side", "kind", "method"
@@ -68,20 +109,25 @@ def _join(source: Relation, node: exp.Join, schema: Schema) -> Relation:
         )
     if words not in ([], ["INNER"], ["LEFT"], ["LEFT", "OUTER"]):
         raise UnsupportedError(
-            f"{' '.join(words)} JOIN is not offered; write JOIN, or LEFT JOIN for a public table, "
-            "with ON a.x = b.y"
+            f"{' '.join(words)} JOIN is not offered; write JOIN or LEFT JOIN, with ON a.x = b.y"
         )
     if on is None and using is None:
         raise QueryError("JOIN without ON: write JOIN ... ON a.x = b.y")
     if on is not None and using is not None:
         raise QueryError("JOIN: write either ON or USING, not both")
-    name, alias, exact = _table(this, where)
-    table, scan = beside(source, name, alias, schema, exact=exact)
-    if using is not None:
-        pairs = _using(using, Names(source, schema), Names(scan, schema))
+    joined: Named
+    query = _query(this, where, tables)
+    if query is not None:
+        joined = query
+        check_alias(source, joined)
     else:
-        pairs = _on(on, at("JOIN ... ON", Names(source, schema, beside=scan)))
-    return join(source, table.name, alias, pairs, "LEFT" in words, schema)
+        name, alias, exact = _table(this, where)
+        joined = beside(source, name, alias, tables.schema, exact=exact)
+    if using is not None:
+        pairs = _using(using, tables.names(source), tables.names(joined))
+    else:
+        pairs = _on(on, at("JOIN ... ON", tables.names(source, joined)))
+    return join(source, joined, pairs, "LEFT" in words, tables.schema)
 
 
 def _using(using: Sequence[exp.Expr], left: Names, right: Names) -> list[tuple[ex.Expression, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from sqlglot import TokenType
@@ -11,9 +11,24 @@ from sqlglot.dialects.dialect import Dialect
 
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
+from dither.plan.relations import (
+    Derived,
+    Filter,
+    Named,
+    NamedExpression,
+    PublicJoin,
+    Relation,
+    Scan,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+    UnitValue,
+    base,
+    visible,
+)
 from dither.plan.schema import Schema
 from dither.plan.text import SUM, ExpressionWriter, constant
+from dither.plan.units import column_names, is_unit
 from dither.sql.options import GROUPS, ROWS
 
 __all__ = ["to_sql"]
@@ -43,23 +58,13 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
     >>> to_sql(query, Schema({"visits": Table("visits", {})}))
     'SELECT COUNT(*) AS n FROM visits'
     """
-    source, joins, predicates = _flatten(query.relation)
-    qualified = len(scans(query.relation)) > 1
-
-    def column(node: ex.Column) -> str:
-        name = _identifier(node.name)
-        return f"{_identifier(node.table)}.{name}" if qualified else name
-
-    writer = ExpressionWriter(column)
+    writer = _writer(query.relation)
     unit = _unit(query, schema)
     chosen = [_key(key, writer) for key in query.keys]
     chosen += [
         f"{_aggregate(o.aggregate, unit, writer)} AS {_identifier(o.name)}" for o in query.outputs
     ]
-    parts = [f"SELECT {', '.join(chosen)} FROM {_table(source)}"]
-    parts += [_join(join, writer) for join in joins]
-    if predicates:
-        parts.append(f"WHERE {writer.text(_conjunction(predicates))}")
+    parts = [f"SELECT {', '.join(chosen)} {_rows(query.relation, schema, writer)}"]
     if query.keys:
         bare = (isinstance(key.expression, ex.Column) for key in query.keys)
         groups = (
@@ -99,15 +104,44 @@ def _identifier(name: str) -> str:
     return f'"{doubled}"'
 
 
+def _writer(relation: Relation) -> ExpressionWriter:
+    """Writes what stands above a relation: columns by their table where there are several."""
+    qualified = len(visible(relation)) > 1
+
+    def column(node: ex.Column) -> str:
+        name = _identifier(node.name)
+        return f"{_identifier(node.table)}.{name}" if qualified else name
+
+    return ExpressionWriter(column)
+
+
+def _rows(relation: Relation, schema: Schema, writer: ExpressionWriter) -> str:
+    """FROM and WHERE."""
+    source, joins, predicates = _flatten(relation)
+    parts = [f"FROM {_named(source, schema)}"]
+    parts += [_join(join, schema, writer) for join in joins]
+    if predicates:
+        parts.append(f"WHERE {writer.text(_conjunction(predicates))}")
+    return " ".join(parts)
+
+
 def _unit(query: ag.Query, schema: Schema) -> ex.Column | None:
-    origin = base(query.relation)
-    unit = schema.table(origin.table).unit
-    return ex.Column(origin.alias, unit) if unit is not None else None
+    """The column that counts units; one that says whose a row is need not be named by a query."""
+    found = [
+        ex.Column(named.alias, name)
+        for named in visible(query.relation)
+        for name in column_names(named, schema)
+        if is_unit(ex.Column(named.alias, name), query.relation, schema)
+    ]
+    if found:
+        return found[0]
+    unit = schema.table(base(query.relation).table).unit
+    return None if unit is None else ex.Column(visible(query.relation)[0].alias, unit)
 
 
 def _flatten(
     relation: Relation,
-) -> tuple[Scan, list[PublicJoin | UnitJoin], list[ex.Expression]]:
+) -> tuple[Named, list[PublicJoin | UnitJoin], list[ex.Expression]]:
     """The first table, the joins and the predicates.
 
     A filter below a public join can stand above it, since each row of the source matches at most
@@ -115,7 +149,7 @@ def _flatten(
     stands.
     """
     match relation:
-        case Scan():
+        case Scan() | Derived() | UnitAggregate() | Union():
             return relation, [], []
         case Filter(source=source, predicate=predicate):
             first, joins, predicates = _flatten(source)
@@ -134,9 +168,58 @@ def _conjunction(predicates: Sequence[ex.Expression]) -> ex.Expression:
     return parts[0] if len(parts) == 1 else ex.And(tuple(parts))
 
 
-def _table(scan: Scan) -> str:
-    alias = f" AS {_identifier(scan.alias)}" if scan.alias != scan.table else ""
-    return _identifier(scan.table) + alias
+def _named(named: Named, schema: Schema) -> str:
+    """A table or a query in the FROM, with its alias."""
+    if isinstance(named, Scan):
+        alias = f" AS {_identifier(named.alias)}" if named.alias != named.table else ""
+        return _identifier(named.table) + alias
+    return f"({_query(named, schema)}) AS {_identifier(named.alias)}"
+
+
+def _query(named: Relation, schema: Schema) -> str:
+    """A query in the FROM, without its alias: a SELECT, or several."""
+    match named:
+        case Derived(source=source, columns=columns):
+            writer = _writer(source)
+            chosen = ", ".join(_column(column, writer) for column in columns)
+            return f"SELECT {chosen} {_rows(source, schema, writer)}"
+        case UnitAggregate(source=source, keys=keys, values=values):
+            writer = _writer(source)
+            chosen = ", ".join(
+                [
+                    *(_column(key, writer) for key in keys),
+                    *(f"{unit_value(v, writer.text)} AS {_identifier(name)}" for name, v in values),
+                ]
+            )
+            groups = ", ".join(
+                writer.text(key) if isinstance(key, ex.Column) else str(i)
+                for i, (_, key) in enumerate(keys, start=1)
+            )
+            return f"SELECT {chosen} {_rows(source, schema, writer)} GROUP BY {groups}"
+        case Union(parts=parts):
+            return " UNION ALL ".join(_part(part, schema) for part in parts)
+    raise TypeError(type(named).__name__)
+
+
+def _part(part: Relation, schema: Schema) -> str:
+    text = _query(part, schema)
+    return f"({text})" if isinstance(part, Union) else text
+
+
+def _column(column: NamedExpression, writer: ExpressionWriter) -> str:
+    name, node = column
+    text = writer.text(node)
+    plain = isinstance(node, ex.Column) and node.name == name
+    return text if plain else f"{text} AS {_identifier(name)}"
+
+
+def unit_value(value: UnitValue, show: Callable[[ex.Expression], str]) -> str:
+    """An aggregate within a unit as SQL."""
+    operand = "*" if value.operand is None else show(value.operand)
+    if value.function == "count distinct":
+        return f"COUNT(DISTINCT {operand})"
+    name = {"mean": "AVG"}.get(value.function, value.function.upper())
+    return f"{name}({operand})"
 
 
 def _key(key: ag.Key, writer: ExpressionWriter) -> str:
@@ -146,15 +229,15 @@ def _key(key: ag.Key, writer: ExpressionWriter) -> str:
     return f"{text} AS {_identifier(key.name)}"
 
 
-def _join(join: PublicJoin | UnitJoin, writer: ExpressionWriter) -> str:
-    side = ""
+def _join(join: PublicJoin | UnitJoin, schema: Schema, writer: ExpressionWriter) -> str:
+    joined: Named
     match join:
-        case PublicJoin(public=scan, on=pairs, keep_all=keep_all):
-            side = "LEFT " if keep_all else ""
-        case UnitJoin(right=scan, left_unit=left, right_unit=right):
-            pairs = ((left, right),)
+        case PublicJoin(public=scan, on=pairs):
+            joined = scan
+        case UnitJoin(right=right, equal=pairs):
+            joined = right
     on = " AND ".join(f"{writer.text(a, SUM)} = {writer.text(b)}" for a, b in pairs)
-    return f"{side}JOIN {_table(scan)} ON {on}"
+    return f"{'LEFT ' if join.keep_all else ''}JOIN {_named(joined, schema)} ON {on}"
 
 
 def _aggregate(aggregate: ag.Aggregate, unit: ex.Column | None, writer: ExpressionWriter) -> str:

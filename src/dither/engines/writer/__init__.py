@@ -2,7 +2,7 @@
 
 - ``dialect``: what engines spell otherwise; ``forms``: what all spell alike.
 - ``expressions``, ``sizes``: the expressions of a plan.
-- ``rows``: what is read; scans, filters and joins.
+- ``rows``: what is read; scans, filters and joins; ``within``: queries in the FROM.
 - ``grouped``, ``sums``: each unit's contribution bounded, and added by group.
 """
 

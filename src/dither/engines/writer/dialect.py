@@ -42,6 +42,9 @@ FIRST_DAY, LAST_MOMENT = dt.date(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59,
 """Dates outside are read as NULL: neither Python nor every date function knows them."""
 
 
+TOO_LARGE = "a sum could leave the engine's integers; declare narrower bounds or a larger step"
+
+
 @dataclass(frozen=True, slots=True)
 class Seeds:
     """The secret key of one run, as two 64-bit numbers."""

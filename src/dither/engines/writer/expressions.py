@@ -39,7 +39,7 @@ from dither.plan import expressions as ex
 from dither.plan.facts import LARGEST_INTEGER, Facts, Scope, infer
 from dither.plan.schema import Kind
 
-__all__ = ["Emitter", "Shared"]
+__all__ = ["Emitter", "Shared", "unscaled"]
 
 MOST_NODES = 100_000
 """Where a guard needs its operand twice, deep nesting would grow without bound."""
@@ -430,6 +430,14 @@ def _scale(step: Fraction) -> tuple[str | None, float]:
     if not 0 < divisor < float("inf"):
         raise UnsupportedError("the step is beyond what a double can hold; use one nearer to 1")
     return "/", divisor
+
+
+def unscaled(dialect: Dialect, value: exp.Expression, step: Fraction) -> exp.Expression:
+    """A double in steps as the number that it stands for: the other way about than ``_scale``."""
+    op, factor = _scale(step)
+    if op is None:
+        return value
+    return dialect.real_arithmetic("/" if op == "*" else "*", value, dialect.real(factor))
 
 
 _EMIT: dict[type[ex.Expression], Callable[..., exp.Expression]] = {

@@ -93,7 +93,7 @@ def selected(columns: Sequence[exp.Expression], source: exp.Expression) -> exp.S
     return exp.select(*columns, copy=False).from_(source, copy=False)
 
 
-def subquery(rows: exp.Select, name: str) -> exp.Subquery:
+def subquery(rows: exp.Query, name: str) -> exp.Subquery:
     """``(rows) AS "name"``: quoted, since what one engine reserves is a plain word to another."""
     return rows.subquery(_quoted(name), copy=False)
 

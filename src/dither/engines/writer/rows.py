@@ -1,4 +1,7 @@
-"""The rows of a job as SQL: scans, filters and joins over columns read as declared."""
+"""The rows of a job as SQL: scans, filters and joins over columns read as declared.
+
+Queries in the FROM stand in ``within``, whose source of rows an engine takes.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,17 @@ from dither.plan.job import (
     Values,
     read_by,
 )
-from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin, base, scans
+from dither.plan.relations import (
+    Filter,
+    PublicJoin,
+    Relation,
+    Scan,
+    UnitJoin,
+    base,
+    visible,
+)
 from dither.plan.schema import ColumnFacts, Kind, Schema
+from dither.plan.units import join_rows, traced
 
 __all__ = ["RowSource", "Stored", "without_negative_zero"]
 
@@ -106,12 +118,13 @@ class RowSource:
         seeds: Seeds,
     ) -> None:
         self.dialect = dialect
-        self._schema = schema
+        self.schema = schema
         self._stored = stored
         self._seeds = seeds
         self.scope = Scope.of(job.relation, schema)
         self._names = {column: f"c{i}" for i, column in enumerate(read_columns(job))}
-        self._tables = {scan.alias: scan.table for scan in scans(job.relation)}
+        self._tables = {s.alias: s.table for s in visible(job.relation) if isinstance(s, Scan)}
+        self._aliases = [named.alias for named in visible(job.relation)]
         self._job = job
         read = read_by(job.measurements)
         self._summed = {m.operand for m in read if isinstance(m, Total | Leaves)}
@@ -130,13 +143,15 @@ class RowSource:
 
     def reads_unchecked(self, key: GroupKey) -> bool:
         """Whether a key is read with ``unchecked``."""
-        return reads_unchecked(key, self._job, self._schema)
+        return reads_unchecked(key, self._job, self.schema)
 
     def _is_unchecked(self, column: ex.Column) -> bool:
+        if column.table not in self._tables:
+            return False
         return self._facts(column).values is not None or self._is_raw_real(column)
 
     def _is_raw_real(self, column: ex.Column) -> bool:
-        return column in self._summed and is_raw_real(column, self._job, self._schema)
+        return column in self._summed and is_raw_real(column, self._job, self.schema)
 
     def select(self, relation: Relation) -> exp.Select:
         """The rows of a relation, with every column that the job reads of it."""
@@ -152,10 +167,20 @@ class RowSource:
                 return self._unit_join(relation)
         raise TypeError(type(relation).__name__)
 
+    def _read_of(self, alias: str) -> dict[str, str]:
+        """What the job reads behind an alias: columns, and the names that they have here."""
+        return {column.name: self._names[column] for column in self._own(alias)}
+
+    def _placeholder(self, alias: str) -> exp.Expression:
+        """A column to count rows by, where none is read; its name must not meet another's."""
+        return named(exp.true(), f"n{self._aliases.index(alias)}")
+
     def _facts(self, column: ex.Column) -> ColumnFacts:
-        return facts_of(column, self._job, self._schema)
+        return self.schema.table(self._tables[column.table]).column(column.name)
 
     def _largest(self, column: ex.Column) -> Fraction | None:
+        if column.table not in self._tables:
+            return None
         kind = self._stored[self._tables[column.table]].types.get(column.name)
         return self.dialect.largest_read(kind or "", self._facts(column))
 
@@ -187,9 +212,7 @@ class RowSource:
                 read.append(named(value, "r" + name))
         table = named_table(stored.view)
         if not raw:
-            # Counting rows needs a column all the same; its name must not meet another's.
-            number = list(self._tables).index(scan.alias)
-            return selected([named(exp.true(), f"n{number}")], table)
+            return selected([self._placeholder(scan.alias)], table)
         return selected(read, subquery(selected(raw, table), "s"))
 
     def _public_join(self, join: PublicJoin) -> exp.Select:
@@ -223,30 +246,42 @@ class RowSource:
 
     def _unit_join(self, join: UnitJoin) -> exp.Select:
         left = self._cut(join.left, self.select(join.left), join.left_unit)
-        right = self._cut(join.right, self._scan(join.right), join.right_unit)
-        kind = _common_kind(
-            {self.emitter.facts(join.left_unit).kind, self.emitter.facts(join.right_unit).kind}
-        )
+        right = self._cut(join.right, self.select(join.right), join.right_unit)
         self._check_alike(join)
-        same = exp.EQ(
-            this=self.emitter.value(join.left_unit, kind),
-            expression=self.emitter.value(join.right_unit, kind),
-        )
         return selected([exp.Star()], subquery(left, "l")).join(
-            subquery(right, "g"), on=same, copy=False
+            subquery(right, "g"),
+            on=all_of("AND", [self._same(a, b) for a, b in join.equal]),
+            join_type="LEFT" if join.keep_all else "INNER",
+            copy=False,
+        )
+
+    def _same(self, left: ex.Expression, right: ex.Expression) -> exp.Expression:
+        kind = _common_kind({self.emitter.facts(left).kind, self.emitter.facts(right).kind})
+        return exp.EQ(
+            this=self.emitter.value(left, kind), expression=self.emitter.value(right, kind)
         )
 
     def _check_alike(self, join: UnitJoin) -> None:
         """One person's rows meet another's where units of two types are compared as a third."""
-        ours, theirs = (
-            self._stored[self._tables[unit.table]].types.get(unit.name) or ""
-            for unit in (join.left_unit, join.right_unit)
+        self._check_units(
+            self._stored_unit(join.left_unit, join.left),
+            self._stored_unit(join.right_unit, join.right),
         )
-        if not self.dialect.stored_alike(ours, theirs):
+
+    def _stored_unit(self, unit: ex.Column, relation: Relation) -> tuple[str, str]:
+        """The name of a unit's column in its table, and the type that it is stored as."""
+        found = traced(unit, relation, self.schema)
+        assert found is not None
+        scan, name = found
+        return name, self._stored[scan.table].types.get(name) or ""
+
+    def _check_units(self, left: tuple[str, str], right: tuple[str, str]) -> None:
+        """Refuse units of which two different ones could be taken for one."""
+        if not self.dialect.stored_alike(left[1], right[1]):
             raise PolicyError(
-                f"the units {join.left_unit.name!r} and {join.right_unit.name!r} are stored as "
-                f"{ours} and {theirs}, and units are compared as they are stored; store both in "
-                "one type"
+                f"the units {left[0]!r} and {right[0]!r} are stored as "
+                f"{left[1]} and {right[1]}, and units are compared as they are stored; store both "
+                "in one type"
             )
 
     def _cut(self, relation: Relation, rows: exp.Select, unit: ex.Column) -> exp.Select:
@@ -255,12 +290,13 @@ class RowSource:
         Equal rows are distinguished by a number; as they are alike, it does not matter which has
         which.
         """
-        table = self._schema.table(base(relation).table)
-        if table.max_join_rows is None:
+        most = join_rows(relation, self.schema)
+        if most is None:
+            table = base(relation).table
             raise PolicyError(
-                f"table {table.name!r}: declare max_join_rows, the rows of a unit that a join uses"
+                f"table {table!r}: declare max_join_rows, the rows of a unit that a join uses"
             )
-        columns = [c for scan in scans(relation) for c in self._own(scan.alias)]
+        columns = [c for named in visible(relation) for c in self._own(named.alias)]
         read = [identifier(self._names[c]) for c in columns]
         kept = [*read, *(self.unchecked(c) for c in columns if self._is_unchecked(c))]
         place = self.dialect.row_number([c.copy() for c in read])
@@ -273,7 +309,7 @@ class RowSource:
             partition_by=[self.emitter.value(unit)],
             order=exp.Order(expressions=[hashed, *(c.copy() for c in content)]),
         )
-        return self.dialect.ranked(kept, subquery(numbered, "o"), rank, table.max_join_rows, "rank")
+        return self.dialect.ranked(kept, subquery(numbered, "o"), rank, most, "rank")
 
 
 def _common_kind(kinds: set[Kind | None]) -> Kind | None:
@@ -337,20 +373,24 @@ def reads_unchecked(key: GroupKey, job: Job, schema: Schema) -> bool:
     node = key.expression
     if not isinstance(node, ex.Column) or key.values is None:
         return False
-    declared = facts_of(node, job, schema).values
-    return declared is not None and set(key.values) <= set(declared)
+    facts = facts_of(node, job, schema)
+    if facts is None or facts.values is None:
+        return False
+    return set(key.values) <= set(facts.values)
 
 
 def is_raw_real(column: ex.Column, job: Job, schema: Schema) -> bool:
     """Whether sums and histograms may read the column itself, and test for NaN as they clamp."""
     facts = facts_of(column, job, schema)
-    return facts.kind is Kind.REAL and facts.values is None
+    return facts is not None and facts.kind is Kind.REAL and facts.values is None
 
 
-def facts_of(column: ex.Column, job: Job, schema: Schema) -> ColumnFacts:
-    """The public facts of a column that a job reads."""
-    tables = {scan.alias: scan.table for scan in scans(job.relation)}
-    return schema.table(tables[column.table]).column(column.name)
+def facts_of(column: ex.Column, job: Job, schema: Schema) -> ColumnFacts | None:
+    """The public facts of a table's column that a job reads; ``None`` of one that a query makes."""
+    for named_ in visible(job.relation):
+        if isinstance(named_, Scan) and named_.alias == column.table:
+            return schema.table(named_.table).column(column.name)
+    return None
 
 
 def _without_filters(relation: Relation) -> Relation:
@@ -366,6 +406,6 @@ def _columns_of(relation: Relation) -> list[ex.Column]:
                 *_columns_of(source),
                 *(c for left, right in on for c in (*ex.columns(left), right)),
             ]
-        case UnitJoin(left=left, left_unit=left_unit, right_unit=right_unit):
-            return [*_columns_of(left), left_unit, right_unit]
+        case UnitJoin(left=left, equal=equal):
+            return [*_columns_of(left), *(c for pair in equal for x in pair for c in ex.columns(x))]
     return []

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.engines.writer.dialect import LARGEST, Dialect
+from dither.engines.writer.dialect import LARGEST, TOO_LARGE, Dialect
 from dither.engines.writer.forms import binary, call, case, identifier, named, selected, subquery
 from dither.engines.writer.grouped import UNIT, GroupedQuery
 from dither.errors import BoundsError
@@ -36,7 +36,6 @@ from dither.plan.schema import Kind
 __all__ = ["SumsQuery", "check_overflow"]
 
 ROWS = "n"
-TOO_LARGE = "a sum could leave the engine's integers; declare narrower bounds or a larger step"
 
 
 @dataclass(frozen=True, slots=True)

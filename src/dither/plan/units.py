@@ -1,0 +1,210 @@
+"""Whose the rows of a relation are, and how many a unit can have, by the form of the query alone.
+
+That form is what an engine runs, whatever its tables hold. So what follows here needs no
+declaration, and a limit that it lowers is lowered for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dither.plan.expressions import Column, Expression
+from dither.plan.relations import (
+    UNIT,
+    Derived,
+    Filter,
+    Named,
+    PublicJoin,
+    Relation,
+    Scan,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+    base,
+    visible,
+)
+from dither.plan.schema import Schema
+
+__all__ = [
+    "column_names",
+    "declared_limits",
+    "is_unit",
+    "join_rows",
+    "limits",
+    "most_rows",
+    "padded",
+    "traced",
+    "unit_of",
+]
+
+
+def unit_of(relation: Relation, schema: Schema) -> Column | None:
+    """The column that says whose each row is; ``None`` where a row is a person."""
+    match relation:
+        case Scan(table=table, alias=alias):
+            unit = schema.table(table).unit
+            return None if unit is None else Column(alias, unit)
+        case Filter(source=source) | PublicJoin(source=source) | UnitJoin(left=source):
+            return unit_of(source, schema)
+        case Derived(source=source, alias=alias):
+            return None if unit_of(source, schema) is None else Column(alias, UNIT)
+        case UnitAggregate(alias=alias):
+            return Column(alias, UNIT)
+        case Union(alias=alias, parts=parts):
+            return None if unit_of(parts[0], schema) is None else Column(alias, UNIT)
+    raise TypeError(type(relation).__name__)
+
+
+def padded(relation: Relation) -> frozenset[str]:
+    """The aliases whose columns a left join sets to NULL in rows without a match."""
+    match relation:
+        case Filter(source=source):
+            return padded(source)
+        case PublicJoin(source=source, public=public, keep_all=keep_all):
+            return padded(source) | ({public.alias} if keep_all else frozenset())
+        case UnitJoin(left=left, right=right, keep_all=keep_all):
+            return padded(left) | ({right.alias} if keep_all else frozenset())
+    return frozenset()
+
+
+def column_names(named: Named, schema: Schema) -> tuple[str, ...]:
+    """The columns that may be named behind an alias."""
+    match named:
+        case Scan(table=table):
+            return tuple(schema.table(table).columns)
+        case Derived(columns=columns):
+            return tuple(name for name, _ in columns)
+        case UnitAggregate(keys=keys, values=values):
+            return (*(name for name, _ in keys), *(name for name, _ in values))
+        case Union(parts=parts):
+            (first,) = visible(parts[0])
+            return column_names(first, schema)
+
+
+def below(column: Column, relation: Relation, schema: Schema) -> list[tuple[Column, Relation]]:
+    """Where a column of a query in the FROM comes from, where it is passed on as it is.
+
+    The column and the relation that it is of: one, or for a ``Union`` one of each part.
+    """
+    for named in visible(relation):
+        if named.alias != column.table:
+            continue
+        match named:
+            case Derived(source=source) | UnitAggregate(source=source) if column.name == UNIT:
+                unit = unit_of(source, schema)
+                return [] if unit is None else [(unit, source)]
+            case Union(parts=parts) if column.name == UNIT:
+                units = [(unit_of(part, schema), part) for part in parts]
+                return [(unit, part) for unit, part in units if unit is not None]
+            case Derived(source=source, columns=made) | UnitAggregate(source=source, keys=made):
+                found = dict(made).get(column.name)
+                return [(found, source)] if isinstance(found, Column) else []
+            case Union(parts=parts):
+                place = column_names(named, schema).index(column.name)
+                firsts = [visible(part)[0] for part in parts]
+                return [(Column(p.alias, column_names(p, schema)[place]), p) for p in firsts]
+    return []
+
+
+def is_unit(column: Column, relation: Relation, schema: Schema) -> bool:
+    """Whether a column says, in every row, whose the row is."""
+    if column.name == UNIT:
+        return True
+    if column.table in padded(relation):
+        return False
+    for named in visible(relation):
+        if isinstance(named, Scan) and named.alias == column.table:
+            table = schema.table(named.table)
+            return table.private and table.unit == column.name
+    sources = below(column, relation, schema)
+    return bool(sources) and all(is_unit(c, source, schema) for c, source in sources)
+
+
+def traced(column: Column, relation: Relation, schema: Schema) -> tuple[Scan, str] | None:
+    """The table and column that a column is read from as it is; ``None`` where it is made anew.
+
+    Of a ``Union`` that is where its first part has it.
+    """
+    for named in visible(relation):
+        if isinstance(named, Scan) and named.alias == column.table:
+            return named, column.name
+    sources = below(column, relation, schema)
+    return traced(*sources[0], schema) if sources else None
+
+
+# --- how many rows a unit can have ------------------------------------------------------------
+
+
+def most_rows(relation: Relation) -> int | None:
+    """The most rows of one unit, where the form of the query says so."""
+    match relation:
+        case Filter(source=source) | PublicJoin(source=source) | Derived(source=source):
+            return most_rows(source)
+        case UnitAggregate(unit=unit, keys=keys):
+            return 1 if all(key == unit for _, key in keys) else None
+        case Union(parts=parts):
+            each = [most_rows(part) for part in parts]
+            return sum(n for n in each if n is not None) if None not in each else None
+    return None
+
+
+def _once_in_each(relation: Relation, keys: Collection[Expression]) -> bool:
+    """Whether a unit has at most one row in each group of these keys.
+
+    So it is where rows are one for each inner key, and every inner key is an outer one as it is:
+    two rows of a unit then differ in an outer key.
+    """
+    match relation:
+        case Filter(source=source) | PublicJoin(source=source):
+            return _once_in_each(source, keys)
+        case Derived(source=source, alias=alias, columns=columns):
+            return _once_in_each(source, [x for n, x in columns if Column(alias, n) in keys])
+        case UnitAggregate(alias=alias, unit=unit, keys=inner):
+            return all(key == unit or Column(alias, name) in keys for name, key in inner)
+    return False
+
+
+def _declared(relation: Relation, schema: Schema) -> dict[str, tuple[int, int]]:
+    match relation:
+        case Scan(table=name):
+            table = schema.table(name)
+            return {name: (table.max_groups, table.max_rows)}
+        case Union(parts=parts):
+            return {n: limit for part in parts for n, limit in _declared(part, schema).items()}
+        case UnitJoin(left=source):
+            return _declared(source, schema)
+        case Filter(source=source) | PublicJoin(source=source):
+            return _declared(source, schema)
+        case Derived(source=source) | UnitAggregate(source=source):
+            return _declared(source, schema)
+    raise TypeError(type(relation).__name__)
+
+
+def declared_limits(relation: Relation, schema: Schema) -> tuple[int, int]:
+    """The groups, and the rows in each, that a unit counts in as its tables declare.
+
+    Of a ``Union`` of tables a unit has rows in each, often in the same groups: the rows of all of
+    them, in the groups of the one that has most.
+    """
+    found = _declared(relation, schema).values()
+    return max(groups for groups, _ in found), sum(rows for _, rows in found)
+
+
+def limits(
+    relation: Relation, keys: Collection[Expression], groups: int, rows: int
+) -> tuple[int, int]:
+    """Limits on the groups, and the rows in each, that a unit counts in when a relation is grouped:
+    those given, lowered to what a unit can have by the form of the query.
+    """
+    if (most := most_rows(relation)) is not None:
+        groups, rows = min(groups, most), min(rows, most)
+    if _once_in_each(relation, keys):
+        rows = 1
+    return groups, rows
+
+
+def join_rows(relation: Relation, schema: Schema) -> int | None:
+    """The rows of a unit that a join uses of one side; ``None`` where nothing says how many."""
+    declared, most = schema.table(base(relation).table).max_join_rows, most_rows(relation)
+    known = [n for n in (declared, most) if n is not None]
+    return min(known, default=None)
