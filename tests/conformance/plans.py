@@ -113,8 +113,9 @@ PLANS = {
     "sums within units": "SELECT g, COUNT(*) AS n, SUM(s) AS s, AVG(a) AS a, SUM(m) AS m FROM "
     "(SELECT u, g, SUM(x) AS s, AVG(x) AS a, MAX(x) AS m FROM visits GROUP BY u, g) AS q "
     "GROUP BY g",
-    "counts within units": "SELECT n, COUNT(*) AS c, SUM(d) AS s, SUM(k) AS t FROM (SELECT u, "
-    "COUNT(*) AS n, COUNT(DISTINCT w) AS d, COUNT(y) AS k FROM visits GROUP BY u) AS q GROUP BY n",
+    "counts within units": "SELECT CLAMP(n, 0, 4) AS n, COUNT(*) AS c, SUM(d) AS s, SUM(k) AS t "
+    "FROM (SELECT u, COUNT(*) AS n, COUNT(DISTINCT w) AS d, COUNT(y) AS k FROM visits GROUP BY u) "
+    "AS q GROUP BY 1",
     "whole sums within units": "SELECT SUM(s) AS s, AVG(a) AS a, SUM(CLAMP(t, -9, 9)) AS t, "
     "SUM(b) AS b FROM (SELECT u, SUM(i) AS s, AVG(i) AS a, SUM(-i) "
     "AS t, AVG(CLAMP(h, -7, 100)) AS b FROM visits GROUP BY u) AS q",

@@ -79,14 +79,14 @@ PAIRS = {
         ),
     ),
     "within and more": (
-        "SELECT n, COUNT(*) AS c, SUM(d) AS s FROM (SELECT pid, FLOOR(age / 10) AS y, COUNT(*) AS "
-        "n, MAX(age) AS oldest, COUNT(age) AS d FROM visits WHERE cost > 1 GROUP BY pid, y) AS "
-        "visits WHERE oldest > 18 AND y > 2 GROUP BY n",
+        "SELECT CLAMP(n, 1, 9) AS n, COUNT(*) AS c, SUM(d) AS s FROM (SELECT pid, FLOOR(age / 10) "
+        "AS y, COUNT(*) AS n, MAX(age) AS oldest, COUNT(age) AS d FROM visits WHERE cost > 1 GROUP "
+        "BY pid, y) AS visits WHERE oldest > 18 AND y > 2 GROUP BY CLAMP(n, 1, 9)",
         lambda t: (
             t.filter("cost > 1")
             .per_unit(y="FLOOR(age / 10)", n=dt.count(), oldest=dt.max("age"), d=dt.count("age"))
             .filter("oldest > 18 AND y > 2")
-            .group_by("n")
+            .group_by(n="CLAMP(n, 1, 9)")
             .agg(c=dt.count(), s=dt.sum("d"))
         ),
     ),

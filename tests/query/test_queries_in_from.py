@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import dither as dt
-from dither.errors import ArgumentError, QueryError
+from dither.errors import ArgumentError, BoundsError, QueryError
 from query.query_data import REGIONS, policy, regions, visits
 
 LARGE = 1000
@@ -41,13 +41,25 @@ def test_a_mean_of_sums_within_patients(session):
 def test_a_distribution_of_visits(session):
     """Keys that are counts within patients; one patient counts in one of them."""
     question = session.sql(
-        "SELECT n, COUNT(*) AS c FROM (SELECT pid, COUNT(*) AS n FROM visits GROUP BY pid) "
-        "GROUP BY n"
+        "SELECT CLAMP(n, 1, 20) AS n, COUNT(*) AS c FROM (SELECT pid, COUNT(*) AS n FROM visits "
+        "GROUP BY pid) GROUP BY 1"
     )
     assert (question._plan.job.max_groups, question._plan.job.max_rows) == (1, 1)
     truth = visits().group_by("pid").len().group_by("len").len(name="c")
     found = dict(question.release(LARGE).frame.select("n", "c").iter_rows())
     assert all(abs(found[n] - c) <= 2 for n, c in truth.iter_rows())
+
+
+@pytest.mark.parametrize("key", ["n", "n + 1", "t"])
+def test_keys_do_not_end_where_a_patient_is_only_taken_to_end(session, key):
+    """Whoever has more rows than ``max_rows`` would be in no group, and nobody would see it."""
+    inner = "(SELECT pid, COUNT(*) AS n, SUM(CLAMP(age, 0, 9)) AS t FROM visits GROUP BY pid)"
+    with pytest.raises(BoundsError, match=r"write GROUP BY CLAMP\("):
+        session.sql(f"SELECT {key} AS k, COUNT(*) AS c FROM {inner} GROUP BY 1")
+    cut = session.sql(f"SELECT BIN({key}, 0, 5, 10) AS k, COUNT(*) AS c FROM {inner} GROUP BY 1")
+    assert cut._plan.public_keys == 2
+    found = session.sql(f"SELECT {key} AS k, COUNT(*) AS c FROM {inner} GROUP BY 1", discover=True)
+    assert found._plan.discovered
 
 
 def test_rows_without_a_match_stay(session):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from fractions import Fraction as F
 
+from dither.plan.aggregates import Query
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 
 
@@ -164,8 +166,8 @@ ACCEPTED = (
     "SELECT region, AVG(total), COUNT(*) FROM (SELECT pid, region, SUM(cost) AS total FROM visits "
     "GROUP BY pid, region) GROUP BY region",
     "WITH t AS (SELECT pid, COUNT(*) AS n, MIN(day) AS first FROM visits v WHERE age > 1 GROUP BY "
-    "1 HAVING MAX(cost) > 2 AND n > 1) SELECT n, COUNT(DISTINCT pid), SUM(CLAMP(n, 0, 99)) "
-    "FROM t AS s WHERE first < '2020-06-01' GROUP BY n",
+    "1 HAVING MAX(cost) > 2 AND n > 1) SELECT CLAMP(n, 1, 9), COUNT(DISTINCT pid), SUM(CLAMP(n, "
+    "0, 99)) FROM t AS s WHERE first < '2020-06-01' GROUP BY CLAMP(n, 1, 9)",
     "SELECT COUNT(*), AVG(half), AVG(c) FROM (SELECT SUM(cost) / COUNT(*) / 2 AS half, AVG(age) AS "
     "c, COUNT(DISTINCT city) AS d, YEAR(day) + 1 AS y FROM visits GROUP BY pid, YEAR(day)) AS q "
     "WHERE d > 1 AND y = 2021",
@@ -176,9 +178,14 @@ ACCEPTED = (
     "GROUP BY kind",
     "SELECT COUNT(*), SUM(n) FROM visits v LEFT JOIN (SELECT pid, region, COUNT(*) AS n FROM drugs "
     "GROUP BY ALL) AS d ON v.pid = d.pid AND d.region = v.region WHERE n IS NULL OR n > v.age",
-    "SELECT n, COUNT(*) FROM (SELECT pid, COUNT(*) AS n FROM (SELECT DISTINCT pid, region FROM "
-    "visits) GROUP BY pid) GROUP BY n",
+    "SELECT CLAMP(n, 1, 9) AS k, COUNT(*) FROM (SELECT pid, COUNT(*) AS n FROM (SELECT DISTINCT "
+    "pid, region FROM visits) GROUP BY pid) GROUP BY k",
     "SELECT age, COUNT(*) FROM (SELECT visits.* FROM visits LEFT JOIN drugs USING (pid, region)) "
     "GROUP BY age",
 )
 """Queries that are read, with every construct that is offered at least once."""
+
+
+def unweighted(query: Query) -> Query:
+    """A query with even weights: those of a list of quantiles have no word in SQL."""
+    return replace(query, outputs=tuple(replace(o, weight=F(1)) for o in query.outputs))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 from fractions import Fraction as F
 from functools import cache
 
@@ -17,7 +16,7 @@ from dither.plan import expressions as ex
 from dither.plan.relations import Filter, PublicJoin, Relation, Scan, UnitJoin
 from dither.sql import parse_query, to_sql
 from plan import calls
-from sql.sql_tables import ACCEPTED, SCHEMA
+from sql.sql_tables import ACCEPTED, SCHEMA, unweighted
 
 # --- plans as the parser makes them -----------------------------------------------------------
 
@@ -201,9 +200,7 @@ def test_reading_what_was_written(query: ag.Query) -> None:
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_writing_what_was_read(text: str) -> None:
     """The canonical text of a query is a fixed point."""
-    query = parse_query(text, SCHEMA)
-    # The quantiles of a list share the weight of one output, and SQL has no word for weights.
-    query = replace(query, outputs=tuple(replace(o, weight=F(1)) for o in query.outputs))
+    query = unweighted(parse_query(text, SCHEMA))
     written = to_sql(query, SCHEMA)
     assert parse_query(written, SCHEMA) == query
     assert to_sql(parse_query(written, SCHEMA), SCHEMA) == written

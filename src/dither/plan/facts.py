@@ -62,6 +62,7 @@ __all__ = [
     "Facts",
     "Scope",
     "infer",
+    "is_assumed",
     "listed_values",
     "tables_of",
     "value_facts",
@@ -203,8 +204,12 @@ def _made(name: str, node: ex.Expression, scope: Scope) -> ColumnFacts:
     """A column passed on as it is keeps all that is declared of it; others, what follows."""
     if isinstance(node, Column):
         return replace(scope.column(node), name=name)
-    assumed = not isinstance(node, ex.Clamp) and _assumed(node, scope)
-    return replace(_declaring(name, infer(node, scope)), assumed=assumed)
+    return replace(_declaring(name, infer(node, scope)), assumed=is_assumed(node, scope))
+
+
+def is_assumed(node: ex.Expression, scope: Scope) -> bool:
+    """Whether the bounds of an expression rest on ones that nobody declared."""
+    return not isinstance(node, ex.Clamp | ex.Bin) and _assumed(node, scope)
 
 
 def _assumed(node: ex.Expression, scope: Scope) -> bool:

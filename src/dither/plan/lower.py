@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
-from dither.errors import QueryError
+from dither.errors import BoundsError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.calculations import Calculated
 from dither.plan.expanded import expanded
-from dither.plan.facts import Facts, Scope, infer, listed_values, value_facts
+from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values, value_facts
 from dither.plan.job import GroupKey, Job, MeasurementSensitivity, Rows, Units, sensitivity
 from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import (
@@ -308,10 +308,26 @@ def _group_key(key: ag.Key, scope: Scope, notes: list[str], *, discover: bool) -
     values: tuple[Value, ...] | None = key.values
     if values is None and not discover:
         values = listed_values(facts)
+        if values is not None and _as_declared(key.expression, scope):
+            _check_reach(key, scope)
     if values is not None:
         values = tuple(dict.fromkeys(values))
         notes.extend(_left_out(key, facts, scope))
     return GroupKey(key.name, key.expression, facts.kind, values)
+
+
+def _check_reach(key: ag.Key, scope: Scope) -> None:
+    """Refuse a list of keys that ends where a unit is only taken to end.
+
+    Aggregates move what lies beyond; a group would be missing, and nobody would see it.
+    """
+    if not is_assumed(key.expression, scope):
+        return
+    written = scope.show(key.expression)
+    raise BoundsError(
+        f"GROUP BY {written}: nobody declared how far it reaches, and whoever is beyond would be "
+        f"in no group; write GROUP BY CLAMP({written}, lower, upper), or discover the keys"
+    )
 
 
 def _is_cut(node: ex.Expression) -> bool:
