@@ -9,15 +9,26 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from conformance.engines import by_group, expected
 from conformance.plans import WIDE
+from dither.errors import UnsupportedError
 from dither.plan.job import Histogram, Leaves, Rows, Total, Units, Values
 from engines.hostile import SCHEMA, jobs, tables
 
 KEY = b"sixteen bytes..."
+
+
+def exact(engine, job, schema, rows):
+    """The answer; a pattern that an engine refuses by name, before it reads, is no example."""
+    try:
+        return engine.run(job, schema, rows, KEY)
+    except UnsupportedError as error:
+        if "regular expression" not in str(error):
+            raise
+        reject()
 
 
 def test_every_engine_agrees_with_the_reference(engine):
@@ -26,7 +37,7 @@ def test_every_engine_agrees_with_the_reference(engine):
     @settings(max_examples=engine.examples(60), deadline=None)
     @given(rows=tables(), job=jobs(most=1000))
     def check(rows, job):
-        found = engine.run(job, WIDE, rows, KEY)
+        found = exact(engine, job, WIDE, rows)
         assert by_group(found) == expected(job, WIDE, rows)
 
     check()
@@ -34,7 +45,7 @@ def test_every_engine_agrees_with_the_reference(engine):
 
 def run(engine, rows, job):
     """The answer over the hostile tables, as a mapping of group and place to integers."""
-    return flat(engine.run(job, SCHEMA, rows, KEY))
+    return flat(exact(engine, job, SCHEMA, rows))
 
 
 def flat(found) -> Counter:

@@ -413,14 +413,15 @@ def test_a_policy_uses_the_newest_fact_in_this_session_and_later(tmp_path, costs
     with opened(tmp_path, costs, LEARNED, **UNITS) as session:
         with pytest.raises(BoundsError, match=r"epsilon=0\.1"):
             session.sql("SELECT AVG(cost) AS m FROM t")
-        session.learn("t", "cost", epsilon=20)
-        assert session.tables["t"].columns["cost"].upper == 100
+        first = session.learn("t", "cost", epsilon=20)
+        assert session.tables["t"].columns["cost"].upper == first.upper >= 70
         session.sql("SELECT AVG(cost) AS m FROM t").release(1)
     with opened(tmp_path, costs.with_columns(pl.col("cost") * 100), LEARNED, **UNITS) as session:
-        assert session.tables["t"].columns["cost"].upper == 100
-        session.learn("t", "cost", epsilon=20)
-        assert session.tables["t"].columns["cost"].upper == 10_000
-        assert "bounds of cost of t [70, 10000], from ledger entry" in repr(session)
+        assert session.tables["t"].columns["cost"].upper == first.upper
+        second = session.learn("t", "cost", epsilon=20)
+        assert session.tables["t"].columns["cost"].upper == second.upper >= 7000
+        ends = f"[{second.lower}, {second.upper}]"
+        assert f"bounds of cost of t {ends}, from ledger entry" in repr(session)
 
 
 def test_declared_bounds_are_not_replaced(tmp_path, costs):

@@ -17,7 +17,7 @@ from scipy.stats import binom
 from dither.plan.calculations import Applied, KeyRead, Known, Ranked
 from dither.query._calculated import Calculation
 from dither.query._estimates import Measured, estimate
-from dither.query._noise import _on_grid, add_noise
+from dither.query._noise import add_noise, on_grid
 from engines.hostile import Bench
 from query.test_operations import reference
 from soundness.sessions import opened
@@ -97,7 +97,7 @@ def test_intervals_of_calculations_hold_what_they_say(bench, delta):
     """Large, small, single and empty groups; divisors near 0; ranks; either family of noise."""
     chosen = ", ".join(f"{text} AS o{i}" for i, text in enumerate(OUTPUTS))
     priced, answer = priced_and_exact(bench, f"SELECT g, {chosen} FROM people GROUP BY g", delta)
-    parts = _on_grid([(k,) for k in KEYS], answer, priced.plan.job.measurements)
+    parts = on_grid([(k,) for k in KEYS], answer, priced.plan.job.measurements)
     recipes = priced.plan.recipes
     true = [[exact(r, parts, i) for i in range(len(KEYS))] for r in recipes]
     hits = np.zeros((len(recipes), len(KEYS)), dtype=int)

@@ -73,7 +73,7 @@ def shown_name(named: Named) -> str:
     Examples
     --------
     >>> shown_name("visits/*.parquet"), shown_name(["a.parquet", "b.parquet"])
-    ("'visits/*.parquet'", "the list of 2 files")
+    ("'visits/*.parquet'", 'the list of 2 files')
     """
     if isinstance(named, str | Path):
         return repr(str(named))

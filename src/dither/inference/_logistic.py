@@ -131,7 +131,7 @@ def logistic_regression(
     --------
     >>> import numpy as np
     >>> from dither import inference
-    >>> rng = np.random.default_rng(1)
+    >>> rng = np.random.default_rng(7)
     >>> age = rng.uniform(20, 90, 20_000)
     >>> ill = rng.random(20_000) < 1 / (1 + np.exp(-(age - 60) / 8))
     >>> found = inference.logistic_regression(

@@ -133,7 +133,7 @@ def check(
     ... }
     >>> found = check(policy, sources={"visits": pl.DataFrame({"region": ["north"]})})
     >>> found.ok, [f.level for f in found.findings]
-    (False, ['error', 'warning', 'note'])
+    (False, ['warning', 'error', 'note'])
     """
     try:
         read = read_policy(policy)
