@@ -44,8 +44,8 @@ def rows_of(model: GraphModel, n: int, rng: np.random.Generator) -> Whole:
             if v in filled:
                 continue
             given = tuple(u for u in clique if u in filled)
-            chances = model.marginal(tuple(sorted((*given, v))))
-            chances = np.moveaxis(chances, sorted((*given, v)).index(v), -1)
+            both = tuple(sorted((*given, v)))
+            chances = np.moveaxis(model.marginal(both), both.index(v), -1)
             shape = tree.shape(given)
             group = np.zeros(n, dtype=np.int64)
             if given:

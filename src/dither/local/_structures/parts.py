@@ -6,7 +6,6 @@ of a structure are the counts of its parts, so they merge as those do.
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from dither.local._channel import PART_BYTES, Channel, Codes
 from dither.local._domain import Domain, bind, brief, collection, repr_of
 from dither.local._guarantee import Guarantee
 from dither.local._limits import described
-from dither.local._registry import canonical, channel_from_dict, check_digest
+from dither.local._registry import channel_from_dict, check_digest, digest_of
 from dither.local._results import Result
 from dither.numeric import Words, secure_words
 from dither.numeric import _directed as directed
@@ -134,7 +133,7 @@ class Structure(Audited, ABC):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON of `to_dict`, 64 hexadecimal digits."""
-        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+        return digest_of(self.to_dict())
 
     @property
     def report_bytes(self) -> int:
