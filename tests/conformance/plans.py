@@ -14,7 +14,7 @@ from typing import Any
 
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
-from dither.plan.job import Job, Sides
+from dither.plan.job import Cells, Job, Sides
 from dither.plan.lower import lower
 from dither.plan.schema import Schema
 from dither.sql import parse_query
@@ -33,6 +33,11 @@ PEOPLE = Schema({**WIDE.tables, "visits": replace(VISITS, unit=None, max_groups=
 """In which a row of ``visits`` is a person. Plans that read ``people`` mean this."""
 
 PLANS = {
+    "tables of counts": "SELECT g, b, CLAMP(i, 0, 9) AS k, BIN(x, -10, 0, 5, 1000) AS m, "
+    "DATE_TRUNC('year', e) AS j, COUNT(*) AS n FROM people GROUP BY g, b, k, m, j",
+    "tables of counts by unit": "SELECT b, g, DATE_TRUNC('year', e) AS j, "
+    "BIN(i, 0, 3, 110) AS m, CLAMP(i, 2, 4) AS k, COUNT(*) AS n FROM visits "
+    "GROUP BY b, g, j, m, k",
     "rows": "SELECT COUNT(*) AS n FROM people",
     "rows by unit": "SELECT COUNT(*) AS n, COUNT(DISTINCT u) AS us FROM visits",
     "public keys": "SELECT g, COUNT(*) AS n FROM visits GROUP BY g",
@@ -203,6 +208,12 @@ GRIDDED: dict[str, tuple[ag.Aggregate, ...]] = {
 }
 """Histograms on a grid, which no SQL asks for."""
 
+TABLES = {
+    "tables of counts": ((), (0,), (1, 2), (0, 3), (0, 1, 3), (2, 4)),
+    "tables of counts by unit": ((), (0, 1, 2, 3), (4,)),
+}
+"""Tables of counts, by the places of their columns among the keys."""
+
 
 @cache
 def job(name: str) -> Job:
@@ -213,7 +224,11 @@ def job(name: str) -> Job:
     if name in GRIDDED:
         outputs = tuple(ag.Output(f"n{i}", a) for i, a in enumerate(GRIDDED[name]))
         query = ag.QueryOfUnits(query.relation, (), outputs)
-    return between(lower(query, schema(name)).job, 2)
+    made = between(lower(query, schema(name)).job, 2)
+    if name in TABLES:
+        tables = tuple(Cells.of(made.keys, axes) for axes in TABLES[name])
+        made = replace(made, measurements=tables, max_groups=1)
+    return made
 
 
 def between(made: Job, *edges: int) -> Job:

@@ -17,6 +17,7 @@ from itertools import pairwise
 from dither.plan import expressions as ex
 from dither.plan.facts import Scope, infer
 from dither.plan.job import (
+    Cells,
     Distinct,
     Job,
     Leaves,
@@ -370,6 +371,8 @@ def lattice(value, step: Fraction, lower: int, upper: int) -> int:
 def answer(job: Job, schema: Schema, tables) -> dict:
     """The exact answer by group: a list with one entry for each measurement."""
     evaluate = Evaluator(Scope.of(job.relation, schema))
+    if any(isinstance(m, Cells) for m in job.measurements):
+        return {(): [_table(m, job, schema, tables, evaluate) for m in job.measurements]}
     groups = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(rows_of(job.relation, schema, tables, evaluate)):
         unit = number if job.unit is None else row[job.unit]
@@ -387,6 +390,22 @@ def answer(job: Job, schema: Schema, tables) -> dict:
         ]
         for group, units in groups.items()
     }
+
+
+def _table(table: Cells, job: Job, schema: Schema, tables, evaluate) -> list[int]:
+    """A table of counts, where no unit has more rows than count."""
+    found = [0] * table.bins
+    for row in rows_of(job.relation, schema, tables, evaluate):
+        if job.unit is not None and row[job.unit] is None:
+            continue
+        cell = 0
+        for axis, size in zip(table.axes, table.shape, strict=True):
+            key = job.keys[axis]
+            value = evaluate(key.expression, row, key.kind)
+            listed = [float(v) if key.kind is Kind.REAL else v for v in key.values]
+            cell = cell * size + (listed.index(value) if value in listed else size - 1)
+        found[cell] += 1
+    return found
 
 
 class Kept(frozenset):

@@ -18,6 +18,7 @@ import numpy as np
 from sqlglot import exp
 
 from dither.engines import FAILED, Engine
+from dither.engines.writer.cells import ELSEWHERE, MOST_SETS, CellsQuery, axes_of
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import identifier, named, named_table, subquery
 from dither.engines.writer.grouped import DistinctQuery, HistogramQuery
@@ -26,6 +27,7 @@ from dither.engines.writer.sums import SumsQuery, check_overflow
 from dither.engines.writer.within import QuerySource
 from dither.errors import ArgumentError, EngineError, PolicyError, UnsupportedError, nearest
 from dither.plan.job import (
+    Cells,
     Distinct,
     ExactAnswer,
     Histogram,
@@ -241,9 +243,13 @@ class SQLEngine(Engine):
         self._check_open()
         self._hold(job)
         twins = {name: replace(s, view=s.empty) for name, s in self._stored_tables().items()}
-        _, sums, others = self._written(job, schema, Seeds(0, 0), twins)
-        width = len(job.keys)
-        for sql in (sums, *others.values()):
+        if _of_tables(job):
+            parts = self._written_tables(job, schema, Seeds(0, 0), twins)
+            queries, width = [sql for _, sql in parts], 0
+        else:
+            _, sums, others = self._written(job, schema, Seeds(0, 0), twins)
+            queries, width = [sums, *others.values()], len(job.keys)
+        for sql in queries:
             counted = self._rehearse(sql)[width:]
             if not all(map(self.dialect.is_whole, counted)):
                 # A sum of doubles would depend on the order of its rows, and be rounded.
@@ -277,15 +283,63 @@ class SQLEngine(Engine):
             raise ArgumentError("key: at least 16 secret bytes are needed")
         digest = hashlib.blake2b(key, digest_size=16, person=b"dither.bounding").digest()
         seeds = Seeds(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
-        query, sums, others = self._written(job, schema, seeds)
+        run: Callable[[], ExactAnswer]
+        if _of_tables(job):
+            run = partial(self._tables, self._written_tables(job, schema, seeds))
+        else:
+            run = partial(self._answer, job, *self._written(job, schema, seeds))
         try:
             # Also around the run itself, since the charge has taken a while.
             self._hold(job)
-            answer = self._answer(job, query, sums, others)
+            answer = run()
             self._hold(job)
         except Exception:
             raise EngineError(FAILED) from None
         return answer
+
+    def _tables(self, parts: Sequence[tuple[dict[int, Cells], str]]) -> ExactAnswer:
+        """The tables of counts of some queries, each by its place in the job."""
+        values: dict[int, Any] = {}
+        for tables, sql in parts:
+            axes = axes_of(list(tables.values()))
+            take = partial(self._whole_columns, width=len(axes) + 1)
+            *places, counts = self._execute(sql, take)
+            # Which keys a row has a place in says of which table it is.
+            found = np.array(places, dtype=np.int64).reshape(len(axes), len(counts))
+            had = found != ELSEWHERE
+            for at, table in tables.items():
+                own = np.array([axis in table.axes for axis in axes], dtype=bool)
+                rows = np.flatnonzero((had == own[:, None]).all(axis=0))
+                cells = np.zeros(len(rows), dtype=np.int64)
+                for place, size in zip(found[own][:, rows], table.shape, strict=True):
+                    cells = cells * size + place
+                group = np.zeros(len(rows), dtype=np.int64)
+                values[at] = Histogram.of(1, table.bins, group, cells, counts[rows])
+        return ExactAnswer([()], values)
+
+    def _written_tables(
+        self,
+        job: Job,
+        schema: Schema,
+        seeds: Seeds,
+        stored: Mapping[str, Stored] | None = None,
+    ) -> list[tuple[dict[int, Cells], str]]:
+        """A job of tables as SQL: the tables of each query by their places, and the query."""
+        source = QuerySource(self.dialect, job, schema, stored or self._stored_tables(), seeds)
+        first: dict[tuple[int, ...], tuple[int, Cells]] = {}
+        for at, table in enumerate(job.measurements):
+            if not isinstance(table, Cells):
+                raise TypeError("a job of tables holds nothing else")
+            if table.axes in first:
+                raise ValueError("a table stands twice in a job")
+            first[table.axes] = at, table
+        listed = list(first.values())
+        parts = [dict(listed[i : i + MOST_SETS]) for i in range(0, len(listed), MOST_SETS)]
+        query = CellsQuery(job, source, seeds)
+        return [
+            (tables, self.dialect.sql(query.query(list(tables.values())), copy=False))
+            for tables in parts
+        ]
 
     def _answer(
         self, job: Job, query: SumsQuery, sums: str, others: Mapping[int, str]
@@ -401,6 +455,11 @@ class SQLEngine(Engine):
         PolicyError
             Where one is gone or has other columns.
         """
+
+
+def _of_tables(job: Job) -> bool:
+    """Whether a job is of tables of counts."""
+    return any(isinstance(m, Cells) for m in job.measurements)
 
 
 def _summed(job: Job) -> dict[int, int]:

@@ -1,9 +1,9 @@
 """The exact part of a query: what an engine computes, in integers, and hands over.
 
 A job is made from a query by ``dither.plan.lower`` and is all that an engine sees. Each
-measurement is one integer per group (or one row of integers per group, for ``Leaves``), summed over
-units. An engine must bound every unit's contribution exactly as said here, because the
-sensitivity below is computed from the same fields.
+measurement is one integer per group (or one row of integers per group, for ``Leaves`` and other
+histograms), summed over units. An engine must bound every unit's contribution exactly as said here,
+because the sensitivity below is computed from the same fields.
 
 Bounding of a unit, where ``unit`` is set (otherwise every row is a unit of its own):
 
@@ -40,6 +40,11 @@ numbers of parts of at least 0, so m is the ‖·‖₁ of a unit's leaves in it
 when all rows fall into one leaf. It is a vector over leaves even where there is a single group.
 Under replacement the entries of u and of v are of one sign, so ‖u - v‖₂² <= ‖u‖₂² + ‖v‖₂².
 
+A table of counts (``Cells``) has no groups: of each unit at most m = ``max_rows`` rows are counted,
+each in one cell of every table. So a unit adds to a table whole numbers of at least 0 whose sum is
+at most m: ‖·‖₁ <= m and ‖·‖₂² <= m², met when all of its rows lie in one cell. Replacing it, u - v
+with both of one sign, ‖u - v‖₁ <= 2m and ‖u - v‖₂² <= 2m².
+
 A histogram of units (``UnitSizes``) holds each unit in one cell: adding or removing it changes one
 entry by 1, replacing it two entries by at most 1, so that ‖·‖₁ and ‖·‖₂² are 1, or 2, whatever the
 unit's rows. Neither argument looks at where the cells lie. So it holds of ``Sides`` too, whose ends
@@ -51,6 +56,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -63,6 +70,7 @@ from dither.plan.schema import Kind, Value
 Integers = npt.NDArray[np.int64]
 
 __all__ = [
+    "Cells",
     "Distinct",
     "ExactAnswer",
     "GroupKey",
@@ -250,6 +258,46 @@ class UnitSizes(Measurement):
 
 
 @dataclass(frozen=True, slots=True)
+class Cells(Measurement):
+    """A table of counts: rows by what they have of some of a job's keys, all of them public.
+
+    Of key i a row has the place of its value in the public list, or, where its value is not in it
+    or NULL, the place after the last one. ``axes`` names keys, rising; the cells of their
+    combinations are numbered as those of an array in row-major order, of ``shape``.
+
+    Of each unit the ``max_rows`` rows with the smallest keyed hash of (unit, places of *all* keys
+    of the job, number among the unit's rows with these places) are counted. So all tables of all
+    jobs with the same keys, limit and secret are of the same rows.
+
+    A job of tables holds nothing else; its keys divide rows into cells and not into groups.
+    """
+
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def bins(self) -> int:
+        """How many cells there are."""
+        return prod(self.shape)
+
+    @classmethod
+    def of(cls, keys: Sequence[GroupKey], axes: Sequence[int]) -> Self:
+        """The table of some of a job's keys.
+
+        Raises
+        ------
+        ValueError
+            Where the axes do not rise, or a key has no public list.
+        """
+        if any(a >= b for a, b in pairwise(axes)):
+            raise ValueError("the axes of a table rise")
+        lists = [keys[axis].values for axis in axes]
+        if None in lists:
+            raise ValueError("the keys of a table are public")
+        return cls(tuple(axes), tuple(len(values or ()) + 1 for values in lists))
+
+
+@dataclass(frozen=True, slots=True)
 class Sides(Measurement):
     """A histogram of a few cells, whose edges are found in another one once that is released.
 
@@ -410,7 +458,7 @@ class ExactAnswer:
         which no unit has a row are absent. In no particular order.
     values : mapping of int to array
         By position in ``Job.measurements``: int64 or object (Python int), shape (groups,); for
-        ``Leaves`` and ``UnitSizes``, a ``Histogram``.
+        ``Leaves``, ``UnitSizes`` and ``Cells``, a ``Histogram``. A job of tables has one group.
     """
 
     keys: Sequence[tuple[Value | float | None, ...]]
@@ -463,7 +511,7 @@ def sensitivity(
     match measurement:
         case Units() | UnitSizes() | Values(once=True):
             size = width = 1
-        case Rows() | Values() | Distinct():
+        case Rows() | Values() | Distinct() | Cells():
             size = width = max_rows
         case Leaves():
             size = width = max_rows * measurement.parts
@@ -477,7 +525,7 @@ def sensitivity(
             raise TypeError(type(measurement).__name__)
     l1 = Fraction(max_groups * size)
     l2_squared = Fraction(max_groups * size * size)
-    if replace_one and one_group and not isinstance(measurement, Leaves | UnitSizes):
+    if replace_one and one_group and not isinstance(measurement, Leaves | UnitSizes | Cells):
         l1, l2_squared = Fraction(width), Fraction(width * width)
     elif replace_one:
         l1, l2_squared = 2 * l1, Fraction(max_groups * max(width * width, 2 * size * size))

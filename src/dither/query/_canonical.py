@@ -90,6 +90,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     jb.UnitProducts: ("unit products", ("left", "right", "centre")),
     jb.UnitSizes: ("histogram of unit sizes", ("by", "groups", "edges")),
     jb.Sides: ("sides", ("of",)),
+    jb.Cells: ("table of counts", ("axes", "shape")),
     jb.Leaves: (
         "leaves",
         ("operand", "step", "lower", "upper", "width", "bins", "parts", "within"),

@@ -466,6 +466,16 @@ class Question:
 
     def _noise_plan(self, epsilon: Number, delta: Number | None) -> NoisePlan:
         """The plan with its noise, once epsilon and delta are seen to be what a budget can have."""
+        asked, share = self._budget(epsilon, delta)
+        if share == self._opened.policy.budget.delta == 0 and self._plan.discovered:
+            raise ArgumentError(
+                "keys cannot be discovered under a pure budget: declare them public in the policy "
+                "(values or bins of the columns), or give [budget] a delta"
+            )
+        return plan_noise(self._plan, asked, share)
+
+    def _budget(self, epsilon: Number, delta: Number | None) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta as asked for, the policy's ``release_delta`` where it is left out."""
         asked = check.positive("epsilon", epsilon)
         if asked > LARGEST_EPSILON:
             raise ArgumentError(
@@ -478,12 +488,7 @@ class Question:
             raise ArgumentError("delta must lie in [0, 1)")
         if share > 0 and whole == 0:
             raise ArgumentError("delta must be 0: the policy's budget is pure (its delta is 0)")
-        if share == whole == 0 and self._plan.discovered:
-            raise ArgumentError(
-                "keys cannot be discovered under a pure budget: declare them public in the policy "
-                "(values or bins of the columns), or give [budget] a delta"
-            )
-        return plan_noise(self._plan, asked, share)
+        return asked, share
 
     def _what_fits(self, noise_plan: NoisePlan) -> str:
         """The cheapest change: the largest epsilon that every account would still bear."""

@@ -64,6 +64,7 @@ class DuckDBDialect(Dialect):
         Kind.TIMESTAMP: "TIMESTAMP",
     }
     wide = "HUGEINT"
+    grouping_sets = True
 
     def narrowed(self, value: exp.Expression) -> exp.Expression:
         return self.tried(value, "BIGINT")

@@ -93,6 +93,7 @@ class PostgresDialect(Dialect):
         Kind.TIMESTAMP: "TIMESTAMP",
     }
     wide = "NUMERIC"
+    grouping_sets = True
     repeats_number = 1
 
     # --- numbers --------------------------------------------------------------------------------

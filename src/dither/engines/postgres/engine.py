@@ -22,7 +22,7 @@ from dither.errors import (
     PolicyError,
     UnsupportedError,
 )
-from dither.plan.job import ExactAnswer, Job
+from dither.plan.job import Cells, ExactAnswer, Job
 from dither.plan.relations import scans
 from dither.plan.schema import Schema
 
@@ -158,6 +158,16 @@ class PostgresEngine(SQLEngine):
         query, sums, histograms = super()._written(job, schema, seeds, stored)
         seeded = {place: _Seeded.of(sql, seeds) for place, sql in histograms.items()}
         return query, _Seeded.of(sums, seeds), dict(seeded)
+
+    def _written_tables(
+        self,
+        job: Job,
+        schema: Schema,
+        seeds: Seeds,
+        stored: Mapping[str, Stored] | None = None,
+    ) -> list[tuple[dict[int, Cells], str]]:
+        parts = super()._written_tables(job, schema, seeds, stored)
+        return [(tables, _Seeded.of(sql, seeds)) for tables, sql in parts]
 
     def _asked(self, sql: str) -> tuple[str, list[int] | None]:
         """A query over the tables that it names, and its parameters."""

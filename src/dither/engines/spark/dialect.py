@@ -91,6 +91,7 @@ class SparkDialect(Dialect):
         Kind.TIMESTAMP: "TIMESTAMP_NTZ",
     }
     wide = "DECIMAL(38, 0)"
+    grouping_sets = True
     largest_sum = 2**125
     most_rows = 2**36
     repeats_narrowed = 1

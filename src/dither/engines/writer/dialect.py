@@ -80,6 +80,9 @@ class Dialect(ABC):
     most_rows: ClassVar[int] = 2**40
     """No table is assumed to have more rows than this; the proofs against overflow use it."""
 
+    grouping_sets: ClassVar[bool] = False
+    """Whether rows are grouped by several sets of columns in one reading of them."""
+
     repeats_narrowed: ClassVar[int] = 0
     """How many further times ``narrowed`` writes its operand."""
 

@@ -105,12 +105,14 @@ class GroupedQuery:
         name: str,
         listed: list[tuple[int, exp.Expression]],
         kind: Kind,
+        how: str | None = None,
     ) -> tuple[exp.Select, exp.Expression]:
         """Joined with a public list on the value, and the value's position in it."""
         table = f"{name}_public"
         joined = found.join(
             subquery(self._dialect.listed(listed, kind), table),
             on=exp.EQ(this=value, expression=identifier("value", table)),
+            join_type=how,
             copy=False,
         )
         return joined, identifier("position", table)

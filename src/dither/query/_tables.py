@@ -1,0 +1,425 @@
+"""Questions of tables of counts: charged once, then counted and measured, adaptively.
+
+What is released is made by a function that its caller supplies. It is handed an oracle of exact
+tables of counts, adds the noise that was charged for, and gives plain data. So one charge covers a
+mechanism of many steps, whose later ones may depend on what the earlier ones released.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import secrets
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import __version__
+from dither import _checks as check
+from dither.engines import FAILED
+from dither.errors import (
+    ArgumentError,
+    BudgetError,
+    EngineError,
+    LedgerError,
+    QueryError,
+)
+from dither.ledger import Charged
+from dither.plan.aggregates import Count, Key, Output, Query
+from dither.plan.job import Cells, Histogram, Job, sensitivity
+from dither.privacy import Charge, Loss, Neighbours, Promise
+from dither.privacy._charge import group_factor
+from dither.query._builder import TableQuery
+from dither.query._canonical import form
+from dither.query._certificate import FORMAT, TEXT, Request, certified, charge_dict
+from dither.query._display import Node
+from dither.query._domain import Clique, Domain
+from dither.query._explain import UNACCOUNTED, protected, protects
+from dither.query._explained_rows import explained_rows
+from dither.query._facts import used_by
+from dither.query._noise import promise_of
+from dither.query._question import UNSTORED, Question
+
+__all__ = ["Budget", "Counts", "Released", "TablesQuestion"]
+
+Integers = npt.NDArray[np.int64]
+
+Counts = Callable[[Sequence[Clique]], dict[Clique, Integers]]
+"""Exact tables of counts by the places of their columns, rising: arrays of the domain's shape."""
+
+MOST_CELLS = 2**27
+"""Tables of more cells, all together, are not counted in one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a release may cost.
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        As asked for: what is charged.
+    of_a_row : (Fraction, Fraction)
+        What the mechanism itself may lose. The same, unless the policy counts the rows of a unit
+        that no column names: then it is about one row, of a group of so many.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    of_a_row: tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What was released, as the ledger keeps it.
+
+    Parameters
+    ----------
+    content : mapping
+        What the caller's function made, and ``certificate``.
+    replayed : datetime, optional
+        When it was charged, where it is an earlier answer.
+    """
+
+    content: Mapping[str, Any]
+    replayed: dt.datetime | None = None
+
+
+class TablesQuestion:
+    """Tables of counts of one table's rows, to be measured by some mechanism.
+
+    Parameters
+    ----------
+    rows : TableQuery
+        A private table, after filters and joins.
+    domain : Domain
+        Of these rows.
+    max_rows : int, optional
+        How many rows of one unit count, in place of the policy's ``max_rows``; never above its cap.
+
+    Notes
+    -----
+    *Sensitivity.* Of each unit the same at most ``max_rows`` rows count in every table of a run,
+    chosen by a keyed hash of the unit's own rows. So one unit that is added or removed changes any
+    one table by a vector of whole numbers of one sign whose sum is at most ``max_rows``: `l1` and
+    the root of `l2_squared` are that (`dither.plan.job` has the proof, and that for replacement).
+
+    *Order.* The ledger commits before a row is read; nothing is refunded, and a run that is cut off
+    stays charged and leaves nothing behind. A token that was answered is answered again from the
+    ledger, free of charge.
+    """
+
+    def __init__(self, rows: TableQuery, domain: Domain, *, max_rows: int | None = None) -> None:
+        limit = None if max_rows is None else check.whole("max_rows", max_rows, 1)
+        counted = (Output("n", Count()),)
+        self._asked: Question = rows.ask(Query(rows.relation, (), counted, max_rows=limit))
+        self._plan, self._opened = self._asked._plan, self._asked._opened
+        self.domain = domain
+        keys = tuple(a.key for a in domain.attributes if a.key is not None)
+        if not keys or len(keys) < len(domain.attributes):
+            raise ArgumentError("the domain must be one of these rows, made by domain_of(rows)")
+        named = tuple(Key(f"k{i}", key.expression) for i, key in enumerate(keys))
+        self._facts = used_by(
+            Query(rows.relation, named, counted), self._opened.policy, self._opened.facts
+        )
+        self._job = Job(
+            self._plan.job.relation,
+            self._plan.job.unit,
+            keys,
+            (),
+            1,
+            self._plan.job.max_rows,
+        )
+
+    # --- what is public ---------------------------------------------------------------------------
+
+    @property
+    def max_rows(self) -> int:
+        """How many rows of one unit count; 1 where a row is the unit."""
+        return self._job.max_rows
+
+    @property
+    def unit(self) -> str | None:
+        """The column that says whose a row is."""
+        return self._plan.table.unit
+
+    @property
+    def public_size(self) -> bool:
+        """Whether the number of rows is public: they are replaced, none is left out, one a unit."""
+        return self._plan.public_size
+
+    @cached_property
+    def _sensitivity(self) -> Any:
+        found = Cells((), ())
+        replaced = self._plan.schema.replace_one
+        return sensitivity(found, max_groups=1, max_rows=self.max_rows, replace_one=replaced)
+
+    @property
+    def l1(self) -> int:
+        """By how much one unit changes the cells of one table, all together, at most."""
+        return int(self._sensitivity.l1)
+
+    @property
+    def l2_squared(self) -> int:
+        """By how much it changes one table, as the square of the Euclidean length."""
+        return int(self._sensitivity.l2_squared)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What neighbouring tables differ by."""
+        return self.promise.neighbours
+
+    @property
+    def promise(self) -> Promise:
+        """Whom the charge protects."""
+        return promise_of(self._plan)
+
+    @property
+    def protects(self) -> str:
+        """Who is protected, and which tables are neighbours."""
+        return protects(self._plan)
+
+    def notes(self) -> list[str]:
+        """What a reader should know of how rows are counted."""
+        found = [note for note in self._plan.notes if "number of rows is public" not in note]
+        if self.unit is not None:
+            found.append(
+                f"of each {self.unit} at most {self.max_rows} rows count, the same in every table; "
+                "where it has more, the rest is left out by chance, so those with many rows weigh "
+                "less than in the data"
+            )
+        outside = [a.name for a in self.domain.attributes if not a.missing]
+        if outside:
+            found.append(
+                f"NULL and what is not declared of {', '.join(outside)} is in no cell, since the "
+                "policy says that it does not occur"
+            )
+        return found
+
+    def nodes(self) -> tuple[Node, Node, Node]:
+        """For an explanation: who is protected, what is read, and the cells of the columns."""
+        who, neighbours = protected(self._plan)
+        cells = tuple((a.name, f"{a.size:,} cells") for a in self.domain.attributes)
+        facts = [("neighbours", neighbours), ("account", self.promise.unit)]
+        if self.unit is not None:
+            facts.append((f"one {self.unit}", f"counts with at most {self.max_rows} rows"))
+        reads = explained_rows(self._plan.query.relation, self._plan.schema)
+        return (
+            Node(f"protects {who}", tuple(facts)),
+            Node("reads", children=(reads,)),
+            Node(f"{len(cells)} columns, cut into cells by what is declared of them", cells),
+        )
+
+    def budget(self, epsilon: Any, delta: Any = None) -> Budget:
+        """What is asked for, seen to be what the policy can bear in principle.
+
+        Raises
+        ------
+        ArgumentError
+            Where it is out of range.
+        """
+        asked, share = self._asked._budget(epsilon, delta)
+        rows = self._plan.table.unit_rows
+        if rows == 1:
+            return Budget(asked, share, (asked, share))
+        wide = group_factor(asked / rows, rows) if share else Fraction(1)
+        if wide is None:
+            raise ArgumentError("epsilon is too large for a unit of several rows")
+        return Budget(asked, share, (asked / rows, share / wide))
+
+    def promised(self, loss: Loss) -> Loss:
+        """A loss stated for what the mechanism sees, as one about the policy's unit."""
+        rows, promise = self._plan.table.unit_rows, self.promise
+        if rows == 1:
+            return loss.promising(promise)
+        return loss.promising(f"row of {self._plan.table.name}").to_group(promise.unit, rows)
+
+    # --- the release ------------------------------------------------------------------------------
+
+    def release(
+        self,
+        budget: Budget,
+        loss: Loss,
+        asked: Mapping[str, Any],
+        measure: Callable[[Counts], Mapping[str, Any]],
+        *,
+        wanted: Iterable[Clique] = (),
+        measurements: Sequence[Mapping[str, Any]] = (),
+        token: str | None = None,
+    ) -> Released:
+        """Charge once, count and measure, and keep what came out.
+
+        Parameters
+        ----------
+        budget : Budget
+        loss : Loss
+            Of the whole of ``measure``, as it sees rows or units; proved by the caller.
+        asked : mapping
+            What is asked for, as plain data without floats: it is hashed with the question.
+        measure : callable
+            From the oracle to plain data that may be published. It runs after the charge; whatever
+            it raises becomes the one error that says nothing, since it may depend on data.
+        wanted : iterable of Clique
+            Some tables that will be counted: the engine tries them before anything is charged.
+        measurements : sequence of mapping
+            What the certificate says of the mechanisms, as plain data.
+        token : str, optional
+            Names the request: asked again with it, the stored answer comes back.
+
+        Raises
+        ------
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+        EngineError
+            Where anything fails after the charge. The charge stays.
+        """
+        opened, promise = self._opened, self.promise
+        opened.check_open()
+        full = self.promised(loss)
+        question = self._question(asked)
+        requested = {"epsilon": str(budget.epsilon), "delta": str(budget.delta)}
+        learned = [fact.to_dict() for fact in self._facts]
+        request = Request(
+            question, requested, promise.to_dict(), opened.policy.digest, tuple(learned)
+        )
+        if token is not None:
+            accounts = list(opened.accounts(promise.unit))
+            earlier = opened.ledger.replay(accounts, token=token, request=request.digest)
+            if earlier is not None:
+                return self._replayed(earlier)
+        for job in self._jobs(list(wanted) or [(0,)]):
+            opened.engine.prepare(job, self._plan.schema)
+        certificate = self._certificate(request, full.charge, measurements)
+        try:
+            json.dumps(certificate, ensure_ascii=False).encode("utf-8")
+        except (TypeError, ValueError):
+            raise QueryError("the names in this question cannot be written down") from None
+        try:
+            charged = opened.ledger.charge(
+                opened.accounts(promise.unit),
+                full,
+                token=secrets.token_hex(16) if token is None else token,
+                request=request.digest,
+                note={"query": self.title(asked), "policy": opened.policy.digest},
+                tables=self._asked._tables,
+            )
+        except BudgetError as error:
+            raise BudgetError(
+                f"{str(error).rstrip('.')}. Ask for a smaller epsilon, or ask the data owner"
+            ) from None
+        if charged.replayed:
+            return self._replayed(charged)
+        try:
+            secret = self._asked._secret(charged)
+            content = dict(measure(lambda cliques: self._count(cliques, secret)))
+            content["certificate"] = certified(certificate, charged)
+            written = json.dumps(content)
+        except EngineError:
+            raise
+        except Exception:
+            # What failed, and where, may depend on the data.
+            raise EngineError(FAILED) from None
+        try:
+            opened.ledger.store_answer(charged.entry, written)
+        except LedgerError:
+            # It is paid for and protected, so it is handed over all the same.
+            warnings.warn(UNSTORED, stacklevel=3)
+        return Released(json.loads(written))
+
+    def title(self, asked: Mapping[str, Any]) -> str:
+        """The question in a line, for the ledger's note."""
+        what = asked.get("what", "tables")
+        return f"{what} of {self._plan.table.name}: {', '.join(self.domain.names)}"
+
+    def _question(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        keys = [
+            {
+                "name": a.name,
+                "reads": form(a.key.expression) if a.key else None,
+                "cells": a.to_dict() | {"name": None},
+            }
+            for a in self.domain.attributes
+        ]
+        return {
+            "node": "tables",
+            "relation": form(self._job.relation),
+            "columns": keys,
+            "max_rows": str(self.max_rows),
+            "asked": dict(asked),
+        }
+
+    def _certificate(
+        self, request: Request, charge: Charge, measurements: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        learned = {"learned": [dict(f) for f in request.learned]} if request.learned else {}
+        who, neighbours = protected(self._plan)
+        return learned | {
+            "format": FORMAT,
+            "dither": __version__,
+            "question": request.question,
+            "promise": dict(request.promise),
+            "tables": dict(self._asked._tables),
+            "rows": self._plan.table.unit_rows,
+            "max_groups": 1,
+            "max_rows": self.max_rows,
+            "requested": dict(request.requested),
+            "loss": charge_dict(charge),
+            "measurements": [dict(m) for m in measurements],
+            "keys": None,
+            "policy": request.policy,
+            "request": request.digest,
+            "ledger": {"accounts": list(self._opened.accounts(self.promise.unit))},
+            TEXT: {
+                "sql": self.title(request.question["asked"]),
+                "plan": Node("tables of counts", tuple(("", n) for n in self.notes())).to_dict(),
+                "protects": f"{who}; neighbours {neighbours}",
+                "unaccounted": UNACCOUNTED,
+            },
+        }
+
+    def _replayed(self, charged: Charged) -> Released:
+        assert charged.answer is not None
+        when = self._opened.ledger.entry(charged.entry).time
+        return Released(json.loads(charged.answer), when)
+
+    # --- counting ---------------------------------------------------------------------------------
+
+    def _jobs(self, cliques: Sequence[Clique]) -> list[Job]:
+        """The tables as jobs of the engine, none of too many cells."""
+        found: list[list[Cells]] = [[]]
+        held = 0
+        for clique in dict.fromkeys(cliques):
+            table = Cells.of(self._job.keys, clique)
+            if table.bins > MOST_CELLS:
+                raise ArgumentError(
+                    f"a table of {', '.join(self.domain.names[v] for v in clique)} has "
+                    f"{table.bins:,} cells, more than {MOST_CELLS:,}"
+                )
+            if found[-1] and held + table.bins > MOST_CELLS:
+                found.append([])
+                held = 0
+            found[-1].append(table)
+            held += table.bins
+        return [replace(self._job, measurements=tuple(tables)) for tables in found if tables]
+
+    def _count(self, cliques: Sequence[Clique], secret: bytes) -> dict[Clique, Integers]:
+        """The exact tables of a run; the same secret keeps the same rows in all of them."""
+        found: dict[Clique, Integers] = {}
+        for job in self._jobs(cliques):
+            answer = self._opened.engine.run(job, self._plan.schema, secret)
+            for place, table in enumerate(job.measurements):
+                assert isinstance(table, Cells)
+                found[table.axes] = self._placed(table, answer.values[place])
+        return found
+
+    def _placed(self, table: Cells, counted: Histogram) -> Integers:
+        """A table in the domain's shape: what no cell is for is left out."""
+        whole: Integers = counted.dense().reshape(table.shape)
+        shape = self.domain.shape(table.axes)
+        return whole[tuple(slice(0, size) for size in shape)].copy()
