@@ -70,6 +70,10 @@ PLANS = {
     "units with a row": "SELECT g, COUNT(DISTINCT u) FILTER (WHERE x > 1) AS n "
     "FROM visits GROUP BY g",
     "truth values": "SELECT SUM(b) AS s, AVG(x > 1) AS m, COUNT_IF(b) AS c FROM visits",
+    "modes": "SELECT g, MODE(b) AS b, MODE(i) AS i, MODE(UPPER(g)) AS u, MODE(CLAMP(h, -2, 2)) "
+    "AS h, MODE(BIN(y, -1, 0, 0.5)) AS y FROM visits GROUP BY g",
+    "modes of rows": "SELECT MODE(g) AS g, MODE(e > DATE '2010-01-01') AS e, MODE(i) FILTER "
+    "(WHERE b) AS i, MODE(MONTH(d)) AS m FROM people",
     "pairs": "SELECT g, CORR(x, i) AS r, REGR_SLOPE(x, i) AS s FROM visits GROUP BY g",
     "comparisons": "SELECT COUNT(*) AS n FROM people WHERE (y <= 0.5 OR h <> 1) AND NOT (i = 110)",
     "comparisons of text": "SELECT COUNT(*) AS n FROM people WHERE w >= 'B' AND w < 'é'",

@@ -12,6 +12,7 @@ from dither.errors import ArgumentError
 from dither.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
+    Exponential,
     KeyDiscovery,
     Need,
     allocate,
@@ -137,3 +138,30 @@ def test_refusals():
     for bad in ({"l1": F(0)}, {"l2_squared": -0.5}, {"weight": F(-1)}):
         with pytest.raises(ArgumentError, match=next(iter(bad))):
             Need(**({"name": "n", "l1": F(1), "l2_squared": F(1)} | bad))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 50), st.integers(1, 9), needs(), EPSILONS, DELTAS)
+def test_a_choice_takes_its_share(each, groups, wanted, epsilon, delta):
+    """Beside Laplace noise a pure one, else one of zCDP, charged for each of its groups."""
+    choice = Need("choice", groups * each, groups * each**2, choice=True)
+    assert (choice.groups, choice.range) == (groups, each)
+    plan = allocate([choice, *wanted], epsilon, delta)
+    share = plan["choice"]
+    lost = share.mechanism.rate * each
+    assert isinstance(share.mechanism, Exponential)
+    assert share.loss().charge.amounts == Charge.bounded_range(lost) * groups
+    assert groups * lost**2 / 8 <= share.charge.rho
+    assert plan.charge.epsilon == epsilon
+    assert plan.charge.rho == sum(s.charge.rho for s in plan.shares)
+    if share.charge.epsilon is not None:
+        assert groups * lost == share.charge.epsilon == share.epsilon
+
+
+def test_a_choice_has_ranges_of_one_size():
+    """And no keys are discovered by one."""
+    with pytest.raises(ArgumentError, match="ranges of one size"):
+        Need("choice", F(3), F(2), choice=True)
+    choice = Need("choice", F(2), F(2), choice=True)
+    with pytest.raises(ArgumentError, match="not a choice"):
+        allocate([choice], F(1), F(1, 100), keys=KeyDiscovery("choice", 1))

@@ -159,6 +159,9 @@ TWINS = (
 
 SINGLE = ("COUNT({x})", "SUM({x})", "AVG({x})", "VARIANCE({x})", "STDDEV_POP({x})")
 ORDERED = ("MEDIAN({x})", "QUANTILE({x}, 0.9)", "MIN({x})", "MAX({x})")
+CHOSEN = ("g", "i", "b", "UPPER(g)", "CLAMP(n, -3, 3)", "MONTH(d)", "BIN(y, -1, 0, 0.5)", "i // 9")
+"""What modes are of: values that public facts list."""
+
 PAIRED = ("COVAR_SAMP", "CORR", "REGR_SLOPE")
 
 
@@ -183,6 +186,8 @@ def aggregates(draw: st.DrawFn, numbers: tuple[str, ...], unit: str | None) -> s
         f"COUNT(DISTINCT {values}) FILTER (WHERE {condition})",
         *(f"QUANTILE_DISC({x}, 0.9)", f"100 * AVG({x}) - COUNT(*)", f"SQRT(COUNT({x}))"),
         *(f"{word}({x}, {y})" for word in PAIRED),
+        f"MODE({draw(st.sampled_from(CHOSEN))})",
+        f"MODE(g) FILTER (WHERE {condition})",
     ]
     if unit:
         forms += [f"COUNT(DISTINCT {unit})"] * 2

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dither.plan import aggregates as ag
-from dither.plan.job import ExactAnswer, Histogram, Job, Units
+from dither.plan.job import ExactAnswer, Histogram, Job, Units, Votes
 from dither.plan.lower import Plan, lower
 from dither.plan.schema import ColumnFacts, Kind, Schema, Table
 from dither.sql import parse_query
@@ -198,12 +198,19 @@ def planned_ranks(sql: str, bins: int, schema: Schema, *, once: bool) -> Plan:
 def moved(job: Job, first: ExactAnswer, second: ExactAnswer) -> list[tuple[int, int]]:
     """By measurement: the L1 distance of two answers, and the square of the L2 distance.
 
-    A group that is absent counts as zero.
+    A group that is absent counts as zero. Of votes it is the distance of ranges: in a group, how
+    far the largest change lies above the smallest.
     """
     found = []
-    for place in range(len(job.measurements)):
+    for place, measurement in enumerate(job.measurements):
         ones, others = (_cells(a, place) for a in (first, second))
-        gaps = [ones.get(cell, 0) - others.get(cell, 0) for cell in {*ones, *others}]
+        changes = {cell: ones.get(cell, 0) - others.get(cell, 0) for cell in {*ones, *others}}
+        gaps = list(changes.values())
+        if isinstance(measurement, Votes):
+            ranges: dict[Any, list[int]] = {}
+            for (key, _), gap in changes.items():
+                ranges.setdefault(key, [0]).append(gap)
+            gaps = [max(several) - min(several) for several in ranges.values()]
         found.append((sum(map(abs, gaps)), sum(gap * gap for gap in gaps)))
     return found
 

@@ -48,6 +48,9 @@ QUERIES = (
     "SELECT w, COUNT(*) AS n, SUM(x) AS s FROM visits GROUP BY w",
     "SELECT SUM(j) / COUNT(*) AS r, COUNT(DISTINCT u) AS us FROM visits",
     "SELECT w, i AS k, MEDIAN(x) AS q, MAX(x) AS p FROM visits GROUP BY w, i",
+    "SELECT g, MODE(i) AS m, COUNT(*) AS n FROM visits GROUP BY g",
+    "SELECT MODE(g) AS m, MODE(i) AS k FROM people",
+    "SELECT w, MODE(g) AS m FROM visits GROUP BY w",
 )
 
 
@@ -70,6 +73,12 @@ def sensitivities(entry: dict[str, Any], body: dict[str, Any]) -> tuple[int, int
     groups = body["max_groups"]
     rows = 1 if entry["measures"]["node"] == "units" else body["max_rows"]
     most = rows * max(abs(low), abs(high))
+    if entry["measures"]["node"] == "votes":
+        # Of ranges.
+        most *= int(entry["measures"]["parts"]) * (
+            2 if body["promise"]["neighbours"] == "replace" else 1
+        )
+        return groups * most, groups * most * most
     l1, l2 = groups * most, groups * most * most
     if body["promise"]["neighbours"] == "replace":
         # No test here has a single group of one sign other than by its public size.
@@ -92,6 +101,14 @@ def implied(body: dict[str, Any]) -> tuple[F, F, list[F]]:
             loss = F(l1) / F(entry["scale"])
             epsilon += loss
             rho += loss * loss / 2
+        elif entry["mechanism"] == "exponential mechanism":
+            # Beside Laplace noise it has an epsilon of its own, else a rho alone.
+            lost = F(entry["rate"]) ** 2 * l2 / 8
+            if entry["loss"]["epsilon"] is None:
+                gaussian.append(lost)
+            else:
+                epsilon += F(entry["rate"]) * l1
+                rho += lost
         else:
             assert entry["mechanism"] == "discrete Gaussian"
             gaussian.append(F(l2) / (2 * F(entry["sigma2"])))

@@ -162,6 +162,9 @@ ACCEPTED = (
     "REGR_SLOPE(cost, age), REGR_INTERCEPT(cost, age), REGR_R2(cost, age), REGR_COUNT(cost, age), "
     "REGR_AVGX(cost, age), REGR_AVGY(cost, age), QUANTILE_CONT(cost, [0.25, 0.5]) AS q, "
     "QUANTILE_DISC(cost, 0.5), PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY cost DESC) FROM visits",
+    "SELECT region, MODE(smoker) AS m, MODE(region) FILTER (WHERE age > 3), MODE() WITHIN GROUP "
+    "(ORDER BY age DESC), CASE WHEN MODE(region) = 'north' THEN 1 END FROM visits GROUP BY region "
+    "HAVING MODE(age) > 3 ORDER BY m",
     "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",
     "SELECT region, AVG(total), COUNT(*) FROM (SELECT pid, region, SUM(cost) AS total FROM visits "
     "GROUP BY pid, region) GROUP BY region",

@@ -143,7 +143,7 @@ ITEMS: list[tuple[str, type[DitherError], tuple[str, ...]]] = [
     ("QUANTILE_CONT(cost, age)", Q, ("quantile", "constant number")),
     ("QUANTILE_CONT(cost)", Q, ("QUANTILE_CONT(x, 0.9)",)),
     ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost, age)", U, ("WITHIN GROUP",)),
-    ("MODE(cost)", U, ("MODE",)),
+    ("MODE(DISTINCT cost)", U, ("DISTINCT",)),
     ("LIST(cost)", U, ("LIST", "raw values")),
     ("STRING_AGG(region, ',')", U, ("SELECT",)),
     ("ANY_VALUE(cost)", U, ("ANY_VALUE", "one person")),

@@ -8,14 +8,20 @@ noise, the others discrete Laplace noise:
 * Gaussian, together: epsilon_G = Σ_G w_i·epsilon, rho_G = ``rho_of_epsilon(epsilon_G, delta_c)``;
   each rho_i = rho_G·w_i/Σ_G w_j and sigma2_i = l2_squared/(2·rho_i).
 
+A choice among candidates in each group takes the exponential mechanism instead of noise, with l1
+and l2_squared those of the ranges by which utilities change, and K = l1²/l2_squared groups: beside
+Laplace noise its rate is epsilon_i/l1, for K losses of epsilon_i/K; in G it is at most
+sqrt(8·rho_i/l2_squared), since a loss of range r is r²/8-zCDP.
+
 Cost. The Gaussian measurements are rho_G-zCDP together, hence (epsilon_G, delta_c)-DP; with the
 Laplace ones (epsilon, delta_c)-DP by basic composition. A threshold on keys adds delta_k (see
 ``key_threshold``). In the other currency: rho = Σ epsilon_i²/2 + rho_G, and rho_delta = delta_k.
 delta_c + delta_k is the delta asked for; with both in use each gets half.
 
 Choice of G. Exchanging i's Laplace for Gaussian noise gains in proportion to
-l1²/(l2_squared·w_i), whatever else is in G. So G is a prefix of the measurements in that order;
-each prefix is tried and the least Σ w_i·log(Var_i) wins. With delta = 0, G is empty.
+l1²/(l2_squared·w_i), of a choice twice that, whatever else is in G. So G is a prefix of the
+measurements in that order; each prefix is tried and the least Σ w_i·log(Var_i) wins. With delta =
+0, G is empty.
 """
 
 from __future__ import annotations
@@ -29,9 +35,12 @@ from dither import _checks as check
 from dither._checks import Number
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError, nearest
+from dither.mechanisms._composable import bounded_class
 from dither.mechanisms.discrete_gaussian import DiscreteGaussian
 from dither.mechanisms.discrete_laplace import DiscreteLaplace
+from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.key_threshold import KeyThreshold
+from dither.numeric import _directed as directed
 from dither.privacy import Charge, Loss, Neighbours, compose
 
 __all__ = [
@@ -55,16 +64,33 @@ class Need:
         Sensitivities of the integer vector over all groups, in lattice units; above 0.
     weight : Fraction
         Its share of the budget relative to the others; above 0.
+    choice : bool
+        In each group one of several candidates is chosen, and no number is released.
+        Sensitivities are then of the ranges, largest less smallest, by which utilities change in
+        a group, of groups with one range at the worst.
     """
 
     name: str
     l1: Fraction
     l2_squared: Fraction
     weight: Fraction = Fraction(1)
+    choice: bool = False
 
     def __post_init__(self) -> None:
         for field in ("l1", "l2_squared", "weight"):
             object.__setattr__(self, field, check.positive(field, getattr(self, field)))
+        if self.choice and self.groups.denominator != 1:
+            raise ArgumentError("l1 and l2_squared of a choice are those of ranges of one size")
+
+    @property
+    def groups(self) -> Fraction:
+        """Of a choice: how many groups change at the worst."""
+        return self.l1**2 / self.l2_squared
+
+    @property
+    def range(self) -> Fraction:
+        """Of a choice: the range by which utilities change in each of these."""
+        return self.l2_squared / self.l1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +109,8 @@ class Allotment:
     ----------
     need : Need
         What was asked.
-    mechanism : DiscreteLaplace or DiscreteGaussian
-        The noise, bound to its exact parameter.
+    mechanism : DiscreteLaplace, DiscreteGaussian or Exponential
+        The noise, or the choice, bound to its exact parameter.
     charge : Charge
         What this measurement costs by itself, computed from the mechanism's own parameter. A
         Gaussian share claims a rho and no epsilon of its own.
@@ -95,7 +121,7 @@ class Allotment:
     """
 
     need: Need
-    mechanism: DiscreteLaplace | DiscreteGaussian
+    mechanism: DiscreteLaplace | DiscreteGaussian | Exponential
     charge: Charge
     epsilon: Fraction
     reason: str
@@ -104,6 +130,9 @@ class Allotment:
         """What this measurement costs by itself."""
         if isinstance(self.mechanism, DiscreteGaussian):
             return self.mechanism.loss(l2_squared=self.need.l2_squared, neighbours=neighbours)
+        if isinstance(self.mechanism, Exponential):
+            each = bounded_class(self.mechanism.rate * self.need.range, neighbours)
+            return each * int(self.need.groups)
         return self.mechanism.loss(l1=self.need.l1, neighbours=neighbours)
 
 
@@ -197,11 +226,11 @@ def allocate(
     weights = [n.weight / whole for n in needs]
     order = sorted(
         range(len(needs)),
-        key=lambda i: needs[i].l1 ** 2 / (needs[i].l2_squared * weights[i]),
+        key=lambda i: (1 + needs[i].choice) * needs[i].l1 ** 2 / (needs[i].l2_squared * weights[i]),
         reverse=True,
     )
     split = _Split(tuple(needs), tuple(weights), epsilon, delta, keys)
-    pure = [_log_variance(split.laplace(i).variance) for i in range(len(needs))]
+    pure = [_log_variance(_variance(split.pure(i))) for i in range(len(needs))]
     prefixes = [frozenset(order[:size]) for size in range(len(needs) + 1 if delta else 1)]
     # At equal error the smaller prefix wins: the pure mechanism is the simpler promise.
     return split.allocation(min(prefixes, key=lambda prefix: split.error(prefix, pure)))
@@ -231,11 +260,18 @@ class _Split:
         weight = self.gaussian_weight(gaussians)
         return rho_of_epsilon(weight * self.epsilon, self.deltas(gaussians)[0]) / weight
 
-    def laplace(self, i: int) -> DiscreteLaplace:
-        return DiscreteLaplace.for_loss(self.weights[i] * self.epsilon, l1=self.needs[i].l1)
+    def pure(self, i: int) -> DiscreteLaplace | Exponential:
+        epsilon, need = self.weights[i] * self.epsilon, self.needs[i]
+        if need.choice:
+            return Exponential(epsilon / need.l1)
+        return DiscreteLaplace.for_loss(epsilon, l1=need.l1)
 
-    def gaussian(self, i: int, rho: Fraction) -> DiscreteGaussian:
+    def concentrated(self, i: int, rho: Fraction) -> DiscreteGaussian | Exponential:
         need = self.needs[i]
+        if need.choice:
+            return Exponential(
+                directed.sqrt_lower(8 * rho * self.weights[i] / need.l2_squared, bits=64)
+            )
         return DiscreteGaussian.for_loss(rho * self.weights[i], l2_squared=need.l2_squared)
 
     def error(self, gaussians: frozenset[int], pure: Sequence[float]) -> float:
@@ -252,22 +288,26 @@ class _Split:
                 error += float(weight) * pure[i]
                 continue
             variance = float(self.needs[i].l2_squared) / (2 * per_weight * float(weight))
-            if variance < 4:
-                variance = self.gaussian(i, rho).variance
+            if self.needs[i].choice or variance < 4:
+                variance = _variance(self.concentrated(i, rho))
             error += float(weight) * _log_variance(variance)
         return error
 
     def share(self, i: int, gaussians: frozenset[int], rho: Fraction) -> Allotment:
         need = self.needs[i]
-        mechanism: DiscreteLaplace | DiscreteGaussian
+        mechanism: DiscreteLaplace | DiscreteGaussian | Exponential
         if i in gaussians:
-            mechanism = self.gaussian(i, rho)
+            mechanism = self.concentrated(i, rho)
             charge = Charge.concentrated(rho * self.weights[i])
         else:
-            mechanism = self.laplace(i)
+            mechanism = self.pure(i)
             charge = Charge.pure(self.weights[i] * self.epsilon)
+            if isinstance(mechanism, Exponential):
+                charge = Charge.bounded_range(mechanism.rate * need.range) * int(need.groups)
         rejected = "Laplace" if i in gaussians else "Gaussian"
-        if not self.delta:
+        if need.choice:
+            reason = "chooses among public values, and releases no count"
+        elif not self.delta:
             reason = "δ is 0, so only pure noise will do"
         elif len(self.needs) == 1:
             reason = f"discrete {rejected} noise of the same cost would be wider"
@@ -289,9 +329,17 @@ class _Split:
             charge += Charge(epsilon=weight * self.epsilon, delta=delta_conversion, rho=spent)
         rule = None
         if self.keys is not None:
-            counted = next(s for s in shares if s.need.name == self.keys.need)
-            rule = KeyThreshold(counted.mechanism, self.keys.max_groups, delta_keys)
+            counted = next(s.mechanism for s in shares if s.need.name == self.keys.need)
+            assert not isinstance(counted, Exponential)
+            rule = KeyThreshold(counted, self.keys.max_groups, delta_keys)
         return Allocation(shares, rule, charge, delta_conversion, delta_keys)
+
+
+def _variance(mechanism: DiscreteLaplace | DiscreteGaussian | Exponential) -> float:
+    """Of a choice that of the Gumbel noise which chooses alike."""
+    if isinstance(mechanism, Exponential):
+        return math.pi**2 / (6 * float(mechanism.rate) ** 2)
+    return mechanism.variance
 
 
 def _log_variance(variance: float) -> float:
@@ -305,6 +353,8 @@ def _check_needs(needs: Sequence[Need], delta: Fraction, keys: KeyDiscovery | No
         raise ArgumentError("needs must hold at least one measurement, each with a name of its own")
     if keys is None:
         return
+    if any(n.choice for n in needs if n.name == keys.need):
+        raise ArgumentError("keys must name a count, not a choice")
     if keys.need not in names:
         raise ArgumentError(f"keys must name one of the needs{nearest(keys.need, names)}")
     if delta == 0:

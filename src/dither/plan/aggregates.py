@@ -23,6 +23,7 @@ __all__ = [
     "Key",
     "Magnitudes",
     "Mean",
+    "Mode",
     "Output",
     "Paired",
     "Quantile",
@@ -104,6 +105,13 @@ class Variance(Aggregate):
     operand: Expression
     sample: bool = True
     root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mode(Aggregate):
+    """``MODE(x)``: the value that most rows have, chosen among those that are public."""
+
+    operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +242,8 @@ def sql_of(
             return f"SUM({show(x)})"
         case Mean(operand=x):
             return f"AVG({show(x)})"
+        case Mode(operand=x):
+            return f"MODE({show(x)})"
         case UnitProduct(left=x, right=y):
             return f"SUM(AVG({show(x)}) * AVG({show(y)}))"
         case Variance(operand=x, sample=sample, root=root):

@@ -68,6 +68,7 @@ def filtered(found: ag.Aggregate, condition: ex.Expression) -> ag.Aggregate:
             | ag.Mean(operand=x)
             | ag.Variance(operand=x)
             | ag.Quantile(operand=x)
+            | ag.Mode(operand=x)
         ):
             return replace(found, operand=held(x))
     raise UnsupportedError("FILTER is of one aggregate; filter each by itself")

@@ -49,6 +49,16 @@ A histogram of units (``UnitSizes``) holds each unit in one cell: adding or remo
 entry by 1, replacing it two entries by at most 1, so that ‖·‖₁ and ‖·‖₂² are 1, or 2, whatever the
 unit's rows. Neither argument looks at where the cells lie. So it holds of ``Sides`` too, whose ends
 are taken from what was released before: given that, they are as fixed as any.
+
+Of ``Votes`` no count is released: in each group one leaf is chosen by the exponential mechanism,
+with probability proportional to exp(rate * count). What it loses there is the rate times the
+*range* of the change: by how much the largest change of a count lies above the smallest. A unit
+that is added or removed changes counts by 0 to m, a range of at most m in each of at most k groups.
+One that is replaced changes them by -m to m, a range of 2m, in j groups that both are in, and by a
+range of m in at most 2 (k - j) others. So the ranges sum to at most k m, or 2 k m, and their
+squares to at most k m², or 4 j m² + 2 (k - j) m² <= 4 k m²: these are the l1 and l2_squared of
+``Votes``, and both are those of k groups with ranges of one size. Two groups of range m lose no
+more than one of range 2m, whose loss lies in an interval of the length of both.
 """
 
 from __future__ import annotations
@@ -63,11 +73,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dither.plan.expressions import Bin, Column, Expression
+from dither.plan.expressions import Bin, Column, Expression, Literal
 from dither.plan.relations import Relation
 from dither.plan.schema import Kind, Value
 
 Integers = npt.NDArray[np.int64]
+
+NOTHING = Literal(None)
 
 __all__ = [
     "Cells",
@@ -86,6 +98,7 @@ __all__ = [
     "UnitSizes",
     "Units",
     "Values",
+    "Votes",
     "read_by",
     "sensitivity",
 ]
@@ -233,6 +246,16 @@ class Leaves(Measurement):
         """Where ``within`` is not 0: the histogram of the stretches."""
         width, bins = self.width * self.within, -(-self.bins // self.within)
         return replace(self, width=width, bins=bins, within=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Votes(Leaves):
+    """A histogram of which one leaf is chosen in each group, and nothing else released.
+
+    ``choice`` is what its candidates are values of; ``operand`` is where among them a row's is.
+    """
+
+    choice: Expression = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,7 +495,8 @@ class ExactAnswer:
 class MeasurementSensitivity:
     """The sensitivity of one measurement, an integer vector over all groups.
 
-    ``per_group`` is the size of one unit's contribution to one group, in lattice units.
+    ``per_group`` is the size of one unit's contribution to one group, in lattice units. Of
+    ``Votes``, ``l1`` and ``l2_squared`` are those of the ranges.
     """
 
     per_group: int
@@ -527,6 +551,8 @@ def sensitivity(
     l2_squared = Fraction(max_groups * size * size)
     if replace_one and one_group and not isinstance(measurement, Leaves | UnitSizes | Cells):
         l1, l2_squared = Fraction(width), Fraction(width * width)
+    elif replace_one and isinstance(measurement, Votes):
+        l1, l2_squared = 2 * l1, 4 * l2_squared
     elif replace_one:
         l1, l2_squared = 2 * l1, Fraction(max_groups * max(width * width, 2 * size * size))
     return MeasurementSensitivity(size, max_groups, l1, l2_squared)

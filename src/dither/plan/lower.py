@@ -12,6 +12,7 @@ from math import prod
 from dither.errors import BoundsError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
+from dither.plan.ballots import Ballot
 from dither.plan.calculations import Calculated
 from dither.plan.expanded import expanded
 from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values, value_facts
@@ -134,7 +135,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     beside = [x for x, _ in query.order if isinstance(x, ag.Aggregate)]
     if query.having is not None:
         beside.append(query.having)
-    kinds = _kinds(query, keys)
+    kinds = _kinds(query, keys, scope)
     beside = [expanded(x, scope) for x in beside]
     outputs = [replace(o, aggregate=expanded(o.aggregate, scope)) for o in query.outputs]
     asked = [leaf for x in (*(o.aggregate for o in outputs), *beside) for leaf in leaves(x)]
@@ -193,15 +194,18 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     )
 
 
-def _kinds(query: ag.Query, keys: tuple[GroupKey, ...]) -> tuple[Kind | None, ...]:
+def _kinds(query: ag.Query, keys: tuple[GroupKey, ...], scope: Scope) -> tuple[Kind | None, ...]:
     """The kinds of what is released, once every operation is seen to be on values it is for."""
     known = {k.expression: Kind.TEXT if isinstance(k.expression, ex.Bin) else k.kind for k in keys}
 
     def of_key(key: KeyValue) -> Kind:
         return known.get(key.expression, Kind.TEXT)
 
+    def of_leaf(leaf: ag.Aggregate) -> Kind:
+        return Ballot.of(leaf.operand, scope).kind if isinstance(leaf, ag.Mode) else Kind.REAL
+
     def kind(node: ag.Aggregate) -> Kind | None:
-        return kind_of(node, of_key, lambda _: Kind.REAL)
+        return kind_of(node, of_key, of_leaf)
 
     if query.having is not None and ranks(query.having):
         raise QueryError("HAVING: ranks are counted among the groups that it leaves")

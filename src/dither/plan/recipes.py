@@ -18,6 +18,7 @@ from fractions import Fraction
 from dither.errors import BoundsError, QueryError, UnsupportedError
 from dither.plan import aggregates as ag
 from dither.plan._ranges import SUM_CELLS, lattice_step, power_of_two
+from dither.plan.ballots import Ballot
 from dither.plan.expressions import Case, Expression, Literal
 from dither.plan.facts import LARGEST_REAL, Facts, Scope, infer, why_unbounded
 from dither.plan.job import (
@@ -31,9 +32,10 @@ from dither.plan.job import (
     Units,
     UnitSizes,
     Values,
+    Votes,
 )
 from dither.plan.magnitudes import GRIDS, SIZES, Grid
-from dither.plan.schema import Kind
+from dither.plan.schema import Kind, Value
 from dither.plan.text import brief, number, show
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "CellsRecipe",
     "Linear",
     "MeanRecipe",
+    "ModeRecipe",
     "QuantileRecipe",
     "RanksRecipe",
     "RatioRecipe",
@@ -113,6 +116,16 @@ class QuantileRecipe(Recipe):
     exact: bool
     discrete: bool = False
     """Its value is a multiple of ``step``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRecipe(Recipe):
+    """The one of ``values``, by its place, that was chosen. Rows vote in ``parts``."""
+
+    votes: int
+    values: tuple[Value, ...]
+    kind: Kind
+    parts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +219,8 @@ class Build:
                 return self._variance(aggregate, weight)
             case ag.Quantile():
                 return self._quantile(aggregate, weight)
+            case ag.Mode(operand=operand):
+                return self._mode(operand, weight)
             case ag.Ranks():
                 return self._ranks(aggregate, weight)
             case ag.Magnitudes(operand=operand):
@@ -365,6 +380,12 @@ class Build:
             )
         parts = PARTS if self.has_unit else 1
         return facts, Leaves(operand, step, low, high, width, -(-cells // width), parts)
+
+    def _mode(self, operand: Expression, weight: Fraction) -> ModeRecipe:
+        ballot, parts = Ballot.of(operand, self.scope), PARTS if self.has_unit else 1
+        last, bins = ballot.first + len(ballot.values) - 1, len(ballot.values)
+        votes = Votes(ballot.vote, Fraction(1), ballot.first, last, 1, bins, parts, choice=operand)
+        return ModeRecipe(self.measure(votes, weight), ballot.values, ballot.kind, parts)
 
     def _ranks(self, aggregate: ag.Ranks, weight: Fraction) -> RanksRecipe:
         facts, leaves = self._leaves(aggregate.operand, aggregate.bins)

@@ -12,6 +12,7 @@ from dither.plan.schema import Value
 __all__ = [
     "ExpressionWriter",
     "Words",
+    "bin_labels",
     "brief",
     "constant",
     "number",
@@ -80,6 +81,19 @@ def brief(value: Fraction | int) -> str:
     """
     text = number(value)
     return text if len(text) <= 24 else f"{float(value):.6g}"
+
+
+def bin_labels(node: ex.Bin) -> list[str]:
+    """The ranges of a binned number as text.
+
+    Examples
+    --------
+    >>> bin_labels(ex.Bin(ex.Column("visits", "age"), (Fraction(0), Fraction(18), Fraction(65))))
+    ['[0, 18)', '[18, 65]']
+    """
+    ends = [number(e) for e in node.edges]
+    last = len(ends) - 2
+    return [f"[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1)]
 
 
 def show_value(value: Value | None) -> str:

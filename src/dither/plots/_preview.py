@@ -76,6 +76,8 @@ def plot_preview(
     if output is not None and output not in half_widths:
         raise ArgumentError(f"output {output!r} is not here" + nearest(output, half_widths))
     shown = list(half_widths) if output is None else [output]
+    if not shown:
+        raise ArgumentError("half_widths is empty: no output has an interval, so none can be drawn")
     if any(len(half_widths[name]) != len(sizes) for name in shown):
         raise ArgumentError("half_widths must hold one number for each of the sizes")
     across = len(shown) if len(shown) <= 3 else (2 if len(shown) == 4 else 3)

@@ -8,6 +8,7 @@ holds all k true answers at once. What the calculation makes of the box then hol
 - sums, differences, products and quotients follow interval arithmetic, with ends rounded outwards;
   a divisor that may be 0 leaves everything possible, from -∞ to ∞;
 - a comparison is true, false, or either; ``CASE`` and ``COALESCE`` are all that they can choose;
+- a mode may be any of its public values in truth;
 - a rank is compared with those of all other groups, so that the intervals of all of them have to
   hold at once, and the error allowed is shared among them.
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.plan.calculations import Applied, KeyRead, Known, Ranked
-from dither.plan.recipes import Linear, MeanRecipe, RatioRecipe, Recipe
+from dither.plan.recipes import Linear, MeanRecipe, ModeRecipe, RatioRecipe, Recipe
 from dither.plan.schema import Kind
 from dither.query._estimates import GroupEstimates
 from dither.query._operations import (
@@ -51,7 +52,8 @@ Leaf = Callable[[Recipe, float], GroupEstimates]
 def claims(recipe: Recipe) -> tuple[Recipe, ...]:
     """The intervals that a calculation rests on, each once."""
     match recipe:
-        case Known() | KeyRead():
+        case Known() | KeyRead() | ModeRecipe():
+            # Of a mode nothing is claimed that could be wrong: it may be any of its values.
             return ()
         case Applied(operands=operands):
             return tuple(dict.fromkeys(one for x in operands for one in claims(x)))
@@ -101,6 +103,8 @@ class Calculation:
             case Ranked():
                 return self._ranked(recipe, each)
         found = self.leaf(recipe, each)
+        if isinstance(recipe, ModeRecipe):
+            return self._chosen(recipe, found.value.astype(np.int64).tolist())
         value, lower, upper = (
             np.broadcast_to(part, (self.groups,)).astype(float)
             for part in (found.value, found.lower, found.upper)
@@ -129,6 +133,17 @@ class Calculation:
         found = np.array([np.nan if v is None else float(v) for v in values], dtype=float)
         null = np.isnan(found)
         return Post(found, np.where(null, np.inf, found), np.where(null, -np.inf, found), null)
+
+    def _chosen(self, mode: ModeRecipe, places: Sequence[int]) -> Post:
+        """A value that was chosen; the one that most rows have may be any, or none."""
+        values = [mode.values[place] for place in places]
+        null = np.ones(self.groups, dtype=bool)
+        if not mode.kind.numeric and mode.kind is not Kind.BOOLEAN:
+            return replace(objects(values), null=null, sure=~null)
+        numbers = np.array(mode.values, dtype=np.float64)
+        found = numbers[np.array(places, dtype=np.int64)]
+        least, most = (np.full(self.groups, end(numbers)) for end in (np.min, np.max))
+        return Post(found, least, most, null)
 
     def _ranked(self, ranked: Ranked, each: float) -> Post:
         """A rank among the kept groups of the same keys; NULL elsewhere."""
@@ -188,8 +203,9 @@ def post_columns(titles: Sequence[str], post: Post, kind: Kind | None) -> list[d
     elif post.sure is not None:
         listed = [v.isoformat() if hasattr(v, "isoformat") else v for v in as_listed(post.value)]
         sure = [v if s else None for v, s in zip(listed, post.sure.tolist(), strict=True)]
-        parts, shown = [listed, sure, sure], "date" if kind is Kind.DATE else "text"
-    elif kind in (Kind.TEXT, Kind.DATE):
+        dated = kind in (Kind.DATE, Kind.TIMESTAMP)
+        parts, shown = [listed, sure, sure], kind.value if kind and dated else "text"
+    elif kind is not None and not kind.numeric:
         # Where there is no group at all.
         parts, shown = [as_listed(post.value)] * 3, kind.value
     else:

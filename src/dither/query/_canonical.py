@@ -60,6 +60,7 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     ag.Ranks: ("ranks", ("operand", "bins")),
     ag.Magnitudes: ("magnitudes", ("operand",)),
     ag.UnitSizes: ("unit sizes", ("by", "groups")),
+    ag.Mode: ("mode", ("operand",)),
     ag.Ratio: ("ratio", ("numerator", "denominator")),
     rv.Constant: ("constant", ("value",)),
     rv.KeyValue: ("key value", ("expression",)),
@@ -94,6 +95,10 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
     jb.Leaves: (
         "leaves",
         ("operand", "step", "lower", "upper", "width", "bins", "parts", "within"),
+    ),
+    jb.Votes: (
+        "votes",
+        ("operand", "step", "lower", "upper", "width", "bins", "parts", "within", "choice"),
     ),
 }
 """By class: the node's name in the form, and its fields, all of them. Expressions say their own."""

@@ -194,7 +194,7 @@ def _measurements(noise_plan: NoisePlan) -> list[dict[str, Any]]:
             "l2_squared": str(bound.l2_squared * levels),
             "levels": levels,
         }
-        noise = noise_plan.noises[i]
+        noise = noise_plan.noises[i] or noise_plan.choices.get(i)
         if noise is None or noise_plan.allocation is None:
             entry |= {"mechanism": "none", "loss": charge_dict(Charge())}
         else:

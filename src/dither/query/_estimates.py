@@ -33,6 +33,7 @@ from dither.plan.recipes import (
     CellsRecipe,
     Linear,
     MeanRecipe,
+    ModeRecipe,
     QuantileRecipe,
     RanksRecipe,
     RatioRecipe,
@@ -89,6 +90,10 @@ def estimate(
             return _variance(recipe, measured, confidence)
         case QuantileRecipe():
             return _quantile(recipe, measured, confidence)
+        case ModeRecipe(votes=votes, values=values):
+            # What most rows have in truth may be any of them.
+            place = _floats(measured, votes)
+            return GroupEstimates(place, 0 * place, 0 * place + len(values) - 1)
         case RanksRecipe():
             return _ranks(recipe, measured, confidence)
         case CellsRecipe():

@@ -11,6 +11,7 @@ from math import sqrt
 from typing import Any
 
 from dither._format import count_text, loss_text, number_text, percent
+from dither.mechanisms import Exponential
 from dither.mechanisms.refined_quantiles import OPEN
 from dither.plan import aggregates as ag
 from dither.plan import job as jb
@@ -25,12 +26,14 @@ from dither.plan.recipes import (
     CellsRecipe,
     Linear,
     MeanRecipe,
+    ModeRecipe,
     QuantileRecipe,
     RanksRecipe,
     RatioRecipe,
     Recipe,
     VarianceRecipe,
 )
+from dither.plan.schema import Value
 from dither.plan.text import brief, number, show, show_value
 from dither.query._calculated import claims
 from dither.query._display import Explanation, Node
@@ -118,10 +121,14 @@ def _key_text(key: jb.GroupKey) -> str:
         )
     if key.values is None:
         return "any value that occurs" if show(key.expression) == key.name else show(key.expression)
-    listed = [show_value(v) for v in key.values]
-    text = ", ".join(listed[:6]) + (f", ... {listed[-1]}" if len(listed) > 6 else "")
+    text = _listed(key.values)
     what = "" if show(key.expression) == key.name else f"{show(key.expression)} in "
     return what + text
+
+
+def _listed(values: Sequence[Value]) -> str:
+    listed = [show_value(v) for v in values]
+    return ", ".join(listed[:6]) + (f", ... {listed[-1]}" if len(listed) > 6 else "")
 
 
 def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
@@ -132,7 +139,10 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
         for total in (measurement.left, measurement.right):
             scale *= total.step / total.parts
     gridded = isinstance(measurement, jb.Leaves) and _magnitudes(measurement) is not None
-    if isinstance(measurement, jb.Total | jb.Leaves) and not gridded:
+    chosen = isinstance(measurement, jb.Votes)
+    if chosen:
+        facts.append(("among", _candidates(i, plan)))
+    if isinstance(measurement, jb.Total | jb.Leaves) and not gridded and not chosen:
         scope = Scope.of(plan.query.relation, plan.schema)
         operand = measurement.operand
         unit = scope.column(operand).unit if isinstance(operand, Column) else None
@@ -148,7 +158,7 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     if plan.public_size and isinstance(measurement, jb.Rows):
         facts.append(("public", "no noise, no cost"))
         return Node(f"measurement {i + 1}: count of rows", tuple(facts))
-    facts.append(("sensitivity", _sensitivity(bound, scale, named)))
+    facts.append(("sensitivity", _sensitivity(bound, scale, named, ranges=chosen)))
     facts.append(("share", f"{percent(plan.weights[i])} of the budget"))
     if noise_plan is not None and noise_plan.allocation is not None:
         share = noise_plan.allocation[str(i)]
@@ -167,13 +177,17 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
                     )
                 )
         law = share.mechanism.parameters()["mechanism"]
-        spread = f"{number_text(sqrt(share.mechanism.variance) * scale)}{named}"
         cells = tree is not None and tree.levels == 1
         each = " in every group" if plan.job.keys else ""
         if tree is not None:
             each = " in every cell" if cells else " in every node"
         facts.append(("mechanism", f"{law}: {share.reason}"))
-        facts.append(("scale", f"standard deviation {spread}{each}"))
+        if isinstance(share.mechanism, Exponential):
+            rate = number_text(float(share.mechanism.rate / scale))
+            facts.append(("rate", f"a row fewer is exp({rate}) times less likely{each}"))
+        else:
+            spread = f"{number_text(sqrt(share.mechanism.variance) * scale)}{named}"
+            facts.append(("scale", f"standard deviation {spread}{each}"))
         cost = share.charge
         if cost.epsilon is not None:
             facts.append(("cost", f"ε = {loss_text(cost.epsilon)}"))
@@ -184,11 +198,23 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
     return Node(f"measurement {i + 1}: {name}", tuple(facts))
 
 
-def _sensitivity(bound: MeasurementSensitivity, scale: Fraction, unit: str) -> str:
+def _candidates(place: int, plan: Plan) -> str:
+    """The public values that a mode is chosen among."""
+    read = [one for recipe in (*plan.recipes, plan.having) if recipe for one in sources(recipe)]
+    read += [one for x, _ in plan.order if isinstance(x, Recipe) for one in sources(x)]
+    values = next(m.values for m in read if isinstance(m, ModeRecipe) and m.votes == place)
+    return f"{count_text(len(values), 'public value')}: {_listed(values)}"
+
+
+def _sensitivity(
+    bound: MeasurementSensitivity, scale: Fraction, unit: str, *, ranges: bool = False
+) -> str:
     """What one unit changes at most, in the unit of the column."""
     per_group = f"{exact_text(bound.per_group * scale)}{unit} in a group"
     if bound.l1 == bound.per_group:
         return per_group
+    if ranges:
+        return f"{per_group}; over all groups ranges of {exact_text(bound.l1 * scale)} in all"
     l1, l2 = exact_text(bound.l1 * scale), number_text(sqrt(bound.l2_squared) * scale)
     return f"{per_group}; over all groups {l1} (‖Δ‖₁), {l2} (‖Δ‖₂)"
 
@@ -235,6 +261,8 @@ def _measured(recipe: Recipe) -> list[int]:
             return [total, square, count]
         case QuantileRecipe(leaves=leaves, below=below):
             return [leaves] if below is None else [leaves, below]
+        case ModeRecipe(votes=votes):
+            return [votes]
         case RanksRecipe(leaves=leaves):
             return [leaves]
         case CellsRecipe(cells=cells, sides=sides):
@@ -335,6 +363,8 @@ def measurement_text(measurement: jb.Measurement, unit: str | None) -> str:
         case jb.UnitProducts(left=left, right=right):
             each = f"each {unit}'s means of {show(left.operand)} and {show(right.operand)}"
             return f"sum of products of {each}"
+        case jb.Votes(choice=x):
+            return f"votes of rows for values of {show(x)}"
         case jb.Leaves(bins=bins) if (number_ := _magnitudes(measurement)) is not None:
             return f"histogram of {show(number_)} in {bins:,} cells of a public grid"
         case jb.Sides():

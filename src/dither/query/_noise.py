@@ -14,7 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dither.errors import ArgumentError, BoundsError, QueryError
-from dither.mechanisms import AdditiveNoise, Allocation, KeyDiscovery, Need, allocate
+from dither.mechanisms import (
+    AdditiveNoise,
+    Allocation,
+    Exponential,
+    KeyDiscovery,
+    Need,
+    allocate,
+)
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import OPEN, Opened
 from dither.plan.job import (
@@ -23,10 +30,12 @@ from dither.plan.job import (
     Histogram,
     Job,
     Leaves,
+    Measurement,
     Rows,
     Sides,
     Units,
     UnitSizes,
+    Votes,
 )
 from dither.plan.lower import Plan
 from dither.plan.recipes import CellsRecipe, QuantileRecipe
@@ -52,6 +61,9 @@ WIDEST_SCALE = 2**49
 HISTOGRAMS = Leaves | UnitSizes | Sides
 """Measurements that are a row of integers for each group."""
 
+MOST_VOTES = 2**20
+"""More counts than this, of all groups of a mode, would take minutes to weigh exactly."""
+
 MOST_CELLS = 2**27
 """More noisy counts than this, of all groups of a quantile, would not fit in memory."""
 
@@ -68,7 +80,9 @@ class NoisePlan:
     allocation : Allocation or None
         ``None`` where everything asked for is public.
     noises : dict of int to noise or None
-        By measurement; ``None`` for a public one.
+        By measurement; ``None`` for a public one, and for one that is chosen from.
+    choices : dict of int to Exponential
+        By measurement, for ``Votes``: nothing but the choice leaves it.
     trees : dict of int to QuantileTree
         By measurement, for histograms.
     units : int
@@ -85,6 +99,7 @@ class NoisePlan:
     delta: Fraction
     allocation: Allocation | None
     noises: dict[int, AdditiveNoise | None]
+    choices: dict[int, Exponential]
     trees: dict[int, QuantileTree]
     units: int
 
@@ -171,10 +186,21 @@ def plan_noise(plan: Plan, epsilon: Fraction, delta: Fraction) -> NoisePlan:
                 f"quantiles of {plan.public_keys:,} groups need more than {MOST_CELLS:,} noisy "
                 "counts; group by fewer or coarser keys"
             )
+    for i in best.choices:
+        if (plan.public_keys or 1) * _bins(job.measurements[i]) > MOST_VOTES:
+            raise QueryError(
+                f"the modes of {plan.public_keys:,} groups would weigh more than {MOST_VOTES:,} "
+                "counts; group by fewer or coarser keys, or choose among fewer values"
+            )
     for i, noise in best.noises.items():
         if noise is not None and noise.variance > float(WIDEST_SCALE) ** 2:
             raise _too_wide(i, job)
     return best
+
+
+def _bins(measurement: Measurement) -> int:
+    assert isinstance(measurement, Votes)
+    return measurement.bins
 
 
 def quantiles_of(plan: Plan, place: int) -> list[QuantileRecipe]:
@@ -212,7 +238,7 @@ def _of_family(
         if i in flat or not isinstance(m, Leaves)
         else QuantileTree.choose(m.within or m.bins, "gaussian" if gaussian else "laplace")
         for i, m in enumerate(job.measurements)
-        if isinstance(m, HISTOGRAMS)
+        if isinstance(m, HISTOGRAMS) and not isinstance(m, Votes)
     }
     needs = []
     for i, (bound, weight) in enumerate(zip(plan.sensitivities, plan.weights, strict=True)):
@@ -220,9 +246,10 @@ def _of_family(
         if weight:
             # A sum that nobody can change (of 0, say) is treated like any other, at least 1 wide.
             l1, l2_squared = (max(b, Fraction(1)) * levels for b in (bound.l1, bound.l2_squared))
+            choice = isinstance(job.measurements[i], Votes)
             if l1 > weight * epsilon * WIDEST_SCALE:
                 raise _too_wide(i, job)
-            needs.append(Need(str(i), l1, l2_squared, weight))
+            needs.append(Need(str(i), l1, l2_squared, weight, choice))
     units = -1
     keys = None
     if plan.discovered:
@@ -230,18 +257,22 @@ def _of_family(
         keys = KeyDiscovery(str(units), job.max_groups)
     if not needs:
         return 0.0, NoisePlan(
-            plan, epsilon, delta, None, dict.fromkeys(range(len(job.measurements))), {}, -1
+            plan, epsilon, delta, None, dict.fromkeys(range(len(job.measurements))), {}, {}, -1
         )
     allocation = allocate(needs, epsilon, delta, keys=keys)
     noises: dict[int, AdditiveNoise | None] = dict.fromkeys(range(len(job.measurements)))
+    choices: dict[int, Exponential] = {}
     for share in allocation.shares:
-        noises[int(share.need.name)] = share.mechanism
+        if isinstance(share.mechanism, Exponential):
+            choices[int(share.need.name)] = share.mechanism
+        else:
+            noises[int(share.need.name)] = share.mechanism
     error = 0.0
     for i, tree in trees.items():
         noise = noises[i]
         assert noise is not None
         error += float(plan.weights[i]) * _rank_error(tree, noise)
-    return error, NoisePlan(plan, epsilon, delta, allocation, noises, trees, units)
+    return error, NoisePlan(plan, epsilon, delta, allocation, noises, choices, trees, units)
 
 
 def _rank_error(tree: QuantileTree, noise: AdditiveNoise) -> float:
@@ -265,7 +296,7 @@ class Noisy:
     values : dict of int to array
         By measurement: noisy integers, shape (groups,). For ``Leaves``: a noisy tree, as
         ``mechanisms.quantile_tree`` gives it, or what was read below, as
-        ``mechanisms.refined_quantiles`` does.
+        ``mechanisms.refined_quantiles`` does. For ``Votes``: the place of the leaf that was chosen.
     """
 
     keys: list[KeyTuple]
@@ -315,7 +346,9 @@ def _measured(
     ):
         if i in noisy:
             continue
-        if i in last:
+        if isinstance(measurement, Votes):
+            noisy[i] = _chosen(exact[i], noise_plan.choices[i])
+        elif i in last:
             noisy[i] = _opened(i, noise_plan, noisy, exact[i], confidence)
         elif isinstance(measurement, HISTOGRAMS):
             noise = noise_plan.noises[i]
@@ -324,6 +357,11 @@ def _measured(
         else:
             noisy[i] = _noised(exact[i], noise_plan.noises[i])
     return noisy
+
+
+def _chosen(votes: Histogram, mechanism: Exponential) -> npt.NDArray[np.int64]:
+    """In each group the place of one leaf, by chance that grows with its count."""
+    return np.array([mechanism.draw(counts) for counts in votes.tolist()], dtype=np.int64)
 
 
 def without_groups(noise_plan: NoisePlan, confidence: float) -> Noisy:

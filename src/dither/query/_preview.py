@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dither import _checks as check
-from dither._format import cost_text, half_width, level, odds, wrapped
+from dither._format import cost_text, half_width, level, number_text, odds, wrapped
 from dither._stats import least_decimal
 from dither.errors import ArgumentError
 from dither.mechanisms.refined_quantiles import FIRST
@@ -37,6 +37,7 @@ from dither.query._calculated import Calculation, claims
 from dither.query._display import html_table, table
 from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED
+from dither.query._modes import has_mode, shortfalls
 from dither.query._noise import NoisePlan
 from dither.sql.names import free_name
 
@@ -62,6 +63,9 @@ class Preview:
         By output: the half-width at each size.
     missed : tuple of float or None
         Where keys are discovered: the probability that a key with so many units is missed.
+    short : mapping of str to float
+        By output that is a mode, which has no half-width: how many rows fewer than the most
+        frequent value the chosen one has at most, with this confidence.
     """
 
     epsilon: Fraction
@@ -70,6 +74,7 @@ class Preview:
     sizes: tuple[int, ...]
     widths: Mapping[str, tuple[float, ...]]
     missed: tuple[float, ...] | None
+    short: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -88,16 +93,26 @@ class Preview:
 
     def __str__(self) -> str:
         heads, rows = self._table()
-        return "\n".join([self._headed(), *table(heads, rows), *wrapped(UNACCOUNTED)])
+        shown = [self._headed(), *table(heads, rows)] if len(heads) > 1 else []
+        texts = (*self._short(), *([UNACCOUNTED] if shown else []))
+        return "\n".join([*shown, *(line for text in texts for line in wrapped(text))])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        shown = html_table(*self._table())
-        texts = (html.escape(t) for t in (self._headed(), UNACCOUNTED))
-        first, last = (f"<p>{t}</p>" for t in texts)
-        return f"<div>{first}{shown}{last}</div>"
+        first, *last = (
+            f"<p>{html.escape(t)}</p>" for t in (self._headed(), *self._short(), UNACCOUNTED)
+        )
+        return f"<div>{first}{html_table(*self._table())}{''.join(last)}</div>"
+
+    def _short(self) -> list[str]:
+        return [
+            f"the mode in {name} has at most {number_text(rows)} rows fewer than the most frequent "
+            f"value, with {level(self.confidence)} confidence at "
+            f"{cost_text(self.epsilon, self.delta)}"
+            for name, rows in self.short.items()
+        ]
 
     def _headed(self) -> str:
         asked = f"{level(self.confidence)} intervals at {cost_text(self.epsilon, self.delta)}"
@@ -139,7 +154,10 @@ def preview(noise_plan: NoisePlan, sizes: Sequence[int], confidence: float) -> P
     if noise_plan.allocation is not None and noise_plan.allocation.keys is not None:
         rule = noise_plan.allocation.keys
         missed = tuple(float(rule.miss_probability(n)) for n in sizes)
-    return Preview(noise_plan.epsilon, noise_plan.delta, confidence, tuple(sizes), widths, missed)
+    short = shortfalls(noise_plan, confidence)
+    return Preview(
+        noise_plan.epsilon, noise_plan.delta, confidence, tuple(sizes), widths, missed, short
+    )
 
 
 def check_sizes(sizes: Sequence[int], name: str) -> None:
@@ -162,9 +180,12 @@ def half_widths(
 
 
 def has_width(recipe: Recipe, kind: Kind | None) -> bool:
-    """Whether it is a number that can be previewed: a rank depends on all other groups."""
+    """Whether it is a number that can be previewed: a rank depends on all other groups.
+
+    A mode has no interval, and so has none what is calculated from it.
+    """
     ranked = any(isinstance(one, Ranked) for one in claims(recipe))
-    return kind is not None and kind.numeric and not ranked
+    return kind is not None and kind.numeric and not ranked and not has_mode(recipe)
 
 
 def budget_for(

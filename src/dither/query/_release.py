@@ -29,6 +29,7 @@ from dither.plan.lower import Plan
 from dither.plan.recipes import (
     Linear,
     MeanRecipe,
+    ModeRecipe,
     QuantileRecipe,
     RanksRecipe,
     RatioRecipe,
@@ -36,12 +37,13 @@ from dither.plan.recipes import (
     VarianceRecipe,
 )
 from dither.plan.schema import Kind
-from dither.plan.text import number
+from dither.plan.text import bin_labels
 from dither.query._calculated import Calculation, encoded, post_columns
 from dither.query._certificate import Certificate
 from dither.query._display import html_table, table
 from dither.query._estimates import GroupEstimates, Measured, estimate
 from dither.query._explain import UNACCOUNTED, limits_text
+from dither.query._modes import mode_notes
 from dither.query._noise import NoisePlan, Noisy
 from dither.query._operations import as_listed
 
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Release",
-    "bin_labels",
     "decode",
     "release_data",
 ]
@@ -86,7 +87,7 @@ def release_data(
         kept = np.flatnonzero(calculated(plan.having, confidence).value == 1)
         calculated = replace(calculated, rows=kept)
     for output, recipe, kind in zip(query.outputs, plan.recipes, plan.kinds, strict=True):
-        if isinstance(recipe, Applied | Known | KeyRead | Ranked):
+        if isinstance(recipe, Applied | Known | KeyRead | Ranked | ModeRecipe):
             columns = post_columns(output.columns, calculated(recipe, confidence), kind)
         else:
             found = estimate(recipe, measured, confidence)
@@ -119,7 +120,11 @@ def release_data(
         "units": {k.name: _key_unit(k.expression, plan) for k in plan.job.keys}
         | {o.name: _unit(o.aggregate, plan) for o in query.outputs},
         "confidence": confidence,
-        "notes": [*plan.notes, *([SELECTED] if plan.discovered else [])],
+        "notes": [
+            *plan.notes,
+            *([SELECTED] if plan.discovered else []),
+            *mode_notes(noise_plan, confidence),
+        ],
         "certificate": certificate,
     }
 
@@ -150,20 +155,6 @@ def _key_column(key: GroupKey, values: list[Any]) -> dict[str, Any]:
     if kind is Kind.REAL:
         values = [None if v is None else encoded(float(v)) for v in values]
     return {"name": key.name, "kind": kind.value, "values": values}
-
-
-def bin_labels(node: Bin) -> list[str]:
-    """The ranges of a binned number as text.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> bin_labels(Bin(Column("visits", "age"), (Fraction(0), Fraction(18), Fraction(65))))
-    ['[0, 18)', '[18, 65]']
-    """
-    ends = [number(e) for e in node.edges]
-    last = len(ends) - 2
-    return [f"[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1)]
 
 
 def _output_columns(

@@ -129,14 +129,18 @@ def _label(node: exp.Expr) -> str:
 
 def _within(node: exp.WithinGroup, place: Place) -> ag.Aggregate:
     inner, order = take(node, place.where, "this", "expression")
-    if type(inner) not in (exp.PercentileCont, exp.PercentileDisc):
+    if type(inner) not in (exp.PercentileCont, exp.PercentileDisc, exp.Mode):
         refuse(node, place.where)
     where = f"{place.where}, in WITHIN GROUP"
-    (share,) = take(inner, where, "this")
+    share, *_ = take(inner, where, "this")
     (listed,) = take(order, where, "expressions")
     if len(listed) != 1:
         raise UnsupportedError(f"{where}: ORDER BY of several columns is not offered; name one")
     this, falling = take(listed[0], where, "this", "desc", ignored=("nulls_first",))
+    if isinstance(inner, exp.Mode):
+        if share is not None:
+            raise QueryError(f"{where}: write MODE(x), or MODE() WITHIN GROUP (ORDER BY x)")
+        return ag.Mode(_operand(this, place, "WITHIN GROUP"))
     q = _share(share, place)
     return ag.Quantile(
         _operand(this, place, "WITHIN GROUP"), 1 - q if falling else q, _label(inner)
@@ -209,6 +213,7 @@ _RULES: Mapping[type[exp.Expr], Callable[[Any, Place], ag.Aggregate]] = {
     exp.StddevSamp: _simple("STDDEV_SAMP", lambda x: ag.Variance(x, root=True)),
     exp.StddevPop: _simple("STDDEV_POP", lambda x: ag.Variance(x, sample=False, root=True)),
     exp.Median: _simple("MEDIAN", lambda x: ag.Quantile(x, Fraction(1, 2), "median")),
+    exp.Mode: _simple("MODE", ag.Mode),
     exp.Min: _simple("MIN", lambda x: ag.Quantile(x, LOWEST, "min")),
     exp.Max: _simple("MAX", lambda x: ag.Quantile(x, 1 - LOWEST, "max")),
     exp.Quantile: _quantile,

@@ -48,7 +48,7 @@ FUNCTION_NAMES: set[str] = set()
 AGGREGATE_NAMES = (
     *("COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE_CONT", "PERCENTILE_CONT", "MIN", "MAX"),
     *("STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP", "MEAN"),
-    *("QUANTILE_DISC", "PERCENTILE_DISC", "COUNT_IF", "COVAR_POP", "COVAR_SAMP", "CORR"),
+    *("MODE", "QUANTILE_DISC", "PERCENTILE_DISC", "COUNT_IF", "COVAR_POP", "COVAR_SAMP", "CORR"),
     *("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_COUNT", "REGR_AVGX", "REGR_AVGY"),
 )
 
@@ -57,7 +57,7 @@ _OFFERED_AGGREGATES = {
     *(exp.Count, exp.Sum, exp.Avg, exp.Median, exp.PercentileCont, exp.Quantile, exp.Min, exp.Max),
     *(exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
     *(exp.PercentileDisc, exp.CountIf, exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope),
-    *(exp.RegrIntercept, exp.RegrR2, exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy),
+    *(exp.Mode, exp.RegrIntercept, exp.RegrR2, exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy),
 }
 
 _PATTERN = "write LIKE, or REGEXP_MATCHES(x, pattern)"

@@ -288,6 +288,8 @@ def default_name(aggregate: ag.Aggregate) -> str:
             return _of("stddev" if root else "var", x)
         case ag.Quantile(operand=x, label=label):
             return _of(label, x)
+        case ag.Mode(operand=x):
+            return _of("mode", x)
         case ag.Ratio():
             return "ratio"
         case Rank(word=word):
