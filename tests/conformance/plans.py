@@ -115,6 +115,14 @@ PLANS = {
     "a grid of reals": "SELECT COUNT(*) AS n FROM visits",
     "a grid of whole numbers": "SELECT COUNT(*) AS n FROM people",
     "sizes of units": "SELECT COUNT(*) AS n FROM visits",
+    "sets of keys": "SELECT g, b, GROUPING(g, b) AS f, COUNT(*) AS n, SUM(x) AS s, MEDIAN(i) AS m "
+    "FROM visits GROUP BY ROLLUP (g, b)",
+    "sets of keys of rows": "SELECT g, BIN(i, 0, 50, 110) AS k, COUNT(*) AS n, AVG(x) AS a FROM "
+    "people GROUP BY GROUPING SETS ((g, k), g, ())",
+    "sets of keys that are discovered": "SELECT h, w, b, COUNT(*) AS n, COUNT(DISTINCT i) AS d, "
+    "MEDIAN(x) AS m FROM visits GROUP BY CUBE (h, w), b",
+    "sets of rows that are discovered": "SELECT w, ROUND(y, 1) AS k, COUNT(*) AS n, MEDIAN(i) AS m "
+    "FROM people GROUP BY ROLLUP (w, k)",
     "rows of a query": "SELECT k, COUNT(*) AS n, SUM(y2) AS s FROM (SELECT u, UPPER(g) AS k, "
     "CLAMP(y, -1, 1) * 2 AS y2, h FROM people WHERE i > 0) AS q WHERE h IS NOT NULL GROUP BY k",
     "rows of a query in a query": "SELECT COUNT(*) AS n, AVG(z) AS m FROM (SELECT a + i AS z FROM "

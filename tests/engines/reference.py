@@ -377,12 +377,16 @@ def answer(job: Job, schema: Schema, tables) -> dict:
     for number, row in enumerate(rows_of(job.relation, schema, tables, evaluate)):
         unit = number if job.unit is None else row[job.unit]
         group = tuple(evaluate(k.expression, row, k.kind) for k in job.keys)
-        public = all(
+        public = [
             k.values is None or g in [float(v) if k.kind is Kind.REAL else v for v in k.values]
             for k, g in zip(job.keys, group, strict=True)
-        )
-        if unit is not None and public:
+        ]
+        if unit is not None and all(public) and not job.sets:
             groups[group][unit].append(row)
+        for at, one in enumerate(job.sets):
+            if unit is not None and all(public[i] for i in one):
+                kept = (g if i in one else None for i, g in enumerate(group))
+                groups[*kept, at][unit].append(row)
     return {
         group: [
             _combined([_share(m, rows, job.max_rows, evaluate) for rows in units.values()])

@@ -61,6 +61,21 @@ PAIRS = {
         "SELECT UPPER(city) AS c, COUNT(*) AS n FROM visits WHERE city <> 'alpha' GROUP BY c",
         lambda t: t.filter("city <> 'alpha'").group_by(c="UPPER(city)").agg(n=dt.count()),
     ),
+    "sets": (
+        "SELECT region, age, COUNT(*) AS n FROM visits GROUP BY GROUPING SETS ((age, region), "
+        "region, ())",
+        lambda t: t.group_by("region", "age", sets=[["region", "age"], ["region"], []]).agg(
+            n=dt.count()
+        ),
+    ),
+    "rollup": (
+        "SELECT region, age, COUNT(*) AS n FROM visits GROUP BY ROLLUP (1, age)",
+        lambda t: t.group_by("region", "age", sets="rollup").agg(n=dt.count()),
+    ),
+    "cube": (
+        "SELECT region, age, COUNT(*) AS n FROM visits GROUP BY CUBE (region, age)",
+        lambda t: t.group_by("region", "age", sets="cube").agg(n=dt.count()),
+    ),
     "query": (
         "SELECT band, AVG(c) AS m FROM (SELECT FLOOR(age / 10) AS band, cost * 2 AS c FROM "
         "visits WHERE smoker) AS visits GROUP BY band",
@@ -141,6 +156,10 @@ def test_weights_split_the_budget(session):
         (lambda s, t: t.agg(n=dt.sum("city")), QueryError, "city.*not a number"),
         (lambda s, t: t.group_by(), ArgumentError, "at least one key"),
         (lambda s, t: t.group_by(3), ArgumentError, "a key must be"),
+        (lambda s, t: t.group_by("region", sets="all"), ArgumentError, "'rollup', 'cube'"),
+        (lambda s, t: t.group_by("region", sets=["region"]), ArgumentError, "lists of keys"),
+        (lambda s, t: t.group_by("region", grouping="g").agg(n="COUNT(*)"), QueryError, "GROUPING"),
+        (lambda s, t: t.group_by("region", sets=[["age"]]), ArgumentError, "no key 'age'"),
         (lambda s, t: t.group_by("pid"), QueryError, "every group would be one person"),
         (lambda s, t: t.group_by("cost"), QueryError, "too many values"),
         (lambda s, t: t.group_by("region").filter("age > 3"), QueryError, "before group_by"),

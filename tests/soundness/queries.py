@@ -226,7 +226,7 @@ def queries(
     offered = CONDITIONS + (FOR_FILES if hostile else ())
     conditions = draw(st.lists(st.sampled_from(offered), max_size=2, unique=True))
     where = " WHERE " + " AND ".join(conditions) if conditions else ""
-    by = " GROUP BY " + ", ".join(f"k{i}" for i in range(len(grouped))) if grouped else ""
+    by = f" GROUP BY {_by(draw, grouped)}" if grouped else ""
     limits = {
         f"max_{what}_contributed": draw(st.sampled_from((None, None, None, 1, 2, 7)))
         for what in ("groups", "rows")
@@ -234,6 +234,13 @@ def queries(
     given = ", ".join(f"{name} = {limit}" for name, limit in limits.items() if limit and unit)
     options = f" OPTIONS ({given})" if given else ""
     return f"SELECT {', '.join(chosen)} FROM {source}{where}{by}{options}"
+
+
+def _by(draw: st.DrawFn, grouped: list[str]) -> str:
+    """The keys, or sets of them."""
+    listed = ", ".join(f"k{i}" for i in range(len(grouped)))
+    sets = (f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), k0, ())")
+    return draw(st.sampled_from((listed,) * 3 + sets))
 
 
 # --- queries in the FROM ------------------------------------------------------------------------

@@ -184,6 +184,26 @@ def test_a_unit_that_comes_or_goes_reaches_every_claim(bench, per_group):
     assert all(reached(bench, GROUPED, rows, [], max_groups=2, max_rows=3))
 
 
+def test_sets_of_keys_reach_every_claim(bench):
+    """A unit counts in each set, up to its limits there: the sizes of small sets are limits too."""
+    sql = GROUPED.replace("g AS k", "g AS k, b AS l").replace("BY g", "BY CUBE (g, b)")
+    plan = planned(sql, schema_of(max_groups=3, max_rows=3))
+    assert (plan.job.each, plan.job.max_groups) == (3, 3 + 3 + 2 + 1)
+    rows = [row | {"b": b} for b in (True, False) for row in target_rows("abc", per_group=5)]
+    assert all(reached(bench, sql, rows, [], max_groups=3, max_rows=3))
+
+
+def test_a_budget_that_sets_do_not_share_is_caught(bench):
+    """Noise for one set alone, where a unit counts in three, is refuted by rows of one unit."""
+    known = schema_of(max_groups=1, max_rows=2)
+    plan = planned("SELECT g, b, COUNT(*) AS n FROM visits GROUP BY ROLLUP (g, b)", known)
+    alone = planned("SELECT g, b, COUNT(*) AS n FROM visits GROUP BY g, b", known)
+    rows = {"visits": target_rows("a", per_group=2, b=True), "doctors": DOCTOR_ROWS}
+    answers = [bench.run(plan.job, bench.schema, r) for r in (rows, {**rows, "visits": []})]
+    assert violations(plan, *answers) == []
+    assert violations(replace(plan, sensitivities=alone.sensitivities), *answers)
+
+
 def test_a_unit_that_is_replaced_reaches_every_claim(bench):
     """Opposite extremes in the same groups reach signed sums; other groups reach the counts."""
     one = target_rows("ab", per_group=5)
@@ -287,6 +307,11 @@ def without_group_limit(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
     return bench.run(replace(plan.job, max_groups=10**6), bench.schema, rows)
 
 
+def without_limit_of_sets(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
+    """A unit counts in every group of each set of keys."""
+    return bench.run(replace(plan.job, each=10**6), bench.schema, rows)
+
+
 def without_row_limit(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
     """All rows of a unit count."""
     return bench.run(replace(plan.job, max_rows=10**6), bench.schema, rows)
@@ -345,6 +370,7 @@ def wrapped_at_29_bits(bench: Bench, plan: Plan, rows: Rows) -> ExactAnswer:
 
 MUTANTS = (
     without_group_limit,
+    without_limit_of_sets,
     without_row_limit,
     clamped_too_late,
     limited_by_order,
@@ -357,7 +383,8 @@ MUTANTS = (
 def test_an_engine_with_a_bug_is_caught(bench, mutant):
     """The comparison that all plans pass refutes each of these engines within a few pairs."""
     sql = "SELECT g AS k, COUNT(*) AS n, SUM(x) AS s, SUM(j) AS t, MEDIAN(i) AS q FROM visits "
-    plan = planned(sql + "GROUP BY g", schema_of(max_groups=1, max_rows=2))
+    by = "ROLLUP (g)" if mutant is without_limit_of_sets else "g"
+    plan = planned(sql + f"GROUP BY {by}", schema_of(max_groups=1, max_rows=2))
     found = []
     for seed in range(25):
         pair = drawn_pair(seed, replace_one=False, most=15)

@@ -166,6 +166,9 @@ ACCEPTED = (
     "(ORDER BY age DESC), CASE WHEN MODE(region) = 'north' THEN 1 END FROM visits GROUP BY region "
     "HAVING MODE(age) > 3 ORDER BY m",
     "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",
+    "SELECT region, age, smoker s, GROUPING(region, s), GROUPING_ID(age) AS g, COUNT(*) "
+    "FROM visits GROUP BY smoker, GROUPING SETS ((region, age), ROLLUP (region), CUBE (age)) "
+    "ORDER BY g",
     "SELECT region, AVG(total), COUNT(*) FROM (SELECT pid, region, SUM(cost) AS total FROM visits "
     "GROUP BY pid, region) GROUP BY region",
     "WITH t AS (SELECT pid, COUNT(*) AS n, MIN(day) AS first FROM visits v WHERE age > 1 GROUP BY "

@@ -247,8 +247,8 @@ class SQLEngine(Engine):
             parts = self._written_tables(job, schema, Seeds(0, 0), twins)
             queries, width = [sql for _, sql in parts], 0
         else:
-            _, sums, others = self._written(job, schema, Seeds(0, 0), twins)
-            queries, width = [sums, *others.values()], len(job.keys)
+            query, sums, others = self._written(job, schema, Seeds(0, 0), twins)
+            queries, width = [sums, *others.values()], query.width
         for sql in queries:
             counted = self._rehearse(sql)[width:]
             if not all(map(self.dialect.is_whole, counted)):
@@ -345,7 +345,7 @@ class SQLEngine(Engine):
         self, job: Job, query: SumsQuery, sums: str, others: Mapping[int, str]
     ) -> ExactAnswer:
         rows: Sequence[tuple[Any, ...]] = self._execute(sums)
-        width = len(job.keys)
+        width = query.width
         places = {row[:width]: i for i, row in enumerate(rows)}
         values: dict[int, Any] = {}
         column = width

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import combinations
 
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Expression
@@ -36,10 +37,14 @@ __all__ = [
     "UnitProduct",
     "UnitSizes",
     "Variance",
+    "cube",
+    "rollup",
     "sql_of",
 ]
 
 MOST_OUTPUTS = 200
+MOST_SETS = 64
+"""Sets of keys that one question groups by."""
 MOST_CONTRIBUTED = 2**31
 """Groups of one unit, and rows of it in one, that a question may let count."""
 
@@ -309,6 +314,22 @@ class Key:
         return self.name, self.expression, listed
 
 
+def rollup(number: int) -> tuple[tuple[int, ...], ...]:
+    """The sets of so many keys that ROLLUP means: all of them, all but the last, ..., none."""
+    return tuple(tuple(range(end)) for end in range(number, -1, -1))
+
+
+def cube(number: int) -> tuple[tuple[int, ...], ...]:
+    """The sets of so many keys that CUBE means: every subset, the largest first."""
+    if 2**number > MOST_SETS:
+        raise QueryError(
+            f"a cube of {number} keys has more than {MOST_SETS} sets; list those that are wanted, "
+            "as GROUPING SETS ((a, b), (a), ())"
+        )
+    sizes = range(number, -1, -1)
+    return tuple(some for size in sizes for some in combinations(range(number), size))
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A whole question: rows, keys and outputs, and how the released frame is ordered.
@@ -317,6 +338,11 @@ class Query:
     act on released values only, in this order (post-processing, free). ``discover`` asks for keys
     to be discovered even where public facts would list them. ``max_groups`` and ``max_rows`` limit
     what one unit contributes to this question, in place of the table's.
+
+    ``sets`` (GROUPING SETS) are the sets of keys, by their places, that rows are grouped by, one
+    after another; a key that is not in a set is NULL in its groups. Without, all keys are one set.
+    ``flags`` (GROUPING) are columns that say which keys are not in the set of a group: the bits of
+    a whole number, the last key's the lowest.
     """
 
     relation: Relation
@@ -329,6 +355,8 @@ class Query:
     max_rows: int | None = None
     having: Aggregate | None = None
     offset: int = 0
+    sets: tuple[tuple[int, ...], ...] = ()
+    flags: tuple[tuple[str, tuple[int, ...]], ...] = ()
     words: Words | None = field(default=None, compare=False, repr=False)
     """How its expressions were written, for messages; no part of what is asked."""
 
@@ -346,6 +374,8 @@ class Query:
         if any(gridded) and (self.keys or (len(self.outputs) > 1 and not sizes)):
             raise QueryError("what is counted along a grid is released alone and without keys")
         names = [k.name for k in self.keys] + [c for o in self.outputs for c in o.columns]
+        names += [name for name, _ in self.flags]
+        self._check_sets()
         for name in names:
             fault = unwritable(name) if name else "is empty; give it letters"
             if fault is not None:
@@ -363,6 +393,20 @@ class Query:
         for by, _ in self.order:
             if isinstance(by, str) and by not in names:
                 raise QueryError(f"ORDER BY {by}: the release has no such column")
+
+    def _check_sets(self) -> None:
+        if self.flags and not self.sets:
+            raise QueryError(
+                "GROUPING tells sets of keys apart, and there is one set; leave it out, or write "
+                "GROUP BY ROLLUP(...)"
+            )
+        if len(self.sets) > MOST_SETS:
+            raise QueryError(
+                f"GROUP BY has {len(self.sets)} sets of keys, more than {MOST_SETS}; they share "
+                "one budget, so ask for fewer at once"
+            )
+        if self.sets and {i for one in self.sets for i in one} != set(range(len(self.keys))):
+            raise QueryError("GROUPING SETS: each key stands in one of the sets at least")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,14 @@ Bounding of a unit, where ``unit`` is set (otherwise every row is a unit of its 
    (unit, group) are kept. Where there are no keys the one group is kept.
 3. In each kept group the unit contributes, to each measurement, what its docstring says.
 
+A job with ``sets`` of keys groups the rows by each of them: its groups are those of all sets
+together, and a row is in at most one group of each set, whose keys alone say in which. Step 2 keeps
+of every set the ``each`` groups with the smallest keyed hash. ``max_groups`` is how many groups
+those are at most, in all: the sum over the sets of ``each``, or of the number of groups that the
+set has where that is less. So below k is that sum, and nothing else changes: a measurement is one
+vector over the groups of all sets, and its noise is that of a vector in which a unit has k entries.
+Where the sets share one budget, that is how they do.
+
 The secret key of the hash is drawn afresh for each run, so a kept group depends on the unit's own
 rows and on that key alone.
 
@@ -66,7 +74,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 from typing import Any, Self
 
@@ -367,6 +375,12 @@ class GroupKey:
     kind: Kind
     values: tuple[Value, ...] | None
 
+    @property
+    def answered(self) -> tuple[Value | float, ...]:
+        """The public values as an answer has them: reals are doubles."""
+        values = self.values or ()
+        return tuple(map(float, values)) if self.kind is Kind.REAL else values  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -378,6 +392,24 @@ class Job:
     measurements: tuple[Measurement, ...]
     max_groups: int
     max_rows: int
+    sets: tuple[tuple[int, ...], ...] = ()
+    each: int = 0
+
+    @property
+    def public_groups(self) -> list[tuple[Any, ...]]:
+        """Every public group, as an answer has it, in declared order.
+
+        With sets: of one set after another, ``None`` for a key that is not in it, and last the
+        place of the set.
+        """
+        lists = [key.answered for key in self.keys]
+        if not self.sets:
+            return list(product(*lists))
+        found = []
+        for at, one in enumerate(self.sets):
+            inside = [values if i in one else (None,) for i, values in enumerate(lists)]
+            found += [(*group, at) for group in product(*inside)]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,8 +509,9 @@ class ExactAnswer:
     Parameters
     ----------
     keys : sequence of tuple
-        The group of each row of the arrays, as public kinds of value (reals as float). Groups in
-        which no unit has a row are absent. In no particular order.
+        The group of each row of the arrays, as public kinds of value (reals as float), with the
+        place of its set last where there are sets. Groups in which no unit has a row are absent.
+        In no particular order.
     values : mapping of int to array
         By position in ``Job.measurements``: int64 or object (Python int), shape (groups,); for
         ``Leaves``, ``UnitSizes`` and ``Cells``, a ``Histogram``. A job of tables has one group.

@@ -5,6 +5,7 @@ What cannot be asked is refused here, before anything is built from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -114,8 +115,8 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
     notes: list[str] = []
     _check_rows(query.relation, schema, scope, notes)
     keys = tuple(_group_key(key, scope, notes, discover=query.discover) for key in query.keys)
-    listed = [key.values for key in keys if key.values is not None]
-    public_keys = prod(len(v) for v in listed) if len(listed) == len(keys) else None
+    sizes = [_size(keys, one) for one in query.sets or (range(len(keys)),)]
+    public_keys = None if None in sizes else sum(size or 0 for size in sizes)
     if public_keys is not None and public_keys > MOST_KEYS:
         raise QueryError(
             f"the keys {', '.join(k.name for k in keys)} have {public_keys:,} public combinations, "
@@ -128,7 +129,13 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         groups = 1
     if once:
         rows = 1
-    if public_keys is not None:
+    each = 0
+    if query.sets:
+        each, groups = groups, sum(groups if size is None else min(groups, size) for size in sizes)
+        notes.append(
+            f"the {len(sizes)} sets of keys share one budget, so that each is noisier than alone"
+        )
+    elif public_keys is not None:
         groups = min(groups, public_keys)
     if once:
         notes.append(f"each {table.unit or 'row'} counts once, its rows with equal weight")
@@ -153,7 +160,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         notes.append(CHOSEN)
     if public_keys is None:
         build.measure(Units() if unit is not None else Rows(), Fraction(1))
-    job = Job(query.relation, unit, keys, tuple(build.weights), groups, rows)
+    job = Job(query.relation, unit, keys, tuple(build.weights), groups, rows, query.sets, each)
     public_size = (
         schema.replace_one
         and table.complete
@@ -242,7 +249,18 @@ def _limits(query: ag.Query, table: Table, schema: Schema) -> tuple[int, int]:
                     f"question ask for ({name}_cap of {one.name})"
                 )
         found.append(own if asked is None else asked)
-    return limits(query.relation, {key.expression for key in query.keys}, found[0], found[1])
+    expressions = [key.expression for key in query.keys]
+    sets = query.sets or (tuple(range(len(expressions))),)
+    every = [
+        limits(query.relation, {expressions[i] for i in one}, found[0], found[1]) for one in sets
+    ]
+    return max(groups for groups, _ in every), max(rows for _, rows in every)
+
+
+def _size(keys: Sequence[GroupKey], one: Iterable[int]) -> int | None:
+    """How many public groups a set of keys has; ``None`` where any of its keys is discovered."""
+    lists = [keys[i].values for i in one]
+    return None if None in lists else prod(len(values or ()) for values in lists)
 
 
 def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[str]) -> None:

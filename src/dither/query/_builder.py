@@ -40,6 +40,7 @@ from dither.plan.units import unit_of
 from dither.plan.within import derived, grouped_within, unit_value, united
 from dither.query._question import Question
 from dither.sql import Names, parse_released, parse_written
+from dither.sql.grouping import named_sets
 from dither.sql.joins import beside, join
 from dither.sql.names import default_key_name, key_expression, suffix
 
@@ -292,6 +293,8 @@ class TableQuery:
     keys: tuple[ag.Key, ...] = ()
     discover: bool = False
     once: bool = False
+    sets: tuple[tuple[int, ...], ...] = ()
+    flags: tuple[tuple[str, tuple[int, ...]], ...] = ()
     words: list[Words] = field(default_factory=list, compare=False, repr=False)
 
     def _read(self, text: str) -> Expression:
@@ -483,7 +486,12 @@ class TableQuery:
         return replace(self, relation=joined)
 
     def group_by(
-        self, *keys: str | Bins, discover: bool = False, **named: str | Bins
+        self,
+        *keys: str | Bins,
+        discover: bool = False,
+        sets: str | Sequence[Sequence[str]] | None = None,
+        grouping: str | None = None,
+        **named: str | Bins,
     ) -> TableQuery:
         """Group by columns or expressions.
 
@@ -493,6 +501,13 @@ class TableQuery:
             Columns, expressions or binned numbers; a keyword gives the key its name.
         discover : bool
             Discover the keys that occur, at a cost in delta, even where public facts list them.
+        sets : {"rollup", "cube"} or list of lists of keys' names, optional
+            Group by each of these sets: all keys, all but the last, and so on to none; every
+            subset; or those given. They share one budget. Keys that are not in a set are None in
+            its rows.
+        grouping : str, optional
+            A column of this name says which keys are not in the set of a row, as ``GROUPING`` of
+            all of them does: the bits of a whole number, that of the last key the lowest.
 
         Raises
         ------
@@ -505,7 +520,9 @@ class TableQuery:
         names = Names(self.relation, self.schema)
         made = [self._key(None, key, names) for key in keys]
         made += [self._key(name, key, names) for name, key in named.items()]
-        return replace(self, keys=tuple(made), discover=discover)
+        places = () if sets is None else named_sets([key.name for key in made], sets)
+        flags = () if grouping is None else ((grouping, tuple(range(len(made)))),)
+        return replace(self, keys=tuple(made), discover=discover, sets=places, flags=flags)
 
     def agg(
         self,
@@ -567,6 +584,8 @@ class TableQuery:
                 self.keys,
                 tuple(outputs),
                 discover=self.discover,
+                sets=self.sets,
+                flags=self.flags,
                 words=self._written,
                 max_groups=max_groups,
                 max_rows=max_rows,

@@ -32,7 +32,7 @@ FORM = 1
 
 QUERY = (
     *("relation", "keys", "outputs", "order", "limit", "discover"),
-    *("max_groups", "max_rows", "having", "offset"),
+    *("max_groups", "max_rows", "having", "offset", "sets", "flags"),
 )
 
 NODES: dict[type, tuple[str, tuple[str, ...]]] = {
@@ -116,6 +116,9 @@ LATER: dict[tuple[str, str], Any] = {
 }
 LATER |= {("count units", "where"): None, ("values", "once"): False}
 LATER |= {("unit join", "on"): (), ("unit join", "keep_all"): False}
+LATER |= {
+    (query, field): () for query in ("query", "query of units") for field in ("sets", "flags")
+}
 """Fields that nodes got after the form was fixed, and what each was before: where a field is still
 that, it is left out, so that a question keeps its hash."""
 

@@ -135,8 +135,12 @@ def certificate_data(
     plan = noise_plan.plan
     allocation = noise_plan.allocation
     keys = None if allocation is None else allocation.keys
-    learned = {"learned": [dict(fact) for fact in request.learned]} if request.learned else {}
-    return learned | {
+    beside: dict[str, Any] = {}
+    if request.learned:
+        beside["learned"] = [dict(fact) for fact in request.learned]
+    if plan.job.sets:
+        beside["max_groups_of_each_set"] = plan.job.each
+    return beside | {
         "format": FORMAT,
         "dither": __version__,
         "question": request.question,

@@ -97,21 +97,27 @@ def _protection(plan: Plan) -> Node:
 def _groups(plan: Plan) -> Node:
     facts = [(key.name, _key_text(key)) for key in plan.job.keys]
     if plan.table.unit is not None:
-        groups = count_text(plan.job.max_groups, "group")
+        groups = count_text(plan.job.each or plan.job.max_groups, "group")
         rows = count_text(plan.job.max_rows, "row")
         each = " in each" if plan.job.max_groups > 1 else ""
         counts = f"counts in at most {groups}, with {rows}{each}"
+        if plan.job.sets:
+            counts = (
+                f"counts in at most {groups} of each set, with {rows} in each: in "
+                f"{plan.job.max_groups} in all, which the noise of every group allows for"
+            )
         if isinstance(plan.query, ag.QueryOfUnits):
             counts = f"counts once{', in one group' if plan.job.keys else ''}"
         facts.append((f"one {plan.table.unit}", counts))
     if not plan.job.keys:
         return Node("one group of all rows", tuple(facts))
+    names = [key.name for key in plan.job.keys]
+    sets = ["(" + ", ".join(names[i] for i in one) + ")" for one in plan.job.sets]
+    groups = f"groups by {', '.join(sets)}" if sets else "groups"
     if plan.public_keys is None:
-        return Node("groups: discovered, each shown where enough units have it", tuple(facts))
-    return Node(
-        f"groups: {count_text(plan.public_keys, 'public key')}; all appear, empty ones too",
-        tuple(facts),
-    )
+        return Node(f"{groups}: discovered, each shown where enough units have it", tuple(facts))
+    keys = count_text(plan.public_keys, "public key")
+    return Node(f"{groups}: {keys}; all appear, empty ones too", tuple(facts))
 
 
 def _key_text(key: jb.GroupKey) -> str:
@@ -401,6 +407,8 @@ def limits_text(certificate: Mapping[str, Any]) -> str | None:
     groups, rows = certificate["max_groups"], certificate["max_rows"]
     in_groups, of_rows = count_text(groups, "group"), count_text(rows, "row")
     each = " in each" if groups > 1 else ""
+    if of_each := certificate.get("max_groups_of_each_set"):
+        in_groups = f"{count_text(of_each, 'group')} of each set"
     unit = columns[0].removeprefix("column ")
     return (
         f"one {unit} counts in at most {in_groups}, with {of_rows}{each}: where it has more, "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import OPEN, Opened
 from dither.plan.job import (
     ExactAnswer,
-    GroupKey,
     Histogram,
     Job,
     Leaves,
@@ -39,7 +37,7 @@ from dither.plan.job import (
 )
 from dither.plan.lower import Plan
 from dither.plan.recipes import CellsRecipe, QuantileRecipe
-from dither.plan.schema import Kind, Value
+from dither.plan.schema import Value
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
 from dither.query._estimates import refined
@@ -313,8 +311,7 @@ def add_noise(noise_plan: NoisePlan, answer: ExactAnswer, confidence: float) -> 
         keys = list(answer.keys)
         exact = dict(answer.values)
     else:
-        lists = [_as_answered(key) for key in plan.job.keys]
-        keys = list(product(*lists))
+        keys = plan.job.public_groups
         exact = on_grid(keys, answer, plan.job.measurements)
     noisy: dict[int, Any] = {}
     if plan.discovered:
@@ -327,12 +324,6 @@ def add_noise(noise_plan: NoisePlan, answer: ExactAnswer, confidence: float) -> 
         exact = {i: values[kept] for i, values in exact.items()}
         noisy[noise_plan.units] = counts[kept]
     return Noisy(keys, _measured(noise_plan, exact, noisy, confidence))
-
-
-def _as_answered(key: GroupKey) -> tuple[Any, ...]:
-    """The public values of a key as an answer has them: reals are doubles."""
-    values = key.values or ()
-    return tuple(map(float, values)) if key.kind is Kind.REAL else values  # type: ignore[arg-type]
 
 
 def _measured(

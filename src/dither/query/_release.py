@@ -77,6 +77,9 @@ def release_data(
         sortable[key.name] = [group[at] for group in noisy.keys]
         made.append(_key_column(key, sortable[key.name]))
     shown = [[decode(v, c["kind"]) for v in c["values"]] for c in made]
+    for name, keys in query.flags:
+        sortable[name] = [_flag(query.sets[at], keys) for *_, at in noisy.keys]  # type: ignore[index]
+        made.append({"name": name, "kind": "integer", "values": sortable[name], "grouping": True})
 
     def leaf(recipe: Recipe, each: float) -> GroupEstimates:
         return estimate(recipe, measured, each)
@@ -107,9 +110,12 @@ def release_data(
     rows = rows if query.limit is None else rows[: query.limit]
     for column in made:
         column["values"] = [column["values"][i] for i in rows]
-    return {
+    sets: dict[str, Any] = {}
+    if query.sets:
+        sets["sets"] = [_names_of(noisy.keys[i][-1], plan) for i in rows]
+    return sets | {
         "columns": made,
-        "keys": [key.name for key in plan.job.keys],
+        "keys": [*(key.name for key in plan.job.keys), *(name for name, _ in query.flags)],
         "outputs": [output.name for output in query.outputs],
         "counts": [o.name for o in query.outputs if isinstance(o.aggregate, COUNTS)],
         "ranges": {
@@ -127,6 +133,16 @@ def release_data(
         ],
         "certificate": certificate,
     }
+
+
+def _names_of(at: Any, plan: Plan) -> list[str]:
+    """The keys of the set that a group is of."""
+    return [plan.job.keys[i].name for i in plan.job.sets[at]]
+
+
+def _flag(one: tuple[int, ...], keys: tuple[int, ...]) -> int:
+    """GROUPING: a bit for each key, set where the key is not in the set of the group."""
+    return sum((key not in one) << i for i, key in enumerate(reversed(keys)))
 
 
 def _possible(recipe: Recipe) -> list[float] | None:
@@ -229,6 +245,8 @@ def decode(value: Any, kind: str) -> Any:
     return float(value) if kind == "real" else value
 
 
+ALL = "(all)"
+"""Shown for a key that is not in the set of a row, to tell it from the key NULL."""
 LONGEST = 40
 """Rows that a summary shows."""
 
@@ -342,6 +360,8 @@ class Release:
     ) -> Any:
         """Draw the release; see ``dither.plots``.
 
+        Of several sets of keys the one with most keys is drawn, whose groups do not overlap.
+
         Parameters
         ----------
         path : str, optional
@@ -358,9 +378,10 @@ class Release:
         from dither.plots._release import plot_release
 
         body = self._content["certificate"]
+        frame, keys = self._drawn()
         return plot_release(
-            self.frame,
-            keys=self.keys,
+            frame,
+            keys=keys,
             outputs=[output] if output is not None else self._numbers,
             units=self.units,
             bars=list(self._content["counts"]),
@@ -373,6 +394,14 @@ class Release:
             title=title,
             path=path,
         )
+
+    def _drawn(self) -> tuple[pl.DataFrame, list[str]]:
+        """The rows and keys of a picture."""
+        sets = self._content.get("sets")
+        if not sets:
+            return self.frame, self.keys
+        drawn = max(sets, key=len)
+        return self.frame.filter([one == drawn for one in sets]), drawn
 
     @property
     def _numbers(self) -> list[str]:
@@ -405,6 +434,11 @@ class Release:
         """Heads and rows as text: each key, and each answer with its interval."""
         frame = self.frame
         columns = [[display_text(v) for v in frame[key]] for key in self.keys]
+        kinds = {c["name"] for c in self._content["columns"] if c.get("grouping")}
+        for row, one in enumerate(self._content.get("sets", ())):
+            for key, shown in zip(self.keys, columns, strict=True):
+                if key not in one and key not in kinds:
+                    shown[row] = ALL
         columns += [self._intervals(frame, name) for name in self.outputs]
         heads = [*self.keys, *(self._headed(name) for name in self.outputs)]
         return heads, [list(row) for row in zip(*columns, strict=True)]

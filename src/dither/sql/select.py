@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from sqlglot import exp
@@ -15,10 +15,11 @@ from dither.plan.relations import Filter
 from dither.plan.released import Constant, KeyValue
 from dither.plan.schema import Schema
 from dither.plan.text import Words
-from dither.sql.aggregates import aggregates_in, quantiles
+from dither.sql.aggregates import quantiles
 from dither.sql.allow_list import plain, refuse, take
 from dither.sql.derived import named_query, with_queries
 from dither.sql.expressions import at
+from dither.sql.grouping import grouping_nodes, is_flag
 from dither.sql.items import Item, chosen_key, item, ordinal
 from dither.sql.names import (
     Names,
@@ -158,8 +159,10 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
         (condition,) = take(where, "WHERE", "this")
         rows = Filter(rows, at("WHERE", names).read(condition))
     chosen = [item(node) for node in items]
-    grouped = _grouping(group, chosen, names)
+    grouped, sets = _grouping(group, chosen, names)
     keys, outputs, columns = _outputs(chosen, grouped, names)
+    flags = tuple(_flags(chosen, keys, names))
+    sorted_by = {**columns, **{name: ex.Literal(name) for name, _ in flags}}
     chosen_by = None
     if having is not None:
         (condition,) = take(having, "HAVING", "this")
@@ -168,10 +171,12 @@ def query(tree: exp.Expr, schema: Schema, reading: Reading | None = None) -> Que
         rows,
         tuple(keys),
         tuple(outputs),
-        order_of(order, columns, grouped, names),
+        order_of(order, sorted_by, grouped, names),
         limit_of(limit),
         having=chosen_by,
         offset=offset_of(offset),
+        sets=_by_place(sets, keys),
+        flags=flags,
         words=None if reading is None else _words(reading, names),
     )
 
@@ -214,18 +219,41 @@ def _key(node: exp.Expr, where: str, names: Names) -> ex.Expression:
     return key_expression(at(where, names).read(node), names)
 
 
-def _grouping(group: exp.Expr | None, chosen: Sequence[Item], names: Names) -> list[ex.Expression]:
+def _grouping(
+    group: exp.Expr | None, chosen: Sequence[Item], names: Names
+) -> tuple[list[ex.Expression], list[list[ex.Expression]]]:
+    """The keys, each once, and the sets of them that are grouped by, where there are several."""
     if group is None:
-        return []
-    listed, everything = take(group, "GROUP BY", "expressions", "all")
-    if everything:
-        if listed:
-            raise QueryError("GROUP BY: ALL stands alone; leave it out, or the other keys")
-        nodes = [node for node, _ in chosen if not aggregates_in(node)]
-    else:
-        nodes = [chosen_key(node, chosen, names) for node in listed or ()]
-    found = [_key(node, "GROUP BY", names) for node in nodes]
-    return list(dict.fromkeys(found))
+        return [], []
+    nodes, sets = grouping_nodes(group, chosen, names)
+    found = dict.fromkeys(_key(node, "GROUP BY", names) for node in nodes)
+    return list(found), [[_key(n, "GROUP BY", names) for n in one] for one in sets or ()]
+
+
+def _by_place(
+    sets: Sequence[Sequence[ex.Expression]], keys: Sequence[Key]
+) -> tuple[tuple[int, ...], ...]:
+    """Sets of keys by their places, each set once; none where no set has a key."""
+    if not keys:
+        return ()
+    places = {key.expression: i for i, key in enumerate(keys)}
+    return tuple(dict.fromkeys(tuple(sorted({places[k] for k in one})) for one in sets))
+
+
+def _flags(
+    chosen: Sequence[Item], keys: Sequence[Key], names: Names
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """``GROUPING(a, b)``: its name, and the places of its keys."""
+    places = {key.expression: i for i, key in enumerate(keys)}
+    for node, alias in chosen:
+        if not is_flag(node):
+            continue
+        (listed,) = take(plain(node), "SELECT, in GROUPING", "expressions")
+        meant = [chosen_key(one, chosen, names) for one in listed or ()]
+        found = [_key(one, "SELECT, in GROUPING", names) for one in meant]
+        if not found or any(key not in places for key in found):
+            raise QueryError("SELECT: GROUPING takes keys of GROUP BY")
+        yield alias or f"grouping_{keys[places[found[0]]].name}", tuple(places[k] for k in found)
 
 
 def _outputs(
@@ -238,6 +266,8 @@ def _outputs(
     outputs: list[Output] = []
     reader = ReleasedReader(at("SELECT", names), taken, grouped)
     for node, alias in chosen:
+        if is_flag(node):
+            continue
         if listed := quantiles(plain(node)):
             each = [reader.read(one) for one in listed]
             base = alias or default_name(each[0])

@@ -61,17 +61,20 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
     writer = _writer(query.relation)
     unit = _unit(query, schema)
     chosen = [_key(key, writer) for key in query.keys]
+    for name, places in query.flags:
+        flagged = ", ".join(writer.text(query.keys[i].expression) for i in places)
+        chosen.append(f"GROUPING({flagged}) AS {_identifier(name)}")
     chosen += [
         f"{_aggregate(o.aggregate, unit, writer)} AS {_identifier(o.name)}" for o in query.outputs
     ]
     parts = [f"SELECT {', '.join(chosen)} {_rows(query.relation, schema, writer)}"]
     if query.keys:
         bare = (isinstance(key.expression, ex.Column) for key in query.keys)
-        groups = (
+        groups = [
             writer.text(key.expression) if named else str(i)
             for i, (key, named) in enumerate(zip(query.keys, bare, strict=True), start=1)
-        )
-        parts.append(f"GROUP BY {', '.join(groups)}")
+        ]
+        parts.append(f"GROUP BY {_sets(query, groups) if query.sets else ', '.join(groups)}")
     if query.having is not None:
         parts.append(f"HAVING {_aggregate(query.having, unit, writer)}")
     if query.order:
@@ -102,6 +105,12 @@ def _identifier(name: str) -> str:
             return name
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
+
+
+def _sets(query: ag.Query, groups: Sequence[str]) -> str:
+    """The sets of keys of a GROUP BY."""
+    sets = ("(" + ", ".join(groups[i] for i in one) + ")" for one in query.sets)
+    return f"GROUPING SETS ({', '.join(sets)})"
 
 
 def _writer(relation: Relation) -> ExpressionWriter:

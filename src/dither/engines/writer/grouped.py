@@ -8,7 +8,9 @@ row with any other key is gone before bounding, and the engine groups by small i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from math import prod
 
 from sqlglot import exp
 
@@ -37,6 +39,10 @@ from dither.plan.schema import Kind, Value
 __all__ = ["UNIT", "DistinctQuery", "GroupedQuery", "HistogramQuery"]
 
 UNIT = "u"
+SET = "set"
+"""The place of the set that a group is of, where several sets of keys are grouped by."""
+NOT_IN_SET = -1
+"""Stands for the position of a public key in a group whose set does not have it."""
 
 
 class GroupedQuery:
@@ -57,16 +63,25 @@ class GroupedQuery:
         self._keys = [f"k{i}" for i in range(len(job.keys))]
         self._lists = [self._listed(key) for key in job.keys]
 
+    @property
+    def width(self) -> int:
+        """How many columns say which group a row of the answer is of."""
+        return len(self._key_columns())
+
     def key_of(self, found: Sequence[object]) -> tuple[Value | float | None, ...]:
-        """The public key that the engine's key columns stand for."""
-        key: list[Value | float | None] = []
-        for group_key, listed, value in zip(self._job.keys, self._lists, found, strict=True):
-            if listed is None or group_key.values is None:
-                key.append(self._dialect.value_of(value, group_key.kind))
-            else:
-                declared = group_key.values[int(value)]  # type: ignore[call-overload]
-                key.append(float(declared) if group_key.kind is Kind.REAL else declared)  # type: ignore[arg-type]
-        return tuple(key)
+        """The group that the engine's key columns stand for."""
+        every = range(len(self._keys))
+        at = int(found[-1]) if self._job.sets else None  # type: ignore[call-overload]
+        inside = every if at is None else self._job.sets[at]
+        key = [self._value_of(i, found[i]) if i in inside else None for i in every]
+        return tuple(key) if at is None else (*key, at)
+
+    def _value_of(self, place: int, found: object) -> Value | float | None:
+        key = self._job.keys[place]
+        if self._lists[place] is not None:
+            return key.answered[int(found)]  # type: ignore[call-overload]
+        value: Value | float | None = self._dialect.value_of(found, key.kind)
+        return value
 
     @property
     def keys_are_listed(self) -> bool:
@@ -120,12 +135,13 @@ class GroupedQuery:
     def _base(self, values: list[exp.Expression], *, listed: bool = True) -> exp.Select:
         """Unit, keys and the given values of every row, of public groups alone where ``listed``."""
         source, job = self._source, self._job
+        how = "LEFT" if job.sets else None
         columns: list[exp.Expression] = []
         found = selected([], subquery(source.select(job.relation), "t"))
         for name, key, public in zip(self._keys, job.keys, self._lists, strict=True):
             value = self._key_value(key)
             if listed and public is not None:
-                found, value = self._looked_up(found, value, name, public, key.kind)
+                found, value = self._looked_up(found, value, name, public, key.kind, how)
             columns.append(named(value, name))
         if job.unit is not None:
             unit = source.emitter.value(job.unit)
@@ -135,17 +151,47 @@ class GroupedQuery:
         columns.extend(values)
         if not columns:
             columns.append(named(exp.true(), "row"))
-        return found.select(*columns, copy=False)
+        rows = found.select(*columns, copy=False)
+        if not job.sets:
+            return rows
+        return self._in_sets(rows, [column.alias for column in columns[len(job.keys) :]])
+
+    def _in_sets(self, rows: exp.Select, kept: Sequence[str]) -> exp.Select:
+        """Each row once for every set of keys, with its group there.
+
+        A row whose key is in no public list is in no group of a set that has the key. A key that is
+        discovered may be NULL in a group of its set; the set says that it is not left out.
+        """
+        dialect, job = self._dialect, self._job
+        at = identifier("position", "sets")
+        columns, held = [], []
+        for i, (name, listed) in enumerate(zip(self._keys, self._lists, strict=True)):
+            inside = exp.In(
+                this=at.copy(),
+                expressions=[dialect.integer(j) for j, one in enumerate(job.sets) if i in one],
+            )
+            other = None if listed is None else dialect.integer(NOT_IN_SET)
+            columns.append(named(case((inside, identifier(name)), otherwise=other), name))
+            if listed is not None:
+                held.append(is_not_null(identifier(name)))
+        columns += [named(at, SET), *(identifier(name) for name in kept)]
+        numbers = [(i, dialect.integer(i)) for i in range(len(job.sets))]
+        every = selected(columns, subquery(rows, "keyed")).join(
+            subquery(dialect.listed(numbers, Kind.INTEGER), "sets"), join_type="CROSS", copy=False
+        )
+        return selected([exp.Star()], subquery(every, "in_sets")).where(*held, copy=False)
 
     @property
     def _chooses_groups(self) -> bool:
         """Whether a unit can have rows in more groups than it may count in."""
-        groups = 1
-        for listed in self._lists:
-            if listed is None:
-                return True
-            groups *= len(listed)
-        return groups > self._job.max_groups
+        job = self._job
+        most = job.each if job.sets else job.max_groups
+        return any(self._groups_of(one) > most for one in job.sets or (range(len(job.keys)),))
+
+    def _groups_of(self, keys: Sequence[int]) -> float:
+        """How many groups a set of keys can have: any number where one of them is discovered."""
+        lists = [self._lists[i] for i in keys]
+        return prod(math.inf if listed is None else len(listed) for listed in lists)
 
     def _group_order(self) -> list[exp.Expression]:
         # Ties of the hash are broken by the group itself, so that no other unit's rows can.
@@ -154,13 +200,14 @@ class GroupedQuery:
         return [hashed, *self._key_columns()]
 
     def _ranked(self, parts: exp.Select, name: str, rank: exp.Expression) -> exp.Select:
-        """The parts of the ``max_groups`` groups of each unit whose hash is smallest."""
+        """The parts of the groups of each unit, or of each and set, whose hash is smallest."""
         numbered = exp.Window(
             this=rank,
-            partition_by=[identifier(UNIT)],
+            partition_by=[identifier(UNIT), *self._set_column()],
             order=exp.Order(expressions=self._group_order()),
         )
-        most, rows = self._job.max_groups, subquery(parts, name)
+        most = self._job.each if self._job.sets else self._job.max_groups
+        rows = subquery(parts, name)
         return self._dialect.ranked([exp.Star()], rows, numbered, most, "rank")
 
     def _times(self, whole: exp.Expression, parts: int) -> exp.Expression:
@@ -169,8 +216,11 @@ class GroupedQuery:
             return whole
         return self._dialect.arithmetic("*", whole, self._dialect.wide_integer(parts))
 
+    def _set_column(self) -> list[exp.Expression]:
+        return [identifier(SET)] if self._job.sets else []
+
     def _key_columns(self) -> list[exp.Expression]:
-        return [identifier(name) for name in self._keys]
+        return [*(identifier(name) for name in self._keys), *self._set_column()]
 
 
 class DistinctQuery(GroupedQuery):

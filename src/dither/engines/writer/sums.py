@@ -81,6 +81,9 @@ class SumsQuery(GroupedQuery):
         row would do.
         """
         made = [named(node, f"s{i}") for i, node in enumerate(self._row_sums(wanted))]
+        if self._job.sets:
+            rows = subquery(self._rows(wanted), "rows")
+            return self._grouped(selected([*self._key_columns(), *made], rows))
         rows = subquery(self._rows(wanted, listed=False), "rows")
         found = self._grouped(selected([*self._key_columns(), *made], rows))
         if all(listed is None for listed in self._lists):

@@ -1,0 +1,151 @@
+"""GROUPING SETS, ROLLUP and CUBE from the question to the release."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+import pytest
+
+import dither as dt
+from dither.errors import QueryError
+from query.query_data import REGIONS, policy, visits
+
+LARGE = 1000
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Visits, with limits that cut next to nothing."""
+    made = policy(tmp_path, budget={"epsilon": 10**6})
+    made["tables"]["visits"] |= {"max_groups": 8, "max_rows": 20}
+    made["tables"].pop("regions", None)
+    with dt.open(made, sources={"visits": visits()}) as opened:
+        yield opened
+
+
+ROLLUP = (
+    "SELECT region, smoker, GROUPING(region, smoker) AS level, COUNT(*) AS n FROM visits GROUP BY "
+    "ROLLUP (region, smoker) ORDER BY level, region, smoker"
+)
+
+
+def test_sets_of_keys_are_released_together(session):
+    """Every set's groups, NULL where a key is not in the set; GROUPING says which."""
+    question = session.sql(ROLLUP)
+    assert session.sql(question.sql)._plan == question._plan
+    release = question.release(LARGE)
+    frame = release.frame
+    assert frame["level"].to_list() == [0] * 8 + [1] * 4 + [3]
+    assert frame["smoker"].to_list() == [False, True] * 4 + [None] * 5
+    assert frame["region"].to_list()[8:] == [*sorted(REGIONS), None]
+    truth = visits().group_by("region", "smoker").len().sort("region", "smoker")["len"].to_list()
+    regional = visits().group_by("region").len().sort("region")["len"].to_list()
+    assert frame["n"].to_list()[:12] == pytest.approx([*truth, *regional], abs=5)
+    shown = release.shown()[1]
+    assert [row[1] for row in shown[8:]] == ["(all)"] * 5
+    assert shown[12][:3] == ["(all)", "(all)", "3"]
+
+
+def test_what_a_unit_counts_in_is_said(session):
+    """In every set, by explain, certificate and summary; the noise allows for all of them."""
+    question = session.sql(ROLLUP)
+    job = question._plan.job
+    assert job.max_groups == sum(min(job.each, size) for size in (8, 4, 1))
+    text = re.sub(r"\W+", " ", str(question.explain()))
+    assert "groups by region smoker region 13 public keys" in text
+    assert f"in {job.max_groups} in all which the noise of every group allows for" in text
+    assert "3 sets of keys share one budget" in text
+    release = question.release(1)
+    body = release.certificate.to_dict()
+    assert body["max_groups"] == job.max_groups
+    assert body["max_groups_of_each_set"] == job.each
+    assert f"{job.each} groups of each set" in release.summary()
+
+
+def test_the_levels_share_one_charge(session):
+    """The charge is that of one question, and noise is as wide as a unit's entries in all need."""
+    alone = session.sql("SELECT region, smoker, COUNT(*) AS n FROM visits GROUP BY ALL")
+    together = session.sql(ROLLUP)
+    widths = [q.preview(1).frame["n"][0] for q in (alone, together)]
+    assert widths[1] > widths[0]
+    loss = together.release(1).certificate.to_dict()["loss"]
+    assert loss["epsilon"] == "1"
+
+
+def test_discovered_keys_of_sets(session):
+    """A level is shown as any key is; its NULL is not the key NULL."""
+    question = session.sql(
+        "SELECT city, GROUPING(city) AS total, COUNT(*) AS n FROM visits GROUP BY ROLLUP (city)"
+    )
+    assert question._plan.discovered
+    assert "discovered" in str(question.explain())
+    frame = question.release(LARGE).frame
+    truth = dict(visits().group_by("city").len().iter_rows())
+    found = {c: n for c, total, n in frame.select("city", "total", "n").iter_rows() if not total}
+    assert set(found) <= set(truth)
+    assert len(found) >= 2
+    (total,) = frame.filter(pl.col("total") == 1)["n"].to_list()
+    assert total == pytest.approx(4000, abs=5)
+
+
+def test_the_builder_tells_levels_apart(session):
+    """``grouping`` names the column that ``GROUPING`` of all keys gives in SQL."""
+    built = session.table("visits").group_by("region", "smoker", sets="rollup", grouping="level")
+    asked = session.sql(ROLLUP.split(" ORDER")[0])
+    assert built.agg(n=dt.count())._plan == asked._plan
+
+
+def test_the_set_with_most_keys_is_drawn(session):
+    """Totals beside their parts would be one bar among them."""
+    release = session.sql(ROLLUP).release(LARGE)
+    frame, keys = release._drawn()
+    assert (keys, frame.height) == (["region", "smoker"], 8)
+    assert release.plot() is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "SELECT region, GROUPING(region) AS g, COUNT(*) FROM visits GROUP BY region",
+            "one set",
+        ),
+        (
+            "SELECT region, GROUPING(age) AS g, COUNT(*) FROM visits GROUP BY ROLLUP (region)",
+            "keys",
+        ),
+        ("SELECT region, COUNT(*) AS n FROM visits GROUP BY region WITH ROLLUP", r"ROLLUP\(a, b\)"),
+        (
+            "SELECT region, COUNT(*) AS n FROM visits GROUP BY CUBE (region), CUBE (region), CUBE "
+            "(region), CUBE (region), CUBE (region), CUBE (region), CUBE (region)",
+            "64 sets",
+        ),
+        (
+            "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region) HAVING "
+            "GROUPING(region) = 0",
+            "GROUPING",
+        ),
+        (
+            "SELECT region, GROUPING(region) + 1 AS g, COUNT(*) AS n FROM visits GROUP BY ROLLUP "
+            "(region)",
+            "GROUPING",
+        ),
+    ],
+)
+def test_refusals(session, text, words):
+    """What cannot be asked, by name."""
+    with pytest.raises(dt.errors.DitherError, match=words):
+        session.sql(text)
+
+
+def test_each_set_counts_once_and_ranks_are_alone(session):
+    """A set named twice is one; a single set is a plain GROUP BY."""
+    twice = session.sql(
+        "SELECT region, COUNT(*) AS n FROM visits GROUP BY GROUPING SETS ((region), region, ())"
+    )
+    assert twice._plan.query.sets == ((0,), ())
+    whole = session.sql("SELECT COUNT(*) AS n FROM visits GROUP BY GROUPING SETS (())")
+    assert whole._plan == session.sql("SELECT COUNT(*) AS n FROM visits")._plan
+    with pytest.raises(QueryError, match="one of the sets"):
+        session.table("visits").group_by("region", "smoker", sets=[["region"]]).agg(n=dt.count())
