@@ -323,7 +323,7 @@ def cube(number: int) -> tuple[tuple[int, ...], ...]:
     """The sets of so many keys that CUBE means: every subset, the largest first."""
     if 2**number > MOST_SETS:
         raise QueryError(
-            f"a cube of {number} keys has more than {MOST_SETS} sets; list those that are wanted, "
+            f"a CUBE of {number} keys has more than {MOST_SETS} sets; list those that are wanted, "
             "as GROUPING SETS ((a, b), (a), ())"
         )
     sizes = range(number, -1, -1)
