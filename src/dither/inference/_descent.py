@@ -1,4 +1,4 @@
-"""Logistic regression by noisy gradient descent, preconditioned by a noisy Gram matrix.
+"""Logistic regression by a few noisy scores, each taken where the last ones should be 0.
 
 Rows. A row has regressors u = (1, z), at most L = √(S + 1) long (`MomentsRelease`), a sign s of ±1,
 and the weight w = min(1, R/‖u‖), so that w·u is at most R long. The weight depends on regressors
@@ -21,11 +21,11 @@ noise of one deviation. What is asked later depends on what was answered, but it
 the sequence is one Gaussian mechanism of that many coordinates (Dong, Roth and Su, 2022, on the
 adaptive composition of Gaussian mechanisms; `dither.mechanisms.Gaussian` on their rounding).
 
-Estimate. β moves by -4·M⁻¹·(score), M with no eigenvalue below the floor of its noise: H is at most
-M/4 where no weight is below 1. What `ScoreModel` makes of β̄, the mean score and H is the result.
+Estimate. From each β the next is where `MarginModel`, which knows M alone, expects the score to be
+0. What `ScoreModel` makes of β̄, the mean score and H is the result.
 
-Source. Song, Chaudhuri and Sarwate, 2013, with the preconditioner of `linear_regression`; weights
-of Mallows' kind: Carroll and Pederson, "On robustness in the logistic regression model", 1993.
+Source. Song, Chaudhuri and Sarwate, 2013, for noisy gradients; weights of Mallows' kind: Carroll
+and Pederson, "On robustness in the logistic regression model", 1993.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ import numpy.typing as npt
 from dither._subjects import Subject
 from dither.inference._formula import MISSING
 from dither.inference._inputs import Bounds, Floats, Target
+from dither.inference._margins import MarginModel
 from dither.inference._release import Noise, exact_products, fixed_noise, squared_lengths
 from dither.privacy import Loss, Neighbours
 
@@ -83,6 +84,8 @@ class Scored:
         Its Hessian.
     of_score, of_information : float
         Deviations of their noise: of a score, and of a product above the diagonal.
+    apart : array of float, shape (D,), optional
+        How far apart two points were of whose scores this is the mean.
     """
 
     at: Floats
@@ -90,6 +93,7 @@ class Scored:
     information: Floats
     of_score: float
     of_information: float
+    apart: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,17 +267,15 @@ class DescentRelease:
         rows, d = WeightedRows.of(points, self.radius), self.size + 1
         leave = partial(released_at, self.noise)
         gram = symmetric(leave(self.of_gram, rows.gram(rows.weights)), d)
-        values, vectors = np.linalg.eigh(gram)
         deviation = math.sqrt(self.noise.variance)
-        floor = deviation / float(self.of_gram) * math.sqrt(d)
-        step = (vectors * (4.0 / np.maximum(values, floor))) @ vectors.T
+        model = MarginModel(gram, floor=deviation / float(self.of_gram) * math.sqrt(d))
         slopes, at, scores = np.zeros(d), [], []
         for k in range(_ROUNDS):
             score = leave(self.of_score if k else self.of_first, rows.score(slopes))
             at.append(slopes)
             scores.append(score)
             # Far beyond what a table of sigmoids tells apart, a coefficient says no more.
-            slopes = np.clip(slopes - step @ score, -1e6, 1e6)
+            slopes = np.clip(model.next(slopes, score), -1e6, 1e6)
         middle = np.mean(at[_KEPT:], axis=0)
         information = symmetric(leave(self.of_information, rows.information(middle)), d)
         return Scored(
@@ -282,6 +284,7 @@ class DescentRelease:
             information,
             deviation / float(self.of_score) / math.sqrt(_ROUNDS - _KEPT),
             deviation / float(self.of_information),
+            at[-1] - at[_KEPT],
         )
 
     @classmethod

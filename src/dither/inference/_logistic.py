@@ -23,6 +23,8 @@ from dither.privacy import Loss, Neighbours
 
 __all__ = ["LogisticRegression", "logistic_regression"]
 
+_NAMED = 8
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogisticRegression(Coefficients):
@@ -55,6 +57,17 @@ class LogisticRegression(Coefficients):
         slopes = self.model.at + self.model.slopes
         margin = slopes[0] + points @ slopes[1:] / Bounds.steps
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(margin, -700.0, 700.0))))
+
+    @property
+    def valid(self) -> dict[str, bool]:
+        """By name, whether 95 % intervals and p-values hold as often as they say.
+
+        They do not where the curve of the log likelihood changes too much between where it was
+        measured and the ends of the interval: where noise is large, and the more so the steeper a
+        slope is. Known from what was released, it costs nothing.
+        """
+        held = self.model.valid(coefficients(self.design)[0])
+        return {n: bool(v) for n, v in zip(self._labels, held, strict=True)}
 
     @property
     def _head(self) -> str:
@@ -115,10 +128,9 @@ def logistic_regression(
 
     *Errors.* Intervals count sampling and the noise of everything that was released. They are
     infinite where the noise drowns what the rows tell. They rest on the curve of the log likelihood
-    near the estimate: where they span several units of the log odds over the bounds of a column,
-    read them as rough. Where answers turn from nearly never to nearly always within the bounds, the
-    estimate stops short of the maximum, and a slope is drawn towards 0 by more than its interval
-    says: to about 0.119 for 0.125 in the example below.
+    near the estimate. Where they reach further than that curve can be taken to hold, because noise
+    is large or answers turn from nearly never to nearly always within the bounds, ``valid`` and a
+    note say that they are not valid.
 
     *Weights* depend on regressors alone and so move no coefficient where the log odds are linear.
 
@@ -142,8 +154,8 @@ def logistic_regression(
     >>> bool(low < 0.3), bool(high > 0.7), found.loss.charge.epsilon
     (True, True, Fraction(1, 1))
     >>> lower, upper = found.conf_int()["age"]
-    >>> bool(0.1 < lower < upper < 0.15)
-    True
+    >>> bool(0.1 < lower < upper < 0.15), all(found.valid.values())
+    (True, True)
     """
     asked = target(epsilon, delta, neighbours)
     check.choice("method", method, ("descent", "objective"))
@@ -180,6 +192,13 @@ def _estimate(
             "intervals there are wide, or infinite. More rows, a larger epsilon, tighter bounds or "
             "fewer terms would help."
         )
+    doubtful = [n for n, v in zip(design.names, model.valid(ways), strict=True) if not v]
+    if doubtful:
+        notes.append(
+            f"the intervals and p-values of {_listed(doubtful)} are not valid: they reach further "
+            "than the curve of the likelihood that was measured can be taken to hold. More rows, "
+            "a larger epsilon, tighter bounds or fewer terms would help."
+        )
     assumptions = (
         "rows are an independent sample",
         "log odds are linear in the columns",
@@ -198,3 +217,8 @@ def _estimate(
         design=design,
         model=model,
     )
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
