@@ -46,7 +46,9 @@ CALLS: dict[str, Callable[[Ledger], object]] = {
     "id": lambda book: book.id,
     "accounts": lambda book: book.accounts(),
     "tables": lambda book: book.tables(),
-    "check tables": lambda book: book.check_tables({"visits": "column pid"}, PATIENT),
+    "check": lambda book: book.check(
+        PATIENT, accounts={"visits": CAPS}, tables={"visits": "column pid"}
+    ),
     "balance": lambda book: book.balance("visits"),
     "entries": lambda book: book.entries(),
     "entries of ann": lambda book: book.entries("ann"),

@@ -110,7 +110,10 @@ def test_a_table_stays_with_its_promise(book: Ledger) -> None:
         with pytest.raises(PromiseError, match=r"table '(visits|labs)'.*begin a new ledger"):
             charge(book, account, promise, tables=tables)
         with pytest.raises(PromiseError):
-            book.check_tables(tables, promise)
+            book.check(promise, tables=tables)
+        with pytest.raises(PromiseError):
+            book.check(ROW if promise == PATIENT else PATIENT, accounts={account: CAPS})
+    book.check(PATIENT, accounts={"visits": CAPS, "new": CAPS}, tables=by)
     assert rows(book) == before
     charge(book, "rows", ROW, tables={"people": "each row"})
     assert book.tables() == {

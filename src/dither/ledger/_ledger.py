@@ -385,25 +385,40 @@ class Ledger:
             caps = account.budget
         return Balance(name, account.promise, caps, account.spent, caps.remaining(account.spent))
 
-    def check_tables(self, tables: Mapping[str, str], promise: Promise) -> None:
-        """See that tables may be charged under a promise; every `charge` checks it again.
+    def check(
+        self,
+        promise: Promise,
+        *,
+        accounts: Mapping[str, BudgetFilter] | None = None,
+        tables: Mapping[str, str] | None = None,
+    ) -> None:
+        """See that a policy agrees with what is written down; every `charge` checks it again.
 
         Parameters
         ----------
-        tables : mapping of str to str
-            As for `charge`.
         promise : Promise
-            Whom their releases protect.
+            Whom the releases of these accounts and tables protect.
+        accounts : mapping of str to BudgetFilter, optional
+            Their caps. One that is not there agrees.
+        tables : mapping of str to str, optional
+            As for `charge`.
 
         Raises
         ------
         PromiseError
-            One of them was charged for another unit, other neighbours, or by another rule.
+            An account is bound to another promise, or a table was charged for another unit, other
+            neighbours, or by another rule.
+        LedgerError
+            An account has other caps.
         """
         check_promise(promise)
-        read = checked_tables(tables)
+        texts = {n: canonical(caps.to_dict(), "budget") for n, caps in (accounts or {}).items()}
+        read = checked_tables(tables or {})
         with self._store.read() as connection:
-            bound_tables(chain.read_head(connection).tables, read, promise)
+            at = chain.read_head(connection)
+            for name, text in texts.items():
+                same_caps(chain.read_account(connection, name), text, promise)
+            bound_tables(at.tables, read, promise)
 
     def tables(self) -> dict[str, tuple[Promise, str]]:
         """The tables charged so far: the promise of each, and what says whose a row is."""

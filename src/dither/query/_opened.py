@@ -65,14 +65,10 @@ class OpenedPolicy:
         LedgerError
             Where an account that is written down has other caps, or another promise.
         """
-        known = set(self.ledger.accounts())
         for promise in self.promises:
-            for name, budget in self.accounts(promise.unit).items():
-                if name in known:
-                    self.ledger.ensure_account(name, budget, promise)
             units = self.policy.units.items()
             held = {table: unit.by for table, unit in units if unit.name == promise.unit}
-            self.ledger.check_tables(held, promise)
+            self.ledger.check(promise, accounts=self.accounts(promise.unit), tables=held)
 
     def balances(self, promises: Iterable[Promise]) -> list[Balance]:
         """The accounts of every promise; one that was never charged has all of its caps left."""
