@@ -319,8 +319,10 @@ def _sum_of(dialect: Dialect, total: Total, name: str, *, by_row: bool = True) -
     """The raw sum: of the lattice's integers, or of their squared distances to the centre."""
     value = identifier(name)
     if by_row and _is_centred_by_row(total):
-        # Of 64 bits each, as the centre is, whatever narrower type the lattice has.
-        moved = dialect.arithmetic("-", value, dialect.integer(total.centre))
+        # In the lattice's own type where that holds the centre and every distance to it.
+        kind = dialect.whole_type(max(abs(total.centre), _furthest(total)))
+        centre = dialect.cast_to(dialect.integer(total.centre), kind)
+        moved = dialect.arithmetic("-", value, centre)
         return dialect.summed_of_size(moved, _furthest(total))
     if not total.square:
         return dialect.summed_of_size(value, max(abs(total.lower), abs(total.upper)))
