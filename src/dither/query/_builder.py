@@ -4,12 +4,14 @@
 The builder makes the same plan nodes as SQL does; it holds no data and spends nothing. Aggregates
 and keys (``dt.count()``, ``dt.mean("cost")``) are small values that wait for a table: the operand
 is text in SQL's expression language, read when ``agg`` or ``group_by`` meets the table's columns.
+
+The file is long because every step that rows can take is a method of one object.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
@@ -46,6 +48,7 @@ from dither.sql.names import default_key_name, key_expression, suffix
 
 if TYPE_CHECKING:
     from dither.inference._asked import Inference
+    from dither.synth._asked_marginals import MarginalsQuestion
 
 __all__ = [
     "AggregateRequest",
@@ -610,6 +613,64 @@ class TableQuery:
 
         self._before_keys("infer")
         return Inference(self, check.positive("epsilon", epsilon), delta)
+
+    def marginals(
+        self,
+        tables: int | Sequence[Sequence[str]],
+        epsilon: Any,
+        delta: Any = None,
+        *,
+        columns: Sequence[str] | None = None,
+        objective: str = "mean",
+        weights: Sequence[Any] | None = None,
+        cells: int | Mapping[str, int] = 32,
+        max_rows: int | None = None,
+    ) -> MarginalsQuestion:
+        """Ask for tables of counts, at once: consistent, unbiased, of least error.
+
+        Parameters
+        ----------
+        tables : list of lists of str, or int
+            The columns of each table; or how many columns each has, of all such tables.
+        epsilon, delta : number
+            What all of them together may cost; delta is the policy's ``release_delta`` where left
+            out, and must be above 0.
+        columns : list of str, optional
+            With a number of columns in place of ``tables``: those to choose from, else all but the
+            one that says whose a row is.
+        objective : {"mean", "largest"}
+            What is made least: the mean variance of a cell, over the tables, or the largest.
+        weights : list of number, optional
+            Above 0: how much the variance of each table counts. Alike where left out.
+        cells : int or mapping of str to int
+            Into how many bins or periods a column that has bounds alone is cut at most.
+        max_rows : int, optional
+            How many rows of one unit count, in place of the policy's limit; never above its cap.
+
+        Returns
+        -------
+        MarginalsQuestion
+            With ``explain`` and ``preview``, which are free, and ``release``.
+
+        Raises
+        ------
+        ArgumentError, BoundsError
+            A table cannot be asked for, or a column has no public domain.
+        """
+        from dither.synth._asked_marginals import marginals
+
+        self._before_keys("marginals")
+        return marginals(
+            self,
+            tables,
+            epsilon,
+            delta,
+            columns=columns,
+            objective=objective,
+            weights=weights,
+            cells=cells,
+            max_rows=max_rows,
+        )
 
     def histogram(self, x: str, edges: Sequence[float | int | str | Fraction]) -> Question:
         """Count rows per range of a number: ``group_by(dt.bins(x, edges)).agg(count=...)``."""

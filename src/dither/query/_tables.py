@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,6 @@ from dither.plan.aggregates import Count, Key, Output, Query
 from dither.plan.job import Cells, Histogram, Job, sensitivity
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
-from dither.query._builder import TableQuery
 from dither.query._canonical import form
 from dither.query._certificate import FORMAT, TEXT, Request, certified, charge_dict
 from dither.query._display import Node
@@ -45,6 +44,9 @@ from dither.query._explained_rows import explained_rows
 from dither.query._facts import used_by
 from dither.query._noise import promise_of
 from dither.query._question import UNSTORED, Question
+
+if TYPE_CHECKING:
+    from dither.query._builder import TableQuery
 
 __all__ = ["Budget", "Counts", "Released", "TablesQuestion"]
 
