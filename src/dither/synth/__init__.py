@@ -3,6 +3,8 @@
 - ``_junction``: which attributes are kept together, and what that costs in memory.
 - ``_graph``: the distribution.
 - ``_rows``: rows, whose marginals are its own but for rounding.
+- ``_planner``, ``_residual_law``, ``_residuals``: marginals of least error, and what they cost.
+- ``_marginals``, ``_asked_marginals``: what a release of them holds, and how it is asked for.
 
 What is here starts from numbers that were released already, and costs no privacy.
 """
