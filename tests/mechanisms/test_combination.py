@@ -10,7 +10,13 @@ from scipy import stats
 
 from dither.errors import ArgumentError
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace, half_width, linear_interval
-from dither.mechanisms._combination import _laplace_normal_table, _look_up, _two_laplace_table
+from dither.mechanisms._combination import (
+    SummedNoise,
+    _laplace_normal_table,
+    _look_up,
+    _two_laplace_table,
+)
+from dither.plan.levels import Levels
 
 SCALES = (F(1, 5), F(1, 2), F(1), F(2), F(20))
 COEFFICIENTS = (0.01, 0.1, 0.3, 0.5, 0.77, 1.0, 1.7, 3.0, 10.0, 33.3)
@@ -144,3 +150,53 @@ def test_refusals():
         half_width([], 0.95)
     with pytest.raises(ArgumentError, match="confidence"):
         half_width([(1.0, DiscreteLaplace(F(1)))], 1.0)
+
+
+FITTED = [
+    Levels((4,), ((0,), ())),
+    Levels((2, 2), ((0, 1), (0,), ())),
+    Levels((3, 5), ((0, 1), (0,), (1,), ())),
+    Levels((40, 2), ((0, 1), (0,), ())),
+]
+
+
+@pytest.mark.parametrize("levels", FITTED, ids=str)
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.99])
+def test_sums_of_many_draws_against_inversion(levels, confidence):
+    """Weights of levels that were made to add up: q is the continuous quantile at least."""
+    noise = DiscreteLaplace(F(1000))
+    for at in range(len(levels.sets)):
+        weights = levels.weights(at)
+        width = float(half_width([(1.0, SummedNoise(noise, tuple(weights)))], confidence)) / 1000
+        t = (np.arange(200_000) + 0.5) * 2e-3
+        law = np.prod([(1 + (w * t) ** 2) ** -float(n) for w, n in weights], axis=0)
+        inside = 2 / np.pi * np.sum(np.sin(width * t) / t * law) * 2e-3
+        # Low confidences of many draws are the loosest.
+        assert confidence - 1e-5 <= inside <= confidence + (0.12 if confidence < 0.8 else 0.06)
+
+
+@pytest.mark.parametrize("scale", [F(1, 5), F(1, 2), F(1), F(3)])
+@pytest.mark.parametrize("kind", ["L", "G"])
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+def test_sums_of_few_draws_cover_by_exact_sums(scale, kind, confidence):
+    """The discrete law of a cell of two levels, on the lattice of its weights' fifths."""
+    levels = Levels((4,), ((0,), ()))
+    (noise,) = laws(kind, (scale,))
+    z, p = pmf(noise)
+    for at in range(2):
+        joint, offset = np.ones(1), 0
+        for weight, number in levels.weights(at):
+            fifths = round(abs(5 * weight))
+            spread = np.zeros(fifths * (len(z) - 1) + 1)
+            spread[::fifths] = p
+            for _ in range(number):
+                joint, offset = np.convolve(joint, spread), offset + fifths * int(z[-1])
+        sums = np.abs(np.arange(len(joint)) - offset) / 5
+        width = half_width([(1.0, SummedNoise(noise, tuple(levels.weights(at))))], confidence)
+        assert joint[sums <= width * (1 + 1e-12)].sum() >= confidence
+
+
+def test_one_draw_is_itself():
+    """A sum of a single draw has the width of a Laplace, and half a step."""
+    noise = DiscreteLaplace(F(50))
+    assert SummedNoise(noise, ((1.0, 1),)).half_width(0.95) == pytest.approx(150, abs=1)

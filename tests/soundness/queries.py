@@ -232,6 +232,8 @@ def queries(
         for what in ("groups", "rows")
     }
     given = ", ".join(f"{name} = {limit}" for name, limit in limits.items() if limit and unit)
+    if "(" in by.partition(" k")[0] and draw(st.integers(0, 2)) == 0:
+        given = ", ".join([*([given] if given else []), "consistent = TRUE"])
     options = f" OPTIONS ({given})" if given else ""
     return f"SELECT {', '.join(chosen)} FROM {source}{where}{by}{options}"
 

@@ -226,10 +226,27 @@ def _cells(answer: ExactAnswer, place: int) -> dict[Any, int]:
     return {(key, 0): int(v) for key, v in zip(answer.keys, values.tolist(), strict=True)}
 
 
+def summed(plan: Plan, answer: ExactAnswer) -> ExactAnswer:
+    """The sums of a table over each of the sets of keys that are to add up."""
+    groups: dict[Any, dict[int, int]] = {}
+    for row, key in enumerate(answer.keys):
+        for at, one in enumerate(plan.query.sets):
+            group = (*(v if i in one else None for i, v in enumerate(key)), at)
+            sums = groups.setdefault(group, dict.fromkeys(answer.values, 0))
+            for place, values in answer.values.items():
+                sums[place] += int(values[row])
+    values = {
+        place: np.array([sums[place] for sums in groups.values()], dtype=object)
+        for place in answer.values
+    }
+    return ExactAnswer(list(groups), values)
+
+
 def violations(plan: Plan, first: ExactAnswer, second: ExactAnswer) -> list[str]:
     """Where two neighbours' answers differ by more than the plan claims; empty if nowhere."""
     found = []
-    distances = moved(plan.job, first, second)
+    levels = [(one if plan.levels is None else summed(plan, one)) for one in (first, second)]
+    distances = moved(plan.job, *levels)
     for place, (l1, l2_squared) in enumerate(distances):
         claim = plan.sensitivities[place]
         name = type(plan.job.measurements[place]).__name__

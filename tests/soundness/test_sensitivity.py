@@ -38,6 +38,7 @@ from soundness.tables import (
     planned_once,
     planned_ranks,
     schema_of,
+    summed,
     violations,
 )
 
@@ -202,6 +203,23 @@ def test_a_budget_that_sets_do_not_share_is_caught(bench):
     answers = [bench.run(plan.job, bench.schema, r) for r in (rows, {**rows, "visits": []})]
     assert violations(plan, *answers) == []
     assert violations(replace(plan, sensitivities=alone.sensitivities), *answers)
+
+
+def test_levels_that_add_up_reach_every_claim(bench):
+    """A unit's groups meet in the totals; what is claimed for levels by themselves is refuted."""
+    known = schema_of(max_groups=3, max_rows=2)
+    sql = "SELECT g, b, COUNT(*) AS n, SUM(x) AS s FROM visits GROUP BY CUBE (g, b)"
+    plan = planned(f"{sql} OPTIONS (consistent = TRUE)", known)
+    apart = planned(sql, known)
+    rows = [row | {"b": b} for b in (True, False) for row in target_rows("a", per_group=5)]
+    rows += target_rows("b", per_group=5, b=True)
+    answers = [
+        bench.run(plan.job, bench.schema, {"visits": r, "doctors": DOCTOR_ROWS}) for r in (rows, [])
+    ]
+    assert violations(plan, *answers) == []
+    distances = moved(plan.job, *(summed(plan, answer) for answer in answers))
+    assert [l1 for l1, _ in distances] == [claim.l1 for claim in plan.sensitivities]
+    assert violations(replace(plan, sensitivities=apart.sensitivities), *answers)
 
 
 def test_a_unit_that_is_replaced_reaches_every_claim(bench):

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -39,6 +40,8 @@ from dither.mechanisms.discrete_laplace import DiscreteLaplace
 
 __all__ = [
     "Floats",
+    "Noise",
+    "SummedNoise",
     "Term",
     "continuous_deviation",
     "half_width",
@@ -47,9 +50,28 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-Term = tuple[npt.ArrayLike, AdditiveNoise]
+
+
+@dataclass(frozen=True, slots=True)
+class SummedNoise:
+    """A weighted sum of many independent draws of one noise.
+
+    ``weights``: each weight, and how many draws it multiplies.
+    """
+
+    noise: AdditiveNoise
+    weights: tuple[tuple[float, int], ...]
+
+    def half_width(self, confidence: float) -> float:
+        """A number q with Pr[|Z| <= q] >= confidence."""
+        return float(half_width([(1.0, self)], confidence))
+
+
+Noise = AdditiveNoise | SummedNoise
+Term = tuple[npt.ArrayLike, Noise]
 """A coefficient (number or array) and the noise it multiplies."""
 
+ONCE = ((1.0, 1),)
 _MARGIN = 1.005
 """The half a percent of the third rule above."""
 _POINTS = 1025
@@ -93,20 +115,26 @@ def half_width(terms: Sequence[Term], confidence: float) -> Floats:
         raise ArgumentError("terms must hold at least one coefficient with its noise")
     coefficients = np.broadcast_arrays(*(np.abs(np.asarray(c, dtype=float)) for c, _ in terms))
     noises = [noise for _, noise in terms]
-    if len(terms) == 1:
+    if len(terms) == 1 and isinstance(noises[0], AdditiveNoise):
         return np.asarray(coefficients[0] * noises[0].half_width(confidence), dtype=float)
     normal_variance = np.zeros(coefficients[0].shape)
-    laplaces: list[Floats] = []
+    laplaces: list[tuple[Floats, int]] = []
     largest = np.zeros(coefficients[0].shape)
     step = np.zeros(coefficients[0].shape)
-    for c, noise in zip(coefficients, noises, strict=True):
-        spread = c * continuous_deviation(noise)
-        step = np.where(spread > largest, c, step)
-        largest = np.maximum(largest, spread)
-        if isinstance(noise, DiscreteLaplace):
-            laplaces.append(spread)
-        else:
-            normal_variance = normal_variance + spread**2
+    for c, summed in zip(coefficients, noises, strict=True):
+        noise, weights = (
+            (summed.noise, summed.weights) if isinstance(summed, SummedNoise) else (summed, ONCE)
+        )
+        deviation = continuous_deviation(noise)
+        most = c * max(abs(weight) for weight, _ in weights)
+        step = np.where(most * deviation > largest, most, step)
+        largest = np.maximum(largest, most * deviation)
+        for weight, number in weights:
+            spread = c * (abs(weight) * deviation)
+            if isinstance(noise, DiscreteLaplace):
+                laplaces.append((spread, number))
+            else:
+                normal_variance = normal_variance + number * spread**2
     return np.asarray(_continuous(laplaces, normal_variance, confidence) + step / 2)
 
 
@@ -152,21 +180,28 @@ def laplace_normal_factor(share: Floats, confidence: float) -> Floats:
     return np.asarray(np.maximum(found, _normal(confidence)) * _MARGIN)
 
 
-def _continuous(laplaces: list[Floats], normal_variance: Floats, confidence: float) -> Floats:
-    """The quantile of |Laplaces + normal|, given standard deviations and a variance."""
+def _continuous(
+    laplaces: list[tuple[Floats, int]], normal_variance: Floats, confidence: float
+) -> Floats:
+    """The quantile of |Laplaces + normal|, given standard deviations and a variance.
+
+    Of Laplaces there is a number with each deviation.
+    """
     deviation = np.sqrt(normal_variance)
     if not laplaces:
         return np.asarray(_normal(confidence) * deviation)
-    if len(laplaces) == 1:
-        total = laplaces[0] + deviation
+    number = sum(n for _, n in laplaces)
+    if number == 1:
+        total = laplaces[0][0] + deviation
         ratio = np.divide(deviation, total, out=np.zeros_like(total), where=total > 0)
         return np.asarray(_look_up(_laplace_normal_table(confidence), ratio) * total)
-    if len(laplaces) == 2 and not normal_variance.any():
-        top = np.maximum(*laplaces)
-        ratio = np.divide(np.minimum(*laplaces), top, out=np.zeros_like(top), where=top > 0)
+    if number == 2 and not normal_variance.any():
+        one, other = laplaces[0][0], laplaces[-1][0]
+        top = np.maximum(one, other)
+        ratio = np.divide(np.minimum(one, other), top, out=np.zeros_like(top), where=top > 0)
         return np.asarray(_look_up(_two_laplace_table(confidence), ratio) * top)
-    variance = normal_variance + sum(s**2 for s in laplaces)
-    cubes = np.asarray(sum(s**3 for s in laplaces))
+    variance = normal_variance + sum(n * s**2 for s, n in laplaces)
+    cubes = np.asarray(sum(n * s**3 for s, n in laplaces))
     share = np.divide(cubes ** (2 / 3), variance, out=np.zeros_like(cubes), where=variance > 0)
     return laplace_normal_factor(np.minimum(share, 1.0), confidence) * np.sqrt(variance)
 

@@ -23,12 +23,11 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._stats import EPS
-from dither.mechanisms._base import AdditiveNoise
-from dither.mechanisms._combination import Floats, Term, half_width
+from dither.mechanisms._combination import Floats, Noise, Term, half_width
 
 __all__ = ["RatioTerm", "ratio_interval", "shared_ratio_interval", "variance_interval"]
 
-RatioTerm = tuple[float, float, AdditiveNoise]
+RatioTerm = tuple[float, float, Noise]
 """(α, β, noise): what a measurement's noise is multiplied by above and below the line."""
 
 _Index = npt.NDArray[np.intp]
@@ -39,8 +38,8 @@ _Width = Callable[[Floats, _Index], Floats]
 def ratio_interval(
     numerator: npt.ArrayLike,
     denominator: npt.ArrayLike,
-    noise_num: AdditiveNoise,
-    noise_den: AdditiveNoise,
+    noise_num: Noise,
+    noise_den: Noise,
     confidence: float,
 ) -> tuple[Floats, Floats]:
     """The interval for a ratio of two measurements with independent noise, such as a mean.
@@ -49,7 +48,7 @@ def ratio_interval(
     ----------
     numerator, denominator : arrays of one shape
         Noisy measurements, in the units of their noises. The true denominator is above 0.
-    noise_num, noise_den : AdditiveNoise
+    noise_num, noise_den : Noise
         Their noises.
     confidence : float
         In (0, 1).
@@ -120,7 +119,7 @@ def variance_interval(
     count: npt.ArrayLike,
     total: npt.ArrayLike,
     squares: npt.ArrayLike,
-    noises: tuple[AdditiveNoise, AdditiveNoise, AdditiveNoise],
+    noises: tuple[Noise, Noise, Noise],
     confidence: float,
     *,
     mean_bounds: tuple[float, float],
@@ -132,7 +131,7 @@ def variance_interval(
     ----------
     count, total, squares : arrays of one shape
         Noisy count, sum and sum of squares, in the units of their noises.
-    noises : three AdditiveNoise
+    noises : three Noise
         Of count, total and squares.
     confidence : float
         In (0, 1).

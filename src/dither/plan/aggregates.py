@@ -342,7 +342,8 @@ class Query:
     ``sets`` (GROUPING SETS) are the sets of keys, by their places, that rows are grouped by, one
     after another; a key that is not in a set is NULL in its groups. Without, all keys are one set.
     ``flags`` (GROUPING) are columns that say which keys are not in the set of a group: the bits of
-    a whole number, the last key's the lowest.
+    a whole number, the last key's the lowest. ``consistent`` asks for counts and sums of all sets
+    that add up, as ``dither.plan.levels`` has it.
     """
 
     relation: Relation
@@ -357,6 +358,7 @@ class Query:
     offset: int = 0
     sets: tuple[tuple[int, ...], ...] = ()
     flags: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    consistent: bool = False
     words: Words | None = field(default=None, compare=False, repr=False)
     """How its expressions were written, for messages; no part of what is asked."""
 
@@ -399,6 +401,11 @@ class Query:
             raise QueryError(
                 "GROUPING tells sets of keys apart, and there is one set; leave it out, or write "
                 "GROUP BY ROLLUP(...)"
+            )
+        if self.consistent and not self.sets:
+            raise QueryError(
+                "consistent makes the levels of a question add up, and there is one; leave it out, "
+                "or write GROUP BY ROLLUP(...)"
             )
         if len(self.sets) > MOST_SETS:
             raise QueryError(

@@ -107,6 +107,8 @@ __all__ = [
     "Units",
     "Values",
     "Votes",
+    "public_groups",
+    "reach",
     "read_by",
     "sensitivity",
 ]
@@ -395,21 +397,21 @@ class Job:
     sets: tuple[tuple[int, ...], ...] = ()
     each: int = 0
 
-    @property
-    def public_groups(self) -> list[tuple[Any, ...]]:
-        """Every public group, as an answer has it, in declared order.
 
-        With sets: of one set after another, ``None`` for a key that is not in it, and last the
-        place of the set.
-        """
-        lists = [key.answered for key in self.keys]
-        if not self.sets:
-            return list(product(*lists))
-        found = []
-        for at, one in enumerate(self.sets):
-            inside = [values if i in one else (None,) for i, values in enumerate(lists)]
-            found += [(*group, at) for group in product(*inside)]
-        return found
+def public_groups(keys: Sequence[GroupKey], sets: Sequence[Sequence[int]]) -> list[tuple[Any, ...]]:
+    """Every public group, as an answer has it, in declared order.
+
+    With sets: of one set after another, ``None`` for a key that is not in it, and last the place of
+    the set.
+    """
+    lists = [key.answered for key in keys]
+    if not sets:
+        return list(product(*lists))
+    found = []
+    for at, one in enumerate(sets):
+        inside = [values if i in one else (None,) for i, values in enumerate(lists)]
+        found += [(*group, at) for group in product(*inside)]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,6 +540,30 @@ class MeasurementSensitivity:
     l2_squared: Fraction
 
 
+def reach(measurement: Measurement, max_rows: int) -> tuple[int, int]:
+    """What one unit contributes to one group: its size at most, and the length of the smallest
+    interval that holds 0 and all that it can be.
+    """
+    if isinstance(measurement, Sides):
+        measurement = measurement.of
+    match measurement:
+        case Units() | UnitSizes() | Values(once=True):
+            size = width = 1
+        case Rows() | Values() | Distinct() | Cells():
+            size = width = max_rows
+        case Leaves():
+            size = width = max_rows * measurement.parts
+        case Total():
+            size = max_rows * measurement.magnitude
+            width = max_rows * measurement.width
+        case UnitProducts():
+            low, high = measurement.ends(max_rows)
+            size, width = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
+        case _:
+            raise TypeError(type(measurement).__name__)
+    return size, width
+
+
 def sensitivity(
     measurement: Measurement,
     *,
@@ -563,23 +589,7 @@ def sensitivity(
     >>> sensitivity(Rows(), max_groups=3, max_rows=5, replace_one=False).l2_squared
     Fraction(75, 1)
     """
-    if isinstance(measurement, Sides):
-        measurement = measurement.of
-    match measurement:
-        case Units() | UnitSizes() | Values(once=True):
-            size = width = 1
-        case Rows() | Values() | Distinct() | Cells():
-            size = width = max_rows
-        case Leaves():
-            size = width = max_rows * measurement.parts
-        case Total():
-            size = max_rows * measurement.magnitude
-            width = max_rows * measurement.width
-        case UnitProducts():
-            low, high = measurement.ends(max_rows)
-            size, width = max(abs(low), abs(high)), max(high, 0) - min(low, 0)
-        case _:
-            raise TypeError(type(measurement).__name__)
+    size, width = reach(measurement, max_rows)
     l1 = Fraction(max_groups * size)
     l2_squared = Fraction(max_groups * size * size)
     if replace_one and one_group and not isinstance(measurement, Leaves | UnitSizes | Cells):

@@ -17,7 +17,17 @@ from dither.plan.ballots import Ballot
 from dither.plan.calculations import Calculated
 from dither.plan.expanded import expanded
 from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values, value_facts
-from dither.plan.job import GroupKey, Job, MeasurementSensitivity, Rows, Units, sensitivity
+from dither.plan.job import (
+    GroupKey,
+    Job,
+    MeasurementSensitivity,
+    Rows,
+    Total,
+    Units,
+    Values,
+    sensitivity,
+)
+from dither.plan.levels import MOST_AXES, Levels, sensitivity_of_levels
 from dither.plan.recipes import Build, Recipe
 from dither.plan.relations import (
     Derived,
@@ -44,6 +54,11 @@ __all__ = [
 CHOSEN = (
     "HAVING chooses groups by their noisy values: near its limit a group is shown or left out by "
     "chance, and the intervals of the groups that are shown do not allow for the choice"
+)
+
+ADD_UP = (
+    "counts and sums of all sets add up: limits hold of the groups by all keys, a row whose keys "
+    "are not all public is in no set, and noisy values are made to agree by least squares"
 )
 
 MOST_KEYS = 1_000_000
@@ -76,6 +91,9 @@ class Plan:
         How many keys the release has; ``None`` where they are discovered.
     public_size : bool
         The measurement ``Rows`` is the table's size, public under these neighbours.
+    levels : Levels or None
+        The levels that are made to add up: what the job gives is then the whole table, of which
+        they are sums.
     notes : tuple of str
         What the plan decided that its reader should know.
     """
@@ -92,6 +110,7 @@ class Plan:
     order: tuple[tuple[str | Recipe, bool], ...]
     public_keys: int | None
     public_size: bool
+    levels: Levels | None
     notes: tuple[str, ...]
 
     @property
@@ -129,8 +148,12 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         groups = 1
     if once:
         rows = 1
-    each = 0
-    if query.sets:
+    each, levels = 0, None
+    if query.consistent:
+        levels = _levels(keys, query.sets)
+        groups = min(groups, prod(levels.sizes))
+        notes.append(ADD_UP)
+    elif query.sets:
         each, groups = groups, sum(groups if size is None else min(groups, size) for size in sizes)
         notes.append(
             f"the {len(sizes)} sets of keys share one budget, so that each is noisier than alone"
@@ -160,7 +183,10 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         notes.append(CHOSEN)
     if public_keys is None:
         build.measure(Units() if unit is not None else Rows(), Fraction(1))
-    job = Job(query.relation, unit, keys, tuple(build.weights), groups, rows, query.sets, each)
+    sets = () if levels is not None else query.sets
+    job = Job(query.relation, unit, keys, tuple(build.weights), groups, rows, sets, each)
+    if levels is not None:
+        _check_sums(job)
     public_size = (
         schema.replace_one
         and table.complete
@@ -188,6 +214,14 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
                 replace_one=schema.replace_one,
                 one_group=public_keys == 1,
             )
+            if levels is None
+            else sensitivity_of_levels(
+                m,
+                levels,
+                max_groups=groups,
+                max_rows=job.max_rows,
+                replace_one=schema.replace_one,
+            )
             for m in job.measurements
         ),
         weights=tuple(w / total for w in build.weights.values()),
@@ -197,6 +231,7 @@ def lower(query: ag.Query, schema: Schema) -> Plan:
         order=order,
         public_keys=public_keys,
         public_size=public_size,
+        levels=levels,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -250,11 +285,47 @@ def _limits(query: ag.Query, table: Table, schema: Schema) -> tuple[int, int]:
                 )
         found.append(own if asked is None else asked)
     expressions = [key.expression for key in query.keys]
-    sets = query.sets or (tuple(range(len(expressions))),)
+    whole = (tuple(range(len(expressions))),)
+    sets = whole if query.consistent else query.sets or whole
     every = [
         limits(query.relation, {expressions[i] for i in one}, found[0], found[1]) for one in sets
     ]
     return max(groups for groups, _ in every), max(rows for _, rows in every)
+
+
+def _levels(keys: Sequence[GroupKey], sets: tuple[tuple[int, ...], ...]) -> Levels:
+    """The sums of a table of public keys that are to add up."""
+    for key in keys:
+        if key.values is None:
+            raise QueryError(
+                f"consistent: levels add up over public keys, and those of {key.name!r} would be "
+                "discovered; declare its values or bins in the policy, or leave consistent out"
+            )
+    if len(keys) > MOST_AXES:
+        raise QueryError(f"consistent: levels of more than {MOST_AXES} keys; group by fewer")
+    levels = Levels(tuple(len(key.values or ()) for key in keys), sets)
+    if prod(levels.sizes) > MOST_KEYS:
+        raise QueryError(
+            f"consistent: the keys have {prod(levels.sizes):,} public combinations, more than "
+            f"{MOST_KEYS:,}; group by fewer or coarser keys"
+        )
+    return levels
+
+
+def _check_sums(job: Job) -> None:
+    """Refuse what is not a sum over the groups of a table."""
+    for measurement in job.measurements:
+        once = isinstance(measurement, Units) or getattr(measurement, "once", False)
+        if isinstance(measurement, Rows | Total | Values) and not once:
+            continue
+        if once and job.max_groups == 1:
+            continue
+        raise QueryError(
+            "consistent: only counts of rows, sums, and what follows from them add up over groups; "
+            "distinct values, quantiles, and units that count in several groups do not. Leave them "
+            "out, or leave consistent out"
+            + (", or set max_groups = 1, where each unit counts in one group" if once else "")
+        )
 
 
 def _size(keys: Sequence[GroupKey], one: Iterable[int]) -> int | None:

@@ -298,6 +298,7 @@ class TableQuery:
     once: bool = False
     sets: tuple[tuple[int, ...], ...] = ()
     flags: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    consistent: bool = False
     words: list[Words] = field(default_factory=list, compare=False, repr=False)
 
     def _read(self, text: str) -> Expression:
@@ -494,6 +495,7 @@ class TableQuery:
         discover: bool = False,
         sets: str | Sequence[Sequence[str]] | None = None,
         grouping: str | None = None,
+        consistent: bool = False,
         **named: str | Bins,
     ) -> TableQuery:
         """Group by columns or expressions.
@@ -511,6 +513,9 @@ class TableQuery:
         grouping : str, optional
             A column of this name says which keys are not in the set of a row, as ``GROUPING`` of
             all of them does: the bits of a whole number, that of the last key the lowest.
+        consistent : bool
+            Counts and sums of all sets add up; each unit is then limited once, in the finest
+            groups, and the noisy values are made to agree by least squares.
 
         Raises
         ------
@@ -525,7 +530,14 @@ class TableQuery:
         made += [self._key(name, key, names) for name, key in named.items()]
         places = () if sets is None else named_sets([key.name for key in made], sets)
         flags = () if grouping is None else ((grouping, tuple(range(len(made)))),)
-        return replace(self, keys=tuple(made), discover=discover, sets=places, flags=flags)
+        return replace(
+            self,
+            keys=tuple(made),
+            discover=discover,
+            sets=places,
+            flags=flags,
+            consistent=consistent,
+        )
 
     def agg(
         self,
@@ -589,6 +601,7 @@ class TableQuery:
                 discover=self.discover,
                 sets=self.sets,
                 flags=self.flags,
+                consistent=self.consistent,
                 words=self._written,
                 max_groups=max_groups,
                 max_rows=max_rows,

@@ -32,7 +32,7 @@ FORM = 1
 
 QUERY = (
     *("relation", "keys", "outputs", "order", "limit", "discover"),
-    *("max_groups", "max_rows", "having", "offset", "sets", "flags"),
+    *("max_groups", "max_rows", "having", "offset", "sets", "flags", "consistent"),
 )
 
 NODES: dict[type, tuple[str, tuple[str, ...]]] = {
@@ -116,6 +116,7 @@ LATER: dict[tuple[str, str], Any] = {
 }
 LATER |= {("count units", "where"): None, ("values", "once"): False}
 LATER |= {("unit join", "on"): (), ("unit join", "keep_all"): False}
+LATER |= {(query, "consistent"): False for query in ("query", "query of units")}
 LATER |= {
     (query, field): () for query in ("query", "query of units") for field in ("sets", "flags")
 }

@@ -12,6 +12,7 @@ without noise, after clamping to the declared bounds and after bounding what one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,6 +28,7 @@ from dither.mechanisms import (
     shared_ratio_interval,
     variance_interval,
 )
+from dither.mechanisms._combination import Noise
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import RefinedQuantiles
 from dither.plan.recipes import (
@@ -63,8 +65,10 @@ class Measured:
     """What an estimate is made from: noisy measurements, their noises, and the trees' layouts."""
 
     values: dict[int, Any]
-    noises: dict[int, AdditiveNoise | None]
+    noises: dict[int, Noise | None]
     trees: dict[int, QuantileTree]
+    parts: tuple[tuple[slice, dict[int, Noise | None]], ...] = ()
+    """The noises of some groups after others, where they are not the same for all."""
 
 
 def estimate(
@@ -81,6 +85,18 @@ def estimate(
     clip : bool
         Cut values and intervals to what is possible by the public bounds.
     """
+    if measured.parts:
+        each = [
+            estimate(
+                recipe,
+                Measured({i: v[at] for i, v in measured.values.items()}, noises, measured.trees),
+                confidence,
+                clip=clip,
+            )
+            for at, noises in measured.parts
+        ]
+        ends = zip(*((one.value, one.lower, one.upper) for one in each), strict=True)
+        return GroupEstimates(*map(np.concatenate, ends))
     match recipe:
         case Linear():
             return _linear(recipe, measured, confidence, clip)
@@ -183,7 +199,7 @@ def _bessel(count: Floats) -> Floats:
 def refined(
     recipe: QuantileRecipe,
     trees: dict[int, QuantileTree],
-    noises: dict[int, AdditiveNoise | None],
+    noises: Mapping[int, Noise | None],
 ) -> tuple[int, RefinedQuantiles, tuple[AdditiveNoise, AdditiveNoise]]:
     """The first of two histograms, the layout of both, and their noises."""
     assert recipe.below is not None
@@ -192,8 +208,8 @@ def refined(
         -int((recipe.upper - recipe.lower) / recipe.step + 1) // int(recipe.width / recipe.step)
     )
     first, second = noises[recipe.leaves], noises[recipe.below]
-    assert first is not None
-    assert second is not None
+    assert isinstance(first, AdditiveNoise)
+    assert isinstance(second, AdditiveNoise)
     return recipe.leaves, RefinedQuantiles(top, below, bins), (first, second)
 
 
@@ -201,7 +217,7 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
     qs, noisy = [float(recipe.q)], measured.values[recipe.leaves]
     if recipe.below is None:
         tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
-        assert noise is not None
+        assert isinstance(noise, AdditiveNoise)
         found = tree.quantiles(noisy, qs, noise, confidence, recipe.parts)
     else:
         _, layout, noises = refined(recipe, measured.trees, measured.noises)
@@ -229,7 +245,7 @@ def _quantile(recipe: QuantileRecipe, measured: Measured, confidence: float) -> 
 def _ranks(recipe: RanksRecipe, measured: Measured, confidence: float) -> GroupEstimates:
     """One row for each edge of the one group."""
     tree, noise = measured.trees[recipe.leaves], measured.noises[recipe.leaves]
-    assert noise is not None
+    assert isinstance(noise, AdditiveNoise)
     value = tree.cumulative(measured.values[recipe.leaves]).ravel() / recipe.parts
     width = tree.rank_widths(noise, confidence)[: value.size] / recipe.parts
     return GroupEstimates(value, value - width, value + width)

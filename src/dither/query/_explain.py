@@ -106,13 +106,18 @@ def _groups(plan: Plan) -> Node:
                 f"counts in at most {groups} of each set, with {rows} in each: in "
                 f"{plan.job.max_groups} in all, which the noise of every group allows for"
             )
+        if plan.levels is not None:
+            counts = (
+                f"counts in at most {groups} of all keys, with {rows} in each, and in what they "
+                "add up to; the noise of every group allows for all sets"
+            )
         if isinstance(plan.query, ag.QueryOfUnits):
             counts = f"counts once{', in one group' if plan.job.keys else ''}"
         facts.append((f"one {plan.table.unit}", counts))
     if not plan.job.keys:
         return Node("one group of all rows", tuple(facts))
     names = [key.name for key in plan.job.keys]
-    sets = ["(" + ", ".join(names[i] for i in one) + ")" for one in plan.job.sets]
+    sets = ["(" + ", ".join(names[i] for i in one) + ")" for one in plan.query.sets]
     groups = f"groups by {', '.join(sets)}" if sets else "groups"
     if plan.public_keys is None:
         return Node(f"{groups}: discovered, each shown where enough units have it", tuple(facts))

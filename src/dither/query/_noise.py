@@ -21,6 +21,7 @@ from dither.mechanisms import (
     Need,
     allocate,
 )
+from dither.mechanisms._combination import Noise, SummedNoise
 from dither.mechanisms.quantile_tree import QuantileTree
 from dither.mechanisms.refined_quantiles import OPEN, Opened
 from dither.plan.job import (
@@ -34,13 +35,14 @@ from dither.plan.job import (
     Units,
     UnitSizes,
     Votes,
+    public_groups,
 )
 from dither.plan.lower import Plan
 from dither.plan.recipes import CellsRecipe, QuantileRecipe
 from dither.plan.schema import Value
 from dither.privacy import Charge, Loss, Neighbours, Promise
 from dither.privacy._charge import group_factor
-from dither.query._estimates import refined
+from dither.query._estimates import Measured, refined
 
 __all__ = [
     "NoisePlan",
@@ -105,6 +107,29 @@ class NoisePlan:
     def rows(self) -> int:
         """The rows of one unit for which what one row loses is charged."""
         return self.plan.table.unit_rows
+
+    @property
+    def levels(self) -> list[dict[int, Noise | None]]:
+        """The noise of each measurement in each level, where levels are made to add up; else one
+        for all groups.
+        """
+        made = self.plan.levels
+        if made is None:
+            return [dict(self.noises)]
+        weights = [tuple(made.weights(at)) for at in range(len(made.sets))]
+        return [
+            {
+                i: noise if noise is None or one == ((1.0, 1),) else SummedNoise(noise, one)
+                for i, noise in self.noises.items()
+            }
+            for one in weights
+        ]
+
+    def measured(self, values: dict[int, Any]) -> Measured:
+        """What estimates are made from, of all groups that are released."""
+        made = self.plan.levels
+        parts = () if made is None else tuple(zip(made.slices, self.levels, strict=True))
+        return Measured(values, dict(self.noises), self.trees, parts)
 
     @property
     def promise(self) -> Promise:
@@ -311,8 +336,11 @@ def add_noise(noise_plan: NoisePlan, answer: ExactAnswer, confidence: float) -> 
         keys = list(answer.keys)
         exact = dict(answer.values)
     else:
-        keys = plan.job.public_groups
+        keys = public_groups(plan.job.keys, plan.job.sets)
         exact = on_grid(keys, answer, plan.job.measurements)
+        if plan.levels is not None:
+            keys = public_groups(plan.job.keys, plan.query.sets)
+            exact = {i: plan.levels.sums(values) for i, values in exact.items()}
     noisy: dict[int, Any] = {}
     if plan.discovered:
         assert noise_plan.allocation is not None
@@ -323,7 +351,10 @@ def add_noise(noise_plan: NoisePlan, answer: ExactAnswer, confidence: float) -> 
         keys = [keys[i] for i in kept]
         exact = {i: values[kept] for i, values in exact.items()}
         noisy[noise_plan.units] = counts[kept]
-    return Noisy(keys, _measured(noise_plan, exact, noisy, confidence))
+    noisy = _measured(noise_plan, exact, noisy, confidence)
+    if plan.levels is not None:
+        noisy = {i: plan.levels.fitted(values) for i, values in noisy.items()}
+    return Noisy(keys, noisy)
 
 
 def _measured(

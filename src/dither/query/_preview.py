@@ -21,6 +21,7 @@ from dither import _checks as check
 from dither._format import cost_text, half_width, level, number_text, odds, wrapped
 from dither._stats import least_decimal
 from dither.errors import ArgumentError
+from dither.mechanisms._combination import Noise
 from dither.mechanisms.refined_quantiles import FIRST
 from dither.plan.calculations import Applied, KeyRead, Known, Ranked
 from dither.plan.job import Leaves, Measurement, Total
@@ -173,10 +174,20 @@ def half_widths(
     plan = noise_plan.plan
     outputs = zip(plan.query.outputs, plan.recipes, plan.kinds, strict=True)
     return {
-        output.name: _half_widths(recipe, noise_plan, sizes, confidence)
+        output.name: _widest(recipe, noise_plan, sizes, confidence)
         for output, recipe, kind in outputs
         if has_width(recipe, kind)
     }
+
+
+def _widest(
+    recipe: Recipe, noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
+) -> tuple[float, ...]:
+    """Half-widths in the groups of the level in which they are widest."""
+    each = [
+        _half_widths(recipe, noise_plan, noises, sizes, confidence) for noises in noise_plan.levels
+    ]
+    return tuple(map(max, zip(*each, strict=True)))
 
 
 def has_width(recipe: Recipe, kind: Kind | None) -> bool:
@@ -210,13 +221,17 @@ def budget_for(
 
 
 def _half_widths(
-    recipe: Recipe, noise_plan: NoisePlan, sizes: Sequence[int], confidence: float
+    recipe: Recipe,
+    noise_plan: NoisePlan,
+    noises: dict[int, Noise | None],
+    sizes: Sequence[int],
+    confidence: float,
 ) -> tuple[float, ...]:
     n = np.asarray(sizes, dtype=np.float64)
     if isinstance(recipe, Applied | Known | KeyRead):
 
         def leaf(one: Recipe, each: float) -> GroupEstimates:
-            half = np.array(_half_widths(one, noise_plan, sizes, each))
+            half = np.array(_half_widths(one, noise_plan, noises, sizes, each))
             middle = _middle(one, noise_plan, n)
             return GroupEstimates(middle, middle - half, middle + half)
 
@@ -232,7 +247,7 @@ def _half_widths(
         for i, m in enumerate(noise_plan.plan.job.measurements)
         if not isinstance(m, Leaves)
     }
-    measured = Measured(values, noise_plan.noises, noise_plan.trees)
+    measured = Measured(values, noises, noise_plan.trees)
     found = estimate(recipe, measured, confidence, clip=False)
     half = (found.upper - found.lower) / 2
     if isinstance(recipe, MeanRecipe | RatioRecipe):
@@ -250,7 +265,7 @@ def _middle(recipe: Recipe, noise_plan: NoisePlan, n: Any) -> Any:
             for i, m in enumerate(noise_plan.plan.job.measurements)
             if not isinstance(m, Leaves)
         }
-        measured = Measured(values, noise_plan.noises, noise_plan.trees)
+        measured = Measured(values, dict(noise_plan.noises), noise_plan.trees)
         return estimate(recipe, measured, 0.5, clip=False).value + 0 * n
     if isinstance(recipe, VarianceRecipe):
         third = recipe.half_width**2 / 3

@@ -41,7 +41,7 @@ from dither.plan.text import bin_labels
 from dither.query._calculated import Calculation, encoded, post_columns
 from dither.query._certificate import Certificate
 from dither.query._display import html_table, table
-from dither.query._estimates import GroupEstimates, Measured, estimate
+from dither.query._estimates import GroupEstimates, estimate
 from dither.query._explain import UNACCOUNTED, limits_text
 from dither.query._modes import mode_notes
 from dither.query._noise import NoisePlan, Noisy
@@ -70,7 +70,7 @@ def release_data(
     """All that a release holds, as plain data for the ledger."""
     plan = noise_plan.plan
     query = plan.query
-    measured = Measured(noisy.values, noise_plan.noises, noise_plan.trees)
+    measured = noise_plan.measured(noisy.values)
     made: list[dict[str, Any]] = []
     sortable: dict[str, list[Any]] = {}
     for at, key in enumerate(plan.job.keys):
@@ -137,7 +137,7 @@ def release_data(
 
 def _names_of(at: Any, plan: Plan) -> list[str]:
     """The keys of the set that a group is of."""
-    return [plan.job.keys[i].name for i in plan.job.sets[at]]
+    return [plan.job.keys[i].name for i in plan.query.sets[at]]
 
 
 def _flag(one: tuple[int, ...], keys: tuple[int, ...]) -> int:
@@ -195,6 +195,7 @@ def _is_whole(recipe: Recipe, plan: Plan) -> bool:
     """Whether an output is a whole number: a count, or what is made of counts alone."""
     return (
         isinstance(recipe, Linear)
+        and plan.levels is None
         and recipe.constant.denominator == 1
         and all(_whole(*term, plan) for term in recipe.terms)
     )

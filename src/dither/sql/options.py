@@ -16,9 +16,10 @@ from dither.plan.aggregates import Query
 from dither.plan.relations import base
 from dither.plan.schema import Schema
 
-__all__ = ["GROUPS", "ROWS", "Options", "limited", "without_options"]
+__all__ = ["CONSISTENT", "GROUPS", "ROWS", "Options", "limited", "without_options"]
 
 GROUPS, ROWS = "max_groups_contributed", "max_rows_contributed"
+CONSISTENT = "consistent"
 UNIT = "privacy_unit_column"
 
 Options = dict[str, Token]
@@ -95,8 +96,9 @@ def _options(tokens: Sequence[Token]) -> Options:
                 f"OPTIONS: {name} is not written into a question, so that it can be explained and "
                 f"previewed at several prices; give it to release({name}=...) or --{name}"
             )
-        if name not in (GROUPS, ROWS, UNIT):
-            raise QueryError(f"OPTIONS: unknown option {name!r}" + nearest(name, (GROUPS, ROWS)))
+        if name not in (GROUPS, ROWS, UNIT, CONSISTENT):
+            known = (GROUPS, ROWS, CONSISTENT)
+            raise QueryError(f"OPTIONS: unknown option {name!r}" + nearest(name, known))
         if name in found:
             raise QueryError(f"OPTIONS: {name} is given twice; give it once")
         found[name] = part[2]
@@ -119,7 +121,17 @@ def limited(query: Query, options: Options, schema: Schema) -> Query:
             + ("; leave it out" if known is None else f": {known}")
         )
     limits = {name: _whole(name, options[name]) for name in (GROUPS, ROWS) if name in options}
-    return replace(query, max_groups=limits.get(GROUPS), max_rows=limits.get(ROWS))
+    agree = CONSISTENT in options and _truth(CONSISTENT, options[CONSISTENT])
+    return replace(
+        query, max_groups=limits.get(GROUPS), max_rows=limits.get(ROWS), consistent=agree
+    )
+
+
+def _truth(name: str, token: Token) -> bool:
+    word = token.text.upper()
+    if word not in ("TRUE", "FALSE"):
+        raise QueryError(f"OPTIONS: {name} is TRUE or FALSE")
+    return word == "TRUE"
 
 
 def _whole(name: str, token: Token) -> int:

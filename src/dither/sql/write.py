@@ -29,7 +29,7 @@ from dither.plan.relations import (
 from dither.plan.schema import Schema
 from dither.plan.text import SUM, ExpressionWriter, constant
 from dither.plan.units import column_names, is_unit
-from dither.sql.options import GROUPS, ROWS
+from dither.sql.options import CONSISTENT, GROUPS, ROWS
 
 __all__ = ["to_sql"]
 
@@ -89,7 +89,8 @@ def to_sql(query: ag.Query, schema: Schema) -> str:
     if query.offset:
         parts.append(f"OFFSET {query.offset}")
     limits = {GROUPS: query.max_groups, ROWS: query.max_rows}
-    if given := [f"{name} = {limit}" for name, limit in limits.items() if limit is not None]:
+    given = [f"{name} = {limit}" for name, limit in limits.items() if limit is not None]
+    if given := [*given, *([f"{CONSISTENT} = TRUE"] if query.consistent else [])]:
         parts.append(f"OPTIONS ({', '.join(given)})")
     if isinstance(query, ag.QueryOfUnits):
         parts.append("/* each unit counts once, its rows alike */")
