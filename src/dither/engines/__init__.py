@@ -16,7 +16,7 @@ policies name it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Self
@@ -74,11 +74,22 @@ class Engine(ABC):
         return
 
     @abstractmethod
-    def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
-        """Every value of a column of a *public* table, one for each row, in no order.
+    def public_rows(
+        self, table: str, columns: Sequence[ColumnFacts]
+    ) -> list[tuple[Value | None, ...]]:
+        """Every row of some columns of a *public* table, in no order.
 
-        Read as declared, just as a query reads it.
+        Read as declared, just as a query reads them.
+
+        Raises
+        ------
+        PolicyError
+            Where the table has no such column, or it cannot be read as its kind.
         """
+
+    def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
+        """Every value of a column of a *public* table, one for each row, in no order."""
+        return tuple(value for (value,) in self.public_rows(table, [facts]))
 
     @abstractmethod
     def check(self, schema: Schema) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -49,8 +49,10 @@ class SeveralEngines(Engine):
     def places(self, table: str) -> frozenset[Hashable]:
         return self._of(table).places(table)
 
-    def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
-        return self._of(table).public_values(table, facts)
+    def public_rows(
+        self, table: str, columns: Sequence[ColumnFacts]
+    ) -> list[tuple[Value | None, ...]]:
+        return self._of(table).public_rows(table, columns)
 
     def check_together(self, tables: Collection[str]) -> None:
         first, *others = tables

@@ -149,25 +149,24 @@ class SQLEngine(Engine):
             )
         return kind
 
-    def _read(self, table: str, facts: ColumnFacts) -> exp.Select:
-        """A column as a query reads it, named ``v``."""
-        stored, kind = self._table(table), self._check_readable(table, facts)
-        typed = self.dialect.typed(identifier(facts.name), kind, facts.kind)
-        rows = subquery(exp.select(named(typed, "v")).from_(named_table(stored.view)), "s")
-        return exp.select(named(self.dialect.cleaned(identifier("v"), facts), "v")).from_(rows)
+    def _read(self, table: str, *columns: ColumnFacts) -> exp.Select:
+        """Columns as a query reads them, named ``v0``, ``v1``, ..."""
+        stored, names = self._table(table), [f"v{i}" for i in range(len(columns))]
+        typed, cleaned = [], []
+        for name, facts in zip(names, columns, strict=True):
+            kind = self._check_readable(table, facts)
+            value = self.dialect.typed(identifier(facts.name), kind, facts.kind)
+            typed.append(named(value, name))
+            cleaned.append(named(self.dialect.cleaned(identifier(name), facts), name))
+        rows = subquery(exp.select(*typed).from_(named_table(stored.view)), "s")
+        return exp.select(*cleaned).from_(rows)
 
-    def public_values(self, table: str, facts: ColumnFacts) -> tuple[Value | None, ...]:
-        """Every value of a column of a *public* table, one for each row, in no order.
-
-        Read as declared, just as a query reads it.
-
-        Raises
-        ------
-        PolicyError
-            Where the table has no such column, or it cannot be read as its kind.
-        """
-        found = self._execute(self.dialect.sql(self._read(table, facts)))
-        return tuple(self.dialect.value_of(row[0], facts.kind) for row in found)
+    def public_rows(
+        self, table: str, columns: Sequence[ColumnFacts]
+    ) -> list[tuple[Value | None, ...]]:
+        found = self._execute(self.dialect.sql(self._read(table, *columns)))
+        kinds = [facts.kind for facts in columns]
+        return [tuple(map(self.dialect.value_of, row, kinds)) for row in found]
 
     def check(self, schema: Schema) -> None:
         """Hold the sources against the schema: kinds that can be read, public keys unique.
@@ -218,7 +217,7 @@ class SQLEngine(Engine):
             )
 
     def _check_unique(self, table: str, facts: ColumnFacts) -> None:
-        value = identifier("v")
+        value = identifier("v0")
         counts = (exp.Count(this=value), exp.Count(this=exp.Distinct(expressions=[value.copy()])))
         asked = exp.select(*counts).from_(subquery(self._read(table, facts), "c"))
         ((count, distinct),) = self._execute(self.dialect.sql(asked))
