@@ -48,6 +48,7 @@ from dither.sql.names import default_key_name, key_expression, suffix
 
 if TYPE_CHECKING:
     from dither.inference._asked import Inference
+    from dither.synth._asked_hierarchy import HierarchyQuestion
     from dither.synth._asked_marginals import MarginalsQuestion
 
 __all__ = [
@@ -681,6 +682,76 @@ class TableQuery:
             columns=columns,
             objective=objective,
             weights=weights,
+            cells=cells,
+            max_rows=max_rows,
+        )
+
+    def hierarchy(
+        self,
+        levels: Sequence[str],
+        by: Sequence[str] = (),
+        *,
+        epsilon: Any,
+        delta: Any = None,
+        places: str | None = None,
+        invariants: Mapping[str, str] | None = None,
+        division: Any = "cells",
+        totals: Any = Fraction(1, 10),
+        cells: Any = 32,
+        max_rows: int | None = None,
+    ) -> HierarchyQuestion:
+        """Count every place of several levels by cells, such that all levels add up.
+
+        Parameters
+        ----------
+        levels : sequence of str
+            The widest first, such as ``["country", "state", "county"]``: columns of a public table
+            with one row for each place of the last level. Only that one is a column of these rows;
+            what it lies in, the public table says.
+        by : sequence of str
+            Columns that each place is counted by, of declared values, bins, bounds or dates.
+        epsilon, delta : number
+            What a release may cost; delta is the policy's ``release_delta`` where left out. With 0
+            the noise is discrete Laplace.
+        places : str, optional
+            The public table, where several have these columns.
+        invariants : mapping of str to str, optional
+            By level: the column of a public table (``"population"``, or ``"table.column"``) that
+            says how many each place has. It is taken as exact and is not protected.
+        division : {"cells", "levels"} or mapping of str to number
+            How the budget is divided: such that the sum of the variances of all noisy counts is
+            least, evenly over levels, or by the shares that are given.
+        totals : number
+            In [0, 1): which part of each level's share measures how many each place has in all.
+        cells : int or mapping of str to int
+            Into how many bins or periods bounds of ``by`` are cut at most.
+        max_rows : int, optional
+            How many rows of one unit count, in place of the policy's; never above its cap.
+
+        Returns
+        -------
+        HierarchyQuestion
+            Its ``explain`` and ``preview`` are free; its ``release`` is charged.
+
+        Raises
+        ------
+        ArgumentError, BoundsError
+            Levels are not nested or not public, a column has no public cells, or invariants
+            contradict one another. Nothing is spent.
+        """
+        from dither.synth._asked_hierarchy import asked_hierarchy
+
+        self._before_keys("hierarchy")
+        return asked_hierarchy(
+            self,
+            levels,
+            by,
+            epsilon=epsilon,
+            delta=delta,
+            places=places,
+            invariants=invariants,
+            division=division,
+            totals=totals,
             cells=cells,
             max_rows=max_rows,
         )

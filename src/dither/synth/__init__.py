@@ -6,6 +6,12 @@
 - ``_planner``, ``_residual_law``, ``_residuals``: marginals of least error, and what they cost.
 - ``_marginals``, ``_asked_marginals``: what a release of them holds, and how it is asked for.
 
+And counts of ordered or nested things that agree with one another:
+
+- ``_spine``, ``_consistent``, ``_whole``: levels of places, estimates that add up, whole numbers.
+- ``_hierarchy``: which noise each level gets, and what it costs.
+- ``_range_tree``: the ranges of one ordered column.
+
 What is here starts from numbers that were released already, and costs no privacy.
 """
 

@@ -142,9 +142,7 @@ class Consistency:
         return self.carried(self.variances, 2)
 
 
-def half_widths(
-    squares: npt.ArrayLike, cubes: npt.ArrayLike | None, confidence: float
-) -> Floats:
+def half_widths(squares: npt.ArrayLike, cubes: npt.ArrayLike | None, confidence: float) -> Floats:
     """How far sums of independent noises stray at a confidence; never less than half a step more.
 
     Parameters

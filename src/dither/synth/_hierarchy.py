@@ -5,40 +5,37 @@ one law; and, where ``totals`` asks for it, how many it has in all, with a law o
 whose numbers are public are not counted so.
 
 Sensitivity. All tables count the same kept rows of a unit, so each changes by an integer vector of
-‖·‖₁ <= l1 and ‖·‖₂² <= l2_squared (`plan.job`): a table of a wider level adds up cells of the leaves,
-which leaves what one unit adds to it, at least 0 in every entry, of the same sum.
+‖·‖₁ <= l1 and ‖·‖₂² <= l2_squared (`plan.job`): a table of a wider level adds up cells of the
+leaves, which leaves what one unit adds to it, at least 0 in every entry, of the same sum.
 
-Cost. The tables' losses compose. With Laplace noise of scale b_t for table t, epsilon = Σ l1/b_t
-exactly; with Gaussian noise of σ_t², rho = Σ l2_squared/(2σ_t²) exactly. Parameters are fixed before
-anything is read, so (epsilon, delta) follows from the composition of the laws themselves; the noise
-is the least found whose composed delta, rounded upwards, is at most the one asked for.
+Cost. The tables' losses compose (`_divided`).
 
-Division. Level l gets the share f_l of the budget (epsilon for Laplace, rho for Gaussian noise). With
-n_l places, Σ n_l·Var_l over all levels is least where f_l is as the cube root of n_l (Laplace, whose
-variance goes as 1/f²) or its square root (Gaussian, 1/f), by Lagrange's condition. ``totals`` takes
-its part of each level's share.
+Division. Level l gets the share f_l of the budget (epsilon for Laplace, rho for Gaussian noise).
+With n_l places, Σ n_l·Var_l over all levels is least where f_l is as the cube root of n_l (Laplace,
+whose variance goes as 1/f²) or its square root (Gaussian, 1/f), by Lagrange's condition. ``totals``
+takes its part of each level's share.
 
 Estimates. Turn the cells of a place into their mean and what each differs from it. Noise of one law
 in all cells stays uncorrelated under that rotation, and the total tells of the mean alone. So least
 squares over everything measured is least squares on the spine twice (`_consistent`): of cells, of
 which the differences from the mean are kept, and of totals, where a place's own measurement is its
-noisy cells' sum and its noisy total, weighed by their variances, or its public number. For a set of g
-of the C cells ::
+noisy cells' sum and its noisy total, weighed by their variances, or its public number. For a set of
+g of the C cells ::
 
     Var = V_cells·(g - g²/C) + (g/C)²·V_totals.
 
-Public numbers. What the policy's public tables say of places enters as measurements of variance 0. It
-is not read from private rows, and nothing of it is protected: the guarantee is about databases that
-have these numbers, or any others, alike, and whoever knows them knows what they say of a person.
+Public numbers. What the policy's public tables say of places enters as measurements of variance 0.
+It is not read from private rows, and nothing of it is protected: the guarantee is about databases
+that have these numbers, or any others, alike, and whoever knows them knows what they say of a
+person.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -46,32 +43,24 @@ import numpy.typing as npt
 
 from dither import _checks as check
 from dither._format import display_text
-from dither._stats import log_of
 from dither.accounting import rho_of_epsilon
 from dither.errors import ArgumentError, BoundsError, nearest
-from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dither.mechanisms import DiscreteLaplace
 from dither.mechanisms._combination import continuous_deviation
-from dither.numeric import _directed as directed
-from dither.privacy import Charge, Loss, Neighbours, compose
+from dither.privacy import Loss, Neighbours
 from dither.synth._consistent import Consistency, half_widths
+from dither.synth._divided import LARGEST_FACTOR, Noise, noises_of
 from dither.synth._spine import Spine
 from dither.synth._whole import whole_counts
 
-__all__ = ["Division", "Hierarchy", "LevelNoise", "Measured", "noises_of", "plan_hierarchy"]
+__all__ = ["Division", "Hierarchy", "LevelNoise", "Measured", "plan_hierarchy"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Noise = DiscreteLaplace | DiscreteGaussian
 Division = Literal["cells", "levels"] | Mapping[str, object]
-
-WIDEST = 2.0**49
-"""Noise of a larger deviation is refused: samplers are proven up to 2^50."""
 
 MOST_CELLS = 1 << 25
 """Noisy counts of all levels together."""
-
-_STEPS = 7
-"""Of the search for the least Gaussian noise: its variance is found to some 0.5 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +169,10 @@ class Hierarchy:
     def _spreads(self) -> tuple[list[list[Floats]], list[list[Floats]]]:
         """Of cells and of totals: exact variances, those of the continuous laws, cubes."""
         deviations = {
-            i: (continuous_deviation(v.cells), 0.0 if v.total is None else continuous_deviation(v.total))
+            i: (
+                continuous_deviation(v.cells),
+                0.0 if v.total is None else continuous_deviation(v.total),
+            )
             for i, v in enumerate(self.levels)
         }
         cells, totals = [self._of_cells.errors], [self._of_totals.errors]
@@ -264,8 +256,8 @@ def plan_hierarchy(
     cells : int
         How many cells each place is counted in.
     epsilon, delta : Fraction
-        What all of it may lose; at delta 0 the noise is Laplace, else Gaussian or Laplace, whichever
-        gives the smaller sum of variances.
+        What all of it may lose; at delta 0 the noise is Laplace, else Gaussian or Laplace,
+        whichever gives the smaller sum of variances.
     l1, l2_squared : int
         By how much one unit changes any one table.
     neighbours : Neighbours
@@ -294,7 +286,7 @@ def plan_hierarchy(
     given = _known(spine, known or {})
     families = ("laplace",) if delta == 0 else ("laplace", "gaussian")
     bounds = l1, l2_squared
-    options = []
+    options: list[tuple[float, Hierarchy]] = []
     for family in families:
         shares = _shares(spine, division, family)
         tables = [
@@ -303,102 +295,33 @@ def plan_hierarchy(
             for kind, amount in (("cells", 1 - part * (given[level] is None)), ("total", part))
             if amount and (kind == "cells" or given[level] is None)
         ]
+        if options and _least(tables, spine, epsilon, delta, l2_squared) > options[0][0]:
+            continue
         drawn, loss = noises_of([t[2] for t in tables], family, epsilon, delta, bounds, neighbours)
         named = {(level, kind): n for (level, kind, _), n in zip(tables, drawn, strict=True)}
         levels = tuple(
             LevelNoise(name, share, named[i, "cells"], named.get((i, "total")))
             for i, (name, share) in enumerate(zip(spine.levels, shares, strict=True))
         )
-        error = sum(
-            n * level.cells.variance for n, level in zip(spine.sizes, levels, strict=True)
-        )
+        error = sum(n * level.cells.variance for n, level in zip(spine.sizes, levels, strict=True))
         options.append((error, Hierarchy(spine, cells, levels, tuple(given), loss)))
     return min(options, key=lambda option: option[0])[1]
 
 
-def noises_of(
-    shares: Sequence[Fraction],
-    family: str,
+def _least(
+    tables: Sequence[tuple[int, str, Fraction]],
+    spine: Spine,
     epsilon: Fraction,
     delta: Fraction,
-    bounds: tuple[int, int],
-    neighbours: Neighbours,
-) -> tuple[tuple[Noise, ...], Loss]:
-    """The noise of several tables with these shares of a budget, and what they lose together.
-
-    Parameters
-    ----------
-    shares : sequence of Fraction
-        Above 0, adding up to 1.
-    family : {"laplace", "gaussian"}
-    epsilon, delta : Fraction
-        Delta above 0 for Gaussian noise.
-    bounds : (l1, l2_squared)
-        Of any one table.
-    neighbours : Neighbours
-
-    Raises
-    ------
-    BoundsError
-        The noise would be too wide to draw.
-    """
-    wide = "epsilon is too small: the noise would be too wide to draw exactly; raise it"
-    l1, square = bounds
-    least = min(shares)
-    if family == "laplace":
-        if l1 / (least * epsilon) > WIDEST:
-            raise BoundsError(wide)
-        laplace = tuple(DiscreteLaplace.for_loss(epsilon * s, l1=l1) for s in shares)
-        return laplace, compose(*(n.loss(l1=l1, neighbours=neighbours) for n in laplace))
-    if square / (2 * least * rho_of_epsilon(epsilon, delta)) > WIDEST**2:
-        raise BoundsError(wide)
-    return _gaussian(tuple(shares), epsilon, delta, l1, square, neighbours)
-
-
-@lru_cache(maxsize=64)
-def _gaussian(
-    shares: tuple[Fraction, ...],
-    epsilon: Fraction,
-    delta: Fraction,
-    l1: int,
-    square: int,
-    neighbours: Neighbours,
-) -> tuple[tuple[Noise, ...], Loss]:
-    """Gaussian noise in these proportions, and its loss, whose charge is (epsilon, delta)."""
-    rho = rho_of_epsilon(epsilon, delta)
-    at = directed.float_down(epsilon)
-
-    def made(factor: Fraction) -> tuple[tuple[DiscreteGaussian, ...], Loss]:
-        noises = tuple(
-            DiscreteGaussian.for_loss(rho * factor * s, l2_squared=square) for s in shares
-        )
-        loss = partial(
-            DiscreteGaussian.loss, l2_squared=square, coordinates=l1, neighbours=neighbours
-        )
-        return noises, compose(*(loss(n) for n in noises))
-
-    # zCDP's own conversion proves factor 1; laws composed say more.
-    best, (noises, loss) = Fraction(1), made(Fraction(1))
-    low, high = (1.0, -math.inf), (1.5, math.inf)
-    for _ in range(_STEPS if Fraction(1, 10**4) <= epsilon <= 300 else 0):
-        # The logarithm of delta grows almost evenly with the factor.
-        even = np.isfinite(low[1]) and np.isfinite(high[1])
-        part = low[1] / (low[1] - high[1]) if even else 0.25
-        factor = Fraction(round((low[0] + min(max(part, 0.02), 0.98) * (high[0] - low[0])) * 2048), 2048)
-        tried = made(factor)
-        found = Fraction(tried[1].delta(at).upper)
-        excess = log_of(found) - log_of(delta) if found > 0 else -700.0
-        if found > delta:
-            high = float(factor), excess
-        else:
-            low = float(factor), excess
-            if factor > best:
-                best, (noises, loss) = factor, tried
-        if high[0] - low[0] < 0.004 or -0.02 < excess <= 0:
-            break
-    spent = sum((square / (2 * n.sigma2) for n in noises), Fraction(0))
-    charge = Charge(epsilon=epsilon, delta=delta, rho=spent)
-    return noises, loss.with_charge(charge)
+    l2_squared: int,
+) -> float:
+    """No Gaussian noise that `noises_of` finds has a smaller sum of variances; quickly known."""
+    most = LARGEST_FACTOR * rho_of_epsilon(epsilon, delta)
+    return sum(
+        spine.sizes[level] * float(l2_squared / (2 * most * share))
+        for level, kind, share in tables
+        if kind == "cells"
+    )
 
 
 def _shares(spine: Spine, division: Division, family: str) -> list[Fraction]:
@@ -432,8 +355,9 @@ def _known(spine: Spine, known: Mapping[str, Integers]) -> list[Integers | None]
         wrong = np.flatnonzero(given != summed)
         if wrong.size:
             at = int(wrong[0])
+            place = display_text(spine.places[level][at])
             raise ArgumentError(
-                f"invariants contradict one another: {name} {display_text(spine.places[level][at])} "
-                f"is said to have {int(given[at]):,}, and what lies inside of it {int(summed[at]):,}"
+                f"invariants contradict one another: {name} {place} is said to have "
+                f"{int(given[at]):,}, and what lies inside of it {int(summed[at]):,}"
             )
     return found

@@ -1,4 +1,5 @@
-"""A tree over one ordered attribute that answers all of its ranges, consistently, with exact errors.
+"""A tree over one ordered attribute that answers all of its ranges, consistently, with exact
+errors.
 
 Layout. N public bins are the leaves 0 .. N - 1; level m = 1 .. L cuts the leaves into nodes of s_m
 leaves, b_m nodes of it in each of the level above (one node is above level 1; b_1 = 1 counts all of
@@ -7,11 +8,11 @@ the leaves as one). Leaves beyond N are empty, and counted like any other.
 Mechanism. Every node of level m is counted with independent noise of variance v_m = 1/p_m. One unit
 changes each level by no more than it changes a table of the leaves.
 
-Estimates. Least squares over all levels. Let P_m project on what is constant in nodes of level m and
-adds up to 0 in those of level m - 1 (P_1: what is constant in nodes of level 1). These spaces are
-orthogonal, span all, and level k >= m sees what lies in the m-th one with precision s_k·p_k, others
-not at all. So with h_m = Σ_{k>=m} s_k·p_k the estimate of a range q (a vector of zeros and ones) has
-the exact variance ::
+Estimates. Least squares over all levels. Let P_m project on what is constant in nodes of level m
+and adds up to 0 in those of level m - 1 (P_1: what is constant in nodes of level 1). These spaces
+are orthogonal, span all, and level k >= m sees what lies in the m-th one with precision s_k·p_k,
+others not at all. So with h_m = Σ_{k>=m} s_k·p_k the estimate of a range q (a vector of zeros and
+ones) has the exact variance ::
 
     Var(q) = Σ_m |P_m q|²/h_m,    |P_m q|² = |Q_m q|² - |Q_{m-1} q|²,
 
@@ -20,15 +21,15 @@ nodes that the ends of q lie in. A node's noise has the weight s_m·p_m·Σ_{k<=
 k-th ancestor less that in the ancestor above)/h_k; as 1/h rises, it is at most s_m·p_m/h_m <= 1.
 
 Noise by level. With M_m the mean of |P_m q|² over all ranges, the mean variance is Σ M_m/h_m. Since
-p_m = (h_m - h_{m+1})/s_m, a budget Σ p_m = 1 (zCDP) reads Σ c_m·h_m = 1 with c_m = 1/s_m - 1/s_{m-1}
-(c_1 = 1/s_1), and by Cauchy and Schwarz ::
+p_m = (h_m - h_{m+1})/s_m, a budget Σ p_m = 1 (zCDP) reads Σ c_m·h_m = 1 with c_m = 1/s_m -
+1/s_{m-1} (c_1 = 1/s_1), and by Cauchy and Schwarz ::
 
     h_m = √(M_m/c_m)/Σ √(M_k·c_k),    mean variance (Σ √(M_m·c_m))².
 
 Where some p_m came out below 0, the level is not worth measuring, and the layout without it is
-better. For Laplace noise, p_m = e_m²/2 and Σ e_m = 1, the condition is that e_m·s_m·Σ_{k<=m} M_k/h_k²
-is the same for all levels; it is met by iterating it. Of layouts whose b_m differ by at most one
-the one of the least mean variance is taken.
+better. For Laplace noise, p_m = e_m²/2 and Σ e_m = 1, the condition is that e_m·s_m·Σ_{k<=m}
+M_k/h_k² is the same for all levels; it is met by iterating it. Of layouts whose b_m differ by at
+most one the one of the least mean variance is taken.
 """
 
 from __future__ import annotations
@@ -154,7 +155,9 @@ class RangeTree:
             found = (inside + missing[:, None]).ravel()
         return np.concatenate([[0.0], np.cumsum(found[: self.bins])])
 
-    def variance(self, first: npt.ArrayLike, end: npt.ArrayLike, variances: Sequence[float]) -> Floats:
+    def variance(
+        self, first: npt.ArrayLike, end: npt.ArrayLike, variances: Sequence[float]
+    ) -> Floats:
         """The exact variance of the estimate of leaves ``first`` .. ``end`` - 1."""
         i, j = np.asarray(first, dtype=np.int64), np.asarray(end, dtype=np.int64)
         seen = self._seen(1 / np.asarray(variances, dtype=np.float64))

@@ -71,7 +71,7 @@ class Spine:
         for depth in range(1, len(names)):
             inside: dict[Any, Any] = {}
             for row in rows:
-                first = inside.setdefault(row[depth], row[: depth])
+                first = inside.setdefault(row[depth], row[:depth])
                 if first != row[:depth]:
                     other = next(a for a, b in zip(first, row[:depth], strict=True) if a != b)
                     at = first.index(other)

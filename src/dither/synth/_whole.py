@@ -105,8 +105,8 @@ def simplex(values: Floats, totals: npt.ArrayLike) -> Floats:
 def whole(values: Floats, totals: Integers, most: Integers | None = None) -> Integers:
     """Whole numbers of at least 0 next to these with these sums, column by column.
 
-    Largest remainders go up. Where ``values`` do not have these sums, what is missing or too much is
-    spread as evenly as it can be.
+    Largest remainders go up. Where ``values`` do not have these sums, what is missing or too much
+    is spread as evenly as it can be.
 
     Parameters
     ----------
