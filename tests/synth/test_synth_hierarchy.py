@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction as F
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -18,9 +20,11 @@ from dither.errors import (
     QueryError,
     UnknownNameError,
 )
+from dither.lab.audit import Outcome
 from dither.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dither.privacy import Neighbours
-from dither.synth import _hierarchy
+from dither.query._levels import public_levels
+from dither.synth import _asked_hierarchy, _hierarchy
 from dither.synth._asked_hierarchy import HierarchyQuestion
 from dither.synth._hierarchy import Hierarchy, Measured, plan_hierarchy
 from dither.synth._spine import Spine
@@ -170,6 +174,27 @@ def test_no_pair_of_neighbours_loses_more_than_is_charged(
     if not made.laplace:
         assert F(made.loss.delta(1.0).upper) <= delta
         assert charge.delta == delta
+
+
+def test_the_auditor_finds_no_more_than_is_charged_and_a_level_without_noise() -> None:
+    """All noisy counts of two neighbours; and again where the wider level is released as it is."""
+    here, there = np.zeros((3, 1), dtype=np.int64), np.zeros((3, 1), dtype=np.int64)
+    there[1] = 1
+
+    def released(leaves, size, exact=False):
+        rows = []
+        for _ in range(size):
+            measured = made.measure(leaves)
+            wide = SMALL.sums(leaves)[0] if exact else measured.cells[0]
+            rows.append(np.concatenate([wide, measured.cells[1]]).ravel())
+        return np.array(rows)
+
+    made = plan(cells=1)
+    sound = dt.audit(released, here, there, 1, samples=4_000, confidence=0.999)
+    assert sound.verdict is not Outcome.VIOLATED
+    mistaken = partial(released, exact=True)
+    broken = dt.audit(mistaken, here, there, 1, samples=2_000, confidence=0.999, vectorised=True)
+    assert broken.verdict is Outcome.VIOLATED
 
 
 def a_level_without_noise(monkeypatch) -> None:
@@ -469,6 +494,25 @@ REFUSED = [
     ({"invariants": {"county": "state"}}, ArgumentError, "whole numbers"),
     ({"invariants": ["state"]}, ArgumentError, "mapping"),
 ]
+
+
+def test_places_that_are_taken_from_the_data_are_seen(tmp_path, monkeypatch) -> None:
+    """Were only counties listed in which somebody lives, an empty one would be missing."""
+
+    def listed(rows, levels, table):
+        found = public_levels(rows, levels, table)
+        held = set(PEOPLE["county"])
+        return replace(found, rows=[row for row in found.rows if row[-1] in held])
+
+    for i, mistake in enumerate((None, listed)):
+        if mistake is not None:
+            monkeypatch.setattr(_asked_hierarchy, "public_levels", mistake)
+        (tmp_path / str(i)).mkdir()
+        sources = {"people": PEOPLE, "places": PLACES}
+        with dt.open(policy(tmp_path / str(i)), sources=sources) as opened:
+            found = opened.table("people").hierarchy(LEVELS, epsilon=1).release()
+        complete = found.frame("county", [])["county"].to_list() == PLACES["county"].to_list()
+        assert complete is (mistake is None)
 
 
 @pytest.mark.parametrize(("given", "kind", "words"), REFUSED)

@@ -1,4 +1,4 @@
-"""Pictures of a hierarchy: places side by side with their intervals, and errors by level."""
+"""Pictures of a hierarchy and of ranges: counts with their intervals, and errors by level."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from dither.plots._canvas import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dither.synth._asked_ranges import RangeCounts
     from dither.synth._hierarchy_counts import HierarchyCounts
 
-__all__ = ["draw_hierarchy"]
+__all__ = ["draw_hierarchy", "draw_ranges"]
 
 _MOST = 24
 """Places that are drawn: those with the largest counts."""
@@ -71,3 +72,22 @@ def draw_hierarchy(result: HierarchyCounts, path: str | Path | None) -> Figure:
     )
     foot = foot_line(charge.epsilon, charge.delta, None, words)
     return finish(figure, title=f"Counts by {', '.join(result.levels)}", foot=foot, path=path)
+
+
+def draw_ranges(result: RangeCounts, path: str | Path | None) -> Figure:
+    """How many lie in each bin, and in all up to it, with their intervals."""
+    frame = result.frame
+    at = np.arange(len(frame))
+    figure = new_figure(9.0, 3.6)
+    parts = (("in each", "estimate", "", 0), ("up to and with each", "below", "below_", 5))
+    for axes, (title, name, prefix, colour) in zip(figure.subplots(1, 2), parts, strict=True):
+        tidy(axes, values="y")
+        ends = frame[f"{prefix}lower"].to_numpy(), frame[f"{prefix}upper"].to_numpy()
+        axes.fill_between(at, *ends, step="mid", color=COLOURS[colour], alpha=0.25, linewidth=0)
+        axes.plot(at, frame[name].to_numpy(), drawstyle="steps-mid", color=COLOURS[colour])
+        ticks = np.unique(np.linspace(0, len(frame) - 1, min(len(frame), 6)).round().astype(int))
+        axes.set_xticks(ticks, [label_text(frame[result.name][int(i)], 12) for i in ticks])
+        heading(axes, title)
+    charge = result.loss.charge
+    foot = foot_line(charge.epsilon, charge.delta, None, "bands are 95 % intervals of the noise")
+    return finish(figure, title=f"Ranges of {label_text(result.name)}", foot=foot, path=path)

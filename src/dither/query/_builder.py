@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dither.inference._asked import Inference
     from dither.synth._asked_hierarchy import HierarchyQuestion
     from dither.synth._asked_marginals import MarginalsQuestion
+    from dither.synth._asked_ranges import RangesQuestion
 
 __all__ = [
     "AggregateRequest",
@@ -755,6 +756,44 @@ class TableQuery:
             cells=cells,
             max_rows=max_rows,
         )
+
+    def ranges(
+        self,
+        x: str,
+        *,
+        epsilon: Any,
+        delta: Any = None,
+        bins: int = 1024,
+        max_rows: int | None = None,
+    ) -> RangesQuestion:
+        """Count every range of an ordered column by one release: consistent, with exact variances.
+
+        Parameters
+        ----------
+        x : str
+            A number or date with declared bounds or bins, or with values in rising order.
+        epsilon, delta : number
+            What a release may cost; delta is the policy's ``release_delta`` where left out. With 0
+            the noise is discrete Laplace.
+        bins : int
+            Into how many bins or periods bounds are cut at most.
+        max_rows : int, optional
+            How many rows of one unit count, in place of the policy's; never above its cap.
+
+        Returns
+        -------
+        RangesQuestion
+            Its ``explain`` is free; its ``release`` is charged, and gives ``count(lower, upper)``.
+
+        Raises
+        ------
+        ArgumentError, BoundsError
+            The column has no public cells, or no order. Nothing is spent.
+        """
+        from dither.synth._asked_ranges import asked_ranges
+
+        self._before_keys("ranges")
+        return asked_ranges(self, x, epsilon=epsilon, delta=delta, bins=bins, max_rows=max_rows)
 
     def histogram(self, x: str, edges: Sequence[float | int | str | Fraction]) -> Question:
         """Count rows per range of a number: ``group_by(dt.bins(x, edges)).agg(count=...)``."""

@@ -120,7 +120,12 @@ class RangeTree:
         For Laplace noise that is epsilon 1; for Gaussian the unit is the deviation that a single
         table of the leaves would have at that rho.
         """
-        return math.sqrt(_mean_variance(self, self._precisions))
+        return math.sqrt(self.mean_variance(1 / self._precisions))
+
+    def mean_variance(self, variances: npt.ArrayLike) -> float:
+        """Over all ranges, exact."""
+        seen = self._seen(1 / np.asarray(variances, dtype=np.float64))
+        return float((_means(self.bins, self.sizes) / seen).sum())
 
     def counts(self, leaves: Integers) -> list[Integers]:
         """Exact counts of every level, widest nodes first; leaves of shape (bins,)."""
@@ -210,10 +215,6 @@ def _means(bins: int, sizes: Sequence[int]) -> Floats:
     """M_m."""
     squares = np.array([_mean_square(bins, size) for size in sizes])
     return np.diff(squares, prepend=0.0)
-
-
-def _mean_variance(tree: RangeTree, precisions: Floats) -> float:
-    return float((_means(tree.bins, tree.sizes) / tree._seen(precisions)).sum())
 
 
 def _divided(means: Floats, sizes: Floats, family: Family) -> Floats | None:
