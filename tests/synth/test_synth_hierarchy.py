@@ -362,6 +362,16 @@ def test_counts_of_a_table_add_up_and_are_near_the_truth(session) -> None:
     assert "not unbiased" in found.summary()
 
 
+def test_sums_of_many_places_are_not_cut(tmp_path) -> None:
+    """More people in a state than the smallest type holds that would hold those of a county."""
+    people = pl.DataFrame({"county": ["a", "b"] * 30_000})
+    made = policy(tmp_path)
+    made["tables"]["people"]["columns"] = {}
+    with dt.open(made, sources={"people": people, "places": PLACES}) as opened:
+        found = opened.table("people").hierarchy(LEVELS, epsilon=10**5).release()
+        assert found.frame("state", [])["count"].to_list() == [60_000, 0]
+
+
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 def test_a_noisy_release_adds_up_and_replays(session, delta) -> None:
     """To the unit at each level; the same token gives the same counts, and is charged once."""

@@ -9,8 +9,10 @@
 And counts of ordered or nested things that agree with one another:
 
 - ``_spine``, ``_consistent``, ``_whole``: levels of places, estimates that add up, whole numbers.
-- ``_hierarchy``: which noise each level gets, and what it costs.
+- ``_divided``: a budget divided over several tables, and what they lose together.
+- ``_hierarchy``, ``_hierarchy_counts``, ``_hierarchy_preview``: the noise of each level, and counts.
 - ``_range_tree``: the ranges of one ordered column.
+- ``_asked_hierarchy``, ``_asked_ranges``: how they are asked for.
 
 What is here starts from numbers that were released already, and costs no privacy.
 """

@@ -25,8 +25,9 @@ from dither.query._explain import UNCOUNTED
 from dither.query._levels import PublicLevels, place_attribute, public_levels
 from dither.query._tables import Budget, Counts, TablesQuestion
 from dither.synth._hierarchy import Division, Hierarchy, LevelNoise, plan_hierarchy
-from dither.synth._hierarchy_counts import HierarchyCounts, packed
+from dither.synth._hierarchy_counts import HierarchyCounts
 from dither.synth._hierarchy_preview import HierarchyPreview, LevelPreview
+from dither.synth._marginals import packed
 from dither.synth._spine import Spine
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class HierarchyQuestion:
         )
         return Explanation(Node(f"hierarchy of {', '.join(self.levels)}", children=children))
 
-    def preview(self, confidence: float = 0.95) -> HierarchyPreview:
+    def preview(self, *, confidence: float = 0.95) -> HierarchyPreview:
         """How wide the intervals will be, before anything is spent or read.
 
         Parameters

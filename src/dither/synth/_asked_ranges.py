@@ -40,7 +40,7 @@ from dither.query._explain import UNCOUNTED
 from dither.query._tables import Budget, Counts, Released, TablesQuestion
 from dither.synth._consistent import half_widths
 from dither.synth._divided import Noise, noises_of
-from dither.synth._hierarchy_counts import packed, unpacked
+from dither.synth._marginals import packed, unpacked
 from dither.synth._range_tree import Family, RangeTree
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ class RangeCounts(Printable):
     @cached_property
     def _below(self) -> Floats:
         """How many lie before each edge between bins."""
-        noisy = [unpacked(text, -1) for text in self._content["counts"]]
+        noisy = [unpacked(text, (-1,)) for text in self._content["counts"]]
         return self.plan.tree.cumulative(noisy, self.plan.variances)
 
     def count(

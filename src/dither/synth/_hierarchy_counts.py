@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +20,7 @@ from dither.query._display import table as shown_table
 from dither.query._domain import Domain
 from dither.query._tables import Released
 from dither.synth._hierarchy import Hierarchy, LevelNoise, Measured
+from dither.synth._marginals import unpacked
 from dither.synth._spine import Spine
 
 if TYPE_CHECKING:
@@ -32,24 +31,12 @@ if TYPE_CHECKING:
 
     from dither.privacy import Loss
 
-__all__ = ["HierarchyCounts", "packed", "unpacked"]
+__all__ = ["HierarchyCounts"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _SHOWN = 8
-
-
-def packed(values: Integers) -> str:
-    """Whole numbers as text."""
-    stored = np.ascontiguousarray(values, dtype="<i8").tobytes()
-    return base64.b64encode(zlib.compress(stored, 1)).decode("ascii")
-
-
-def unpacked(text: str, *shape: int) -> Integers:
-    """What `packed` wrote."""
-    found = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8")
-    return found.astype(np.int64).reshape(shape)
 
 
 class HierarchyCounts(Printable):
@@ -108,16 +95,17 @@ class HierarchyCounts(Printable):
 
     @cached_property
     def _counts(self) -> list[Integers]:
-        stored = unpacked(self._content["counts"], self._spine.sizes[-1], self.plan.cells)
-        return self._spine.sums(stored)
+        stored = unpacked(self._content["counts"], (self._spine.sizes[-1], self.plan.cells))
+        # As they are stored, small types might not hold their sums.
+        return self._spine.sums(stored.astype(np.int64))
 
     @cached_property
     def _estimates(self) -> list[Floats]:
         c = self.plan.cells
         sizes = self._spine.sizes
-        cells = [unpacked(x, n, c) for x, n in zip(self._content["cells"], sizes, strict=True)]
+        cells = [unpacked(x, (n, c)) for x, n in zip(self._content["cells"], sizes, strict=True)]
         totals = [
-            None if x is None else unpacked(x, n)
+            None if x is None else unpacked(x, (n,))
             for x, n in zip(self._content["totals"], sizes, strict=True)
         ]
         return self.plan.estimates(Measured(cells, totals))[1]
