@@ -10,7 +10,7 @@ And counts of ordered or nested things that agree with one another:
 
 - ``_spine``, ``_consistent``, ``_whole``: levels of places, estimates that add up, whole numbers.
 - ``_divided``: a budget divided over several tables, and what they lose together.
-- ``_hierarchy``, ``_hierarchy_counts``, ``_hierarchy_preview``: the noise of each level, and counts.
+- ``_hierarchy``, ``_hierarchy_counts``, ``_hierarchy_preview``: noise of levels, and counts.
 - ``_range_tree``: the ranges of one ordered column.
 - ``_asked_hierarchy``, ``_asked_ranges``: how they are asked for.
 
