@@ -28,11 +28,12 @@ class PostgresBench:
     def __init__(self, server: Server, schema: Schema = SCHEMA, engine=PostgresEngine) -> None:
         database = server.database()
         self._columns = {
-            name: {n: facts.kind for n, facts in table.columns.items()}
+            name: {n: TYPES[facts.kind] for n, facts in table.columns.items()}
+            | {n: f"{TYPES[facts.kind]}[]" for n, facts in table.lists.items()}
             for name, table in schema.tables.items()
         }
         for name, columns in self._columns.items():
-            fields = ", ".join(f'"{n}" {TYPES[kind]}' for n, kind in columns.items())
+            fields = ", ".join(f'"{n}" {kind}' for n, kind in columns.items())
             database.execute(f'CREATE TABLE "{name}" ({fields})')
         self._owner = server.connect(database.name, "owner")
         self.engine = engine(

@@ -148,7 +148,8 @@ def tables(draw, units: int = 4, rows: int = 12):
 
 def frame(schema: Schema, table: str, rows) -> pl.DataFrame:
     """The rows of a table as a Polars frame."""
-    types = {name: TYPES[f.kind] for name, f in schema.table(table).columns.items()}
+    types: dict[str, Any] = {n: TYPES[f.kind] for n, f in schema.table(table).columns.items()}
+    types |= {n: pl.List(TYPES[f.kind]) for n, f in schema.table(table).lists.items()}
     return pl.DataFrame({name: [row[name] for row in rows] for name in types}, schema=types)
 
 

@@ -37,6 +37,7 @@ from dither.plan.relations import (
     Union,
     UnitAggregate,
     UnitJoin,
+    Unnest,
     visible,
 )
 from dither.plan.schema import ColumnFacts, Kind, Schema
@@ -248,10 +249,18 @@ def rows_of(relation, schema: Schema, tables, evaluate: Evaluator):
     """The rows of a relation: mappings of columns to cleaned values."""
     match relation:
         case Scan(table=table, alias=alias):
-            facts = schema.table(table).columns
+            facts, lists = schema.table(table).columns, schema.table(table).lists
             return [
                 {ex.Column(alias, n): clean(row[n], f) for n, f in facts.items()}
+                | {ex.Column(alias, n): row[n] for n in lists}
                 for row in tables[table]
+            ]
+        case Unnest(source=source, elements=one):
+            facts = Scope.of(relation, schema).column(ex.Column(one.alias, one.name))
+            return [
+                row | {ex.Column(one.alias, one.name): clean(value, facts)}
+                for row in rows_of(source, schema, tables, evaluate)
+                for value in row[ex.Column(one.table, one.column)] or ()
             ]
         case Filter(source=source, predicate=predicate):
             rows = rows_of(source, schema, tables, evaluate)

@@ -336,3 +336,37 @@ def nested(draw: st.DrawFn) -> str:
     chosen += [f"{o} AS o{i}" for i, o in enumerate(outputs)]
     by = " GROUP BY " + ", ".join(f"key{i}" for i in range(len(grouped))) if grouped else ""
     return f"SELECT {', '.join(chosen)} FROM ({inner}) AS q{joined}{where}{by}"
+
+
+# --- lists --------------------------------------------------------------------------------------
+
+UNNESTED = {
+    "words": ("COUNT({e})", "COUNT(DISTINCT {e})", "COUNT_IF({e} LIKE 'a%')"),
+    "kinds": ("COUNT({e})", "MODE({e})", "SUM(CLAMP(LENGTH({e}), 0, 3))"),
+    "whole": ("SUM({e})", "AVG({e})", "MEDIAN({e})", "SUM({e} * x)", "MODE({e} // 30)"),
+    "reals": ("SUM({e})", "VARIANCE({e})", "SUM(x / {e})", "AVG(CLAMP({e} * 1e300, -1, 1))"),
+    "flags": ("SUM({e})", "AVG({e})", "MODE({e})"),
+    "days": ("COUNT(DISTINCT {e})", "SUM(MONTH({e}))"),
+}
+"""By column of lists in ``engines.lists``: what is asked of its elements."""
+
+
+@st.composite
+def unnested(draw: st.DrawFn) -> str:
+    """One query over the elements of one or two lists."""
+    columns = draw(st.lists(st.sampled_from(list(UNNESTED)), min_size=1, max_size=2))
+    source = "baskets" + "".join(f", UNNEST({c}) AS t{i}(e{i})" for i, c in enumerate(columns))
+    outputs = ["COUNT(*)", "COUNT(DISTINCT u)", "SUM(x)"]
+    for i, column in enumerate(columns):
+        outputs += [form.format(e=f"e{i}") for form in UNNESTED[column] * 2]
+    chosen = draw(st.lists(st.sampled_from(outputs), min_size=1, max_size=3, unique=True))
+    keys = ["g", *(f"e{i}" for i, c in enumerate(columns) if c in ("words", "kinds", "flags"))]
+    grouped = draw(st.lists(st.sampled_from(keys), max_size=2, unique=True))
+    where = draw(st.sampled_from(("", " WHERE e0 IS NOT NULL", " WHERE x > 0 OR g = 'a'")))
+    if draw(st.sampled_from((False, False, True))):
+        inner = f"SELECT u, e0 AS k, COUNT(*) AS n, SUM(x) AS s FROM {source}{where} GROUP BY u, k"
+        return f"SELECT COUNT(*) AS c, SUM(n) AS n, AVG(s) AS s FROM ({inner}) AS q"
+    named = [f"{k} AS k{i}" for i, k in enumerate(grouped)]
+    named += [f"{a} AS o{i}" for i, a in enumerate(chosen)]
+    by = " GROUP BY " + ", ".join(f"k{i}" for i in range(len(grouped))) if grouped else ""
+    return f"SELECT {', '.join(named)} FROM {source}{where}{by}"

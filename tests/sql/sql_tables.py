@@ -30,6 +30,10 @@ VISITS = Table(
         ColumnFacts("Mixed Case", Kind.INTEGER, lower=F(0), upper=F(1)),
         ColumnFacts("group", Kind.TEXT),
     ),
+    lists={
+        "tags": ColumnFacts("tags", Kind.TEXT, values=("a", "b")),
+        "Marks": ColumnFacts("Marks", Kind.INTEGER, lower=F(0), upper=F(9)),
+    },
     unit="pid",
     unit_name="patient",
     max_groups=3,
@@ -165,6 +169,9 @@ ACCEPTED = (
     "SELECT region, MODE(smoker) AS m, MODE(region) FILTER (WHERE age > 3), MODE() WITHIN GROUP "
     "(ORDER BY age DESC), CASE WHEN MODE(region) = 'north' THEN 1 END FROM visits GROUP BY region "
     "HAVING MODE(age) > 3 ORDER BY m",
+    "SELECT tag, SUM(m), COUNT(*) FROM visits v, UNNEST(v.tags) AS t(tag) CROSS JOIN UNNEST(marks) "
+    "AS m JOIN cities ON v.city = cities.id WHERE m > 1 GROUP BY tag",
+    "SELECT COUNT(*) FROM (SELECT pid, x FROM visits, UNNEST(tags) x)",
     "FROM visits SELECT COUNT(*) -- DuckDB lets FROM come first",
     "SELECT region, age, smoker s, GROUPING(region, s), GROUPING_ID(age) AS g, COUNT(*) "
     "FROM visits GROUP BY smoker, GROUPING SETS ((region, age), ROLLUP (region), CUBE (age)) "

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dither.errors import DitherError
 from dither.plan.relations import Scan
 from dither.sql import Names, parse_expression, parse_query, to_sql
+from dither.sql.allow_list import AGGREGATE_NAMES, FUNCTION_NAMES
 from sql.sql_tables import ACCEPTED, SCHEMA, unweighted
 
 NAMES = Names(Scan("visits", "visits"), SCHEMA)
@@ -21,6 +22,10 @@ WORDS = st.sampled_from(
         *("WHEN", "THEN", "ELSE", "END", "DISTINCT", "ALL", "UNION", "WITH", "VALUES", "OVER"),
         *("FILTER", "CAST", "EXTRACT", "INTERVAL", "DATE", "TIMESTAMP", "TRUE", "FALSE", "DESC"),
         *("COUNT", "SUM", "AVG", "MIN", "QUANTILE_CONT", "WITHIN GROUP", "ABS", "CLAMP", "BIN"),
+        *sorted({*AGGREGATE_NAMES, *FUNCTION_NAMES}),
+        *("QUALIFY", "OFFSET", "OPTIONS", "UNNEST", "CROSS JOIN", "LATERAL", "GROUPING SETS"),
+        *("ROLLUP", "CUBE", "UNION ALL", "EXCEPT", "RANK()", "PARTITION BY", "ILIKE", "ESCAPE"),
+        *("TRY_CAST", "INTERVAL 1 DAY", "max_rows_contributed", "tags", "t(x)", "smoker"),
         *("visits", "cities", "drugs", "region", "age", "cost", "day", "pid", "v", "x", '"group"'),
         *("(", ")", "[", "]", "{", "}", ",", ".", ";", "*", "+", "-", "/", "//", "%", "=", "<>"),
         *("<", ">=", "::", ":", "?", "$1", "@", "~", "!", "^", "&", "|", "->", ":=", "\\", "'"),

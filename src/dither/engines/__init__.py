@@ -45,6 +45,10 @@ class Engine(ABC):
         ``None``: a type that dither does not read.
         """
 
+    def lists(self, table: str) -> Mapping[str, Kind]:
+        """The columns of a table that hold lists, and the kinds of their elements."""
+        return {}
+
     @abstractmethod
     def complete(self, table: str) -> bool:
         """Whether every row of the table is read, whatever it holds.

@@ -40,6 +40,9 @@ class SeveralEngines(Engine):
     def describe(self, table: str) -> Mapping[str, Kind | None]:
         return self._of(table).describe(table)
 
+    def lists(self, table: str) -> Mapping[str, Kind]:
+        return self._of(table).lists(table)
+
     def complete(self, table: str) -> bool:
         return self._of(table).complete(table)
 

@@ -118,16 +118,25 @@ class SQLEngine(Engine):
         types = self._table(table).types
         return {n: self.dialect.kind_of_type(kind) if kind else None for n, kind in types.items()}
 
+    def lists(self, table: str) -> Mapping[str, Kind]:
+        """The columns of a table that hold lists, and the kinds of their elements."""
+        found = {}
+        for name, stored in self._table(table).types.items():
+            element = self.dialect.element_of(stored) if stored else None
+            kind = self.dialect.kind_of_type(element) if element else None
+            if kind is not None:
+                found[name] = kind
+        return found
+
     def complete(self, table: str) -> bool:
         """Whether every row is read, whatever it holds."""
         return self._table(table).complete
 
     def unread(self, table: str) -> Mapping[str, str]:
         """Why columns cannot be read."""
-        known = self.describe(table).items()
-        return dict.fromkeys((n for n, kind in known if kind is None), UNREAD) | dict(
-            self._table(table).unread
-        )
+        known, lists = self.describe(table).items(), self.lists(table)
+        other = (n for n, kind in known if kind is None and n not in lists)
+        return dict.fromkeys(other, UNREAD) | dict(self._table(table).unread)
 
     def _table(self, name: str) -> Stored:
         self._check_open()
@@ -190,9 +199,20 @@ class SQLEngine(Engine):
                 self._check_readable(table.name, facts)
                 if facts.name == table.unit:
                     self._check_unit(table.name, facts)
+            for facts in table.lists.values():
+                self._check_elements(table.name, facts)
             if not table.private:
                 for name in sorted(table.unique):
                     self._check_unique(table.name, table.column(name))
+
+    def _check_elements(self, table: str, facts: ColumnFacts) -> None:
+        stored = self._table(table).types.get(facts.name) or ""
+        element = self.dialect.element_of(stored)
+        if element is None or not self.dialect.readable(element, facts.kind):
+            raise PolicyError(
+                f"column {facts.name!r} of table {table!r} does not hold lists whose elements can "
+                f"be read as {facts.kind.value}"
+            )
 
     def _check_unit(self, table: str, facts: ColumnFacts) -> None:
         """A unit is compared as it is stored, so that nobody is taken for another, or for two."""

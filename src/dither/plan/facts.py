@@ -43,6 +43,7 @@ from dither.plan.functions import mapped, part_of
 from dither.plan.relations import (
     UNIT,
     Derived,
+    Elements,
     Named,
     Relation,
     Scan,
@@ -172,7 +173,20 @@ class Scope:
 
 def tables_of(relation: Relation, schema: Schema) -> dict[str, Table]:
     """By alias: what may be named above a relation, with what is public of it."""
-    return {named.alias: _table(named, schema) for named in visible(relation)}
+    named = visible(relation)
+    scans = {scan.alias: schema.table(scan.table) for scan in named if isinstance(scan, Scan)}
+    return {
+        one.alias: _unnested(one, scans[one.table])
+        if isinstance(one, Elements)
+        else _table(one, schema)
+        for one in named
+    }
+
+
+def _unnested(elements: Elements, table: Table) -> Table:
+    """What is declared of the elements of a list."""
+    facts = replace(table.lists[elements.column], name=elements.name, nullable=True)
+    return Table(elements.alias, {elements.name: facts})
 
 
 def _table(named: Named, schema: Schema) -> Table:

@@ -38,6 +38,7 @@ from dither.plan.relations import (
     Union,
     UnitAggregate,
     UnitJoin,
+    Unnest,
     base,
     scans,
 )
@@ -340,6 +341,8 @@ def _check_rows(relation: Relation, schema: Schema, scope: Scope, notes: list[st
         case Filter(source=source, predicate=predicate):
             if infer(predicate, scope).kind not in (Kind.BOOLEAN, None):
                 raise QueryError(f"WHERE {scope.show(predicate)} is not a condition")
+            _check_rows(source, schema, scope, notes)
+        case Unnest(source=source):
             _check_rows(source, schema, scope, notes)
         case PublicJoin(source=source, on=on):
             for left, right in on:

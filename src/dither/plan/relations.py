@@ -18,6 +18,7 @@ from dither.plan.expressions import Column, Expression
 __all__ = [
     "UNIT",
     "Derived",
+    "Elements",
     "Filter",
     "Named",
     "NamedExpression",
@@ -28,6 +29,7 @@ __all__ = [
     "UnitAggregate",
     "UnitJoin",
     "UnitValue",
+    "Unnest",
     "base",
     "renamed",
     "scans",
@@ -73,6 +75,35 @@ class PublicJoin(Relation):
     public: Scan
     on: tuple[tuple[Expression, Column], ...]
     keep_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Elements(Relation):
+    """``UNNEST(table.column) AS alias(name)``: the elements of a list that a row of a table holds.
+
+    It stands beside the rows of that table alone, in an ``Unnest``; ``table`` is its alias there.
+    """
+
+    table: str
+    column: str
+    alias: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest(Relation):
+    """Each row of the source beside each element of one of its lists, NULL elements among them.
+
+    A row whose list is empty or NULL has no element, and is left out. An element's row belongs to
+    whom the row belongs to, and follows from it alone. So adding, removing or replacing a unit
+    changes the rows of that unit and no others: stability is 1 in units, however long lists are.
+    What bounds a unit is applied to the rows that come out: ``max_rows`` of them count in a group,
+    in ``max_groups`` groups. A row that is a person of its own would become several rows of nobody,
+    so that the table must have a column that says whose its rows are.
+    """
+
+    source: Relation
+    elements: Elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +196,7 @@ class UnitJoin(Relation):
     """
 
     left: Relation
-    right: Scan | Derived | UnitAggregate | Union
+    right: Named
     left_unit: Column
     right_unit: Column
     on: tuple[tuple[Expression, Column], ...] = ()
@@ -185,7 +216,7 @@ class UnitJoin(Relation):
         return ((self.left_unit, self.right_unit), *self.on)
 
 
-Named = Scan | Derived | UnitAggregate | Union
+Named = Scan | Derived | UnitAggregate | Union | Elements
 """What stands in a FROM under a name of its own."""
 
 
@@ -198,10 +229,12 @@ def _filtered(relation: Relation) -> bool:
 def visible(relation: Relation) -> tuple[Named, ...]:
     """What the columns above a relation may name, leftmost first."""
     match relation:
-        case Scan() | Derived() | UnitAggregate() | Union():
+        case Scan() | Derived() | UnitAggregate() | Union() | Elements():
             return (relation,)
         case Filter(source=source):
             return visible(source)
+        case Unnest(source=source, elements=elements):
+            return (*visible(source), elements)
         case PublicJoin(source=source, public=public):
             return (*visible(source), public)
         case UnitJoin(left=left, right=right):

@@ -149,6 +149,8 @@ class Table:
         The largest limits that one question may ask for.
     unread : mapping of str to str
         Columns that the source has and no query may name, each with the reason.
+    lists : mapping of str to ColumnFacts
+        Columns that hold lists, and what is public of their elements: ``UNNEST`` alone reads them.
     complete : bool
         Every row of the source is read, whatever it holds. Only then is the number of rows that are
         read public where the size of the table is.
@@ -168,6 +170,7 @@ class Table:
     max_groups_cap: int | None = None
     max_rows_cap: int | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, ColumnFacts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -188,6 +191,11 @@ class Table:
         try:
             return self.columns[name]
         except KeyError:
+            if name in self.lists:
+                raise UnknownNameError(
+                    f"column {name!r} of table {self.name!r} is a list; for a row of each of its "
+                    f"elements write FROM {self.name}, UNNEST({name}) AS t(x)"
+                ) from None
             if name in self.unread:
                 raise UnknownNameError(
                     f"column {name!r} of table {self.name!r} is not read: {self.unread[name]}"

@@ -12,6 +12,7 @@ from dither.plan.expressions import Column, Expression
 from dither.plan.relations import (
     UNIT,
     Derived,
+    Elements,
     Filter,
     Named,
     PublicJoin,
@@ -20,6 +21,7 @@ from dither.plan.relations import (
     Union,
     UnitAggregate,
     UnitJoin,
+    Unnest,
     base,
     visible,
 )
@@ -44,7 +46,12 @@ def unit_of(relation: Relation, schema: Schema) -> Column | None:
         case Scan(table=table, alias=alias):
             unit = schema.table(table).unit
             return None if unit is None else Column(alias, unit)
-        case Filter(source=source) | PublicJoin(source=source) | UnitJoin(left=source):
+        case (
+            Filter(source=source)
+            | PublicJoin(source=source)
+            | UnitJoin(left=source)
+            | Unnest(source=source)
+        ):
             return unit_of(source, schema)
         case Derived(source=source, alias=alias):
             return None if unit_of(source, schema) is None else Column(alias, UNIT)
@@ -58,7 +65,7 @@ def unit_of(relation: Relation, schema: Schema) -> Column | None:
 def padded(relation: Relation) -> frozenset[str]:
     """The aliases whose columns a left join sets to NULL in rows without a match."""
     match relation:
-        case Filter(source=source):
+        case Filter(source=source) | Unnest(source=source):
             return padded(source)
         case PublicJoin(source=source, public=public, keep_all=keep_all):
             return padded(source) | ({public.alias} if keep_all else frozenset())
@@ -72,6 +79,8 @@ def column_names(named: Named, schema: Schema) -> tuple[str, ...]:
     match named:
         case Scan(table=table):
             return tuple(schema.table(table).columns)
+        case Elements(name=name):
+            return (name,)
         case Derived(columns=columns):
             return tuple(name for name, _ in columns)
         case UnitAggregate(keys=keys, values=values):
@@ -173,7 +182,7 @@ def _declared(relation: Relation, schema: Schema) -> dict[str, tuple[int, int]]:
             return {n: limit for part in parts for n, limit in _declared(part, schema).items()}
         case UnitJoin(left=source):
             return _declared(source, schema)
-        case Filter(source=source) | PublicJoin(source=source):
+        case Filter(source=source) | PublicJoin(source=source) | Unnest(source=source):
             return _declared(source, schema)
         case Derived(source=source) | UnitAggregate(source=source):
             return _declared(source, schema)

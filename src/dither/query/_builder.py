@@ -32,6 +32,7 @@ from dither.plan.relations import (
     Union,
     UnitAggregate,
     UnitJoin,
+    Unnest,
     renamed,
     visible,
 )
@@ -43,7 +44,7 @@ from dither.plan.within import derived, grouped_within, unit_value, united
 from dither.query._question import Question
 from dither.sql import Names, parse_released, parse_written
 from dither.sql.grouping import named_sets
-from dither.sql.joins import beside, join
+from dither.sql.joins import beside, join, unnest
 from dither.sql.names import default_key_name, key_expression, suffix
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ class TableQuery:
 
     def _check_steps(self) -> None:
         steps, inner = 0, self.relation
-        while isinstance(inner, Filter | PublicJoin | UnitJoin):
+        while isinstance(inner, Filter | PublicJoin | UnitJoin | Unnest):
             steps, inner = steps + 1, inner.left if isinstance(inner, UnitJoin) else inner.source
         if steps >= MOST_STEPS:
             raise QueryError(
@@ -490,6 +491,31 @@ class TableQuery:
         ]
         joined = join(self.relation, other, pairs, how == "left", self.schema)
         return replace(self, relation=joined)
+
+    def unnest(self, column: str, name: str) -> TableQuery:
+        """A row for each element of a column that holds lists: ``UNNEST(column) AS name``.
+
+        Parameters
+        ----------
+        column : str
+            What its policy declares of values and bounds is about the elements.
+        name : str
+            What the elements are called.
+
+        Raises
+        ------
+        QueryError
+            Where the column is not a list, or a row of the table is a person.
+
+        Notes
+        -----
+        Rows whose list is empty or NULL are left out. ``max_rows`` counts the rows that come out,
+        however long lists are.
+        """
+        self._before_keys("unnest")
+        self._check_steps()
+        made = unnest(self.relation, (column, None), name, name, self.schema, exact=True)
+        return replace(self, relation=made)
 
     def group_by(
         self,

@@ -43,6 +43,8 @@ NODES: dict[type, tuple[str, tuple[str, ...]]] = {
         "unit join",
         ("left", "right", "left_unit", "right_unit", "on", "keep_all"),
     ),
+    rel.Elements: ("elements", ("table", "column", "alias", "name")),
+    rel.Unnest: ("unnest", ("source", "elements")),
     rel.Derived: ("derived", ("source", "alias", "columns")),
     rel.UnitValue: ("unit value", ("function", "operand", "step", "lower", "upper")),
     rel.UnitAggregate: ("unit aggregate", ("source", "alias", "unit", "keys", "values")),

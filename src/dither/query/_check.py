@@ -176,22 +176,24 @@ def _table(
     # A connection that this table does not use is refused where it is given.
     engine = connect(policy, given, connections if len(connections) == 1 else {})
     try:
-        kinds, unread = engine.describe(name), engine.unread(name)
+        kinds, unread, lists = engine.describe(name), engine.unread(name), engine.lists(name)
         found: list[Finding] = []
+        # Of lists the kinds are those of their elements, and so is what is declared.
+        known = {**kinds, **lists}
         for column, body in declared.columns.items():
             place = f"{where}.columns.{column}"
             try:
-                facts = resolve(body, kinds, place, unread)
+                facts = resolve(body, known, place, unread)
             except DitherError as error:
                 found.append(Finding("error", place, str(error).removeprefix(f"{place}: ")))
                 continue
-            found += _needs(place, body, facts.kind, kinds[column], private=declared.private)
+            found += _needs(place, body, facts.kind, known[column], private=declared.private)
         whole = [c for c in declared.columns if c in kinds and c not in unread]
         if not any(f.level == "error" for f in found):
             # Reading what is declared unique would read rows.
             plain = replace(declared, unique=())
             checked = replace(policy, tables={name: plain})
-            engine.check(schema_of(checked, {name: kinds}, (), {name: unread}))
+            engine.check(schema_of(checked, {name: kinds}, (), {name: unread}, {name: lists}))
         other = [c for c in kinds if c not in whole and c not in unread and c != declared.unit]
         if other and declared.private:
             text = (

@@ -25,6 +25,14 @@ def explained_rows(relation: rel.Relation, schema: Schema) -> Node:
                 (("stability", "1: each row stays or goes by itself"),),
                 (explained_rows(source, schema),),
             )
+        case rel.Unnest(source=source, elements=elements):
+            title = f"a row for each element of {elements.table}.{elements.column}"
+            facts = (
+                ("stability", "1: elements are of the unit whose row holds them"),
+                ("left out", "rows whose list is empty or NULL"),
+                ("named", f"{elements.alias}.{elements.name}; limits count these rows"),
+            )
+            return Node(title, facts, (explained_rows(source, schema),))
         case rel.PublicJoin(source=source, public=public, on=on, keep_all=keep_all):
             pairs = " and ".join(f"{show(a)} = {public.alias}.{b.name}" for a, b in on)
             title = f"{'left ' if keep_all else ''}join public {public.table} on {pairs}"

@@ -166,7 +166,8 @@ def owner_bias(
     try:
         found = {name: engine.describe(name) for name in read.tables}
         unread = {name: engine.unread(name) for name in read.tables}
-        schema = schema_of(read, found, (), unread)
+        lists = {name: engine.lists(name) for name in read.tables}
+        schema = schema_of(read, found, (), unread, lists)
         engine.check(schema)
         schema = _learned(schema, read)
         rows = [row for name in read.tables for row in _of_table(schema, name, engine)]

@@ -172,6 +172,7 @@ def schema_of(
     found: Mapping[str, Mapping[str, Kind | None]],
     incomplete: Collection[str] = (),
     unread: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    lists: Mapping[str, Mapping[str, Kind]] = MappingProxyType({}),
 ) -> Schema:
     """Join what the policy declares with the columns that the sources have.
 
@@ -184,6 +185,8 @@ def schema_of(
         Tables of which some rows may not be read.
     unread : mapping
         By table: columns that are not read, and why.
+    lists : mapping
+        By table: columns that hold lists, and the kinds of their elements.
 
     Raises
     ------
@@ -192,7 +195,8 @@ def schema_of(
     """
     tables = {}
     for name, declared in policy.tables.items():
-        kinds, reasons = found[name], unread.get(name, {})
+        kinds, elements = found[name], lists.get(name, {})
+        reasons = unread.get(name, {})
         for field, names in (("unit", (declared.unit,)), ("unique", declared.unique)):
             for column in names:
                 if column is not None:
@@ -202,8 +206,11 @@ def schema_of(
             for column, kind in kinds.items()
             if kind is not None and column not in declared.columns
         }
+        unnested = {column: ColumnFacts(column, kind) for column, kind in elements.items()}
         for column, facts in declared.columns.items():
-            columns[column] = resolve(facts, kinds, f"tables.{name}.columns.{column}", reasons)
+            where = f"tables.{name}.columns.{column}"
+            of, into = (elements, unnested) if column in elements else (kinds, columns)
+            into[column] = resolve(facts, of, where, reasons)
         tables[name] = Table(
             name=name,
             columns=columns,
@@ -216,6 +223,7 @@ def schema_of(
             max_groups_cap=declared.max_groups_cap,
             max_rows_cap=declared.max_rows_cap,
             unread={column: why for column, why in reasons.items() if column not in columns},
+            lists=unnested,
             complete=name not in incomplete,
             unit_name=policy.units[name].name if declared.private else None,
             unit_rows=policy.units[name].rows if declared.private else 1,

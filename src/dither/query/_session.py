@@ -95,7 +95,8 @@ def open(  # noqa: A001 - as users write it: dt.open
         found = {name: engine.describe(name) for name in read.tables}
         incomplete = [name for name in read.tables if not engine.complete(name)]
         unread = {name: engine.unread(name) for name in read.tables}
-        schema = schema_of(read, found, incomplete, unread)
+        lists = {name: engine.lists(name) for name in read.tables}
+        schema = schema_of(read, found, incomplete, unread, lists)
         engine.check(schema)
         ledger = Ledger.open(read.ledger)
         try:

@@ -90,7 +90,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Dot": ("a field of a value (x.y.z)", "write table.column"),
     "Except": ("EXCEPT", _SUBQUERY),
     "Exists": ("EXISTS", _SUBQUERY),
-    "Explode": ("UNNEST", "store a row for each element beside its unit; max_rows bounds them"),
+    "Explode": ("UNNEST of a row", "write FROM t, UNNEST(x) AS u(y), and name y"),
     "Glob": ("GLOB", _PATTERN),
     "Intersect": ("INTERSECT", _SUBQUERY),
     "Interval": ("INTERVAL by itself", "add it to a date, as x + INTERVAL 3 DAY"),

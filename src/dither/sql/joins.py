@@ -10,12 +10,22 @@ from collections.abc import Sequence
 from dither.errors import QueryError, UnsupportedError
 from dither.plan.expressions import Column, Expression
 from dither.plan.facts import Scope
-from dither.plan.relations import Named, PublicJoin, Relation, Scan, UnitJoin, base, visible
+from dither.plan.relations import (
+    Elements,
+    Named,
+    PublicJoin,
+    Relation,
+    Scan,
+    UnitJoin,
+    Unnest,
+    base,
+    visible,
+)
 from dither.plan.schema import Kind, Schema
 from dither.plan.units import is_unit, join_rows
 from dither.sql.names import Names, find, find_table
 
-__all__ = ["beside", "check_alias", "join", "join_public", "join_unit", "start"]
+__all__ = ["beside", "check_alias", "join", "join_public", "join_unit", "start", "unnest"]
 
 Pairs = Sequence[tuple[Expression, str]]
 """What a join sets equal: an expression over the source, a column of the joined side."""
@@ -130,6 +140,12 @@ def join_unit(
     if not facts.private:
         raise QueryError(f"{what}: {facts.name!r} is public; join it on a unique column")
     first, *others = visible(left)
+    if any(isinstance(other, Elements) for other in others):
+        raise UnsupportedError(
+            f"{what}: the rows that a join may use are cut before it, by max_join_rows, and lists "
+            "are unnested after; join first, in a query in the FROM that names the unit, or unnest "
+            "in one"
+        )
     if any(schema.table(base(other).table).private for other in others):
         raise UnsupportedError(f"{what}: a join of more than two private tables is not offered")
     for table in (owner, facts):
@@ -176,6 +192,82 @@ def join_unit(
     more = tuple(pair for pair in on if pair != units[0])
     _same_kinds(left, [(ours, c.name) for ours, c in more], right, schema)
     return UnitJoin(left, right, *units[0], more, keep_all)
+
+
+def unnest(
+    source: Relation,
+    written: tuple[str, str | None],
+    alias: str,
+    name: str,
+    schema: Schema,
+    *,
+    exact: bool = False,
+) -> Unnest:
+    """Rows beside each element of a list that they hold.
+
+    Parameters
+    ----------
+    source : Relation
+    written : tuple of str
+        The list's column and, where it is given, the alias of its table.
+    alias, name : str
+        What the elements go by: ``alias.name``.
+    schema : Schema
+    exact : bool
+        Whether upper and lower case of the column matter.
+
+    Raises
+    ------
+    UnknownNameError
+        Where no table of the source has such a column.
+    QueryError
+        Where it is not a list, or a row of its table is a person.
+    """
+    column, table = written
+    scans = [scan for scan in visible(source) if isinstance(scan, Scan)]
+    if table is not None:
+        wanted = Names(source, schema).table(table)
+        scans = [scan for scan in scans if scan.alias == wanted]
+    found = [
+        (scan, match)
+        for scan in scans
+        for match in find(column, schema.table(scan.table).lists, exact=exact)
+    ]
+    if not found:
+        Names(source, schema).column(column, table, exact=exact)
+        raise QueryError(f"UNNEST({column}): the column is not a list")
+    if len(found) > 1:
+        options = " or ".join(f"{scan.alias}.{match}" for scan, match in found)
+        raise QueryError(f"UNNEST({column}): the column is ambiguous; write {options}")
+    ((scan, match),) = found
+    owner = schema.table(scan.table)
+    if not owner.private:
+        raise UnsupportedError(
+            f"UNNEST({column}): {owner.name!r} is public; store a row for each element of its list"
+        )
+    if owner.unit is None:
+        raise QueryError(
+            f"UNNEST({column}): a row of {owner.name!r} is a person, who would have a row for each "
+            "element; name the column that tells them apart (unit = ...) in the policy, and "
+            "max_rows, how many elements of one count"
+        )
+    if any(isinstance(one, UnitJoin) for one in _joined(source)):
+        raise UnsupportedError(
+            f"UNNEST({column}) after a join of private tables is not offered; unnest in a query in "
+            "the FROM, and join that"
+        )
+    elements = Elements(scan.alias, match, alias, name)
+    check_alias(source, elements)
+    return Unnest(source, elements)
+
+
+def _joined(relation: Relation) -> list[Relation]:
+    """The joins of a FROM."""
+    found: list[Relation] = []
+    while isinstance(relation, PublicJoin | Unnest | UnitJoin):
+        found.append(relation)
+        relation = relation.left if isinstance(relation, UnitJoin) else relation.source
+    return found
 
 
 def _unit_text(side: Named, schema: Schema) -> str:

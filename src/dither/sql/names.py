@@ -17,6 +17,7 @@ from dither.plan.relations import (
     Relation,
     Scan,
     UnitJoin,
+    Unnest,
     visible,
 )
 from dither.plan.released import Rank
@@ -167,7 +168,8 @@ class Names:
             self.tables[among[0]].column(name)
         for alias in among:
             # A column that is there and cannot be read says why.
-            for match in find(name, self.tables[alias].unread, exact=exact):
+            held = self.tables[alias]
+            for match in find(name, (*held.lists, *held.unread), exact=exact):
                 self.tables[alias].column(match)
         hint = nearest(name, [c for alias in among for c in self.tables[alias].columns])
         if exact and len(among) == 1:
@@ -207,7 +209,7 @@ class Names:
 
 def _equal(relation: Relation) -> Iterator[tuple[Expression, Column]]:
     match relation:
-        case Filter(source=source):
+        case Filter(source=source) | Unnest(source=source):
             yield from _equal(source)
         case PublicJoin(source=source, on=on):
             yield from _equal(source)

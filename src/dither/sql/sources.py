@@ -13,7 +13,7 @@ from dither.plan.relations import Named, Relation, renamed
 from dither.plan.schema import Schema
 from dither.sql.allow_list import Place, identifier, plain, refuse, take, title
 from dither.sql.expressions import at, operands
-from dither.sql.joins import beside, check_alias, join, start
+from dither.sql.joins import beside, check_alias, join, start, unnest
 from dither.sql.names import Names, find
 
 __all__ = ["Tables", "relation"]
@@ -96,6 +96,8 @@ def _table(node: exp.Expr, where: str) -> tuple[str, str | None, bool]:
 
 def _join(source: Relation, node: exp.Join, tables: Tables) -> Relation:
     where = "JOIN"
+    if isinstance(node.this, exp.Unnest):
+        return _unnest(source, node, tables)
     this, on, using, side, kind, method = take(
         node, where, "this", "on", "using", "side", "kind", "method"
     )
@@ -128,6 +130,35 @@ def _join(source: Relation, node: exp.Join, tables: Tables) -> Relation:
     else:
         pairs = _on(on, at("JOIN ... ON", tables.names(source, joined)))
     return join(source, joined, pairs, "LEFT" in words, tables.schema)
+
+
+def _unnest(source: Relation, node: exp.Join, tables: Tables) -> Relation:
+    """``, UNNEST(x) AS t(y)``: also with CROSS JOIN before it, and LATERAL is what it means."""
+    where = "UNNEST"
+    this, kind, side, on = take(node, where, "this", "kind", "side", "on")
+    truth = on is None or (isinstance(plain(on), exp.Boolean) and plain(on).this)
+    if side or kind not in (None, "CROSS", "INNER") or not truth:
+        raise UnsupportedError(
+            "UNNEST: write FROM t, UNNEST(x) AS u(y), or CROSS JOIN UNNEST(x) AS u(y); rows whose "
+            "list is empty are left out"
+        )
+    listed, alias = take(this, where, "expressions", "alias")
+    if len(listed) != 1:
+        raise UnsupportedError("UNNEST of several lists at once is not offered; write one for each")
+    column = plain(listed[0])
+    if not isinstance(column, exp.Column):
+        refuse(column, where, "UNNEST takes a column that holds lists")
+    name, table = take(column, where, "this", "table")
+    (written, exact), owner = identifier(name, where), table and identifier(table, where)[0]
+    if alias is None:
+        raise QueryError(f"UNNEST({written}) needs a name: write UNNEST({written}) AS t(x)")
+    # As in PostgreSQL, one name alone is that of the elements too; sqlglot has it as theirs alone.
+    short, names = take(alias, where, "this", "columns")
+    if len(names or ()) > 1:
+        raise QueryError(f"UNNEST({written}) has one column: write UNNEST({written}) AS t(x)")
+    own = identifier(names[0], where)[0] if names else identifier(short, where)[0]
+    called = identifier(short, where)[0] if short is not None else own
+    return unnest(source, (written, owner), called, own, tables.schema, exact=exact)
 
 
 def _using(using: Sequence[exp.Expr], left: Names, right: Names) -> list[tuple[ex.Expression, str]]:

@@ -23,6 +23,7 @@ from dither.plan.relations import (
     UnitAggregate,
     UnitJoin,
     UnitValue,
+    Unnest,
     base,
     visible,
 )
@@ -151,7 +152,7 @@ def _unit(query: ag.Query, schema: Schema) -> ex.Column | None:
 
 def _flatten(
     relation: Relation,
-) -> tuple[Named, list[PublicJoin | UnitJoin], list[ex.Expression]]:
+) -> tuple[Named, list[PublicJoin | UnitJoin | Unnest], list[ex.Expression]]:
     """The first table, the joins and the predicates.
 
     A filter below a public join can stand above it, since each row of the source matches at most
@@ -164,7 +165,7 @@ def _flatten(
         case Filter(source=source, predicate=predicate):
             first, joins, predicates = _flatten(source)
             return first, joins, [*predicates, predicate]
-        case PublicJoin(source=source):
+        case PublicJoin(source=source) | Unnest(source=source):
             first, joins, predicates = _flatten(source)
             return first, [*joins, relation], predicates
         case UnitJoin(left=left):
@@ -239,9 +240,13 @@ def _key(key: ag.Key, writer: ExpressionWriter) -> str:
     return f"{text} AS {_identifier(key.name)}"
 
 
-def _join(join: PublicJoin | UnitJoin, schema: Schema, writer: ExpressionWriter) -> str:
+def _join(join: PublicJoin | UnitJoin | Unnest, schema: Schema, writer: ExpressionWriter) -> str:
     joined: Named
     match join:
+        case Unnest(elements=elements):
+            column = f"{_identifier(elements.table)}.{_identifier(elements.column)}"
+            alias = f"{_identifier(elements.alias)}({_identifier(elements.name)})"
+            return f"CROSS JOIN UNNEST({column}) AS {alias}"
         case PublicJoin(public=scan, on=pairs):
             joined = scan
         case UnitJoin(right=right, equal=pairs):

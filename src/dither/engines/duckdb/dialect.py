@@ -177,6 +177,12 @@ class DuckDBDialect(Dialect):
             return Kind.TIMESTAMP
         return {"BOOLEAN": Kind.BOOLEAN, "DATE": Kind.DATE}.get(base)
 
+    def element_of(self, stored: str) -> str | None:
+        """Of lists of any length; moments in them could fail as a file is read."""
+        element = stored.removesuffix("[]")
+        kind = None if element == stored else self.kind_of_type(element)
+        return element if kind is not None and kind is not Kind.TIMESTAMP else None
+
     def one_to_one(self, stored: str, kind: Kind) -> bool:
         """A unit keeps the kind of its type, but for whole numbers, decimals, UUIDs and
         enumerations, each of which has one text of its own and may be read as that.

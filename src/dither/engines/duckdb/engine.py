@@ -154,7 +154,8 @@ class DuckDBEngine(SQLEngine):
         columns = [
             f"{quoted(column)} {kind}"
             for column, kind in table.types.items()
-            if kind is not None and DUCKDB.kind_of_type(kind) is not None
+            if kind is not None
+            and (DUCKDB.kind_of_type(kind) or DUCKDB.element_of(kind)) is not None
         ]
         fields = ", ".join(columns) or f"{quoted(NO_COLUMN)} BOOLEAN"
         try:

@@ -247,7 +247,25 @@ def _readable(column: Any, pa: Any) -> Any:
         return _stamps(column, pa)
     if is_plain(kind, types):
         return column
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _lists(column, pa)
     return column.cast(pa.float32()) if types.is_float16(kind) else None
+
+
+def _lists(column: Any, pa: Any) -> Any:
+    """Lists of what is read as it is, or of text, of which what is not valid is NULL."""
+    kind = column.type.value_type
+    if is_plain(kind, pa.types):
+        return column
+    if not is_text(kind, pa.types):
+        return None
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = column.cast(pa.large_list(pa.large_binary())).to_pylist()
+        valid = [v and [None if w is None else _decoded(w) for w in v] for v in raw]
+        return pa.chunked_array([pa.array(valid, pa.large_list(pa.large_string()))])
+    return column
 
 
 def is_plain(kind: Any, types: Any) -> bool:

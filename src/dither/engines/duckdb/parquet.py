@@ -182,6 +182,8 @@ def arrow_route(
         elif own == "VARCHAR" and _is_text(kept, pa):
             whole = f"decode(encode({value})"
             columns[name] = f"TRY({whole}))" if name == unit else f"{whole}, 'replace')"
+        elif own == "VARCHAR[]":
+            columns[name] = f"[decode(encode(one), 'replace') FOR one IN {value}]"
         else:
             columns[name] = value
     for key in files.keys:
@@ -214,5 +216,8 @@ def _as_stored(kind: Any, pa: Any) -> Any:
         return pa.int64()
     if types.is_float16(kind):
         return pa.float32()
+    if types.is_list(kind) or types.is_large_list(kind):
+        inner = kind.value_type
+        return kind if is_plain(inner, types) or is_text(inner, types) else None
     read = is_plain(kind, types) or types.is_timestamp(kind) or _is_text(kind, pa)
     return kind if read else None

@@ -228,6 +228,8 @@ class PostgresDialect(Dialect):
     # --- how a source's columns are read ----------------------------------------------------------
 
     def kind_of_type(self, stored: str) -> Kind | None:
+        if stored.endswith("]"):
+            return None
         base = _base(stored)
         if base in WHOLE:
             return Kind.INTEGER
@@ -238,6 +240,11 @@ class PostgresDialect(Dialect):
         if base in STAMPS:
             return Kind.TIMESTAMP
         return {"boolean": Kind.BOOLEAN, "date": Kind.DATE}.get(base)
+
+    def element_of(self, stored: str) -> str | None:
+        """Of arrays, whose number of dimensions is no part of their type: all elements are read."""
+        element = stored.removesuffix("[]")
+        return element if element != stored and self.kind_of_type(element) else None
 
     def is_whole(self, stored: str) -> bool:
         """Numbers of any length are: where one is a fraction, its answer is refused."""

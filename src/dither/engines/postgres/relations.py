@@ -202,7 +202,9 @@ def find(connection: Connection, place: tuple[str, str], number: int, shown: str
         if why is not None:
             unread[title] = why
         elif (stored := types[title]) is not None:
-            goals[title] = READ_AS.get(stored.split("(")[0], stored)
+            element = POSTGRES.element_of(stored)
+            base = (element or stored).split("(")[0]
+            goals[title] = READ_AS[base] + "[]" * bool(element) if base in READ_AS else stored
     source = f"{quoted(place[0])}.{quoted(place[1])}"
     read = [f"CAST({quoted(n)} AS {goal}) AS {quoted(n)}" for n, goal in goals.items()]
     nothing = [f"CAST(NULL AS {goal}) AS {quoted(n)}" for n, goal in goals.items()]
@@ -262,6 +264,8 @@ def _type_of(column: tuple[Any, ...]) -> tuple[str | None, str | None]:
     if base == "citext" and schema != "pg_catalog":
         return "citext", None
     shown = STAMP_DIGITS.sub("timestamp ", shown)
+    if schema == "pg_catalog" and POSTGRES.element_of(shown):
+        return shown, None
     if schema != "pg_catalog" or POSTGRES.kind_of_type(shown) is None:
         return None, None
     if not deterministic:

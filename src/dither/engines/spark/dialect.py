@@ -239,6 +239,15 @@ class SparkDialect(Dialect):
             "timestamp_ntz": Kind.TIMESTAMP,
         }.get(stored)
 
+    def element_of(self, stored: str) -> str | None:
+        if not (stored.startswith("array<") and stored.endswith(">")):
+            return None
+        element = stored.removeprefix("array<")[:-1]
+        return element if self.kind_of_type(element) else None
+
+    def unnested(self, value: exp.Expression) -> exp.Expression:
+        return call("EXPLODE", value)
+
     def one_to_one(self, stored: str, kind: Kind) -> bool:
         """A unit keeps the kind of its type; whole numbers and decimals have one text each.
 

@@ -185,7 +185,7 @@ def _with_twin(session: Any, attached: Attached, view: str) -> Attached:
     columns = [
         f"CAST(NULL AS {_written(kind)}) AS {quoted(name)}"
         for name, kind in attached.stored.types.items()
-        if kind is not None and SPARK.kind_of_type(kind) is not None
+        if kind is not None and (SPARK.kind_of_type(kind) or SPARK.element_of(kind)) is not None
     ]
     made = session.sql(f"SELECT {', '.join(columns) or 'TRUE AS none'} WHERE FALSE")
     made.createOrReplaceTempView(view)

@@ -447,6 +447,16 @@ class Dialect(ABC):
     def kind_of_type(self, stored: str) -> Kind | None:
         """The kind of a stored type; ``None`` for a type that is not read."""
 
+    def element_of(self, stored: str) -> str | None:
+        """The stored type of the elements of a list; ``None`` of a type that is no list, or one
+        whose elements cannot be read without failing on some value."""
+        return None
+
+    def unnested(self, value: exp.Expression) -> exp.Expression:
+        """What stands in SELECT for each element of a list, NULL ones too: a row for each, and
+        none where the list is empty or NULL."""
+        return call("UNNEST", value)
+
     def is_whole(self, stored: str) -> bool:
         """Whether all values of a type, as the engine names it in an answer, are whole numbers."""
         return self.kind_of_type(stored) is Kind.INTEGER

@@ -38,11 +38,13 @@ from dither.plan.job import (
     read_by,
 )
 from dither.plan.relations import (
+    Elements,
     Filter,
     PublicJoin,
     Relation,
     Scan,
     UnitJoin,
+    Unnest,
     base,
     visible,
 )
@@ -125,6 +127,7 @@ class RowSource:
         self._names = {column: f"c{i}" for i, column in enumerate(read_columns(job))}
         self._tables = {s.alias: s.table for s in visible(job.relation) if isinstance(s, Scan)}
         self._aliases = [named.alias for named in visible(job.relation)]
+        self._lists = {column: f"l{i}" for i, column in enumerate(_lists_of(job.relation))}
         self._job = job
         read = read_by(job.measurements)
         self._summed = {m.operand for m in read if isinstance(m, Total | Leaves)}
@@ -161,6 +164,8 @@ class RowSource:
             case Filter(source=source, predicate=predicate):
                 found = selected([exp.Star()], subquery(self.select(source), "f"))
                 return found.where(self.emitter.value(predicate, Kind.BOOLEAN), copy=False)
+            case Unnest():
+                return self._unnested(relation)
             case PublicJoin():
                 return self._public_join(relation)
             case UnitJoin():
@@ -210,10 +215,37 @@ class RowSource:
                 read.append(named(self.dialect.cleaned(value.copy(), facts), name))
             if self._is_unchecked(column):
                 read.append(named(value, "r" + name))
+        for column, name in self._lists.items():
+            if column.table == scan.alias:
+                raw.append(named(identifier(column.name), name))
+                read.append(identifier(name))
         table = named_table(stored.view)
         if not raw:
             return selected([self._placeholder(scan.alias)], table)
         return selected(read, subquery(selected(raw, table), "s"))
+
+    def _unnested(self, relation: Unnest) -> exp.Select:
+        """Three steps: a row for each element; the elements as values of their kind; cleaned."""
+        elements = relation.elements
+        listed = self._lists[ex.Column(elements.table, elements.column)]
+        one = f"e{self._aliases.index(elements.alias)}"
+        source = subquery(self.select(relation.source), "f")
+        rows = selected([exp.Star(), named(self.dialect.unnested(identifier(listed)), one)], source)
+        column = ex.Column(elements.alias, elements.name)
+        if column not in self._names:
+            return rows
+        scan = self._tables[elements.table]
+        stored = self._stored[scan].types.get(elements.column) or ""
+        element, facts = self.dialect.element_of(stored), self.scope.column(column)
+        if element is None or not self.dialect.readable(element, facts.kind):
+            raise PolicyError(
+                f"column {elements.column!r} of table {scan!r} does not hold lists whose elements "
+                f"can be read as {facts.kind.value}"
+            )
+        typed = self.dialect.typed(identifier(one), element, facts.kind)
+        values = selected([exp.Star(), named(typed, f"t{one}")], subquery(rows, "e"))
+        value = self.dialect.cleaned(identifier(f"t{one}"), facts)
+        return selected([exp.Star(), named(value, self._names[column])], subquery(values, "t"))
 
     def _public_join(self, join: PublicJoin) -> exp.Select:
         keys: list[exp.Expression] = []
@@ -397,8 +429,16 @@ def _without_filters(relation: Relation) -> Relation:
     return _without_filters(relation.source) if isinstance(relation, Filter) else relation
 
 
+def _lists_of(relation: Relation) -> list[ex.Column]:
+    """The columns of lists that are unnested, each once."""
+    elements = [one for one in visible(relation) if isinstance(one, Elements)]
+    return list(dict.fromkeys(ex.Column(one.table, one.column) for one in elements))
+
+
 def _columns_of(relation: Relation) -> list[ex.Column]:
     match relation:
+        case Unnest(source=source):
+            return _columns_of(source)
         case Filter(source=source, predicate=predicate):
             return [*_columns_of(source), *ex.columns(predicate)]
         case PublicJoin(source=source, on=on):

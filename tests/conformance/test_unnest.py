@@ -1,0 +1,103 @@
+"""Lists, a row for each element: every engine that has them, against the reference."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from conformance.engines import by_group, expected
+from conformance.postgres import PostgresBench
+from conformance.spark import SparkBench
+from dither.engines.duckdb.dialect import DuckDBDialect
+from dither.engines.writer.forms import call
+from dither.plan.lower import lower
+from dither.sql import parse_query
+from engines.hostile import Bench
+from engines.lists import BASKETS, SCHEMA, rows
+from spark_session import needs_spark
+
+KEY = b"sixteen bytes..."
+
+PLANS = (
+    "SELECT COUNT(*) AS n, COUNT(DISTINCT u) AS us FROM baskets, UNNEST(words) AS t(w)",
+    "SELECT w, COUNT(*) AS n FROM baskets, UNNEST(words) AS t(w) GROUP BY w",
+    "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM baskets, UNNEST(kinds) AS t(k) GROUP BY k",
+    "SELECT g, SUM(i) AS s, COUNT(i) AS c, MEDIAN(i) AS m, MODE(i % 3) AS o FROM baskets "
+    "CROSS JOIN UNNEST(whole) AS t(i) WHERE i <> 7 OR i IS NULL GROUP BY g",
+    "SELECT AVG(r) AS m, VARIANCE(r * x) AS v FROM baskets b, UNNEST(b.reals) AS t(r)",
+    "SELECT f, COUNT(DISTINCT d) AS n FROM baskets, UNNEST(flags) AS t(f), UNNEST(days) AS s(d) "
+    "GROUP BY f",
+    "SELECT label, COUNT(*) AS n FROM baskets, UNNEST(kinds) AS t(k) JOIN labels ON k = code "
+    "GROUP BY label",
+    "SELECT COUNT(*) AS n, SUM(c) AS s FROM (SELECT u, k, COUNT(*) AS c, MAX(i) AS m FROM baskets, "
+    "UNNEST(kinds) AS t(k), UNNEST(whole) AS s(i) GROUP BY u, k) AS q WHERE m > 7",
+    "SELECT k, COUNT(*) AS n FROM (SELECT u, k FROM baskets, UNNEST(kinds) AS t(k) UNION ALL "
+    "SELECT u, w FROM baskets, UNNEST(words) AS t(w)) AS q GROUP BY k",
+    "SELECT COUNT(*) AS n FROM baskets, UNNEST(whole) AS t(a), UNNEST(whole) AS s(b) WHERE a < b",
+)
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgres", "spark"])
+def bench(request):
+    """The engines that have lists."""
+    if request.param == "spark":
+        if needs_spark.args[0]:
+            pytest.skip(needs_spark.kwargs["reason"])
+        yield SparkBench(SCHEMA)
+        return
+    made = (
+        Bench(SCHEMA)
+        if request.param == "duckdb"
+        else PostgresBench(request.getfixturevalue("postgres_server"), SCHEMA)
+    )
+    yield made
+    made.close()
+
+
+def test_lists_are_seen_for_what_they_are(bench):
+    """Kinds of elements, from types alone; no list is a value that a query could name."""
+    assert bench.engine.lists("baskets") == {n: f.kind for n, f in BASKETS.lists.items()}
+    described = bench.engine.describe("baskets")
+    assert all(described[name] is None for name in BASKETS.lists)
+    bench.engine.check(SCHEMA)
+
+
+@pytest.mark.parametrize("sql", PLANS)
+def test_every_engine_agrees_with_the_reference(bench, sql):
+    """Integer for integer, over hostile elements."""
+    if isinstance(bench, SparkBench) and PLANS.index(sql) % 2:
+        pytest.skip("Spark takes long, and every second plan has each kind of element")
+    job = lower(parse_query(sql, SCHEMA), SCHEMA).job
+    bench.engine.prepare(job, SCHEMA)
+    found = by_group(bench.run(job, SCHEMA, rows(), KEY))
+    assert found == expected(job, SCHEMA, rows())
+    assert found
+
+
+def without_null(self, value):
+    return call("UNNEST", call("LIST_FILTER", value, exp.Lambda(
+        this=exp.Not(this=exp.Is(this=exp.column("e"), expression=exp.Null())),
+        expressions=[exp.to_identifier("e")])))  # fmt: skip
+
+
+def once_each(self, value):
+    return call("UNNEST", call("LIST_DISTINCT", value))
+
+
+def padded(self, value):
+    """An empty list as one row, as in a left join."""
+    return call("UNNEST", call("COALESCE", value, exp.Array(expressions=[exp.Null()])))
+
+
+@pytest.mark.parametrize("mistake", [without_null, once_each, padded])
+def test_a_mistake_in_the_elements_is_seen(mistake, monkeypatch):
+    """NULL elements left out, equal ones taken once, or rows of no list kept."""
+    bench = Bench(SCHEMA)
+    monkeypatch.setattr(DuckDBDialect, "unnested", mistake)
+    jobs = [lower(parse_query(sql, SCHEMA), SCHEMA).job for sql in PLANS]
+    wrong = [
+        job for job in jobs
+        if by_group(bench.run(job, SCHEMA, rows(), KEY)) != expected(job, SCHEMA, rows())
+    ]  # fmt: skip
+    bench.close()
+    assert wrong

@@ -1,0 +1,200 @@
+"""Columns of lists: from policy and source to a release, and what is refused before."""
+
+from __future__ import annotations
+
+import datetime as dates
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dither as dt
+from dither.errors import PolicyError, QueryError, UnknownNameError, UnsupportedError
+
+LARGE = 10**5
+ROWS = pl.DataFrame(
+    {
+        "pid": ["a", "a", "b", "c", "d", "e"],
+        "region": ["north", "south", "north", "north", "south", "south"],
+        "tags": [["x", "y"], ["x", None, "odd"], [], None, ["y"] * 10, ["x"]],
+        "marks": [[1, 2], [3], [], [None, 9], None, [100]],
+        "at": [[dates.datetime(2024, 1, 1)]] * 6,
+    }
+)
+
+
+def policy(folder, **changes):
+    """Units are people; declarations of lists are about their elements."""
+    columns = {
+        "region": {"values": ["north", "south"]},
+        "tags": {"values": ["x", "y", "z"]},
+        "marks": {"bounds": [0, 10]},
+    }
+    table = {"unit": "pid", "max_groups": 2, "max_rows": 3, "columns": columns} | changes
+    ledger = str(folder / "lists.ledger")
+    return {
+        "budget": {"epsilon": 10**6, "delta": "1e-3", "ledger": ledger},
+        "tables": {"t": {key: value for key, value in table.items() if value is not None}},
+    }
+
+
+@pytest.fixture(params=["frame", "parquet", "integers", "duckdb", "arrow"])
+def session(request, tmp_path):
+    """The same rows from each source; with people named by text, by Arrow's reader."""
+    rows, declared = ROWS, policy(tmp_path)
+    source = rows
+    match request.param:
+        case "integers":
+            rows = rows.with_columns(pid=pl.col("pid").rank("dense").cast(pl.Int64))
+            rows.write_parquet(tmp_path / "t.parquet")
+            source = tmp_path / "t.parquet"
+        case "parquet":
+            rows.write_parquet(tmp_path / "t.parquet")
+            source = tmp_path / "t.parquet"
+        case "arrow":
+            rows.write_ipc(tmp_path / "t.arrow")
+            source = tmp_path / "t.arrow"
+        case "duckdb":
+            import duckdb
+
+            with duckdb.connect(str(tmp_path / "t.duckdb")) as made:
+                made.register("rows", rows.to_arrow())
+                made.execute("CREATE TABLE t AS SELECT * FROM rows")
+            declared["tables"]["t"]["source"] = {"duckdb": "t.duckdb", "table": "t"}
+            declared["tables"]["t"]["source"]["duckdb"] = str(tmp_path / "t.duckdb")
+            source = None
+    with dt.open(declared, sources={} if source is None else {"t": source}) as opened:
+        yield opened
+
+
+def test_elements_are_counted_within_limits(session):
+    """Ten elements of one person count three times in a group; other values are NULL."""
+    found = session.sql("SELECT tag, COUNT(*) AS n FROM t, UNNEST(tags) AS u(tag) GROUP BY tag")
+    assert found.release(LARGE).frame["n"].to_list() == [3, 4, 0]
+    more = found.release(LARGE, max_rows=10).frame["n"].to_list()
+    assert more == [3, 11, 0]
+    (row,) = session.sql(
+        "SELECT COUNT(*) AS n, COUNT(x) AS k, COUNT(DISTINCT pid) AS p FROM t, UNNEST(tags) AS x"
+    ).release(LARGE, max_rows=20).frame.rows(named=True)  # fmt: skip
+    assert (row["n"], row["k"], row["p"]) == (16, 14, 3)
+
+
+def test_elements_are_numbers_within_bounds(session):
+    """Sums clamp them, conditions see them as they are, and groups within people count them."""
+    (row,) = session.sql(
+        "SELECT SUM(m) AS s, COUNT_IF(m > 10) AS k FROM t, UNNEST(t.marks) AS u(m)"
+    ).release(LARGE).frame.rows(named=True)  # fmt: skip
+    assert (round(row["s"]), row["k"]) == (1 + 2 + 3 + 9 + 10, 1)
+    (row,) = session.sql(
+        "SELECT AVG(CLAMP(n, 0, 20)) AS m FROM (SELECT pid, COUNT(tag) AS n FROM t, UNNEST(tags) "
+        "AS u(tag) GROUP BY pid)"
+    ).release(LARGE).frame.rows(named=True)  # fmt: skip
+    assert row["m"] == pytest.approx((3 + 10 + 1) / 3, abs=0.01)
+
+
+def test_both_doors_make_one_question(session):
+    """In Python, and written back as SQL."""
+    asked = session.sql("SELECT tag, COUNT(*) AS n FROM t, UNNEST(tags) AS tag GROUP BY tag")
+    built = session.table("t").unnest("tags", "tag").group_by("tag").agg(n=dt.count())
+    assert built._plan.query == asked._plan.query
+    assert session.sql(asked.sql)._plan.query == asked._plan.query
+    assert "CROSS JOIN UNNEST(t.tags) AS tag(tag)" in asked.sql
+    text = str(asked.explain(1))
+    assert "a row for each element of t.tags" in text
+    assert "count of rows" in text
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "said"),
+    [
+        ("SELECT tags, COUNT(*) FROM t GROUP BY tags", UnknownNameError, r"is a list; .* UNNEST"),
+        ("SELECT COUNT(tags) FROM t", UnknownNameError, "is a list"),
+        ("SELECT COUNT(*) FROM t, UNNEST(region) AS u(x)", QueryError, "not a list"),
+        ("SELECT COUNT(*) FROM t, UNNEST(tag) AS u(x)", UnknownNameError, "unknown column 'tag'"),
+        ("SELECT COUNT(*) FROM t, UNNEST(at) AS u(x)", QueryError, "."),
+        ("SELECT COUNT(*) FROM t, UNNEST(tags)", QueryError, "needs a name"),
+        ("SELECT COUNT(*) FROM t, UNNEST(tags) AS u(x, y)", QueryError, "one column"),
+        ("SELECT COUNT(*) FROM t, UNNEST(tags, marks) AS u(x)", UnsupportedError, "several lists"),
+        ("SELECT COUNT(*) FROM t, UNNEST([1, 2]) AS u(x)", UnsupportedError, "takes a column"),
+        ("SELECT COUNT(*) FROM t, UNNEST(tags) AS t(x)", QueryError, "two tables go by"),
+        ("SELECT COUNT(*) FROM t LEFT JOIN UNNEST(tags) AS u(x) ON TRUE", UnsupportedError, "left"),
+        ("SELECT COUNT(*) FROM t, UNNEST(tags) WITH ORDINALITY AS u(x)", UnsupportedError, "."),
+        ("SELECT UNNEST(tags), COUNT(*) FROM t GROUP BY 1", UnsupportedError, "name y"),
+        ("SELECT COUNT(*) FROM t, UNNEST(tags) AS u(x) JOIN t AS s USING (pid)", QueryError, "cut"),
+    ],
+)
+def test_what_cannot_be_unnested_is_named(tmp_path, sql, kind, said):
+    """Before anything is charged."""
+    with (
+        dt.open(policy(tmp_path, max_join_rows=2), sources={"t": ROWS}) as session,
+        pytest.raises(kind, match=said),
+    ):
+        session.sql(sql)
+
+
+def test_a_row_that_is_a_person_has_no_elements(tmp_path):
+    """It would be several people; the refusal says what to declare."""
+    declared = policy(tmp_path, unit=None, max_groups=None, max_rows=None)
+    with (
+        dt.open(declared, sources={"t": ROWS}) as session,
+        pytest.raises(QueryError, match=r"UNNEST\(tags\): a row of 't' is a person"),
+    ):
+        session.sql("SELECT COUNT(*) FROM t, UNNEST(tags) AS u(x)")
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"marks": {"values": ["x"]}}, "marks"),
+        ({"tags": {"bounds": [0, 1]}}, "tags"),
+        ({"at": {"values": ["x"]}}, "at"),
+        (
+            {"tags": {"type": "date", "bounds": [dates.date(2024, 1, 1), dates.date(2024, 2, 1)]}},
+            "",
+        ),
+    ],
+)
+def test_what_is_declared_is_of_elements(tmp_path, columns, said):
+    """One of another kind is refused as the policy is opened; texts may be read as days."""
+    if said:
+        with pytest.raises(PolicyError, match=said):
+            dt.open(policy(tmp_path, columns=columns), sources={"t": ROWS})
+        return
+    with dt.open(policy(tmp_path, columns=columns), sources={"t": ROWS}) as session:
+        asked = session.sql("SELECT COUNT(x) AS n FROM t, UNNEST(tags) AS u(x)")
+        assert asked.release(LARGE).frame["n"].to_list() == [0]
+
+
+@pytest.mark.parametrize("unit", ["text", "integer"])
+def test_text_that_is_not_valid_fails_nothing(tmp_path, unit):
+    """In a list of a file its bytes become question marks, whoever reads the file."""
+    raw = pa.array([[b"x", b"\xff\xfe"], [b"\xc3("], None], pa.list_(pa.binary()))
+    words = _unchecked(raw)
+    people = pa.array(["a", "b", "c"] if unit == "text" else [1, 2, 3])
+    pq.write_table(pa.table({"pid": people, "tags": words}), tmp_path / "t.parquet")
+    declared = policy(tmp_path, columns={})
+    with dt.open(declared, sources={"t": tmp_path / "t.parquet"}) as session:
+        (row,) = session.sql(
+            "SELECT COUNT(w) AS n, COUNT_IF(w = 'x') AS x, COUNT_IF(w LIKE '?%') AS odd "
+            "FROM t, UNNEST(tags) AS u(w)"
+        ).release(LARGE).frame.rows(named=True)  # fmt: skip
+    assert (row["n"], row["x"], row["odd"]) == (3, 1, 2)
+
+
+def test_text_that_is_not_valid_in_a_frame_is_null(tmp_path):
+    """As in a column of texts."""
+    words = _unchecked(pa.array([[b"x", b"\xff"], None, []], pa.list_(pa.binary())))
+    table = pa.table({"pid": pa.array(["a", "b", "c"]), "tags": words})
+    with dt.open(policy(tmp_path, columns={}), sources={"t": table}) as session:
+        (row,) = session.sql(
+            "SELECT COUNT(*) AS n, COUNT(w) AS k FROM t, UNNEST(tags) AS u(w)"
+        ).release(LARGE).frame.rows(named=True)  # fmt: skip
+    assert (row["n"], row["k"]) == (2, 1)
+
+
+def _unchecked(raw: pa.ListArray) -> pa.ListArray:
+    """Bytes as text, whatever they are."""
+    inner = raw.values
+    text = pa.Array.from_buffers(pa.string(), len(inner), inner.buffers(), inner.null_count)
+    return pa.ListArray.from_arrays(raw.offsets, text, mask=raw.is_null())

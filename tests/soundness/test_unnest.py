@@ -1,0 +1,96 @@
+"""Lists: however long one unit's are, it moves an answer by no more than is claimed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dither.errors import DitherError
+from dither.plan.schema import Schema
+from engines.hostile import Bench
+from engines.lists import BASKETS, LABELS, SCHEMA, basket
+from soundness.queries import unnested
+from soundness.tables import TARGET, planned, violations
+
+SETTINGS = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+def schema_of(groups: int, rows: int, replaced: bool) -> Schema:
+    """The table of lists, with limits."""
+    limited = replace(BASKETS, max_groups=groups, max_rows=rows)
+    return Schema({"baskets": limited, "labels": LABELS}, replace_one=replaced)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    """One engine for all examples."""
+    made = Bench(SCHEMA)
+    yield made
+    made.close()
+
+
+def pair(seed: int, *, replaced: bool) -> list[dict[str, list[dict[str, Any]]]]:
+    """Others' rows, with the target's own and without, or with others of its own in their place."""
+    source = random.Random(seed)
+    others = [basket(source, source.choice((0, 1, 2, None))) for _ in range(source.randrange(12))]
+
+    def own() -> list[dict[str, Any]]:
+        made = [basket(source, TARGET) for _ in range(source.randrange(1, 6))]
+        for row in made:
+            for name, held in row.items():
+                if isinstance(held, list):
+                    row[name] = held * source.choice((1, 1, 40))
+        return made
+
+    return [{"baskets": [*others, *own()]}, {"baskets": [*others, *(own() if replaced else [])]}]
+
+
+@SETTINGS
+@given(
+    sql=unnested(),
+    groups=st.sampled_from((1, 2, 5)),
+    rows=st.sampled_from((1, 3, 10)),
+    replaced=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_no_list_moves_an_answer_further_than_claimed(bench, sql, groups, rows, replaced, seed):
+    """Lists of up to 200 elements, in several rows, and pairs of two lists."""
+    schema = schema_of(groups, rows, replaced)
+    try:
+        plan = planned(sql, schema)
+    except DitherError:
+        assume(False)
+        raise
+    answers = [bench.run(plan.job, schema, rows) for rows in pair(seed, replaced=replaced)]
+    assert violations(plan, *answers) == []
+
+
+SQL = "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM baskets, UNNEST(kinds) AS t(k) GROUP BY k"
+
+
+def moved_by(bench: Bench, plan: Any, schema: Schema) -> list[str]:
+    """What one unit with a long list breaks."""
+    row = basket(random.Random(1), TARGET) | {"kinds": ["a", "b", "o'b"] * 30, "x": 999.0}
+    return violations(plan, *(bench.run(plan.job, schema, {"baskets": r}) for r in ([row], [])))
+
+
+def test_rows_that_are_not_limited_after_unnesting_are_seen(bench):
+    """The planted mistake: one row of a unit is taken to give one row, so that none is cut."""
+    schema = schema_of(1, 1, replaced=False)
+    plan = planned(SQL, schema)
+    assert moved_by(bench, plan, schema) == []
+    unbounded = replace(plan, job=replace(plan.job, max_rows=1000, max_groups=1000))
+    assert moved_by(bench, unbounded, schema) != []
+    nobody = replace(plan, job=replace(plan.job, unit=None))
+    assert moved_by(bench, nobody, schema) != []
