@@ -159,7 +159,7 @@ class DuckDBEngine(SQLEngine):
         ]
         fields = ", ".join(columns) or f"{quoted(NO_COLUMN)} BOOLEAN"
         try:
-            connection.execute(f"DESCRIBE SELECT * FROM {quoted(table.view)}").fetchall()
+            connection.execute(f"DESCRIBE SELECT TRUE FROM {quoted(table.view)}").fetchall()
             connection.execute(f"CREATE TABLE {quoted(table.empty)} ({fields})")
         except Exception:
             raise PolicyError(

@@ -118,6 +118,15 @@ class FrameSource:
     unit: str | None = None
 
 
+WIDE = 500
+"""DESCRIBE takes the square of the number of columns, and from about here on longer than a look at
+all that the engine knows."""
+
+CATALOGUED = (
+    "SELECT column_name, data_type FROM duckdb_columns() "
+    "WHERE database_name IN ('memory', 'temp') AND table_name = ? ORDER BY column_index"
+)
+
 Source = FileSource | FrameSource
 Execute = Callable[[str], Sequence[Any]]
 
@@ -171,7 +180,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
         connection.register(view, table)
         frame = Stored(
             view,
-            {**_described(connection, view), **dict.fromkeys(odd)},
+            {**_described(connection, view, table.num_columns), **dict.fromkeys(odd)},
             computed=frozenset(objects) - {source.unit or ""},
         )
         return _with_names(frame, "the frame")
@@ -180,7 +189,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
     if source.format == "arrow":
         table, odd = from_arrow_files(files, source.unit, shown)
         connection.register(view, table)
-        types = {**_described(connection, view), **dict.fromkeys(odd)}
+        types = {**_described(connection, view, table.num_columns), **dict.fromkeys(odd)}
         return _with_names(Stored(view, types, layout=(files, ())), shown)
     if source.format == "sqlite":
         raise PolicyError(f"{shown} {NO_SQLITE}")
@@ -205,7 +214,7 @@ def attach(connection: DuckDBPyConnection, view: str, source: Source) -> Stored:
         else:
             select = parquet.direct(files)
         connection.execute(f"CREATE VIEW {quoted(view)} AS {select}")
-        found: dict[str, str | None] = dict(_described(connection, view))
+        found: dict[str, str | None] = dict(_described(connection, view, len(now[1])))
     except PolicyError:
         raise
     except Exception:
@@ -246,7 +255,7 @@ def _read_safely(
         return None
     connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {select}")
     # What is rehearsed over empty tables has these types, and so must have what is read.
-    for name, kind in _described(connection, view).items():
+    for name, kind in _described(connection, view, len(types)).items():
         if kind != types[name]:
             raise PolicyError(f"{shown}: its column {name!r} is not read as what it is stored as")
     return route
@@ -307,8 +316,12 @@ def layout(execute: Execute, source: FileSource) -> tuple[Files, tuple[Any, ...]
     return files, columns
 
 
-def _described(connection: DuckDBPyConnection, view: str) -> dict[str, str]:
-    rows = connection.execute(f"DESCRIBE SELECT * FROM {quoted(view)}").fetchall()
+def _described(connection: DuckDBPyConnection, view: str, width: int = 0) -> dict[str, str]:
+    """The names and types of a view's columns; ``width`` is about how many there are."""
+    if width < WIDE:
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {quoted(view)}").fetchall()
+    else:
+        rows = connection.execute(CATALOGUED, [view]).fetchall()
     return {name: kind for name, kind, *_ in rows if name != NO_COLUMN}
 
 
