@@ -10,7 +10,8 @@ from pathlib import Path
 def main() -> int:
     """Run every benchmark of this folder in a process of its own."""
     here = Path(__file__).parent
-    helpers = {"__init__", "__main__", "side_by_side"}
+    # And what another starts, or what needs Spark.
+    helpers = {"__init__", "__main__", "side_by_side", "tumult_side", "spark_stages"}
     names = sorted(p.stem for p in here.glob("*.py") if p.stem not in helpers)
     failed = []
     for name in names:

@@ -39,10 +39,17 @@ class Comparison:
         a function gives by it the ids of processes that it has others' memory in, such as a
         server's.
     ratios : sequence of (ours, peer, what is to be reached)
+    rows, rounds : int
+        How many, where the command line does not say.
+    once : frozenset of str
+        Sides that take so long that they run in the first round alone, and there once.
     """
 
     sides: Mapping[str, Side]
     ratios: Sequence[tuple[str, str, str]]
+    rows: int = 5_000_000
+    rounds: int = 5
+    once: frozenset[str] = frozenset()
 
 
 def _tree(roots: Collection[int]) -> set[int]:
@@ -94,12 +101,13 @@ class _Memory:
         return self.peak
 
 
-def measure(side: Side, path: Path) -> dict[str, float]:
-    """One side in this process: seconds of its second run, and the peak memory of its own and of
-    the processes that it started or names."""
+def measure(side: Side, path: Path, *, once: bool = False) -> dict[str, float]:
+    """One side in this process: seconds of its second run, or with ``once`` of its only one, and
+    the peak memory of its own and of the processes that it started or names."""
     work = side(path)
     memory = _Memory(getattr(work, "processes", lambda: ()))
-    work()
+    if not once:
+        work()
     start = time.perf_counter()
     work()
     seconds = time.perf_counter() - start
@@ -110,7 +118,11 @@ def measure(side: Side, path: Path) -> dict[str, float]:
 
 
 def compare(
-    command: Sequence[str], path: Path, rounds: int, sides: Sequence[str]
+    command: Sequence[str],
+    path: Path,
+    rounds: int,
+    sides: Sequence[str],
+    once: frozenset[str] = frozenset(),
 ) -> dict[str, list[dict[str, float]]]:
     """All sides in turn, each in a fresh process, every other round backwards.
 
@@ -119,6 +131,8 @@ def compare(
     found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
     for number in range(rounds):
         for side in list(found)[:: -1 if number % 2 else 1]:
+            if number and side in once:
+                continue
             asked = [sys.executable, "-m", *command, "--side", side, str(path)]
             run = subprocess.run(asked, check=False, capture_output=True, text=True)
             if run.returncode:
@@ -127,6 +141,8 @@ def compare(
                 del found[side]
                 continue
             found[side].append(json.loads(run.stdout.splitlines()[-1]))
+            seconds = found[side][-1]["seconds"]
+            print(f"round {number + 1}: {side}: {seconds:.3f} s", file=sys.stderr, flush=True)
     return found
 
 
@@ -153,18 +169,21 @@ def main(
     """
     sides = comparison.sides
     parser = argparse.ArgumentParser(prog=f"python -m {command}", description=about)
-    parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=comparison.rows)
+    parser.add_argument("--rounds", type=int, default=comparison.rounds)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--only", nargs="+", choices=list(sides), help="these sides alone")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("path", nargs="?", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.side:
-        print(json.dumps(measure(sides[options.side], options.path)))
+        once = options.side in comparison.once
+        print(json.dumps(measure(sides[options.side], options.path, once=once)))
         return
     path = table(options.rows, options.folder)
-    found = compare(command.split(), path, options.rounds, options.only or list(sides))
+    found = compare(
+        command.split(), path, options.rounds, options.only or list(sides), comparison.once
+    )
     print(f"{options.rows:,} rows; of {options.rounds} rounds the median, and the least")
     for side, runs in found.items():
         seconds = [run["seconds"] for run in runs]
@@ -172,7 +191,8 @@ def main(
         print(f"{side:28} {statistics.median(seconds):8.3f} s {min(seconds):8.3f} s {peak:7.0f} MB")
     for ours, peer, reach in comparison.ratios:
         if ours in found and peer in found:
-            rounds = zip(found[ours], found[peer], strict=True)
+            # Rounds in which both were measured come first.
+            rounds = zip(found[ours], found[peer], strict=False)
             pairs = [(own["seconds"], other["seconds"]) for own, other in rounds]
             ratios = [own / other for own, other in pairs]
             further = statistics.median(own - other for own, other in pairs)

@@ -1,0 +1,71 @@
+"""How Spark divides a release among its executors: its stages, and what each read and handed on.
+
+Run with ``python -m benchmarks.spark_stages [--rows N] [--master local[2]] [--memory 2GB]
+[--medians]``. It asks the user-level question of ``benchmarks.engines`` once, and prints what Spark
+has recorded of each stage that ran: tasks, rows read, rows and megabytes through shuffles,
+megabytes spilled to disk, and the most memory of a task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.engines import MEANS, MEDIANS, policy, visits
+
+MEGA = 2**20
+
+
+def stages(context: Any) -> list[Any]:
+    """Spark's record of the stages that ran, the first one first."""
+    store = context._jsc.sc().statusStore()
+    none = context._jvm.java.util.ArrayList()
+    empty = context._gateway.new_array(context._jvm.double, 0)
+    found = store.stageList(none, False, False, empty, none)
+    listed = [found.apply(i) for i in range(found.size())]
+    return sorted((s for s in listed if s.numCompleteTasks()), key=lambda s: s.stageId())
+
+
+def main() -> None:
+    """Ask once, and print the stages."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_stages", description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--memory", default="2GB")
+    parser.add_argument("--medians", action="store_true")
+    options = parser.parse_args()
+    import dither as dt
+
+    path = visits(options.rows, options.folder)
+    engine = {"spark": options.master, "memory": options.memory}
+    with tempfile.TemporaryDirectory() as folder:
+        source = {"spark": str(path.resolve())}
+        with dt.open(policy(folder, source, user_level=True, engine=engine)) as session:
+            job = session.sql(MEDIANS if options.medians else MEANS)._plan.job
+            opened: Any = session._opened.engine
+            start = time.perf_counter()
+            opened.run(job, session.schema, secrets.token_bytes(32))
+            print(f"{options.rows:,} rows: {time.perf_counter() - start:.1f} s, first run")
+            heads = ("stage", "tasks", "rows read", "shuffled in", "out", "MB out", "MB spilled")
+            print(" ".join(f"{head:>12}" for head in (*heads, "MB a task")))
+            for stage in stages(opened._sessions.own.sparkContext):
+                cells = (
+                    str(stage.stageId()),
+                    str(stage.numCompleteTasks()),
+                    f"{stage.inputRecords():,}",
+                    f"{stage.shuffleReadRecords():,}",
+                    f"{stage.shuffleWriteRecords():,}",
+                    f"{stage.shuffleWriteBytes() / MEGA:,.1f}",
+                    f"{stage.diskBytesSpilled() / MEGA:,.1f}",
+                    f"{stage.peakExecutionMemory() / MEGA / stage.numCompleteTasks():,.1f}",
+                )
+                print(" ".join(f"{cell:>12}" for cell in cells))
+
+
+if __name__ == "__main__":
+    main()
