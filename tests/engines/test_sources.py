@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 from fractions import Fraction
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -245,3 +246,35 @@ def test_names_that_sql_would_stumble_on(tmp_path):
     job = Job(Scan("my table", 'a"b'), None, (), (Values(Column('a"b', name)),), 1, 1)
     with DuckDBEngine({"my table": path}) as engine:
         assert engine.run(job, schema, KEY).values[0].tolist() == [1]
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet", "milliseconds", "csv", "duckdb"])
+def test_a_wide_table_has_the_types_of_a_narrow_one(tmp_path, form):
+    """Hundreds of columns are looked up another way than a few, and are the same columns."""
+    stamps = pl.Datetime("ms" if form == "milliseconds" else "us")
+    few = pl.DataFrame(
+        {"n": [1, 2], "x": [0.5, None], "w": ["a", "b"], "t": pl.Series([0, 1]).cast(stamps)}
+    ).with_columns(l=pl.concat_list("n"), b=pl.col("n") > 1)
+    if form == "csv":
+        few = few.drop("l")
+    many = few.with_columns(pl.lit(1, dtype=pl.Int32).alias(f"c{i}") for i in range(600))
+    kinds = {}
+    for name, frame in (("few", few), ("many", many)):
+        path = tmp_path / f"{name}.{form}"
+        source: object = FrameSource(frame)
+        if form in ("parquet", "milliseconds"):
+            frame.write_parquet(path)
+            source = FileSource(path, "parquet")
+        elif form == "csv":
+            frame.write_csv(path)
+            source = FileSource(path, "csv")
+        elif form == "duckdb":
+            with duckdb.connect(str(path)) as connection:
+                # A name that the engine has for a source itself.
+                connection.execute("CREATE TABLE source_0 AS FROM frame")
+            source = FileSource(path, "duckdb", "source_0")
+        with DuckDBEngine({"t": source}) as engine:
+            kinds[name] = dict(engine.describe("t"))
+    assert {n: kinds["many"].pop(n) for n in kinds["few"]} == kinds["few"]
+    assert set(kinds["many"].values()) == {Kind.TEXT if form == "csv" else Kind.INTEGER}
+    assert len(kinds["many"]) == 600
