@@ -7,6 +7,7 @@ from dither import ledger as ledger
 from dither import local as local
 from dither import mechanisms as mechanisms
 from dither import privacy as privacy
+from dither import synth as synth
 from dither.lab import anonymize as anonymize
 from dither.lab import attack as attack
 from dither.lab.audit import audit as audit

@@ -22,6 +22,7 @@ ROOMS = [
     "local",
     "mechanisms",
     "privacy",
+    "synth",
 ]
 
 
@@ -58,13 +59,13 @@ def test_root_finds_by_itself() -> None:
 
 
 def test_faces_are_small() -> None:
-    """All rooms together list at most 150 names; the rest of a room is for those who know it.
+    """All rooms together list at most 160 names; the rest of a room is for those who know it.
 
     Inference has one name a test or estimate, as statistics packages do, and is counted by itself.
     """
     faces = {room: len(face) for room, face in FACES.items()}
     assert faces.pop("dither.inference") <= 45
-    assert sum(faces.values()) <= 150
+    assert sum(faces.values()) <= 160
 
 
 OPEN = {

@@ -3,6 +3,7 @@
 - `dither.lab.anonymize`: masking, k-anonymity and its kin, measured.
 - `dither.lab.attack`: games, attacks and verdicts.
 - `dither.lab.audit`: empirical lower bounds on the epsilon of any mechanism.
+- `dither.lab.compare`: a synthetic table held against the real one.
 
 Every release is a black box to it.
 """

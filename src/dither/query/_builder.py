@@ -49,6 +49,7 @@ from dither.sql.names import default_key_name, key_expression, suffix
 
 if TYPE_CHECKING:
     from dither.inference._asked import Inference
+    from dither.synth._asked_compared import ComparisonQuestion
     from dither.synth._asked_hierarchy import HierarchyQuestion
     from dither.synth._asked_marginals import MarginalsQuestion
     from dither.synth._asked_ranges import RangesQuestion
@@ -634,6 +635,50 @@ class TableQuery:
                 max_groups=max_groups,
                 max_rows=max_rows,
             )
+        )
+
+    def compare(
+        self,
+        synthetic: object,
+        tables: int | Sequence[Sequence[str]],
+        epsilon: Any,
+        delta: Any = None,
+        *,
+        columns: Sequence[str] | None = None,
+        cells: int | Mapping[str, int] = 32,
+        max_rows: int | None = None,
+    ) -> ComparisonQuestion:
+        """Measure how far a synthetic table is from these rows: total variation of some tables.
+
+        ``dt.synth.compare`` reads the real table without noise, for its owner; what this releases
+        may be handed out. A distance is one number, however many cells its table has.
+
+        Parameters
+        ----------
+        synthetic : DataFrame
+            It is taken to be public.
+        tables : int or sequence of sequence of str
+            All tables of so many columns, up to 3, or those named.
+        epsilon, delta : number
+            What the release may cost; delta is the policy's ``release_delta`` where left out, and
+            noise is Laplace where it is 0.
+        columns : sequence of str, optional
+            Of the tables, where they are not named.
+        cells : int or mapping of str to int
+            Into how many cells bounds are cut at most.
+        max_rows : int, optional
+            How many rows of one unit count.
+
+        Returns
+        -------
+        ComparisonQuestion
+            Its ``release`` charges, and gives distances with intervals.
+        """
+        from dither.synth._asked_compared import compared
+
+        self._before_keys("compare")
+        return compared(
+            self, synthetic, tables, epsilon, delta, columns=columns, cells=cells, max_rows=max_rows
         )
 
     def infer(self, epsilon: Any, delta: Any = None) -> Inference:

@@ -14,9 +14,13 @@ And counts of ordered or nested things that agree with one another:
 - ``_range_tree``: the ranges of one ordered column.
 - ``_asked_hierarchy``, ``_asked_ranges``: how they are asked for.
 
-What is here starts from numbers that were released already, and costs no privacy.
+`compare` (`dither.lab.compare`) holds a synthetic table against the real one, without noise;
+``_compared`` and ``_asked_compared`` measure that distance with noise, at a charge.
 """
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from dither.lab.compare import TableComparison as TableComparison
+from dither.lab.compare import compare
+
+__all__ = ["compare"]

@@ -10,6 +10,7 @@ control that must succeed and one that must fail. Releases are black boxes.
   and `background` read their answers from classes in which they hide.
 - `differencing` subtracts two counts that differ in one person.
 - `membership` tells who was in the data of a statistic or of a model.
+- `synthetic` tells who was in the table that synthetic rows were made of.
 """
 
 from dither.lab._verdicts import Outcome as Outcome
@@ -30,6 +31,8 @@ from dither.lab.attack._game import Adversary as Adversary
 from dither.lab.attack._game import BlackBox as BlackBox
 from dither.lab.attack._game import Experiment as Experiment
 from dither.lab.attack._game import Game as Game
+from dither.lab.attack._generators import drawn_again as drawn_again
+from dither.lab.attack._generators import pairs_kept as pairs_kept
 from dither.lab.attack._homogeneity import Homogeneity as Homogeneity
 from dither.lab.attack._homogeneity import homogeneity
 from dither.lab.attack._linkage import Linkage as Linkage
@@ -45,6 +48,9 @@ from dither.lab.attack._statistics import Statistics as Statistics
 from dither.lab.attack._subset_sums import agreeing as agreeing
 from dither.lab.attack._subset_sums import all_queries as all_queries
 from dither.lab.attack._subset_sums import subset_sums
+from dither.lab.attack._synthetic import closest_record as closest_record
+from dither.lab.attack._synthetic import rarest as rarest
+from dither.lab.attack._synthetic import synthetic
 from dither.lab.attack._uniqueness import Uniqueness as Uniqueness
 from dither.lab.attack._uniqueness import uniqueness
 from dither.lab.attack._verdict import Score as Score
@@ -63,5 +69,6 @@ __all__ = [
     "remaining",
     "skewness",
     "subset_sums",
+    "synthetic",
     "uniqueness",
 ]

@@ -14,7 +14,7 @@ run must not be distinguished from others. What refutes a loss is tested in `_ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dither._checks import confidence as check_confidence
-from dither._checks import whole
-from dither._format import Printable, at_most, number_text
+from dither._checks import number, whole
+from dither._format import Printable, at_least, at_most, number_text
 from dither.errors import ArgumentError
 from dither.lab._simulation import SimulatedWorld
 from dither.lab.attack._roc import (
@@ -33,6 +33,7 @@ from dither.lab.attack._roc import (
     Played,
     Rate,
     Roc,
+    certified,
     refuted_by_models,
     refuted_by_plays,
 )
@@ -49,7 +50,7 @@ from dither.privacy import Loss
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Membership", "membership"]
+__all__ = ["Membership", "membership", "of_scores"]
 
 METHODS = ("lira", "loss")
 
@@ -73,6 +74,8 @@ class Membership(Printable):
         Of guesses by the attack's own threshold. *Violated* where these, the area or the curve of a
         statistic, or guesses about the highest and lowest scores of models, are beyond the loss;
         all are tested at once, at ``1 - confidence``.
+    cuts : array of float64 or None
+        Thresholds of a statistic that were fixed before it was played.
     """
 
     method: str
@@ -81,6 +84,7 @@ class Membership(Printable):
     loss: Loss | None
     allowed: Allowed | None
     verdict: Verdict
+    cuts: Floats | None = field(default=None, repr=False)
 
     @property
     def auc(self) -> Rate:
@@ -90,6 +94,21 @@ class Membership(Printable):
     def tpr(self, fpr: float = 0.01) -> Rate:
         """True alarms at a rate of false alarms."""
         return self.roc.tpr(fpr)
+
+    def certified(self, delta: float = 0.0) -> float:
+        """The largest epsilon that the plays of a statistic prove to be lost, at this delta.
+
+        No release that loses less has such a curve, but with probability ``1 - confidence``.
+
+        Raises
+        ------
+        ArgumentError
+            For models, whose records are not played one by one, or delta outside [0, 1).
+        """
+        if self.cuts is None:
+            raise ArgumentError("certified() is of a statistic, or of synthetic rows")
+        delta = number("delta", delta, least=0, below=1)
+        return certified(self.roc, self.cuts, 1.0 - self.verdict.confidence, delta)
 
     @property
     def _of_models(self) -> bool:
@@ -107,6 +126,8 @@ class Membership(Printable):
             level = 1.0 - self.verdict.confidence
             what = "guesses of many thresholds" if self._of_models else "guesses, area and curve"
             lines.append(f"{what} are tested at once, at {number_text(100 * level, 3)} %")
+        if self.cuts is not None:
+            lines.append(f"certified                  ε ≥ {at_least(self.certified())}")
         return "\n".join([*lines, self.verdict.summary()])
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -207,7 +228,7 @@ def membership(
         refuted = refuted_by_plays(found.played, found.cuts, loss, allowed, 1.0 - confidence)
     return _judged(
         found.played, found.control, found.null, refuted, loss, allowed, method,
-        name or "the released statistic", found.bare, confidence,
+        name or "the released statistic", found.bare, confidence, found.cuts,
     )  # fmt: skip
 
 
@@ -279,6 +300,7 @@ def _judged(
     name: str,
     bare: str,
     confidence: float,
+    cuts: Floats | None = None,
 ) -> Membership:
     above = None
     roc = _roc(played, confidence)
@@ -290,7 +312,7 @@ def _judged(
     verdict = judge(
         game="was the record in the data",
         release=name,
-        attack={"lira": "likelihood ratio", "loss": "loss threshold"}[method],
+        attack={"lira": "likelihood ratio", "loss": "loss threshold"}.get(method, method),
         score=_score(played),
         control=None if control is None else _score(control),
         null=_score(null),
@@ -303,7 +325,16 @@ def _judged(
         bare=bare,
     )
     bare_roc = None if control is None else _roc(control, confidence)
-    return Membership(method, roc, bare_roc, loss, allowed, verdict)
+    return Membership(method, roc, bare_roc, loss, allowed, verdict, cuts)
+
+
+def of_scores(
+    played: Played, control: Played, null: Played, *, attack: str, name: str, bare: str,
+    confidence: float,
+) -> Membership:  # fmt: skip
+    """The result of scores of one release that promises nothing, of as many members as others."""
+    found = [(x[None], m[None], g[None]) for x, m, g in (played, control, null)]
+    return _judged(found[0], found[1], found[2], None, None, None, attack, name, bare, confidence)
 
 
 def _rows(data: Any) -> Floats:

@@ -55,6 +55,7 @@ __all__ = [
     "Played",
     "Rate",
     "Roc",
+    "certified",
     "placed",
     "refuted_by_models",
     "refuted_by_plays",
@@ -239,6 +240,31 @@ def refuted_by_plays(
                 "allowed."
             )
     return ""
+
+
+def certified(roc: Roc, cuts: Floats, level: float, delta: float = 0.0) -> float:
+    """The largest epsilon that independent plays prove to be lost at a delta.
+
+    ``cuts`` are thresholds that were fixed without these plays. With p and q the true rates of
+    alarms above one, a loss of (epsilon, delta) has p <= e^epsilon·q + delta, and the same of
+    those who are not accused: 1 - q <= e^epsilon·(1 - p) + delta. In go Clopper and Pearson's
+    bounds of p and q, at a share of the level.
+
+    Examples
+    --------
+    >>> plays = Roc(np.ones(1000), np.zeros(1000))
+    >>> round(certified(plays, np.array([0.5]), 0.01), 2)
+    5.24
+    """
+    found, each = 0.0, level / (2.0 * max(1, len(cuts)))
+    inside, outside = roc.members, roc.others
+    for cut in cuts.tolist():
+        p = lower_bound(int((inside >= cut).sum()), len(inside), each)
+        q = upper_bound(int((outside >= cut).sum()), len(outside), each)
+        for more, less in ((p, q), (1.0 - q, 1.0 - p)):
+            if more > delta and less > 0.0:
+                found = max(found, math.log((more - delta) / less))
+    return found
 
 
 def refuted_by_models(folds: Sequence[Played], loss: Loss, level: float) -> str:
