@@ -3,7 +3,7 @@
 Run with ``python -m benchmarks.spark_stages [--rows N] [--master local[2]] [--memory 2GB]
 [--medians]``. It asks the user-level question of ``benchmarks.engines`` once, and prints what Spark
 has recorded of each stage that ran: tasks, rows read, rows and megabytes through shuffles,
-megabytes spilled to disk, and the most memory of a task.
+megabytes spilled to disk, and the most memory of a task; and the peak memory of its process.
 """
 
 from __future__ import annotations
@@ -30,6 +30,17 @@ def stages(context: Any) -> list[Any]:
     return sorted((s for s in listed if s.numCompleteTasks()), key=lambda s: s.stageId())
 
 
+def peak(context: Any) -> str:
+    """The most memory that Spark's process has had, where the system says."""
+    process = context._jvm.java.lang.ProcessHandle.current().pid()
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return "unknown"
+    kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return f"{kilobytes / 2**10:,.0f} MB"
+
+
 def main() -> None:
     """Ask once, and print the stages."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_stages", description=__doc__)
@@ -50,10 +61,12 @@ def main() -> None:
             opened: Any = session._opened.engine
             start = time.perf_counter()
             opened.run(job, session.schema, secrets.token_bytes(32))
-            print(f"{options.rows:,} rows: {time.perf_counter() - start:.1f} s, first run")
+            context = opened._sessions.own.sparkContext
+            seconds = time.perf_counter() - start
+            print(f"{options.rows:,} rows: {seconds:.1f} s, first run; at most {peak(context)}")
             heads = ("stage", "tasks", "rows read", "shuffled in", "out", "MB out", "MB spilled")
             print(" ".join(f"{head:>12}" for head in (*heads, "MB a task")))
-            for stage in stages(opened._sessions.own.sparkContext):
+            for stage in stages(context):
                 cells = (
                     str(stage.stageId()),
                     str(stage.numCompleteTasks()),
