@@ -1,7 +1,9 @@
 """Connections to PostgreSQL, and why there is none, without a word of the secret that led there.
 
 What the driver says of a connection that fails may quote the connection string, so none of it
-leaves this module: a few sentences of our own stand for it.
+leaves this module: a few sentences of our own stand for it. They are raised where no other
+exception is being handled, and from no frame that holds the string: there is no cause, no context
+and no variable that could be shown.
 """
 
 from __future__ import annotations
@@ -17,6 +19,12 @@ __all__ = ["Unreachable", "connect"]
 class Unreachable(Exception):
     """There is no connection; the message says why and what would help, and quotes nothing."""
 
+
+_NO_DRIVER = "the driver for PostgreSQL is missing; install it: pip install 'dither[postgres]'"
+_NO_STRING = (
+    "this is not a connection string; write {shown} as "
+    "'host=… dbname=… user=… password=…' or 'postgresql://user:password@host/database'"
+)
 
 # What the driver and the server say, in the order in which it is looked for.
 _REASONS = [
@@ -73,39 +81,44 @@ def connect(dsn: Secret, *, application: str, timeout: float) -> Any:
     application : str
         What the server's own lists call the connection, unless the string says otherwise.
     timeout : float
-        Seconds to wait for each server that the string names.
+        Seconds to wait for each server that the string names, unless it says otherwise.
 
     Raises
     ------
     Unreachable
         There is none.
     """
+    opened, reason = _opened(dsn, application, max(2, round(timeout)))
+    if opened is None:
+        raise Unreachable(reason.format(shown=dsn.shown))
+    return opened
+
+
+def _opened(dsn: Secret, application: str, seconds: int) -> tuple[Any, str]:
+    """A connection, or why there is none."""
     try:
         import psycopg
+        from psycopg.conninfo import conninfo_to_dict
     except ImportError:
-        raise Unreachable(
-            "the driver for PostgreSQL is missing; install it: pip install 'dither[postgres]'"
-        ) from None
+        return None, _NO_DRIVER
     # A server that went away without a word is noticed within half a minute.
     alive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
     try:
+        given = conninfo_to_dict(dsn.reveal())
+    except Exception:
+        return None, _NO_STRING
+    given.setdefault("connect_timeout", seconds)
+    given.setdefault("fallback_application_name", application)
+    try:
         return psycopg.connect(
-            dsn.reveal(),
+            **{**given, "client_encoding": "UTF8", "tcp_user_timeout": 30_000, **alive},
             autocommit=True,
             prepare_threshold=None,  # a pooler may hand each transaction to another server process
-            client_encoding="UTF8",
-            fallback_application_name=application,
-            connect_timeout=max(2, round(timeout)),
-            tcp_user_timeout=30_000,
-            **alive,
-        )
+        ), ""
     except psycopg.ProgrammingError:
-        raise Unreachable(
-            f"{dsn.shown} is not a connection string; write it as "
-            "'host=… dbname=… user=… password=…' or 'postgresql://user:password@host/database'"
-        ) from None
-    except (psycopg.Error, OSError, UnicodeError) as error:
-        raise Unreachable(_why(str(error)).format(shown=dsn.shown)) from None
+        return None, _NO_STRING
+    except Exception as error:
+        return None, _why(str(error))
 
 
 def _why(said: str) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dither._environment import Secret
+from dither._postgres import Unreachable, connect
 from dither.errors import ArgumentError, EngineError, PolicyError
 
 if TYPE_CHECKING:
@@ -43,34 +44,10 @@ SETTINGS = {
     "jit": "off",
 }
 
-MISSING = (
-    "PostgreSQL is read with psycopg, which is not installed; install it with: "
-    "pip install 'dither[postgres]'"
-)
-
 SAID = {
-    "28P01": "the server does not accept its role and password",
-    "28000": "the server does not let its role in from this machine",
-    "3D000": "the server has no such database",
-    "53300": "the server has no connection left for its role",
-    "57P03": "the server is starting or stopping; try again",
-    "42501": "its role may not connect to the database",
     "55P03": "a table is locked by somebody who changes it; try again later",
     "57014": "the server took longer than engine.timeout allows",
 }
-WORDS = {
-    "password authentication failed": "28P01",
-    "no password supplied": "28P01",
-    "no pg_hba.conf entry": "28000",
-    "does not exist": "3D000",
-    "too many connections": "53300",
-    "too many clients": "53300",
-    "remaining connection slots": "53300",
-    "starting up": "57P03",
-    "shutting down": "57P03",
-    "permission denied for database": "42501",
-}
-UNREACHED = "the server cannot be reached; see that it runs, and that host and port are right"
 
 
 class Failure(Exception):
@@ -111,9 +88,14 @@ class Connection:
     # --- opening ----------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        opened, failure = _connected(self._dsn)
+        opened, reason = None, ""
+        try:
+            opened = connect(self._dsn, application="dither", timeout=CONNECT_TIMEOUT)
+        except Unreachable as found:
+            reason = str(found)
         if opened is None:
-            raise PolicyError(f"{self._dsn.shown}: {failure}")
+            raise PolicyError(f"{self._dsn.shown}: {reason}")
+        opened.adapters.register_loader("numeric", _whole_loader())
         encoding = opened.info.parameter_status("server_encoding")
         version = opened.info.server_version // 10_000
         if version < OLDEST or encoding != "UTF8":
@@ -243,38 +225,9 @@ def _quoted(settings: dict[str, str]) -> list[tuple[str, str]]:
     return [(n, v if n in listed else f"'{v}'") for n, v in settings.items()]
 
 
-def _connected(dsn: Secret) -> tuple[Opened[Any] | None, str]:
-    """A connection, or why there is none."""
-    try:
-        import psycopg
-        from psycopg.conninfo import conninfo_to_dict
-    except ImportError:
-        return None, MISSING
-    try:
-        given = conninfo_to_dict(dsn.reveal())
-    except Exception:
-        return None, (
-            "it does not hold what connects to PostgreSQL, such as postgresql://role@host/database"
-        )
-    try:
-        given.setdefault("connect_timeout", CONNECT_TIMEOUT)
-        given.setdefault("application_name", "dither")
-        opened = psycopg.connect(
-            **{**given, "client_encoding": "utf8"}, autocommit=True, prepare_threshold=None
-        )
-        opened.adapters.register_loader("numeric", _whole_loader())
-        return opened, ""
-    except Exception as found:
-        failure = _failure(found)
-        return None, str(failure) if failure.code else UNREACHED
-
-
 def _failure(error: Exception) -> Failure:
     """What a failure of the client library is in our words."""
     code = getattr(error, "sqlstate", None)
-    if code is None:
-        said = str(error)
-        code = next((found for words, found in WORDS.items() if words in said), None)
     return Failure(code, SAID.get(code or "", "the server refused the statement"))
 
 
