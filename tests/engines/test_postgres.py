@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import datetime as dt
 import threading
 import time
@@ -507,6 +508,72 @@ def test_a_locked_table_is_told_before_the_charge(database, tmp_path, monkeypatc
             with pytest.raises(PolicyError, match="a table is locked by somebody who changes it"):
                 session.sql(QUESTION).release(epsilon=1)
         assert not any(spent(session))
+
+
+@contextlib.contextmanager
+def locked(database: Database):
+    """The table is held by somebody, so that whoever reads it waits."""
+    with database.server.connect(database.name, "owner") as owner, owner.transaction():
+        owner.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def test_a_question_that_takes_too_long_is_ended(database, tmp_path, monkeypatch):
+    """Told before the charge while it is rehearsed; after it the one message. Then it works."""
+    with dither.open(policy(tmp_path, timeout=1)) as session:
+        with (
+            locked(database),
+            pytest.raises(PolicyError, match=r"longer than engine\.timeout allows"),
+        ):
+            session.sql(QUESTION).release(epsilon=1)
+        assert not any(spent(session))
+        engine, held = type(session._engine), contextlib.ExitStack()
+        prepare = engine.prepare
+
+        def prepared_and_locked(self, job, schema):
+            prepare(self, job, schema)
+            held.enter_context(locked(database))
+
+        with held, monkeypatch.context() as patch:
+            patch.setattr(engine, "prepare", prepared_and_locked)
+            with pytest.raises(EngineError, match="could not compute the answer") as failed:
+                session.sql(QUESTION).release(epsilon=1)
+        assert PASSWORD not in told(failed.value)
+        assert any(spent(session))
+        assert session.sql(QUESTION).release(epsilon=2)
+
+
+def test_a_server_process_that_ends_during_a_release(database, tmp_path, monkeypatch):
+    """An administrator ends it, or it crashes: the one message, and the next question works."""
+    waiting = (
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'reader'"
+    )
+
+    def ended() -> None:
+        with database.server.connect("postgres") as admin:
+            for _ in range(600):
+                if found := admin.execute(waiting).fetchone():
+                    admin.execute("SELECT pg_terminate_backend(%s)", found)
+                    return
+                time.sleep(0.05)
+
+    with dither.open(policy(tmp_path)) as session:
+        engine, held = type(session._engine), contextlib.ExitStack()
+        prepare, ending = engine.prepare, threading.Thread(target=ended)
+
+        def prepared_and_locked(self, job, schema):
+            prepare(self, job, schema)
+            held.enter_context(locked(database))
+            ending.start()
+
+        with held, monkeypatch.context() as patch:
+            patch.setattr(engine, "prepare", prepared_and_locked)
+            with pytest.raises(EngineError, match="could not compute the answer") as failed:
+                session.sql(QUESTION).release(epsilon=1)
+            ending.join()
+        assert PASSWORD not in told(failed.value)
+        assert any(spent(session))
+        assert session.sql(QUESTION).release(epsilon=2)
 
 
 def test_a_question_sees_one_state_of_the_data(database):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
+from subprocess import PIPE
 
 import duckdb
 import polars as pl
@@ -201,3 +206,96 @@ def test_spilled_data_that_find_no_room(tmp_path: Path) -> None:
         assert "what was charged stays charged" in str(told.value)
         assert str(tmp_path) not in str(told.value)
         assert [entry.kind for entry in session.ledger.entries()].count("charge") == 1
+
+
+def test_a_disk_that_is_full_when_data_are_spilled(tmp_path: Path) -> None:
+    """Files may grow to a megabyte and no further: paid for, and the one sentence; then it works.
+
+    Linux answers a write beyond the limit with an error, as it does where a disk has no room.
+    """
+    resource = pytest.importorskip("resource")
+    source = tmp_path / "big.parquet"
+    texts = [f"text number {i}" for i in range(400_000)]
+    pl.DataFrame({"pid": range(400_000), "t": texts}).write_parquet(source)
+    policy = {
+        "budget": {"epsilon": 9, "delta": "1e-6", "ledger": str(tmp_path / "l")},
+        "engine": {"memory": "24MB", "threads": 1, "temp": str(tmp_path / "spill")},
+        "tables": {
+            "people": {"source": str(source), "unit": "pid", "max_groups": 1, "max_rows": 1}
+        },
+    }
+    with dt.open(policy) as session:
+        question = session.sql("SELECT t, COUNT(*) AS n FROM people GROUP BY t")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, before[1]))
+        try:
+            with pytest.raises(DitherError, match="what was charged stays charged") as told:
+                question.release("0.5", "1e-7")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert str(tmp_path) not in str(told.value)
+        assert session.balance()[0].spent.epsilon == Fraction(1, 2)
+        assert session.sql("SELECT COUNT(*) AS n FROM people").release(1).frame.height == 1
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A DuckDB file of a thousand rows with an age."""
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(str(path)) as raw:
+        raw.execute("CREATE TABLE people AS SELECT 20 + i % 70 AS age FROM range(1000) t(i)")
+    return path
+
+
+def test_a_database_that_may_only_be_read(database: Path) -> None:
+    """The file says so: it is only read in any case, and nothing is written beside it."""
+    database.chmod(0o444)
+    with opened(database) as session:
+        assert session.sql("SELECT SUM(age) AS s FROM people").release(50).frame.height == 1
+    assert not list(database.parent.glob("*.wal"))
+
+
+WRITER = """
+import duckdb, sys
+try:
+    held = duckdb.connect(sys.argv[1])
+except duckdb.Error:
+    print("refused", flush=True)
+else:
+    print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def writer(database: Path) -> Iterator[str]:
+    """Another program opens the database for writing; whether it may."""
+    command = [sys.executable, "-c", WRITER, str(database)]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        yield program.stdout.readline().strip()
+        program.stdin.close()
+
+
+def test_a_database_that_another_program_writes(database: Path) -> None:
+    """Refused at open with what to do; once it is open here, nobody else opens it to write."""
+    with writer(database) as said:
+        assert said == "open"
+        with pytest.raises(PolicyError, match=r"cannot be opened as a DuckDB database; if another"):
+            opened(database)
+    with opened(database) as session, writer(database) as said:
+        assert said == "refused"
+        assert session.sql("SELECT SUM(age) AS s FROM people").release(1).frame.height == 1
+
+
+def test_a_database_that_is_replaced_after_it_was_opened(database: Path) -> None:
+    """What was opened is what is asked: the file of that name may be another by now."""
+    other = database.with_name("other.duckdb")
+    with duckdb.connect(str(other)) as raw:
+        raw.execute("CREATE TABLE visits AS SELECT 'x' AS age")
+    with opened(database) as session:
+        other.replace(database)
+        assert session.sql("SELECT COUNT(*) AS n FROM people").release(50).frame["n"][0] > 900
+    with pytest.raises(DitherError):
+        opened(database)
