@@ -266,6 +266,70 @@ def test_a_failure_after_the_charge_says_one_thing(session, rows, tmp_path, monk
         assert "spent epsilon" in str(opened)
 
 
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from pyspark.sql import SparkSession
+from pyspark import SparkContext
+import dither as dt
+from dither.engines.spark.engine import SparkEngine
+from dither.errors import EngineError, PolicyError
+
+source, folder = sys.argv[1], sys.argv[2]
+quiet = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.driver.memory": "512m",
+         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+         "spark.driver.extraJavaOptions": "-Xss8m"}
+builder = SparkSession.builder.master("local[1]")
+for name, value in quiet.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+policy = {
+    "budget": {"epsilon": 9, "delta": "1e-6", "ledger": folder + "/l"},
+    "tables": {"visits": {"source": {"spark": source}, "unit": "u", "max_groups": 2,
+                          "max_rows": 2, "columns": {"age": {"bounds": [0, 100]}}}},
+}
+asked = SparkEngine._execute
+
+def killing(self, *arguments):
+    os.kill(java, signal.SIGKILL)
+    time.sleep(1)
+    return asked(self, *arguments)
+
+with dt.open(policy, engines={"spark": spark}) as session:
+    question = session.sql("SELECT SUM(age) AS a FROM visits")
+    SparkEngine._execute = killing
+    try:
+        question.release(epsilon=1)
+    except EngineError as error:
+        print(error, error.__cause__)
+    SparkEngine._execute = asked
+    try:
+        question.release(epsilon=2)
+    except PolicyError as error:
+        print(error, error.__cause__)
+    print("spent", session.balance()[0].spent.epsilon)
+print("closed", flush=True)
+os._exit(0)  # what pyspark does at exit waits for Java
+"""
+
+
+def test_spark_that_is_killed(rows, tmp_path):
+    """During a release: paid for, and the one message. Before one: told so, and free."""
+    made = subprocess.run(
+        [sys.executable, "-c", KILLED, str(rows), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    lines = made.stdout.splitlines()
+    assert "could not compute the answer; what was charged stays charged" in lines[0]
+    assert "Spark no longer answers" in lines[1]
+    assert [line.endswith("None") for line in lines[:2]] == [True, True]
+    assert lines[2:] == ["spent 1", "closed"]
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [

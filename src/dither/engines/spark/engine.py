@@ -27,6 +27,7 @@ from dither.plan.relations import scans
 __all__ = ["SparkEngine"]
 
 CHANGED = "its files or columns are not those that it had when it was opened; open it anew"
+GONE = "Spark no longer answers; see that it runs, and open the policy anew. Nothing was charged"
 
 TICK = 0.5
 """Seconds between two reports of progress."""
@@ -114,7 +115,15 @@ class SparkEngine(SQLEngine):
             except Exception:
                 same = False
             if not same:
-                raise PolicyError(f"table {table!r}: {CHANGED}")
+                raise PolicyError(f"table {table!r}: {CHANGED if self._answers() else GONE}")
+
+    def _answers(self) -> bool:
+        """Whether Spark itself is still there."""
+        try:
+            with quietly():
+                return bool(self._sessions.own.sql("SELECT 1").collect())
+        except Exception:
+            return False
 
     def _rehearse(self, sql: str) -> Sequence[str]:
         digest = hashlib.sha256(sql.encode()).hexdigest()
