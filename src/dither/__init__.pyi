@@ -3,6 +3,7 @@
 from dither import accounting as accounting
 from dither import errors as errors
 from dither import inference as inference
+from dither import learn as learn
 from dither import ledger as ledger
 from dither import local as local
 from dither import mechanisms as mechanisms

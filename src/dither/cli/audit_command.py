@@ -143,10 +143,10 @@ def _subjects(planted: bool) -> Iterator[Subject]:
 
         yield from planted_bugs()
         return
-    from dither import inference, local, mechanisms
+    from dither import inference, learn, local, mechanisms
     from dither._subjects import declared
 
-    yield from declared(mechanisms, local, inference)
+    yield from declared(mechanisms, local, inference, learn)
 
 
 def _table(

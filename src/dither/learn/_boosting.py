@@ -1,0 +1,388 @@
+"""Additive models by noisy boosting: one score for each cell of each column, summed over columns.
+
+Statistics. First leave, for each of d columns, the numbers of rows in its cells. Cells of numbers
+that lie side by side are then joined until each joined cell holds a fair share of the rows, far
+more than the noise. Then, in each of T rounds, for one column after the other, leave the sums over
+its joined cells of the residuals: of what the rows' labels are, less what the scores that are known
+by then expect of them. Each sum is a step of its cell's score, divided by the curvature that its
+count bounds, plus a ridge as large as the noise, and drawn to those of ranges of numbers beside it;
+since the columns take turns, columns that say the same do not add up. The scores are the means of
+those of the later half of the rounds.
+
+Exactness. Counts are integers. A residual vector v, of length at most B, is cut towards 0 to
+multiples of 1/``UNIT``, so that it is no longer; a score is looked up in a list of joined cells,
+and added to the row's margin, column by column, by operations on single numbers; what is expected
+at a margin is read from a table. So what a row adds to any sum depends on its own values, and on
+noisy numbers that left before, wherever it stands and whatever the other rows are. Sums of such
+integers are exact in doubles below 2^53, and noise is drawn from the exact discrete Gaussian law.
+
+Sensitivity. Counts are multiplied by a whole number w, residuals by ``UNIT``. A row is in one cell
+of each column. Added or removed, it moves all that leaves by at most
+
+    d·w² + T·d·B²·UNIT²,   squared (L2).
+
+Replaced, it leaves one cell and enters another, or changes within one: counts move by 2·d·w², and
+sums by |v - v'|² <= 4·B² where the cell is the same, or |v|² + |v'|² <= 2·B². B is 1 for a number
+or two classes, where |v| = |label - expected| <= 1, and √2 for more classes, where the vector of
+indicators less that of probabilities, both of sum 1 and of at least 0, has squared length
+(1 - p)² + Σ q² <= (1 - p)² + (Σ q)² = 2·(1 - p)².
+
+Guarantee. (epsilon, delta)-DP of all scores, edges and counts together. What is asked later depends
+on what was answered, but its bound does not: the sequence is one Gaussian mechanism of that many
+coordinates (Dong, Roth and Su, 2022, on the adaptive composition of Gaussian mechanisms;
+`dither.mechanisms.DiscreteGaussian` on its lattice). Nothing else is read of the rows, not even how
+many there are.
+
+Source. The model, and its training under differential privacy: Nori, Caruana, Bu, Shen and
+Kulkarni, "Accuracy, interpretability, and differential privacy via explainable boosting", ICML
+2021. In place of their random splits each step fits all cells of a column, shrunk by the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solveh_banded
+
+from dither._subjects import Subject
+from dither.learn._columns import Column
+from dither.mechanisms import DiscreteGaussian
+from dither.privacy import Charge, Loss, Neighbours
+
+__all__ = ["UNIT", "Boosting", "Fitted", "Term", "residuals_of_classes", "residuals_of_numbers"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Residuals = Callable[[Floats], Integers]
+"""From the margins of all rows, shape (n, m), to their residuals in units, of the same shape."""
+
+UNIT = 1 << 10
+_COUNTS = Fraction(3, 20)
+"""The share of the squared sensitivity that counts have."""
+_RIDGE, _TIE = 3.0, 6.0
+_CLEAR = 2.0
+"""Joined cells hold at least so many deviations of their noise."""
+_REACH = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """The part of one column.
+
+    Parameters
+    ----------
+    column : Column
+    joined : array of int, shape (cells,)
+        To which of its scores each cell of the column belongs.
+    rows : array of float, shape (k,)
+        Noisy counts, of at least 0.
+    scores : array of float, shape (k, m)
+    """
+
+    column: Column
+    joined: Integers
+    rows: Floats
+    scores: Floats
+
+    @property
+    def importance(self) -> float:
+        """The mean absolute score of a row, by the noisy counts."""
+        weight = max(float(self.rows.sum()), 1.0)
+        return float((np.abs(self.scores).max(axis=1) * self.rows).sum() / weight)
+
+    def labels(self) -> list[str]:
+        """What lies in each of the joined cells, in words."""
+        found = []
+        for k in range(len(self.rows)):
+            cells = np.flatnonzero(self.joined == k)
+            if cells[-1] == self.column.cells - 1:
+                found.append("missing or not declared")
+            elif self.column.categories is not None:
+                found.append(str(self.column.categories[cells[0]]))
+            else:
+                edges = self.column.edges()
+                found.append(f"{edges[cells[0]]:.6g} to {edges[cells[-1] + 1]:.6g}")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a run leaves.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        Each with a mean score of 0, by its noisy counts.
+    intercept : array of float, shape (m,)
+    """
+
+    terms: tuple[Term, ...]
+    intercept: Floats
+
+    def margins(self, places: Sequence[Integers]) -> Floats:
+        """The sums of scores of rows, shape (n, m)."""
+        found = np.tile(self.intercept, (len(places[0]), 1))
+        for term, cells in zip(self.terms, places, strict=True):
+            found += term.scores[term.joined[cells]]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Boosting:
+    """A run with its noise, fixed before any row is read.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+    epsilon, delta : Fraction
+    neighbours : Neighbours
+    outputs : int
+        m: 1 for a number or two classes, else the number of classes.
+    curvature : float
+        A bound of the second derivative of a row's loss in one score.
+    bins : int
+        Into how many joined cells a number's are joined, at most about.
+    rounds : int
+        T.
+
+    Attributes
+    ----------
+    weight : int
+        w, of the counts.
+    noise : DiscreteGaussian
+    loss : Loss
+    """
+
+    columns: tuple[Column, ...]
+    epsilon: Fraction
+    delta: Fraction
+    neighbours: Neighbours
+    outputs: int
+    curvature: float
+    bins: int
+    rounds: int
+    weight: int = field(init=False)
+    noise: DiscreteGaussian = field(init=False)
+    loss: Loss = field(init=False)
+
+    def __post_init__(self) -> None:
+        longest = 1 if self.outputs == 1 else 2
+        share = float(_COUNTS / (1 - _COUNTS)) * self.rounds * longest
+        object.__setattr__(self, "weight", max(1, round(UNIT * math.sqrt(share))))
+        square, moved = self.l2_squared, self.coordinates
+        noise = DiscreteGaussian.for_epsilon(
+            self.epsilon, self.delta, l2_squared=square, coordinates=moved
+        )
+        loss = noise.loss(l2_squared=square, coordinates=moved, neighbours=self.neighbours)
+        spent = noise.delta(self.epsilon, l2_squared=square, coordinates=moved)
+        object.__setattr__(self, "noise", noise)
+        charge = Charge(self.epsilon, spent, loss.charge.rho)
+        object.__setattr__(self, "loss", loss.with_charge(charge))
+
+    @property
+    def l2_squared(self) -> int:
+        """The squared L2 sensitivity of all that leaves, in units."""
+        replaced = self.neighbours is Neighbours.REPLACE
+        longest = 1 if self.outputs == 1 else 2
+        counts = (2 if replaced else 1) * self.weight**2
+        sums = (4 if replaced else 1) * longest * UNIT**2
+        return len(self.columns) * (counts + self.rounds * sums)
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers a row moves, at most."""
+        replaced = self.neighbours is Neighbours.REPLACE
+        return (2 if replaced else 1) * len(self.columns) * (1 + self.rounds * self.outputs)
+
+    @property
+    def of_count(self) -> float:
+        """The deviation of a count's noise, in rows."""
+        return math.sqrt(self.noise.variance) / self.weight
+
+    @property
+    def of_sum(self) -> float:
+        """The deviation of a sum's noise, in residuals."""
+        return math.sqrt(self.noise.variance) / UNIT
+
+    def counted(self, places: Integers, cells: int, kept: Integers) -> Floats:
+        """The numbers of rows in cells, with their noise."""
+        exact = np.bincount(places, kept, cells).astype(np.int64)
+        return np.asarray((self.weight * exact + self.noise.draw(cells)) / self.weight)
+
+    def summed(self, places: Integers, cells: int, residuals: Integers) -> Floats:
+        """The sums of residuals over cells, with their noise, shape (cells, m)."""
+        parts = [np.bincount(places, part, cells) for part in residuals.T.astype(np.float64)]
+        exact = np.stack(parts, axis=1).astype(np.int64)
+        return np.asarray((exact + self.noise.draw(exact.shape)) / UNIT)
+
+    def _step(self, column: Column, rows: Floats, sums: Floats) -> Floats:
+        """What sums move scores by: less where noise is large, and alike in ranges side by side."""
+        firm = self.curvature * rows + _RIDGE * self.of_sum
+        if column.categories is not None or len(rows) < 3:
+            return sums / firm[:, None]
+        tie = _TIE * self.of_sum
+        # The last is of what is missing, and lies beside none.
+        banded = np.zeros((2, len(rows)))
+        banded[0, 1:-1] = -tie
+        banded[1] = firm - banded[0]
+        banded[1, :-1] -= banded[0, 1:]
+        return np.asarray(solveh_banded(banded, sums))
+
+    def run(
+        self,
+        places: Sequence[Integers],
+        kept: Integers,
+        residuals: Residuals,
+        seen: Callable[[int], None] | None = None,
+    ) -> Fitted:
+        """The one step that touches rows.
+
+        Parameters
+        ----------
+        places : sequence of array
+            The cells of all rows, column by column.
+        kept : array of int, shape (n,)
+            1, or 0 for a row that does not count since its label is missing.
+        residuals : callable
+        seen : callable, optional
+            Told how many rounds are done.
+        """
+        counts = [
+            self.counted(cells, column.cells, kept)
+            for column, cells in zip(self.columns, places, strict=True)
+        ]
+        total = float(np.median([found.sum() for found in counts]))
+        fair, clear = total / self.bins, _CLEAR * self.of_count
+        joined = [
+            _joined(column, found, fair, clear)
+            for column, found in zip(self.columns, counts, strict=True)
+        ]
+        where = [groups[cells] for groups, cells in zip(joined, places, strict=True)]
+        rows = [
+            np.maximum(np.bincount(groups, found), 0.0)
+            for groups, found in zip(joined, counts, strict=True)
+        ]
+        scores = [np.zeros((len(found), self.outputs)) for found in rows]
+        means = [np.zeros_like(found) for found in scores]
+        margins = np.zeros((len(kept), self.outputs))
+        for round_ in range(self.rounds):
+            for j, found in enumerate(rows):
+                sums = self.summed(where[j], len(found), residuals(margins) * kept[:, None])
+                step = self._step(self.columns[j], found, sums)
+                # Beyond what tables of expectations tell apart, a score says no more.
+                moved = np.clip(scores[j] + step, -_REACH, _REACH) - scores[j]
+                scores[j] += moved
+                margins += moved[where[j]]
+            if 2 * round_ >= self.rounds - 1:
+                for mean, found in zip(means, scores, strict=True):
+                    mean += found / (self.rounds - math.ceil((self.rounds - 1) / 2))
+            if seen is not None:
+                seen(round_ + 1)
+        return _centred(self.columns, joined, rows, means)
+
+    @classmethod
+    def audit_subjects(cls) -> Iterator[Subject]:
+        """What an audit calls: neighbours that use the whole claim, or nearly."""
+        column, delta = Column("x", categories=("a",)), Fraction(1, 100)
+        made = cls((column,), Fraction(1), delta, Neighbours.ADD_REMOVE, 1, 0.25, 32, 2)
+
+        def run(rows: int, size: int) -> Floats:
+            # As many cells as outputs; each number is seen as much as neighbours move it, and a
+            # residual may be a whole one.
+            places = np.repeat(np.arange(size), rows)
+            ones = np.ones(len(places), np.int64)
+            found = made.counted(places, size, ones) * made.weight**2
+            for _ in range(made.rounds):
+                found = found + made.summed(places, size, UNIT * ones[:, None])[:, 0] * UNIT**2
+            return found
+
+        yield Subject("boosting of an additive model", run, 1, 2, delta=delta)
+
+
+def _joined(column: Column, counts: Floats, fair: float, clear: float) -> Integers:
+    """To which score each cell belongs: of numbers runs that hold enough, in one pass upwards.
+
+    That is a fair share of the rows, and ``clear`` times the root of the cells in the run, which is
+    how their noise grows.
+    """
+    if column.categories is not None:
+        return np.arange(column.cells)
+    found, group, start, held = np.zeros(column.cells, np.int64), 0, 0, 0.0
+    for i, count in enumerate(counts[:-1].tolist()):
+        found[i] = group
+        held += count
+        if held >= max(fair, clear * math.sqrt(i + 1 - start)):
+            group, start, held = group + 1, i + 1, 0.0
+    # What is left at the end belongs to the last that held enough.
+    last = max(group - 1, 0)
+    found = np.minimum(found, last)
+    found[-1] = last + 1
+    return found
+
+
+def _centred(
+    columns: Sequence[Column],
+    joined: Sequence[Integers],
+    rows: Sequence[Floats],
+    scores: Sequence[Floats],
+) -> Fitted:
+    terms, intercept = [], np.zeros(scores[0].shape[1])
+    for column, groups, found, made in zip(columns, joined, rows, scores, strict=True):
+        mean = (made * found[:, None]).sum(axis=0) / max(float(found.sum()), 1.0)
+        intercept += mean
+        terms.append(Term(column, groups, found, made - mean))
+    return Fitted(tuple(terms), intercept)
+
+
+def residuals_of_classes(labels: Integers, classes: int) -> Residuals:
+    """Indicators of the rows' classes less the probabilities that margins give.
+
+    With two classes the margin is that of the second, and its part alone is given.
+    """
+    two = classes == 2
+    wanted = [(labels == k).astype(np.float64) for k in range(classes)]
+
+    def found(margins: Floats) -> Integers:
+        parts = [np.zeros(len(margins)), margins[:, 0]] if two else list(margins.T)
+        most = parts[0]
+        for part in parts[1:]:
+            most = np.maximum(most, part)
+        shares = [_exponentials()[_lattice(most - part)] for part in parts]
+        total = shares[0]
+        for share in shares[1:]:
+            total = total + share
+        given = (
+            zip(wanted[1:], shares[1:], strict=True) if two else zip(wanted, shares, strict=True)
+        )
+        return np.stack([_cut(indicator - share / total) for indicator, share in given], axis=1)
+
+    return found
+
+
+def residuals_of_numbers(targets: Floats) -> Residuals:
+    """Targets in [-1, 1] less the margins, cut to that length."""
+
+    def found(margins: Floats) -> Integers:
+        return _cut(np.clip(targets[:, None] - margins, -1.0, 1.0))
+
+    return found
+
+
+def _cut(values: Floats) -> Integers:
+    return np.trunc(np.clip(values, -1.0, 1.0) * UNIT).astype(np.int64)
+
+
+def _lattice(depths: Floats) -> Integers:
+    return np.rint(np.clip(depths, 0, _REACH) * UNIT).astype(np.int64)
+
+
+@cache
+def _exponentials() -> Floats:
+    """exp(-x) at the multiples of 1/UNIT up to REACH."""
+    return np.array([math.exp(-k / UNIT) for k in range(_REACH * UNIT + 1)])

@@ -1,0 +1,218 @@
+"""What is public of the columns of a table, and where each row's values lie in it.
+
+Each column is cut into cells beforehand, from what its owner declared: a number lies in one of
+``FINE`` equal parts of its bounds, a category in its place in the list, and what is missing, not a
+number or not listed in a last cell of its own. The cell of a value depends on that value alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.errors import ArgumentError
+
+__all__ = ["Column", "columns_of", "names_of", "numbers", "places_in", "read_columns"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+FINE = 256
+"""Equal parts of the bounds of a number."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its bounds, or the list of its categories.
+
+    Parameters
+    ----------
+    name : str
+    bounds : (float, float), optional
+    categories : tuple, optional
+        Instead of bounds.
+    """
+
+    name: str
+    bounds: tuple[float, float] | None = None
+    categories: tuple[Hashable, ...] | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many there are, with the last for what is missing."""
+        return 1 + (FINE if self.categories is None else len(self.categories))
+
+    def edges(self) -> Floats:
+        """The ends of a number's cells, rising."""
+        assert self.bounds is not None
+        return np.linspace(*self.bounds, FINE + 1)
+
+    def places(self, values: Any) -> Integers:
+        """The cell of each value; of numbers beyond the bounds that at the end."""
+        if self.categories is not None:
+            return places_in(self.categories, values)
+        assert self.bounds is not None
+        low, high = self.bounds
+        found = numbers(values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # In halves, so that the widest bounds do not overflow.
+            shares = (found / 2 - low / 2) / (high / 2 - low / 2)
+            near = np.clip(np.nan_to_num(np.floor(shares * FINE)), 0, FINE - 1)
+        near[found == np.inf], near[found == -np.inf] = FINE - 1, 0
+        near[np.isnan(found)] = FINE
+        return np.asarray(near, dtype=np.int64)
+
+
+def columns_of(
+    names: Sequence[str], bounds: Any, categories: Mapping[Hashable, Sequence[Any]] | None
+) -> tuple[Column, ...]:
+    """What was declared of each column.
+
+    Raises
+    ------
+    ArgumentError
+        It does not fit the columns, or a column has neither bounds nor categories.
+    """
+    listed = _listed(names, categories)
+    if bounds is None:
+        bounds = (np.full(len(names), np.nan),) * 2
+    try:
+        low, high = (
+            np.broadcast_to(np.asarray(end, dtype=float), (len(names),)).tolist() for end in bounds
+        )
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            "bounds must be a pair (low, high) of numbers or of arrays, one value a column "
+            f"(there are {len(names)} columns)"
+        ) from None
+    found = []
+    for name, lower, upper in zip(names, low, high, strict=True):
+        if name in listed:
+            found.append(Column(name, categories=listed[name]))
+            continue
+        if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+            raise ArgumentError(
+                f"bounds of column {name!r} must be two finite numbers that rise; declare what is "
+                f"possible, not what was seen, or list its values: categories={{{name!r}: [...]}}"
+            )
+        if not upper / 2 - lower / 2 > 0:
+            raise ArgumentError(f"bounds of column {name!r} lie too close to each other")
+        found.append(Column(name, (lower, upper)))
+    return tuple(found)
+
+
+def _listed(
+    names: Sequence[str], categories: Mapping[Hashable, Sequence[Any]] | None
+) -> dict[str, tuple[Hashable, ...]]:
+    if categories is None:
+        return {}
+    if not isinstance(categories, Mapping):
+        raise ArgumentError('categories must be a mapping, such as {"region": ["north", "south"]}')
+    found = {}
+    for column, values in categories.items():
+        if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(names):
+            name = names[column]
+        elif column in names:
+            name = str(column)
+        else:
+            raise ArgumentError(f"categories: there is no column {column!r}")
+        try:
+            made = tuple(dict.fromkeys(values))
+        except TypeError:
+            made = ()
+        if not made or isinstance(values, str) or len(made) != len(values):
+            raise ArgumentError(
+                f"categories of column {name!r} must be a list of different values, one at least"
+            )
+        found[name] = made
+    return found
+
+
+def names_of(table: Any) -> tuple[str, ...]:
+    """The names of a table's columns; of an array ``x0``, ``x1``, ..."""
+    if hasattr(table, "columns"):
+        return tuple(map(str, table.columns))
+    shape = np.shape(table) if isinstance(table, np.ndarray) else np.asarray(table, object).shape
+    if len(shape) != 2 or not shape[1]:
+        raise ArgumentError("X must be a table: an array of two dimensions, or a data frame")
+    return tuple(f"x{i}" for i in range(shape[1]))
+
+
+def read_columns(columns: Sequence[Column], table: Any) -> list[Integers]:
+    """Of each column the cells of all rows.
+
+    Raises
+    ------
+    ArgumentError
+        The table has other columns. Nothing depends on what the values are.
+    """
+    names = names_of(table)
+    if len(names) != len(columns):
+        raise ArgumentError(f"X must have {len(columns)} columns; it has {len(names)}")
+    if hasattr(table, "columns"):
+        wanted = [column.name for column in columns]
+        if sorted(names) != sorted(wanted) and not all(n == f"x{i}" for i, n in enumerate(wanted)):
+            missing = sorted(set(wanted) - set(names))
+            raise ArgumentError(f"X must have the columns that were fitted; it lacks {missing}")
+        known = dict(zip(names, table.columns, strict=True))
+        order = wanted if sorted(names) == sorted(wanted) else names
+        series = [table[known[name]] for name in order]
+    else:
+        array = table if isinstance(table, np.ndarray) else np.asarray(table, object)
+        series = [array[:, i] for i in range(len(columns))]
+    return [column.places(values) for column, values in zip(columns, series, strict=True)]
+
+
+def numbers(values: Any) -> Floats:
+    """Doubles, with NaN for whatever is not a number."""
+    array = _array(values)
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64)
+    return np.array([_number(v) for v in array.tolist()], dtype=np.float64)
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    if hasattr(values, "to_numpy"):
+        found = np.asarray(values.to_numpy())
+    else:
+        # A list of numbers and words together must not become a list of words.
+        found = values if isinstance(values, np.ndarray) else _objects(values)
+    if found.ndim != 1:
+        raise ArgumentError("y must be one value for each row: an array of one dimension")
+    return found
+
+
+def _objects(values: Any) -> npt.NDArray[Any]:
+    try:
+        listed = list(values)
+    except TypeError:
+        listed = None
+    if listed is None or isinstance(values, str | bytes):
+        raise ArgumentError("y must be one value for each row: an array of one dimension")
+    return np.fromiter(listed, dtype=object, count=len(listed))
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def places_in(listed: Sequence[Hashable], values: Any) -> Integers:
+    """The place of each value in a list; the one after the last for what is not in it."""
+    known = {value: i for i, value in enumerate(listed)}
+    array = _array(values)
+    return np.array([_place(known, v) for v in array.tolist()], dtype=np.int64)
+
+
+def _place(known: Mapping[Hashable, int], value: Any) -> int:
+    try:
+        return known.get(value, len(known))
+    except TypeError:
+        return len(known)
