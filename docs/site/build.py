@@ -41,6 +41,7 @@ CAPTIONS = {
         "local/choosing",
         "local/*",
         "inference/*",
+        "learn/*",
         "anonymize",
         "attacks/tour",
         "attacks/*",
