@@ -221,3 +221,19 @@ def test_order_is_checked_too(session):
         asked.order_by()
     with pytest.raises(ArgumentError, match="offset"):
         asked.limit(3, offset=-1)
+
+
+def test_quantiles_of_a_wide_range_are_calculated_with(tmp_path):
+    """Found in two steps, also where a calculation, HAVING or ORDER BY alone reads them."""
+    rows = pl.DataFrame({"c": [1_000_003] * 500})
+    declared = {
+        "budget": {"epsilon": 10**6, "ledger": str(tmp_path / "wide.ledger")},
+        "tables": {"t": {"columns": {"c": {"bounds": [0, 2**23]}}}},
+    }
+    with dt.open(declared, sources={"t": rows}) as session:
+        (row,) = session.sql(
+            "SELECT 2 * MEDIAN(c) AS x, COUNT(*) AS n FROM t HAVING QUANTILE_CONT(c, 0.4) > 10 "
+            "ORDER BY QUANTILE_CONT(c, 0.6)"
+        ).release(10**4).frame.rows(named=True)  # fmt: skip
+        assert row["x"] == pytest.approx(2_000_006, abs=20)
+        session.sql("SELECT COUNT(*) AS n FROM t ORDER BY MEDIAN(c)").preview(1)

@@ -14,7 +14,7 @@ from dither.errors import BoundsError, QueryError
 from dither.plan import aggregates as ag
 from dither.plan import expressions as ex
 from dither.plan.ballots import Ballot
-from dither.plan.calculations import Calculated
+from dither.plan.calculations import Calculated, sources
 from dither.plan.expanded import expanded
 from dither.plan.facts import Facts, Scope, infer, is_assumed, listed_values, value_facts
 from dither.plan.job import (
@@ -113,6 +113,14 @@ class Plan:
     public_size: bool
     levels: Levels | None
     notes: tuple[str, ...]
+
+    @property
+    def measured(self) -> tuple[Recipe, ...]:
+        """The recipes of what is measured, each once, also inside of what is calculated."""
+        ordered = (x for x, _ in self.order if isinstance(x, Recipe))
+        having = () if self.having is None else (self.having,)
+        every = (*self.recipes, *having, *ordered)
+        return tuple(dict.fromkeys(one for recipe in every for one in sources(recipe)))
 
     @property
     def discovered(self) -> bool:

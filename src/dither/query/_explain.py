@@ -211,9 +211,8 @@ def _measurement(i: int, plan: Plan, noise_plan: NoisePlan | None) -> Node:
 
 def _candidates(place: int, plan: Plan) -> str:
     """The public values that a mode is chosen among."""
-    read = [one for recipe in (*plan.recipes, plan.having) if recipe for one in sources(recipe)]
-    read += [one for x, _ in plan.order if isinstance(x, Recipe) for one in sources(x)]
-    values = next(m.values for m in read if isinstance(m, ModeRecipe) and m.votes == place)
+    modes = (one for one in plan.measured if isinstance(one, ModeRecipe))
+    values = next(mode.values for mode in modes if mode.votes == place)
     return f"{count_text(len(values), 'public value')}: {_listed(values)}"
 
 

@@ -229,7 +229,7 @@ def _bins(measurement: Measurement) -> int:
 def quantiles_of(plan: Plan, place: int) -> list[QuantileRecipe]:
     """The quantiles that are read from a histogram, or inside its stretches."""
     return [
-        r for r in plan.recipes if isinstance(r, QuantileRecipe) and place in (r.leaves, r.below)
+        r for r in plan.measured if isinstance(r, QuantileRecipe) and place in (r.leaves, r.below)
     ]
 
 
@@ -255,7 +255,7 @@ def _of_family(
 ) -> tuple[float, NoisePlan]:
     """Noise with trees that suit one family of it, and how large an error to expect."""
     job = plan.job
-    flat = {recipe.cells for recipe in plan.recipes if isinstance(recipe, CellsRecipe)}
+    flat = {recipe.cells for recipe in plan.measured if isinstance(recipe, CellsRecipe)}
     trees = {
         i: QuantileTree(m.bins, m.bins, 1)
         if i in flat or not isinstance(m, Leaves)
@@ -362,7 +362,7 @@ def _measured(
 ) -> dict[int, Any]:
     """Each measurement with its noise, beside those that have theirs already."""
     # A histogram that is read in stretches comes after the one that says which.
-    last = {r.below for r in noise_plan.plan.recipes if isinstance(r, QuantileRecipe)}
+    last = {r.below for r in noise_plan.plan.measured if isinstance(r, QuantileRecipe)}
     for i, measurement in sorted(
         enumerate(noise_plan.plan.job.measurements), key=lambda m: m[0] in last
     ):
