@@ -9,15 +9,18 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
 
+from conformance.sqlite import SQLiteDialect, SQLiteEngine
 from dither.engines.duckdb.dialect import DuckDBDialect
 from dither.engines.postgres.dialect import PostgresDialect
 from dither.engines.writer import Seeds
+from dither.engines.writer.forms import call
 from dither.engines.writer.rows import read_columns
 from dither.plan.facts import Scope
 from dither.plan.job import Job
@@ -62,6 +65,37 @@ class PortableDuckDB(_Portable, DuckDBDialect):
 
 class PortablePostgres(_Portable, PostgresDialect):
     """PostgreSQL's dialect with the shared hash."""
+
+
+class PortableSQLite(SQLiteDialect):
+    """SQLite's dialect with the shared hash, as a function of Python."""
+
+    def keyed_hash(self, seeds: Seeds, parts: Sequence[exp.Expression]) -> exp.Expression:
+        numbers = (exp.Literal.string(str(seed)) for seed in (seeds.first, seeds.second))
+        return call("portable_hash", *numbers, *(p.copy() for p in parts))
+
+
+class PortableSQLiteEngine(SQLiteEngine):
+    """SQLite with the shared hash."""
+
+    dialect = PortableSQLite()
+
+    def __init__(self, tables: Mapping[str, Any], schema: Schema) -> None:
+        super().__init__(tables, schema)
+        assert self._connection is not None
+        self._connection.create_function("portable_hash", -1, _of_sqlite, deterministic=True)
+
+
+def _of_sqlite(first: str, second: str, *parts: Any) -> str:
+    """Its values are whole numbers, doubles and texts, moments with all of their digits."""
+    plain = [
+        re.sub(r"\.?0+$", "", part) if isinstance(part, str) and MOMENT.fullmatch(part) else part
+        for part in parts
+    ]
+    return hashed(Seeds(int(first), int(second)), plain)
+
+
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}")
 
 
 def seeds_of(key: bytes) -> Seeds:

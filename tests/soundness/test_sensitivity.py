@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction as F
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dither.engines.duckdb import DuckDBEngine
+from dither.engines.duckdb import DuckDBEngine, FileSource
 from dither.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dither.errors import DitherError
 from dither.plan.job import ExactAnswer, Histogram, Total
@@ -462,12 +463,28 @@ def test_distinct_values_reach_their_claim(bench, replace_one):
 # --- files ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
+def stored_as(form: str, path: Path, table: pl.DataFrame, kinds: dict[str, Kind]) -> Any:
+    """Rows as a source: one file, or a folder of two that are divided by key."""
+    if form == "folder":
+        for part in ("one", "two"):
+            (path / f"part={part}").mkdir(parents=True)
+            own = table[::2] if part == "one" else table[1::2]
+            own.write_parquet(path / f"part={part}" / "rows.parquet")
+        return path
+    path = path.with_suffix(f".{form}")
+    if form == "jsonl":
+        table.write_ndjson(path)
+        return FileSource(path, "jsonl", columns=kinds)
+    table.write_parquet(path) if form == "parquet" else table.write_csv(path)
+    return path
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "folder"])
 @pytest.mark.parametrize("seed", range(4))
 def test_tables_in_files_are_bounded_alike(tmp_path, form, seed):
-    """The same comparison over Parquet and CSV files of hostile rows."""
-    # Units are compared as they are stored, and CSV files store text.
-    kind = Kind.TEXT if form == "csv" else Kind.INTEGER
+    """The same comparison over files of hostile rows, of lines, and over folders of files."""
+    # Units are compared as they are stored, and files of lines store text.
+    kind = Kind.TEXT if form in ("csv", "jsonl") else Kind.INTEGER
     schema = schema_of(max_groups=2, max_rows=3, unit_kind=kind)
     written = schema_of(max_groups=2, max_rows=3)
     pair = drawn_pair(seed, replace_one=False, most=40)
@@ -475,10 +492,9 @@ def test_tables_in_files_are_bounded_alike(tmp_path, form, seed):
     for side, rows in (("first", pair.first), ("second", pair.second)):
         sources = {}
         for name, content in rows.items():
-            path = tmp_path / f"{side}-{name}.{form}"
-            table = frame(written, name, content)
-            table.write_parquet(path) if form == "parquet" else table.write_csv(path)
-            sources[name] = path
+            kinds = {n: f.kind for n, f in schema.table(name).columns.items()}
+            path = tmp_path / f"{side}-{name}"
+            sources[name] = stored_as(form, path, frame(written, name, content), kinds)
         with DuckDBEngine(sources, threads=1) as engine:
             engine.check(schema)
             for sql in answers:
