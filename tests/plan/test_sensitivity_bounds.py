@@ -8,7 +8,17 @@ from itertools import product
 import pytest
 
 from dither.plan.expressions import Column
-from dither.plan.job import Leaves, Rows, Total, UnitProducts, Units, Values, sensitivity
+from dither.plan.job import (
+    Leaves,
+    Rows,
+    Sides,
+    Total,
+    UnitProducts,
+    Units,
+    UnitSizes,
+    Values,
+    sensitivity,
+)
 
 X = Column("t", "x")
 
@@ -95,3 +105,15 @@ def test_ends_of_a_total():
     assert Total(X, F(1), -7, -2).magnitude == 7
     assert Total(X, F(1), 2, 9).width == 9
     assert Total(X, F(1), -1, 9).width == 10
+
+
+def test_the_outside_of_a_histogram_moves_as_the_histogram_does():
+    """Both of a replaced unit's cells change, also where there is a single group."""
+    leaves = Leaves(X, F(1), 0, 9, 1, 10, parts=4)
+    for measurement in (leaves, UnitSizes((), False, (1, 2, 4))):
+        for limits in product((1, 3), (1, 5), (False, True), (False, True)):
+            named = zip(("max_groups", "max_rows", "replace_one", "one_group"), limits, strict=True)
+            given = dict(named)
+            assert sensitivity(Sides(measurement), **given) == sensitivity(measurement, **given)
+    one = sensitivity(Sides(leaves), max_groups=1, max_rows=3, replace_one=True, one_group=True)
+    assert (one.l1, one.l2_squared) == (24, 288)

@@ -589,6 +589,8 @@ def sensitivity(
     >>> sensitivity(Rows(), max_groups=3, max_rows=5, replace_one=False).l2_squared
     Fraction(75, 1)
     """
+    if isinstance(measurement, Sides):
+        measurement = measurement.of
     size, width = reach(measurement, max_rows)
     l1 = Fraction(max_groups * size)
     l2_squared = Fraction(max_groups * size * size)
