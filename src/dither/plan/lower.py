@@ -1,6 +1,8 @@
 """From a query to the integers that answer it: measurements, their sensitivities, and recipes.
 
-What cannot be asked is refused here, before anything is built from it.
+What cannot be asked is refused here, before anything is built from it. The module is long because
+the checks of rows, keys and limits and what is made of them are one step: apart, a question could
+be built that no check has seen.
 """
 
 from __future__ import annotations
