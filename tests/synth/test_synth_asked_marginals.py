@@ -262,3 +262,30 @@ def test_tables_that_were_not_asked_for_are_refused(session):
         asked.frame(["region"])
     with pytest.raises(ArgumentError, match="not asked for together"):
         asked.release().frame(["region", "age"])
+
+
+def test_tables_without_negative_counts_and_rows(session):
+    """Read from the release at no cost; they agree, and rows come with how near they are."""
+    found = (
+        session.table("visits")
+        .marginals(2, 1, "1e-6", columns=["region", "age", "smoker"])
+        .release()
+    )
+    spent = session.balance()
+    local = found.nonnegative()
+    frame = local.frame(["region", "smoker"])
+    assert frame.columns == ["region", "smoker", "count"]
+    assert frame["count"].min() >= 0
+    assert frame["count"].sum() == pytest.approx(local.rows)
+    rows = local.sample(500, seed=4)
+    assert rows.frame.equals(local.sample(500, seed=4).frame)
+    assert rows.frame.schema == {"region": pl.String, "age": pl.String, "smoker": pl.Boolean}
+    assert rows.distances.height <= 3
+    assert (rows.distances["distance"] < 0.1).all()
+    assert "not unbiased" in local.summary()
+    assert "pairs say more than noise" in rows.summary()
+    assert local.sample().frame.height == round(local.rows)
+    assert local.sample(0).frame.height == 0
+    assert session.balance() == spent
+    with pytest.raises(ArgumentError, match="not asked for together"):
+        local.frame(["region", "age", "smoker"])

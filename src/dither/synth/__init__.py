@@ -5,6 +5,8 @@
 - ``_rows``: rows, whose marginals are its own but for rounding.
 - ``_planner``, ``_residual_law``, ``_residuals``: marginals of least error, and what they cost.
 - ``_marginals``, ``_asked_marginals``: what a release of them holds, and how it is asked for.
+- ``_nonnegative``, ``_pair_rows``, ``_local_tables``: tables without negative counts, and rows
+  near them, where columns are too many for a model of all.
 
 And counts of ordered or nested things that agree with one another:
 

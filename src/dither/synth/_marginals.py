@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +20,16 @@ from dither._stats import two_sided
 from dither.errors import ArgumentError
 from dither.query._certificate import Certificate
 from dither.query._display import table as shown_table
-from dither.query._domain import Attribute, Domain
+from dither.query._domain import Domain
+from dither.synth._frames import laid_out
 from dither.synth._junction import Clique
 from dither.synth._planner import Noise, real, shares, subsets
 from dither.synth._residuals import table
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from dither.synth._local_tables import LocalTables
 
 __all__ = ["Marginals", "packed", "reach", "unpacked"]
 
@@ -177,32 +179,31 @@ class Marginals(Printable):
             ``count_upper``. One row a cell; a missing value is that of rows whose value is NULL or
             outside of what is declared.
         """
-        import polars as pl
-
         clique = self._clique(columns)
         counts = self.estimate(columns)
         wide = self.half_width(columns, confidence)
-        series: list[pl.Series] = []
-        for axis, place in enumerate(clique):
-            each = column_values(self.domain.attributes[place])
-            before, after = prod(counts.shape[:axis]), prod(counts.shape[axis + 1 :])
-            index = np.tile(np.repeat(np.arange(len(each)), after), before)
-            series.append(each.gather(index))
-        names = {s.name.casefold() for s in series}
-        ending = next(e for e in ("", *(f"_{i}" for i in range(2, 99))) if f"count{e}" not in names)
-        flat = counts.reshape(-1)
-        for title, values in (
-            ("count", flat),
-            ("count_lower", flat - wide),
-            ("count_upper", flat + wide),
-        ):
-            series.append(pl.Series(title + ending, values))
-        return pl.DataFrame(series)
+        ends = {"count_lower": counts - wide, "count_upper": counts + wide}
+        return laid_out(self.domain, clique, {"count": counts} | ends)
 
     @property
     def frames(self) -> dict[tuple[str, ...], pl.DataFrame]:
         """All tables that were asked for, by their columns."""
         return {names: self.frame(names) for names in self.tables}
+
+    def nonnegative(self) -> LocalTables:
+        """The nearest tables without a negative count, which agree; and rows near them.
+
+        Returns
+        -------
+        LocalTables
+            Of the tables that were asked for. It costs nothing: what was released is read again.
+        """
+        from dither.synth._local_tables import LocalTables
+        from dither.synth._nonnegative import nearest
+
+        variances = {a: noise.variance for a, noise in self._noise.items()}
+        found = nearest(self._residuals, variances, self.domain.sizes, self._tables)
+        return LocalTables(self.domain, found)
 
     def total(
         self, where: Mapping[str, Sequence[Any]] | None = None, *, confidence: float = 0.95
@@ -266,27 +267,3 @@ class Marginals(Printable):
         for note in [f"intervals at {level(0.95)}, of noise alone", *self.notes]:
             lines += wrapped(note, "  ", first="- ")
         return "\n".join(lines)
-
-
-def column_values(attribute: Attribute) -> pl.Series:
-    """The cells of a column in the policy's type; bins as text."""
-    import polars as pl
-
-    kinds: dict[str, Any] = {
-        "text": pl.String,
-        "integer": pl.Int64,
-        "boolean": pl.Boolean,
-        "date": pl.Date,
-        "timestamp": pl.Datetime("us"),
-        "real": pl.Float64,
-    }
-    if attribute.values is None:
-        values: list[Any] = list(attribute.labels[: attribute.inner])
-        kind: Any = pl.String
-    else:
-        kind = kinds[attribute.kind.value]
-        as_double = attribute.kind.value == "real"
-        values = [float(v) if as_double else v for v in attribute.values]  # type: ignore[arg-type]
-        if attribute.kind.value == "integer":
-            values = [int(v) for v in values]
-    return pl.Series(attribute.name, [*values, *([None] if attribute.missing else [])], kind)

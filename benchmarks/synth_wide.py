@@ -1,0 +1,101 @@
+"""Marginals and rows of wide tables, where no graphical model fits: time and memory by size.
+
+``python -m benchmarks.synth_wide --columns 100 --rows 20000`` releases all two-way tables of so
+many columns of ten values through the engine, makes them non-negative, and makes rows.
+``--picture FILE`` draws the time of each step against the number of columns, and against rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import dither as dt
+
+VALUES = 10
+
+
+def frame_of(columns: int, rows: int) -> pl.DataFrame:
+    """Columns of which each repeats the one before in half of the rows."""
+    rng = np.random.default_rng(columns)
+    found: list[np.ndarray] = []
+    for j in range(columns):
+        new = np.minimum(VALUES - 1, rng.geometric(0.35, rows) - 1)
+        found.append(np.where(rng.random(rows) < 0.5, found[-1], new) if j else new)
+    return pl.DataFrame({f"c{j}": values for j, values in enumerate(found)})
+
+
+def measured(columns: int, rows: int, epsilon: float) -> dict[str, Any]:
+    """Seconds of each step, and gigabytes at most."""
+    data = frame_of(columns, rows)
+    seen: dict[str, Any] = {"columns": columns, "size": rows}
+
+    def step(name: str, start: float) -> float:
+        seen[name] = time.perf_counter() - start
+        return time.perf_counter()
+
+    with tempfile.TemporaryDirectory() as folder:
+        listed = {"values": list(range(VALUES)), "nullable": False}
+        policy = {
+            "budget": {"epsilon": 100, "delta": 1e-8, "ledger": folder + "/wide.ledger"},
+            "tables": {"wide": {"columns": dict.fromkeys(data.columns, listed)}},
+        }
+        with dt.open(policy, sources={"wide": data}) as session:
+            start = time.perf_counter()
+            question = session.table("wide").marginals(2, epsilon=epsilon, delta=1e-9)
+            start = step("plan", start)
+            found = question.release()
+            start = step("release", start)
+            local = found.nonnegative()
+            start = step("nonnegative", start)
+            made = local.sample(rows, seed=1)
+            step("rows", start)
+            seen["error a cell"] = question.preview().rmse(2)
+            seen["said"] = made.summary()
+    seen["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return seen
+
+
+def draw(path: str, epsilon: float) -> None:
+    """Seconds against columns at 10,000 rows, and against rows at 20 columns."""
+    import matplotlib.pyplot as plt
+
+    by_columns = [measured(d, 10_000, epsilon) for d in (5, 10, 20, 40)]
+    by_rows = [measured(20, n, epsilon) for n in (1_000, 10_000, 100_000)]
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    for axis, found, what in ((axes[0], by_columns, "columns"), (axes[1], by_rows, "rows")):
+        for name in ("plan", "release", "nonnegative", "rows"):
+            label = {"rows": "making rows", "nonnegative": "no negative counts"}.get(name, name)
+            x = [one["columns" if what == "columns" else "size"] for one in found]
+            axis.plot(x, [one[name] for one in found], marker="o", label=label)
+        axis.set(xscale="log", yscale="log", xlabel=what)
+    axes[0].set_ylabel("seconds")
+    axes[0].set_title("all pairs, 10,000 rows")
+    axes[1].set_title("all pairs of 20 columns")
+    axes[1].legend(frameon=False)
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    """Print what was measured, or draw it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--columns", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--picture")
+    given = parser.parse_args()
+    if given.picture:
+        draw(given.picture, given.epsilon)
+        return
+    for name, value in measured(given.columns, given.rows, given.epsilon).items():
+        print(f"{name}: {value:.2f}" if isinstance(value, float) else f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()
