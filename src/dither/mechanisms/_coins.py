@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,8 @@ _SPARE = 32
 _WEIGHT_BITS = 128
 _NEGLIGIBLE = 100
 """exp(-100) < 2**-128: from here on the dominating weight is the smallest, 1."""
+_STEPS = 16
+"""Parts of 1 that exponents are rounded down to for a dominating weight."""
 
 
 def real_coins(bounds: Bounds, size: int) -> npt.NDArray[np.bool_]:
@@ -64,27 +67,31 @@ def exp_choice(gaps: Sequence[int], rate: Fraction) -> int:
 
     Notes
     -----
-    Let d_i be the gap above the smallest and w_i = ceil(2**128·exp(-rate·d_i)) or more, an integer
-    that dominates. An index drawn with weight w_i is kept with probability
-    2**128·exp(-rate·d_i)/w_i, by an exact coin, and else all is drawn again: what is kept has
-    probability proportional to w_i·exp(-rate·d_i)/w_i.
+    Let d_i be the gap above the smallest and w_i = ceil(2**128·exp(-k_i/16)) or more, an integer
+    that dominates, with k_i = floor(16·rate·d_i). An index drawn with weight w_i is kept with
+    probability 2**128·exp(-rate·d_i)/w_i, by an exact coin, and else all is drawn again: what is
+    kept has probability proportional to w_i·exp(-rate·d_i)/w_i. One in sixteen is drawn again at
+    most, and there are few k, whose exponentials are kept: of many candidates none is computed.
     """
     least = min(gaps)
     one = 1 << _WEIGHT_BITS
-    known: dict[int, int] = {}
-    for gap in {g - least for g in gaps}:
-        exponent = rate * gap
-        known[gap] = (
-            math.ceil(directed.exp_upper(-exponent, _WEIGHT_BITS + 8) * one)
-            if exponent < _NEGLIGIBLE
-            else 1
-        )
-    weights = [known[g - least] for g in gaps]
+    above, below = rate.numerator * _STEPS, rate.denominator
+    most = _NEGLIGIBLE * _STEPS
+    steps = (min((g - least) * above // below, most) for g in gaps)
+    weights = [_dominating(k, _WEIGHT_BITS) for k in steps]
     while True:
         i = int(noise.choose(weights, 1)[0])
         exponent = rate * (gaps[i] - least)
         if exponent == 0 or real_coin(exp_bounds(exponent, Fraction(one, weights[i]))):
             return i
+
+
+@lru_cache(maxsize=2 * _NEGLIGIBLE * _STEPS)
+def _dominating(steps: int, bits: int) -> int:
+    """A whole number of at least 2**bits·exp(-steps/16), at least 1."""
+    if steps >= _NEGLIGIBLE * _STEPS:
+        return 1
+    return math.ceil(directed.exp_upper(Fraction(-steps, _STEPS), bits + 8) * (1 << bits))
 
 
 def geometric(mean: Fraction, size: int) -> npt.NDArray[np.int64]:
