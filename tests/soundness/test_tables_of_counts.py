@@ -114,7 +114,7 @@ def test_mistakes_in_the_choice_of_rows_are_seen(bench, monkeypatch, name, mutan
     """A unit whose rows are not cut moves too much; rows chosen by table do not add up."""
     monkeypatch.setattr(cells.CellsQuery, name, mutant)
     # One table a query, so that a choice by table can differ.
-    monkeypatch.setattr("dither.engines.sql_engine.MOST_SETS", 1)
+    monkeypatch.setattr("dither.engines.sql_engine.MOST_SETS_OF_UNITS", 1)
     limits = {"max_groups": 1, "max_rows": 2, "replace_one": False}
     found = [fault for seed in range(8) for fault in broken(bench, seed, 60, limits)]
     assert any(says in fault for fault in found)

@@ -18,7 +18,13 @@ import numpy as np
 from sqlglot import exp
 
 from dither.engines import FAILED, Engine
-from dither.engines.writer.cells import ELSEWHERE, MOST_SETS, CellsQuery, axes_of
+from dither.engines.writer.cells import (
+    ELSEWHERE,
+    MOST_SETS,
+    MOST_SETS_OF_UNITS,
+    CellsQuery,
+    axes_of,
+)
 from dither.engines.writer.dialect import Dialect, Seeds
 from dither.engines.writer.forms import identifier, named, named_table, subquery
 from dither.engines.writer.grouped import DistinctQuery, HistogramQuery
@@ -353,7 +359,8 @@ class SQLEngine(Engine):
                 raise ValueError("a table stands twice in a job")
             first[table.axes] = at, table
         listed = list(first.values())
-        parts = [dict(listed[i : i + MOST_SETS]) for i in range(0, len(listed), MOST_SETS)]
+        most = MOST_SETS if job.unit is None else MOST_SETS_OF_UNITS
+        parts = [dict(listed[i : i + most]) for i in range(0, len(listed), most)]
         query = CellsQuery(job, source, seeds)
         return [
             (tables, self.dialect.sql(query.query(list(tables.values())), copy=False))

@@ -49,10 +49,12 @@ from dither.sql.names import default_key_name, key_expression, suffix
 
 if TYPE_CHECKING:
     from dither.inference._asked import Inference
+    from dither.synth._asked import Synthesis
     from dither.synth._asked_compared import ComparisonQuestion
     from dither.synth._asked_hierarchy import HierarchyQuestion
     from dither.synth._asked_marginals import MarginalsQuestion
     from dither.synth._asked_ranges import RangesQuestion
+    from dither.synth._result import SyntheticModel
 
 __all__ = [
     "AggregateRequest",
@@ -865,6 +867,92 @@ class TableQuery:
 
         self._before_keys("ranges")
         return asked_ranges(self, x, epsilon=epsilon, delta=delta, bins=bins, max_rows=max_rows)
+
+    def synthesis(self, epsilon: Any, delta: Any = None, **asked: Any) -> Synthesis:
+        """A synthetic table of these rows: explained and previewed before it is paid for.
+
+        Parameters
+        ----------
+        epsilon, delta, **asked
+            As of `synthesize`.
+
+        Returns
+        -------
+        Synthesis
+            With ``explain()``, ``preview()``, ``loss`` and ``release()``.
+        """
+        from dither.synth._asked import Synthesis
+
+        self._before_keys("synthesis")
+        return Synthesis(self, epsilon, delta, **asked)
+
+    def synthesize(
+        self,
+        epsilon: Any,
+        delta: Any = None,
+        *,
+        method: str = "aim",
+        workload: Any = None,
+        columns: Sequence[str] | None = None,
+        cells: Any = 32,
+        max_rows: int | None = None,
+        max_bytes: int = 2**20,
+        token: str | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> SyntheticModel:
+        """Charge the ledger, and make a model of these rows that may be handed out.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            What it may cost; delta is the policy's ``release_delta`` where left out.
+        method : {"aim", "mst", "independent"}
+            How the tables to measure are chosen. AIM suits a workload and gives the best tables;
+            MST is a tree of pairs, and quick; "independent" measures each column by itself.
+        workload : int, list of lists of str, or mapping of tuple of str to int, optional
+            The tables to be right: all of so many columns, or those that are named, with weights.
+            All triples where left out, of many columns all pairs.
+        columns : sequence of str, optional
+            All but the one that says whose a row is, where left out.
+        cells : int or mapping of str to int
+            Into how many bins or periods the bounds of a number or a date are cut at most.
+        max_rows : int, optional
+            How many rows of one unit count, in place of the policy's; never above its cap.
+        max_bytes : int
+            What the model's tables may take; larger ones know more and take longer.
+        token : str, optional
+            Names the request. Asked again with it, the stored model comes back, and nothing is
+            charged.
+        progress : callable, optional
+            Told how far it is, after every table.
+
+        Returns
+        -------
+        SyntheticModel
+
+        Raises
+        ------
+        BoundsError
+            Where a column has no public domain: says what to declare.
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+
+        Notes
+        -----
+        *Guarantee.* (epsilon, delta)-differential privacy for the policy's unit and neighbours,
+        whatever is asked of the model afterwards (`dither.synth._spending` has the proof).
+        """
+        asked = self.synthesis(
+            epsilon,
+            delta,
+            method=method,
+            workload=workload,
+            columns=columns,
+            cells=cells,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+        )
+        return asked.release(token=token, progress=progress)
 
     def histogram(self, x: str, edges: Sequence[float | int | str | Fraction]) -> Question:
         """Count rows per range of a number: ``group_by(dt.bins(x, edges)).agg(count=...)``."""

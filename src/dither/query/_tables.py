@@ -142,6 +142,11 @@ class TablesQuestion:
     # --- what is public ---------------------------------------------------------------------------
 
     @property
+    def table(self) -> str:
+        """The table that says who is protected."""
+        return self._plan.table.name
+
+    @property
     def max_rows(self) -> int:
         """How many rows of one unit count; 1 where a row is the unit."""
         return self._job.max_rows

@@ -1,8 +1,13 @@
-"""Synthetic tables: the distribution that noisy marginals say most of, and rows of it.
+"""Synthetic tables: models of protected tables that may be handed out, and rows of them.
 
-- ``_junction``: which attributes are kept together, and what that costs in memory.
-- ``_graph``: the distribution.
-- ``_rows``: rows, whose marginals are its own but for rounding.
+``session.table("adult").synthesize(epsilon=1.0, delta=1e-9)`` makes a `SyntheticModel`.
+
+- ``_junction``, ``_graph``, ``_rows``: the distribution that noisy tables say most of; its rows.
+- ``_spending``: a budget that an adaptive mechanism spends; what it costs is proved there.
+- ``_plans``: which tables to measure: MST, AIM, and each column by itself.
+- ``_rules``: combinations that cannot be, and counts that are public.
+- ``_model``, ``_result``: the model of what was measured, over the policy's own values.
+- ``_asked``: the question, as ``query`` loads it.
 - ``_planner``, ``_residual_law``, ``_residuals``: marginals of least error, and what they cost.
 - ``_marginals``, ``_asked_marginals``: what a release of them holds, and how it is asked for.
 - ``_nonnegative``, ``_pair_rows``, ``_local_tables``: tables without negative counts, and rows
@@ -24,5 +29,8 @@ from __future__ import annotations
 
 from dither.lab.compare import TableComparison as TableComparison
 from dither.lab.compare import compare
+from dither.synth._plans import SynthProgress as SynthProgress
+from dither.synth._result import SyntheticModel as SyntheticModel
+from dither.synth._result import load as load
 
-__all__ = ["compare"]
+__all__ = ["SyntheticModel", "compare", "load"]

@@ -44,7 +44,11 @@ Floats = npt.NDArray[np.float64]
 
 _NOTHING = 0.01
 """The part of what noise gives f that a gap may be: far less than noise moves f by itself."""
+_LOOK = 8
+"""Steps between two looks at the gap."""
 _GROWTH = 1.1
+_LEAST = 1e-300
+"""What a count of 0 is taken to be where its logarithm is needed."""
 _SHORTEST = 1e-18
 """Beside the first step: f is as low as doubles tell."""
 
@@ -58,13 +62,18 @@ class Marginal:
     clique : Clique
     values : array of float
         One axis an attribute, in the order of the clique.
-    deviation : float
-        Of the noise of each cell.
+    deviation : float or array of float
+        Of the noise of each cell: of all alike, or one a cell.
     """
 
     clique: Clique
     values: Floats
-    deviation: float
+    deviation: float | Floats
+
+    @property
+    def weight(self) -> float | Floats:
+        """One over the variance."""
+        return 1.0 / np.square(self.deviation)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -142,11 +151,14 @@ class GraphModel:
             above, shared = tree.parents[i], self._separators[i]
             sent[i] = _log_sum(logs[i], _others(tree.cliques[i], shared))
             logs[above] += self._spread(sent[i], shared, tree.cliques[above])
-        for i in tree.order[1:]:
-            above, shared = tree.parents[i], self._separators[i]
-            back = _log_sum(logs[above], _others(tree.cliques[above], shared)) - sent[i]
-            logs[i] += self._spread(back, shared, tree.cliques[i])
-        for found in logs:
+        for i in tree.order:
+            if i != tree.order[0]:
+                above, shared = tree.parents[i], self._separators[i]
+                # What is above is a marginal already, whose sums need no exponential.
+                under = _summed(logs[above], tree.cliques[above], shared)
+                back = np.log(np.maximum(under, _LEAST)) - sent[i]
+                logs[i] += self._spread(back, shared, tree.cliques[i])
+            found = logs[i]
             found -= found.max()
             np.exp(found, out=found)
             found *= self.total / found.sum()
@@ -200,9 +212,10 @@ class GraphModel:
         here = last = at(self._potentials)
         pace, self.rounds = 1.0, 0
         for self.rounds in range(1, most + 1):
-            self.gap = _inner(here.slope, here.marginals) - self.total * self._least(here.slope)
-            if self.gap <= enough:
-                break
+            if self.rounds % _LOOK == 1:
+                self.gap = self._gap_at(here)
+                if self.gap <= enough:
+                    break
             faster = (1 + math.sqrt(1 + 4 * pace * pace)) / 2
             ahead = here
             if pace > 1:
@@ -223,14 +236,18 @@ class GraphModel:
             last, here, pace = here, new, faster
             step *= _GROWTH
         self._potentials, self.beliefs, self._step = here.potentials, here.beliefs, step
-        self.loss = here.loss
+        self.loss, self.gap = here.loss, self._gap_at(here)
         return self
+
+    def _gap_at(self, here: _Place) -> float:
+        """How far f could be lower than here, at most."""
+        return _inner(here.slope, here.marginals) - self.total * self._least(here.slope)
 
     def _first_step(self, parts: Sequence[Marginal], held: Sequence[Clique]) -> float:
         """One over the largest curvature that f could have along any step."""
         heaviest: dict[Clique, float] = {}
         for part, clique in zip(parts, held, strict=True):
-            heaviest[clique] = heaviest.get(clique, 0.0) + part.deviation**-2
+            heaviest[clique] = heaviest.get(clique, 0.0) + float(np.max(part.weight))
         return 1.0 / (self.total * max(heaviest.values(), default=1.0))
 
     def _marginals(self, beliefs: Sequence[Floats]) -> dict[Clique, Floats]:
@@ -248,9 +265,9 @@ class GraphModel:
         loss, slope = 0.0, {c: np.zeros_like(values) for c, values in marginals.items()}
         for part, clique in zip(parts, held, strict=True):
             off = _summed(marginals[clique], clique, part.clique) - part.values
-            weight = part.deviation**-2
-            loss += weight * float(np.vdot(off, off)) / 2
-            slope[clique] += self._spread(weight * off, part.clique, clique)
+            pull = part.weight * off
+            loss += float(np.vdot(pull, off)) / 2
+            slope[clique] += self._spread(pull, part.clique, clique)
         return loss, slope
 
     def widened(self, clique: Clique) -> GraphModel:
@@ -327,7 +344,7 @@ def _pooled(measured: Iterable[Marginal]) -> list[Marginal]:
     for new in measured:
         old = found.get(new.clique)
         if old is not None:
-            ours, theirs = old.deviation**-2, new.deviation**-2
+            ours, theirs = old.weight, new.weight
             mean = (ours * old.values + theirs * new.values) / (ours + theirs)
             new = Marginal(new.clique, mean, (ours + theirs) ** -0.5)
         found[new.clique] = new

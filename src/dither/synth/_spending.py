@@ -13,9 +13,9 @@ gave before. Together they are rho-zCDP for the neighbours of the sensitivities:
   is at most 8 r, and epsilon²/8 is what is counted;
 - before each of them, what was spent and what it costs are compared with rho, as exact fractions;
   what would exceed it is refused. The costs may themselves depend on earlier answers: that the sum
-  stays within a bound fixed beforehand is all that is needed (Feldman and Zrnic, "Individual privacy
-  accounting via a Rényi filter", NeurIPS 2021; Whitehouse and others, "Fully-adaptive composition in
-  differential privacy", ICML 2023).
+  stays within a bound fixed beforehand is all that is needed (Feldman and Zrnic, "Individual
+  privacy accounting via a Rényi filter", NeurIPS 2021; Whitehouse and others, "Fully-adaptive
+  composition in differential privacy", ICML 2023).
 
 *Merging.* Summing cells of a table, by maps that do not depend on the data, gives again a sum over
 units of whole numbers of at least 0 whose total is at most ``max_rows`` for each unit. So the

@@ -29,8 +29,9 @@ __all__ = ["ELSEWHERE", "CellsQuery"]
 ELSEWHERE = -1
 """The place of a row in a key that its table does not have."""
 
-MOST_SETS = 64
-"""Tables that one query counts; each has a hash table of its own while it runs."""
+MOST_SETS, MOST_SETS_OF_UNITS = 8, 64
+"""Tables that one query counts: each has a hash table of its own while it runs, and what few of
+them gain over many is lost where the rows of units are chosen anew for each query."""
 
 
 class CellsQuery(GroupedQuery):

@@ -1,0 +1,372 @@
+"""Synthesis of a protected table: ``session.table("adult").synthesize(epsilon=1.0, delta=1e-9)``.
+
+One charge, before a row is read; then tables are measured, which ones by what was released so far;
+what comes out is kept in the ledger, so that a token gives the same model again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from dither import _checks as check
+from dither._format import cost_text, loss_text, number_text, percent
+from dither.accounting import rho_of_epsilon
+from dither.errors import ArgumentError
+from dither.privacy import Charge, Loss, zcdp
+from dither.query._display import Explanation, Node, table
+from dither.query._domain import CELLS, Clique, Domain, domain_of
+from dither.query._tables import Counts, TablesQuestion
+from dither.synth._plans import (
+    CHOOSING,
+    METHODS,
+    ROUNDS,
+    Measurements,
+    Progress,
+    candidates_of,
+    measured_by,
+    total_of,
+)
+from dither.synth._result import SyntheticModel, packed
+from dither.synth._spending import Spending
+
+if TYPE_CHECKING:
+    from dither.query._builder import TableQuery
+
+__all__ = ["MAX_BYTES", "Synthesis"]
+
+MAX_BYTES = 2**20
+"""What the model's tables may take, unless something else is asked for."""
+
+MOST_CANDIDATES = 10_000
+"""More tables than this are too many to choose from in every round."""
+
+WIDE = 30
+"""Of more columns the workload is all pairs, and of fewer all triples, unless one is given."""
+
+Workload = int | Sequence[Sequence[str]] | Mapping[tuple[str, ...], int]
+
+_MEAN = math.sqrt(2 / math.pi)
+
+
+class Synthesis:
+    """A synthesis: explained and previewed free of charge, released at its price.
+
+    Made by ``session.table("adult").synthesis(...)``; ``synthesize`` is its ``release``.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-differential privacy for the policy's unit and neighbours. The
+    mechanism sees the table through one `Spending`, whose text proves that it is rho-zCDP, with rho
+    the largest that (epsilon, delta) holds (`rho_of_epsilon`). The cells, the workload and all
+    limits follow from public facts; the number of rows is read from noisy tables, unless it is
+    public under the policy's neighbours. Whatever is made of the measurements costs nothing.
+    """
+
+    def __init__(
+        self,
+        rows: TableQuery,
+        epsilon: Any,
+        delta: Any = None,
+        *,
+        method: str = "aim",
+        workload: Workload | None = None,
+        columns: Sequence[str] | None = None,
+        cells: int | Mapping[str, int] = CELLS,
+        max_rows: int | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self.method = check.choice("method", method, METHODS)
+        self.domain: Domain = domain_of(rows, columns, cells)
+        self._question = TablesQuestion(rows, self.domain, max_rows=max_rows)
+        self.budget = self._question.budget(epsilon, delta)
+        row_epsilon, row_delta = self.budget.of_a_row
+        if row_delta == 0:
+            raise ArgumentError(
+                "delta must be above 0: the noise of a synthesis is Gaussian; give [budget] a delta"
+            )
+        self.rho = rho_of_epsilon(row_epsilon, row_delta)
+        self.max_bytes = check.whole("max_bytes", max_bytes, 8)
+        self.max_cells = self.max_bytes // 8
+        singles = max(self.domain.sizes)
+        if sum(self.domain.sizes) > self.max_cells:
+            raise ArgumentError(
+                f"max_bytes: the columns by themselves take {8 * sum(self.domain.sizes):,} bytes "
+                f"(one has {singles:,} cells); raise it, or cut them with cells = ..."
+            )
+        self.workload = _workload(workload, self.domain)
+        if method == "aim" and len(candidates_of(self.workload)) > MOST_CANDIDATES:
+            raise ArgumentError(
+                f"workload: {len(candidates_of(self.workload)):,} tables are too many to choose "
+                f"from in every round, at most {MOST_CANDIDATES:,}; ask for pairs (workload=2), "
+                "name the tables that matter, or take method='mst'"
+            )
+
+    # --- before it is paid for --------------------------------------------------------------------
+
+    @property
+    def loss(self) -> Loss:
+        """What a release loses."""
+        return self._question.promised(self._loss)
+
+    @property
+    def _loss(self) -> Loss:
+        epsilon, delta = self.budget.of_a_row
+        found = zcdp(self.rho, neighbours=self._question.neighbours)
+        charge = Charge(epsilon, delta, self.rho, Fraction(0))
+        return found.with_charge(charge)
+
+    @cached_property
+    def _steps(self) -> list[tuple[str, int, Fraction, Fraction]]:
+        """What is measured or chosen: how often, at which part of the budget all together, and the
+        rho of one measurement."""
+        columns, rho = len(self.domain.sizes), self.rho
+        if self.method == "independent":
+            return [("columns", columns, Fraction(1), rho / columns)]
+        if self.method == "mst":
+            third, pairs = Fraction(1, 3), max(columns - 1, 1)
+            return [
+                ("columns", columns, third, rho / 3 / columns),
+                ("choices of a pair", pairs, third, rho / 3 / pairs),
+                ("pairs", pairs, third, rho / 3 / pairs),
+            ]
+        each = rho * (1 - CHOOSING) / (ROUNDS * columns)
+        first = min(each * columns, rho / 2)
+        return [
+            ("columns", columns, first / rho, first / columns),
+            ("chosen tables, the first of them", 1, 1 - first / rho, each),
+        ]
+
+    def _deviation(self, rho: Fraction) -> float:
+        return math.sqrt(self._question.l2_squared / (2 * float(rho)))
+
+    def explain(self) -> Explanation:
+        """Who is protected, the cells, what is measured with which noise, and the cost."""
+        protects, reads, cells = self._question.nodes()
+        sizes = self.domain.sizes
+        orders = []
+        for k in range(1, min(3, len(sizes)) + 1):
+            held = [self.domain.cells_in(c) for c in combinations(range(len(sizes)), k)]
+            orders.append(
+                (
+                    f"{k}-way",
+                    f"{len(held):,} tables, of {median(held):,.0f} cells (median), at most "
+                    f"{max(held):,}",
+                )
+            )
+        noise = [
+            (
+                name,
+                f"{number:,}, {percent(share)} of the budget; "
+                + (
+                    "exponential mechanism on scores of whole numbers"
+                    if name.startswith("choices")
+                    else "discrete Gaussian, standard deviation "
+                    f"{number_text(self._deviation(rho))}"
+                    " in every cell"
+                ),
+            )
+            for name, number, share, rho in self._steps
+        ]
+        if self.method == "aim":
+            noise.append(("later tables", "less noise, as rounds with much of it tell too little"))
+        cost = (
+            ("epsilon, delta", cost_text(self.budget.epsilon, self.budget.delta)),
+            ("rho", f"{loss_text(self.rho)} (zCDP), of which every step takes a part"),
+        )
+        notes = tuple(("", note) for note in self._notes())
+        children = (
+            protects,
+            reads,
+            cells,
+            Node("tables", tuple(orders)),
+            Node(f"measured by {self.method}", tuple(noise)),
+            Node("cost, charged before a row is read", cost),
+            Node("notes", notes),
+        )
+        return Explanation(Node(f"synthesis of {', '.join(self.domain.names)}", children=children))
+
+    def preview(self, sizes: Sequence[int] = (1_000, 10_000, 100_000)) -> str:
+        """What noise alone does to tables of one, two and three columns, for tables of some sizes.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Public guesses of the number of rows.
+
+        Returns
+        -------
+        str
+            The expected total variation between a typical table and itself with noise: of a table
+            that is measured, with the noise that it would get. Tables that are not measured are
+            the model's, and how far off these are nobody knows before.
+        """
+        numbers = [check.whole("sizes", n, 1) for n in sizes]
+        if not numbers:
+            raise ArgumentError("sizes must hold at least one number of rows")
+        rows = []
+        for k in range(1, min(3, len(self.domain.sizes)) + 1):
+            held = [self.domain.cells_in(c) for c in combinations(range(len(self.domain.sizes)), k)]
+            cells, deviation = median(held), self._deviation(self._rho_of(k))
+            errors = [min(1.0, _MEAN * deviation * cells / (2 * n)) for n in numbers]
+            rows.append(
+                [f"{k}-way", f"{cells:,.0f}", number_text(deviation, 3)]
+                + [("all noise" if e >= 0.5 else number_text(e, 2)) for e in errors]
+            )
+        heads = ["tables", "cells", "deviation", *(f"{n:,} rows" for n in numbers)]
+        lines = [
+            f"{self.method}, at {cost_text(self.budget.epsilon, self.budget.delta)}: total "
+            "variation by noise alone in a table of median size, where it is measured",
+            *table(heads, rows, left=1),
+        ]
+        return "\n".join(lines)
+
+    def _rho_of(self, order: int) -> Fraction:
+        """What one table of so many columns would get."""
+        if self.method == "aim" and order > 1:
+            return self.rho * (1 - CHOOSING) / (2 * len(self.domain.sizes))
+        return self._steps[0 if order == 1 else -1][3]
+
+    def _notes(self) -> list[str]:
+        found = self._question.notes()
+        found.append("numbers and dates are spread evenly inside their cells")
+        found.append(
+            "columns that are not measured together are taken to have no more to do with each "
+            "other than what was measured says"
+        )
+        return found
+
+    # --- the release ------------------------------------------------------------------------------
+
+    def release(
+        self, *, token: str | None = None, progress: Callable[[Progress], None] | None = None
+    ) -> SyntheticModel:
+        """Charge the ledger, measure, and give the model.
+
+        Parameters
+        ----------
+        token : str, optional
+            Names the request. Asked again with it, the stored model comes back, and nothing is
+            charged.
+        progress : callable, optional
+            Told how far it is, after every table.
+
+        Raises
+        ------
+        BudgetError
+            Where an account cannot bear it; nothing is spent.
+        EngineError
+            Where anything fails after the charge. The charge stays.
+        """
+        if progress is not None and not callable(progress):
+            raise ArgumentError("progress must be a function of one argument")
+        asked = {
+            "what": "synthetic data",
+            "method": self.method,
+            "workload": [[list(c), str(w)] for c, w in self.workload.items()],
+            "max_cells": str(self.max_cells),
+        }
+        wanted: list[Clique] = [(v,) for v in range(len(self.domain.sizes))]
+        measurements = [
+            {"what": name, "number": str(number), "share": str(share)}
+            for name, number, share, _ in self._steps
+        ]
+        released = self._question.release(
+            self.budget,
+            self._loss,
+            asked,
+            lambda counts: self._measure(counts, progress),
+            wanted=wanted,
+            measurements=measurements,
+            token=token,
+        )
+        return SyntheticModel(released.content, replayed=released.replayed)
+
+    def _measure(
+        self, counts: Counts, progress: Callable[[Progress], None] | None
+    ) -> dict[str, Any]:
+        """What is released, as plain data."""
+        question = self._question
+        total = float(counts([()])[()]) if question.public_size else None
+        spending = Spending(counts, self.rho, question.l1, question.l2_squared)
+        found = measured_by(
+            self.method,
+            self.domain.sizes,
+            spending,
+            workload=self.workload,
+            max_cells=self.max_cells,
+            total=total,
+            tell=progress or (lambda _: None),
+        )
+        return {
+            "kind": "synthetic data",
+            "table": question.table,
+            "method": self.method,
+            "domain": self.domain.to_list(),
+            "total": total,
+            "rho": str(self.rho),
+            "spent": str(spending.spent),
+            "measured": [
+                {"clique": list(m.clique), "sigma2": str(m.sigma2), "values": packed(m.values)}
+                for m in found.measured
+            ],
+            "merged": {str(v): packed(to) for v, to in found.merged.items()},
+            "shares": {str(v): s.tolist() for v, s in found.shares.items()},
+            "uniform": says_nothing(found, total),
+            "notes": self._notes(),
+        }
+
+    def __repr__(self) -> str:
+        return f"<synthesis, not released yet: {', '.join(self.domain.names)}>"
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+
+def says_nothing(found: Measurements, total: float | None) -> bool:
+    """Whether every measured table is noise beside the rows that there are.
+
+    Two tables of n rows differ by 2n at most, all cells together. Where noise is expected to differ
+    from nothing by as much, a table says less than that all its cells are alike.
+    """
+    rows, deviation = total_of(found.measured)
+    rows = rows if total is None else total
+    if total is None and rows < 2 * deviation:
+        return True
+    return all(_MEAN * m.deviation * m.values.size >= 2 * rows for m in found.measured)
+
+
+def _workload(given: Workload | None, domain: Domain) -> dict[Clique, int]:
+    """The tables to be right, with their weights."""
+    columns = len(domain.sizes)
+    if given is None:
+        given = min(columns, 3 if columns <= WIDE else 2)
+    if isinstance(given, int) and not isinstance(given, bool):
+        order = check.whole("workload", given, 1)
+        if order > columns:
+            raise ArgumentError(f"workload: {order} columns are more than the {columns} there are")
+        if comb(columns, order) > 20 * MOST_CANDIDATES:
+            raise ArgumentError(
+                f"workload: {comb(columns, order):,} tables of {order} columns are too many; name "
+                "those that matter"
+            )
+        return dict.fromkeys(combinations(range(columns), order), 1)
+    if isinstance(given, str) or not isinstance(given, Sequence | Mapping) or not given:
+        raise ArgumentError(
+            "workload must be a number of columns, such as 3, or a list of tables, such as "
+            '[["age", "sex"]]'
+        )
+    pairs = given.items() if isinstance(given, Mapping) else ((t, 1) for t in given)
+    found: dict[Clique, int] = {}
+    for names, weight in pairs:
+        clique = domain.clique(list(names) if isinstance(names, tuple) else names, "workload")
+        if not clique:
+            raise ArgumentError("workload: a table must name at least one column")
+        found[clique] = found.get(clique, 0) + check.whole("workload: a weight", weight, 1)
+    return found

@@ -1,0 +1,114 @@
+"""The distribution of a run's measurements, over the values that the policy has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.synth._graph import GraphModel, Marginal
+from dither.synth._junction import Clique
+from dither.synth._plans import Measurements, total_of
+from dither.synth._rows import rounded, rows_of
+from dither.synth._spending import Measured
+
+__all__ = ["Fitted"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+TOLERANCE = 0.05
+"""The gap at which the last fit stops, in halves of the measured cells."""
+
+STEPS = 500
+"""Steps of the last fit, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A graphical model over cells, some of which stand for several values.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Values of each attribute.
+    graph : GraphModel
+        Over merged cells.
+    found : Measurements
+    """
+
+    sizes: tuple[int, ...]
+    graph: GraphModel
+    found: Measurements
+
+    @classmethod
+    def of(
+        cls,
+        sizes: Sequence[int],
+        found: Measurements,
+        *,
+        total: float | None = None,
+        known: Sequence[Marginal] = (),
+        uniform: bool = False,
+    ) -> Fitted:
+        """Fit what was measured; ``uniform`` takes no notice of anything but the total."""
+        merged = found.merged
+        cells = tuple(int(merged[v].max()) + 1 if v in merged else n for v, n in enumerate(sizes))
+        rows = total if total is not None else total_of(found.measured)[0]
+        parts = [] if uniform else [p for m in found.measured for p in _as_merged(m, found, cells)]
+        parts += known
+        graph = GraphModel(cells, [p.clique for p in parts], max(rows, 1.0))
+        if parts:
+            graph.fit(parts, most=STEPS, tolerance=TOLERANCE)
+        return cls(tuple(sizes), graph, found)
+
+    @property
+    def total(self) -> float:
+        """Rows."""
+        return self.graph.total
+
+    def marginal(self, clique: Clique) -> Floats:
+        """The table of some attributes over their values, summing to ``total``."""
+        found = self.graph.marginal(clique)
+        for axis, v in enumerate(clique):
+            if v in self.found.merged:
+                shape = [1] * len(clique)
+                shape[axis] = -1
+                spread = np.take(found, self.found.merged[v], axis=axis)
+                found = spread * self.found.shares[v].reshape(shape)
+        return found
+
+    def rows(self, n: int, rng: np.random.Generator) -> Integers:
+        """That many rows, shape (n, attributes)."""
+        found = rows_of(self.graph, n, rng)
+        for v, places in self.found.merged.items():
+            shares = self.found.shares[v]
+            column = found[:, v].copy()
+            for cell in range(int(places.max()) + 1):
+                values = np.flatnonzero(places == cell)
+                at = np.flatnonzero(column == cell)
+                if len(values) == 1:
+                    found[at, v] = values[0]
+                    continue
+                chances = shares[values] / shares[values].sum() * len(at)
+                each = rounded(chances[None, :], np.array([len(at)]), rng)[0]
+                found[rng.permutation(at), v] = np.repeat(values, each)
+        return found
+
+
+def _as_merged(m: Measured, found: Measurements, cells: tuple[int, ...]) -> list[Marginal]:
+    """A measurement over merged cells; of a single column cell by cell, since noise adds up."""
+    if (
+        len(m.clique) > 1
+        or m.clique[0] not in found.merged
+        or m.values.shape == (cells[m.clique[0]],)
+    ):
+        return [m.marginal]
+    (v,) = m.clique
+    places = found.merged[v]
+    values, noise = np.zeros(cells[v]), np.zeros(cells[v])
+    np.add.at(values, places, m.values.astype(np.float64))
+    np.add.at(noise, places, float(m.sigma2))
+    return [Marginal(m.clique, values, np.sqrt(noise))]

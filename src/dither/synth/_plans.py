@@ -1,0 +1,404 @@
+"""Which tables to measure, and how well: MST, AIM, and each column by itself.
+
+Each is an adaptive mechanism that sees the table through a `Spending` alone, whose text proves what
+it costs. What they give is what was measured; the model of it comes after, and costs nothing.
+
+Sources. McKenna, Miklau and Sheldon, "Winning the NIST contest", JPC 2021 (MST); McKenna, Mullins,
+Sheldon and Miklau, "AIM: an adaptive and iterative mechanism for differentially private synthetic
+data", VLDB 2022.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from dither.synth._graph import GraphModel, Marginal
+from dither.synth._junction import Clique, cells_of
+from dither.synth._spending import Candidate, Measured, Spending
+
+__all__ = ["METHODS", "Measurements", "Progress", "candidates_of", "measured_by", "total_of"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+METHODS = ("aim", "mst", "independent")
+
+CERTAIN = 3.0
+"""MST keeps a value apart whose noisy count is so many deviations above 0."""
+ROUNDS = 4
+"""AIM starts as if it measured so many tables for each column."""
+CHOOSING = Fraction(1, 10)
+"""The share of a round of AIM that goes into choosing."""
+STEPS = 25
+"""Steps of the fit within a round of AIM; it goes on from where the last one ended."""
+ROUGH = 0.1
+"""The gap at which such a fit stops, in halves of the measured cells."""
+
+_MEAN = math.sqrt(2 / math.pi)
+"""The mean size of normal noise, in deviations."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Parameters
+    ----------
+    stage : str
+        What is being done.
+    round : int
+        Tables measured so far.
+    share : float
+        Of the budget that is spent, 0 to 1.
+    seconds : float
+        Since the start.
+    """
+
+    stage: str
+    round: int
+    share: float
+    seconds: float
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds left, where rounds go on as they did; ``None`` at the start."""
+        if self.share < 0.05:
+            return None
+        return self.seconds * (1 - self.share) / self.share
+
+
+Tell = Callable[[Progress], None]
+
+
+@dataclass
+class Measurements:
+    """What a run released.
+
+    Parameters
+    ----------
+    measured : list of Measured
+        In the order of measuring.
+    merged : dict of int to array
+        By attribute: the cell that each value was counted in, where some were counted together.
+    shares : dict of int to array
+        By attribute with merged values: the part of its cell that each value is taken to have.
+    """
+
+    measured: list[Measured] = field(default_factory=list)
+    merged: dict[int, Integers] = field(default_factory=dict)
+    shares: dict[int, Floats] = field(default_factory=dict)
+
+
+def candidates_of(workload: Mapping[Clique, int]) -> dict[Clique, int]:
+    """Every table that tells something of the workload, with its weight.
+
+    That is how many columns it has in common with each table of the workload, added up.
+    """
+    found: dict[Clique, int] = {}
+    for table in workload:
+        for size in range(1, len(table) + 1):
+            for part in combinations(table, size):
+                found[part] = 0
+    for part in found:
+        held = set(part)
+        found[part] = sum(w * len(held & set(table)) for table, w in workload.items())
+    return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
+
+
+def total_of(measured: Iterable[Measured]) -> tuple[float, float]:
+    """The rows that measurements say there are, and the deviation of that."""
+    weights = [1 / (m.values.size * float(m.sigma2)) for m in measured]
+    sums = [float(m.values.sum()) for m in measured]
+    if not weights:
+        return 0.0, math.inf
+    return float(np.average(sums, weights=weights)), sum(weights) ** -0.5
+
+
+def measured_by(
+    method: str,
+    sizes: Sequence[int],
+    spending: Spending,
+    *,
+    workload: Mapping[Clique, int],
+    max_cells: int,
+    known: Sequence[Marginal] = (),
+    forbidden: Mapping[Clique, npt.NDArray[np.bool_]] | None = None,
+    total: float | None = None,
+    tell: Tell = lambda _: None,
+) -> Measurements:
+    """Measure by one of the methods.
+
+    Parameters
+    ----------
+    method : {"aim", "mst", "independent"}
+    sizes : sequence of int
+        Cells of each attribute.
+    spending : Spending
+    workload : mapping of Clique to int
+        The tables to be right, with their weights; MST and "independent" have no use for it.
+    max_cells : int
+        Of the junction tree, all cliques together.
+    known : sequence of Marginal
+        Public tables.
+    forbidden : mapping of Clique to array of bool
+        Combinations that cannot be.
+    total : float, optional
+        The number of rows, where it is public.
+    tell : callable
+        Told how far it is.
+    """
+    run = _Run(tuple(sizes), spending, known, forbidden or {}, total, tell)
+    match method:
+        case "independent":
+            return run.independent()
+        case "mst":
+            return run.mst(max_cells)
+        case "aim":
+            return run.aim(workload, max_cells)
+    raise ValueError(method)
+
+
+class _Run:
+    """One run of a method."""
+
+    def __init__(
+        self,
+        sizes: tuple[int, ...],
+        spending: Spending,
+        known: Sequence[Marginal],
+        forbidden: Mapping[Clique, npt.NDArray[np.bool_]],
+        total: float | None,
+        tell: Tell,
+    ) -> None:
+        self.sizes, self.spending, self.known, self.forbidden = sizes, spending, known, forbidden
+        self.public, self._tell, self._started = total, tell, time.monotonic()
+        self.found = Measurements()
+        self.columns = [(v,) for v in range(len(sizes))]
+
+    def tell(self, stage: str) -> None:
+        share = float(self.spending.spent / self.spending.rho)
+        seconds = time.monotonic() - self._started
+        self._tell(Progress(stage, len(self.found.measured), share, seconds))
+
+    def _columns(self, rho: Fraction) -> None:
+        """Every column by itself, with the same noise; those that are public are not measured."""
+        public = {m.clique for m in self.known}
+        wanted = [c for c in self.columns if c not in public]
+        self.tell("columns")
+        self.spending.read(wanted)
+        for clique in wanted:
+            self.found.measured.append(self.spending.measure(clique, rho / len(wanted)))
+        self.tell("columns")
+
+    @property
+    def total(self) -> float:
+        """Rows, at least 1."""
+        found = self.public if self.public is not None else total_of(self.found.measured)[0]
+        return max(found, 1.0)
+
+    def independent(self) -> Measurements:
+        """Each column by itself."""
+        self._columns(self.spending.rho)
+        return self.found
+
+    # --- MST --------------------------------------------------------------------------------------
+
+    def mst(self, max_cells: int) -> Measurements:
+        """Each column; then a tree of pairs that tells most, chosen pair by pair; then the pairs.
+
+        A third of the budget each. Values that are rare beside the noise are counted together in
+        all that follows the first step.
+        """
+        part = self.spending.rho / 3
+        self._columns(part)
+        self._merge()
+        sizes = self._merged_sizes()
+        total = self.total
+        singles = {m.clique[0]: _shares(m.values, total) for m in self._merged_singles(sizes)}
+        pairs = list(combinations(range(len(sizes)), 2))
+        pairs = [(a, b) for a, b in pairs if sizes[a] * sizes[b] <= max_cells]
+        chosen: list[Clique] = []
+        if len(sizes) > 1 and pairs:
+            self.spending.read(pairs)
+            each = part / (len(sizes) - 1)
+            offers = {
+                (a, b): Candidate((a, b), total * np.outer(singles[a], singles[b]))
+                for a, b in pairs
+            }
+            joined = list(range(len(sizes)))
+            while True:
+                left = [p for p in pairs if joined[p[0]] != joined[p[1]]]
+                left = [p for p in left if cells_of(sizes, [*chosen, p]) <= max_cells]
+                if not left:
+                    break
+                new = left[self.spending.choose([offers[p] for p in left], each)]
+                chosen.append(new)
+                old, kept = joined[new[1]], joined[new[0]]
+                joined = [kept if j == old else j for j in joined]
+                self.tell("choosing pairs")
+        # What choosing left, because squares are rounded down, goes into the pairs.
+        for i, pair in enumerate(chosen):
+            rho = self.spending.left / (len(chosen) - i)
+            self.found.measured.append(self.spending.measure(pair, rho))
+            self.tell("measuring pairs")
+        return self.found
+
+    def _merge(self) -> None:
+        """Which values of each column are counted together from now on."""
+        for m in list(self.found.measured):
+            (v,) = m.clique
+            if any(v in clique for clique in self.forbidden):
+                # A rule of values needs them apart.
+                continue
+            rare = m.values < CERTAIN * m.deviation
+            if rare.sum() < 2:
+                continue
+            kept = int((~rare).sum())
+            places = np.full(len(rare), kept, dtype=np.int64)
+            places[~rare] = np.arange(kept)
+            self.found.merged[v] = places
+            self.found.shares[v] = _within(m.values.astype(np.float64), places, rare)
+        for public in self.known:
+            for v in public.clique:
+                self.found.merged.pop(v, None)
+                self.found.shares.pop(v, None)
+        self.spending.merge(self.found.merged)
+
+    def _merged_sizes(self) -> tuple[int, ...]:
+        merged = self.found.merged
+        return tuple(
+            int(merged[v].max()) + 1 if v in merged else n for v, n in enumerate(self.sizes)
+        )
+
+    def _merged_singles(self, sizes: tuple[int, ...]) -> list[Measured]:
+        singles = []
+        for m in self.found.measured:
+            (v,) = m.clique
+            values = m.values
+            if v in self.found.merged:
+                values = np.zeros(sizes[v], dtype=np.int64)
+                np.add.at(values, self.found.merged[v], m.values)
+            singles.append(Measured(m.clique, values, m.sigma2))
+        singles += [
+            Measured(m.clique, np.rint(m.values).astype(np.int64), Fraction(1))
+            for m in self.known
+            if len(m.clique) == 1
+        ]
+        return singles
+
+    # --- AIM --------------------------------------------------------------------------------------
+
+    def aim(self, workload: Mapping[Clique, int], max_cells: int) -> Measurements:
+        """Round by round the table of which the model so far knows least, beside its noise.
+
+        Rounds are many and cheap at first. Where one changed the model by no more than its noise
+        would, the next ones cost four times as much. The model may grow with what was spent.
+        """
+        rho = self.spending.rho
+        rounds = ROUNDS * len(self.sizes)
+        cost = rho * (1 - CHOOSING) / rounds
+        choosing = rho * CHOOSING / rounds
+        self._columns(min(cost * len(self.sizes), rho / 2))
+        model = self._model([*self.columns, *(m.clique for m in self.known)])
+        offers = candidates_of(workload)
+        guesses: dict[Clique, Floats] = {}
+        stale: set[int] = set(range(len(self.sizes)))
+        while True:
+            left = self.spending.left
+            last = left < 2 * (cost + choosing)
+            if last:
+                cost, choosing = left * (1 - CHOOSING), left * CHOOSING
+            sigma = math.sqrt(self.spending.l2_squared / (2 * float(cost)))
+            fit = self._fitting(offers, model, max_cells * float((rho - left) / rho), sigma)
+            if not fit:
+                break
+            for clique in fit:
+                if clique not in guesses or stale & set(clique):
+                    guesses[clique] = model.marginal(clique)
+            new = fit[
+                self.spending.choose(
+                    [
+                        Candidate(c, guesses[c], offers[c], _MEAN * sigma * guesses[c].size)
+                        for c in fit
+                    ],
+                    choosing,
+                )
+            ]
+            before = model.marginal(new)
+            amount = self.spending.left if last else cost
+            self.found.measured.append(self.spending.measure(new, amount))
+            model = model if _held(new, model) else model.widened(new)
+            model.fit(self._marginals(), most=STEPS, tolerance=ROUGH)
+            stale = set(new)
+            guesses.pop(new, None)
+            self.tell("rounds")
+            if last:
+                break
+            if float(np.abs(model.marginal(new) - before).sum()) <= _MEAN * sigma * before.size:
+                cost, choosing = 4 * cost, 4 * choosing
+        return self.found
+
+    def _marginals(self) -> list[Marginal]:
+        return [*(m.marginal for m in self.found.measured), *self.known]
+
+    def _model(self, cliques: Iterable[Clique]) -> GraphModel:
+        model = GraphModel(self.sizes, cliques, self.total)
+        return model.fit(self._marginals(), most=5 * STEPS, tolerance=ROUGH)
+
+    def _fitting(
+        self, offers: Mapping[Clique, int], model: GraphModel, max_cells: float, sigma: float
+    ) -> list[Clique]:
+        """The tables that the model has room for, and whose noise is not larger than any table."""
+        most = 2 * self.total / (_MEAN * sigma)
+        small = [c for c in offers if prod(self.sizes[v] for v in c) <= most]
+        small = small or [c for c in offers if len(c) == 1]
+        return [
+            c
+            for c in small
+            if _held(c, model) or cells_of(self.sizes, [*model.cliques, c]) <= max_cells
+        ]
+
+
+def _held(clique: Clique, model: GraphModel) -> bool:
+    """Whether a clique that was measured has these attributes."""
+    return any(set(clique) <= set(c) for c in model.cliques)
+
+
+def _shares(values: Integers, total: float) -> Floats:
+    """A noisy column as chances: the nearest that are of at least 0 and add up."""
+    return projected(values.astype(np.float64), total) / total
+
+
+def projected(values: Floats, total: float) -> Floats:
+    """The nearest numbers of at least 0 that add up to a total above 0.
+
+    Examples
+    --------
+    >>> projected(np.array([5.0, 1.0, -3.0]), 4.0).tolist()
+    [4.0, 0.0, 0.0]
+    """
+    down = np.sort(values)[::-1]
+    over = (np.cumsum(down) - total) / np.arange(1, len(down) + 1)
+    last = int(np.flatnonzero(down > over)[-1])
+    found: Floats = np.maximum(values - over[last], 0.0)
+    return found
+
+
+def _within(values: Floats, places: Integers, rare: npt.NDArray[np.bool_]) -> Floats:
+    """The part of its cell that each value is taken to have: of rare ones by their noisy counts."""
+    found = np.ones(len(values))
+    total = float(np.maximum(values[rare].sum(), 0.0))
+    n = int(rare.sum())
+    # Half by what was measured, half evenly: noise alone must not shut a value out.
+    told = projected(values[rare], total) / total if total > 0 else np.full(n, 1 / n)
+    found[rare] = (told + 1 / n) / 2
+    return found

@@ -1,0 +1,460 @@
+"""What a synthesis gives: a model that may be handed out, rows of it, and tables with intervals."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import gzip
+import html
+import json
+import math
+import os
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dither import _checks as check
+from dither._format import cost_text, count_text, number_text, wrapped
+from dither._stats import two_sided
+from dither.errors import ArgumentError, DitherError
+from dither.query._certificate import Certificate
+from dither.query._domain import Attribute, Domain
+from dither.synth._model import Fitted
+from dither.synth._plans import Measurements
+from dither.synth._spending import Measured
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["SimulatedRows", "SyntheticModel", "load", "packed", "unpacked"]
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+FORMAT = 1
+LARGEST = 2**31
+"""Rows of one sample, at most."""
+
+MOST_CELLS = 2**24
+"""Cells of a marginal, at most."""
+
+
+class SimulatedRows:
+    """Random numbers for rows of a model. They protect nobody: the model is protected already."""
+
+    @staticmethod
+    def of(seed: int | np.random.Generator | None) -> np.random.Generator:
+        """The generator that is given, that of a seed, or one that nobody else has."""
+        if isinstance(seed, np.random.Generator):
+            return seed
+        if seed is None:
+            return np.random.Generator(np.random.PCG64DXSM())
+        return np.random.Generator(np.random.PCG64DXSM(check.whole("seed", seed)))
+
+
+def packed(values: npt.NDArray[Any]) -> dict[str, Any]:
+    """Whole numbers as text, for JSON."""
+    found = np.ascontiguousarray(values, dtype="<i8")
+    text = base64.b64encode(zlib.compress(found.tobytes(), 6)).decode("ascii")
+    return {"shape": list(values.shape), "int64": text}
+
+
+def unpacked(found: Mapping[str, Any]) -> Integers:
+    """What ``packed`` made."""
+    raw = zlib.decompress(base64.b64decode(found["int64"]))
+    return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(found["shape"])
+
+
+class SyntheticModel:
+    """A distribution of rows that was made under differential privacy; it may be handed out.
+
+    Made by ``session.table("adult").synthesize(...)``, or read by `load`. Whatever is asked of it
+    costs nothing more.
+
+    Parameters
+    ----------
+    content : mapping
+        What was released, as the ledger and files keep it.
+    replayed : datetime, optional
+        When it was charged, where it is an earlier answer.
+
+    Notes
+    -----
+    *Guarantee.* That of its release: `certificate` says what it is and whom it protects.
+
+    *What is right.* Tables that were measured are right up to noise, whose size is known. The
+    others follow from them by the assumption that columns that were not measured together have
+    nothing more to do with each other than those that were. Nobody can say from the model alone how
+    far that is true.
+    """
+
+    def __init__(self, content: Mapping[str, Any], *, replayed: dt.datetime | None = None) -> None:
+        self._content, self._charged = content, replayed
+        self.domain = Domain.from_list(content["domain"])
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.domain.names
+
+    @property
+    def method(self) -> str:
+        """How the tables to measure were chosen."""
+        return str(self._content["method"])
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the budget was too small to tell anything, so that all values are as likely."""
+        return bool(self._content["uniform"])
+
+    @property
+    def total(self) -> float:
+        """How many rows the table has, by what was released; public where the policy says so."""
+        return self._fitted.total
+
+    @property
+    def public_size(self) -> bool:
+        """Whether the number of rows is public, and exact."""
+        return self._content["total"] is not None
+
+    @property
+    def measured(self) -> list[tuple[str, ...]]:
+        """The tables that were measured, in their order."""
+        return [self._names(m.clique) for m in self._found.measured]
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it is an earlier answer, replayed free of charge."""
+        return self._charged is not None
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was promised, and where the ledger has it."""
+        return Certificate(self._content["certificate"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know."""
+        return list(self._content["notes"])
+
+    def _names(self, clique: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self.domain.names[v] for v in clique)
+
+    @cached_property
+    def _found(self) -> Measurements:
+        body = self._content
+        measured = [
+            Measured(tuple(m["clique"]), unpacked(m["values"]), Fraction(m["sigma2"]))
+            for m in body["measured"]
+        ]
+        return Measurements(
+            measured,
+            {int(v): unpacked(to) for v, to in body["merged"].items()},
+            {int(v): np.array(s, dtype=np.float64) for v, s in body["shares"].items()},
+        )
+
+    @cached_property
+    def _fitted(self) -> Fitted:
+        return Fitted.of(
+            self.domain.sizes, self._found, total=self._content["total"], uniform=self.uniform
+        )
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def sample(
+        self, n: int | None = None, *, seed: int | np.random.Generator | None = None
+    ) -> pl.DataFrame:
+        """Rows of the model, in the policy's own types.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many; about as many as the table has where left out.
+        seed : int, optional
+            The same one gives the same rows.
+
+        Returns
+        -------
+        polars.DataFrame
+            Numbers are spread evenly inside their bins, on the policy's step where it has one, and
+            dates inside their periods: what the model knows is the bin. What is missing is null.
+
+        Notes
+        -----
+        Rows are laid out so that every table has its counts up to rounding, which is closer to the
+        model than independent draws would be: `n` rows are not a random sample of so many people.
+        """
+        import polars as pl
+
+        number = round(self.total) if n is None else check.whole("n", n)
+        if number > LARGEST:
+            raise ArgumentError(f"n must be at most {LARGEST:,}")
+        rng = SimulatedRows.of(seed)
+        found = self._fitted.rows(number, rng)
+        made = [
+            _column(attribute, found[:, v], rng)
+            for v, attribute in enumerate(self.domain.attributes)
+        ]
+        return pl.DataFrame(made)
+
+    # --- tables -----------------------------------------------------------------------------------
+
+    def marginal(self, columns: Sequence[str], *, confidence: float = 0.95) -> pl.DataFrame:
+        """The table of some columns by the model, and what was measured of it, with its error.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        confidence : float
+            Of each interval.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each cell: the columns' cells as text, ``count`` by the model, and
+            ``measured`` with ``lower`` and ``upper``. A measured count is the sum of noisy ones,
+            without bias, and its interval covers the noise; both are null where no table that was
+            measured has all of these columns. Then there is the model alone, whose error is
+            unknown.
+        """
+        import polars as pl
+
+        names = [columns] if isinstance(columns, str) else list(columns)
+        places = [self.domain.clique([name], "columns")[0] for name in names]
+        clique = self.domain.clique(names, "columns")
+        if not clique:
+            raise ArgumentError("columns must name at least one column")
+        if self.domain.cells_in(clique) > MOST_CELLS:
+            raise ArgumentError(
+                f"columns: their table has {self.domain.cells_in(clique):,} cells, more than "
+                f"{MOST_CELLS:,}; name fewer"
+            )
+        inside = check.confidence(confidence)
+        order = [clique.index(v) for v in places]
+        counts = np.transpose(self._fitted.marginal(clique), order).ravel()
+        labels = list(product(*(self.domain.attributes[v].labels for v in places)))
+        frame = {name: [row[i] for row in labels] for i, name in enumerate(names)}
+        best = self._direct(clique)
+        if best is None:
+            values: list[Any] = [None] * len(counts)
+            low, high = list(values), list(values)
+        else:
+            noisy, deviation = (np.transpose(a, order).ravel() for a in best)
+            half = two_sided(inside) * deviation
+            values, low, high = noisy.tolist(), (noisy - half).tolist(), (noisy + half).tolist()
+        kinds = {"count": pl.Float64, "measured": pl.Float64, "lower": pl.Float64}
+        schema = dict.fromkeys(names, pl.String) | kinds | {"upper": pl.Float64}
+        columns_of = frame | {"count": counts, "measured": values, "lower": low, "upper": high}
+        return pl.DataFrame(columns_of, schema=schema)
+
+    def _direct(self, clique: tuple[int, ...]) -> tuple[Floats, Floats] | None:
+        """The best sum of measured tables, and its deviation by cell."""
+        best: tuple[Floats, Floats] | None = None
+        for m in self._found.measured:
+            if not set(clique) <= set(m.clique):
+                continue
+            if any(
+                v in self._found.merged and m.values.shape[i] != self.domain.sizes[v]
+                for i, v in enumerate(m.clique)
+            ):
+                continue
+            others = tuple(i for i, v in enumerate(m.clique) if v not in clique)
+            values = m.values.sum(axis=others).astype(np.float64)
+            cells = math.prod(m.values.shape[i] for i in others)
+            deviation = np.full(values.shape, m.deviation * math.sqrt(cells))
+            if best is None:
+                best = values, deviation
+            else:
+                ours, theirs = best[1] ** -2, deviation**-2
+                mean = (ours * best[0] + theirs * values) / (ours + theirs)
+                best = mean, (ours + theirs) ** -0.5
+        return best
+
+    # --- for people -------------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """What it is, what it rests on, and what it cost, as text."""
+        body = self._content["certificate"]
+        loss = body["loss"]
+        cost = [None if loss[k] is None else Fraction(loss[k]) for k in ("epsilon", "delta")]
+        again = " (replayed: nothing charged now)" if self.replayed else ""
+        tables = count_text(len(self._found.measured), "table")
+        lines = [
+            f"rows: about {number_text(round(self.total), 6)}"
+            + (" (public)" if self.public_size else ", by noisy counts"),
+            f"method: {self.method}; {tables} measured, of {self._orders()}",
+        ]
+        if self.uniform:
+            lines.append(
+                "the budget is so small beside the table that all values are as likely: nothing "
+                "but the number of rows was told"
+            )
+        lines += [
+            f"cost: {cost_text(*cost)}; ledger entry {body['ledger']['entry']}{again}",
+            f"protects {body['text']['protects']}",
+            *self.notes,
+        ]
+        title = f"synthetic model of {self._content['table']}: {', '.join(self.columns)}"
+        told = [line for text in lines for line in wrapped(text, "  ")]
+        return "\n".join([*wrapped(title), *told])
+
+    def _orders(self) -> str:
+        orders = sorted({len(m.clique) for m in self._found.measured})
+        return " and ".join(count_text(k, "column") for k in orders) or "nothing"
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        title, *lines = self.summary().splitlines()
+        below = "<br>".join(html.escape(line.strip()) for line in lines)
+        return f"<div><b>{html.escape(title)}</b><p>{below}</p></div>"
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file, for `load`; all of it or nothing.
+
+        The file holds noisy tables and the certificate, and nothing private.
+        """
+        text = json.dumps({"format": FORMAT, "model": self._content})
+        target = Path(path)
+        written(target, gzip.compress(text.encode("utf-8"), mtime=0))
+        return target
+
+
+def written(target: Path, body: bytes) -> None:
+    """Write a file under its name once all of it is on the disk."""
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError:
+        raise ArgumentError(
+            f"{str(target)!r} cannot be written; name a file in a folder that you may write to"
+        ) from None
+
+
+def load(path: str | Path) -> SyntheticModel:
+    """Read a model that `SyntheticModel.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    ArgumentError
+        Where there is no such file, or it is not a model.
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise ArgumentError(f"no model at {str(path)!r}")
+    try:
+        body = json.loads(gzip.decompress(source.read_bytes()))
+        if body["format"] != FORMAT:
+            raise ArgumentError(f"{str(path)!r} is a model of a format that this version lacks")
+        found = SyntheticModel(body["model"])
+        found.summary()
+    except DitherError:
+        raise
+    except Exception:
+        raise ArgumentError(f"{str(path)!r} is not a model, or is damaged") from None
+    return found
+
+
+# --- values of cells ----------------------------------------------------------------------------
+
+
+def _column(attribute: Attribute, cells: Integers, rng: np.random.Generator) -> Any:
+    """The values of a column's cells, drawn inside them."""
+    import polars as pl
+
+    kind = attribute.kind.value
+    missing = cells >= attribute.inner
+    inner = np.where(missing, 0, cells)
+    types: dict[str, Any] = {
+        "text": pl.String,
+        "integer": pl.Int64,
+        "boolean": pl.Boolean,
+        "date": pl.Date,
+        "timestamp": pl.Datetime("us"),
+        "real": pl.Float64,
+    }
+    if attribute.edges is not None:
+        values: Any = _inside(attribute, inner, rng)
+    elif attribute.period is not None:
+        values = _within_periods(attribute, inner, rng)
+    else:
+        listed = pl.Series(list(attribute.values or ()), dtype=types[kind])
+        values = listed.gather(pl.Series(inner, dtype=pl.UInt32))
+    series = pl.Series(attribute.name, values).cast(types[kind])
+    if missing.any():
+        series = pl.select(
+            pl.when(pl.Series(~missing)).then(series).otherwise(None).alias(attribute.name)
+        ).to_series()
+    return series
+
+
+def _inside(attribute: Attribute, cells: Integers, rng: np.random.Generator) -> Any:
+    """Numbers spread evenly inside bins."""
+    edges = attribute.edges
+    assert edges is not None
+    if attribute.kind.value == "integer":
+        # The whole numbers of a bin; the last also has its upper edge, where that is in bounds.
+        top = attribute.bounds[1] if attribute.bounds else edges[-1]
+        low = [math.ceil(e) for e in edges[:-1]]
+        high = [math.ceil(e) - 1 for e in edges[1:-1]] + [math.floor(min(edges[-1], top))]
+        first = np.array(low, dtype=np.int64)
+        # A bin without a whole number stands for its lower edge.
+        last = np.maximum(np.array(high, dtype=np.int64), first)
+        return rng.integers(first[cells], last[cells], endpoint=True)
+    ends = np.array([float(e) for e in edges])
+    found = ends[cells] + rng.random(len(cells)) * (ends[cells + 1] - ends[cells])
+    if attribute.step is not None:
+        step = float(attribute.step)
+        found = np.clip(np.rint(found / step) * step, ends[0], ends[-1])
+        found = np.round(found, max(0, 15 - math.ceil(math.log10(max(abs(ends).max(), 1.0)))))
+    return found
+
+
+def _within_periods(attribute: Attribute, cells: Integers, rng: np.random.Generator) -> Any:
+    """Days spread evenly inside periods and bounds; of timestamps, moments."""
+    assert attribute.values is not None
+    assert attribute.bounds is not None
+    lower, upper = attribute.bounds
+    moments = attribute.kind.value == "timestamp"
+    kind = "datetime64[us]" if moments else "datetime64[D]"
+    last = _after(attribute.values[-1], attribute.period or "day")
+    # As whole days, or microseconds, since 1970.
+    edges = np.array([*attribute.values, last], dtype=kind).astype(np.int64)
+    low, high = np.array([lower, upper], dtype=kind).astype(np.int64)
+    starts = np.maximum(edges[:-1], low)
+    ends = np.maximum(np.minimum(edges[1:] - 1, high), starts)
+    return rng.integers(starts[cells], ends[cells], endpoint=True).astype(kind)
+
+
+def _after(start: Any, period: str) -> dt.date:
+    """The first day after a period."""
+    days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[period]
+    if dt.date.max.toordinal() - start.toordinal() < days:
+        return dt.date.max
+    day: dt.date = start + dt.timedelta(days=days)
+    return day if period in ("day", "week") else day.replace(day=1)
