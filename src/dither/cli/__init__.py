@@ -25,6 +25,7 @@ from dither.cli.ledger_commands import ledger, verify
 from dither.cli.local_command import local
 from dither.cli.owner_commands import owner
 from dither.cli.query_commands import explain, preview, release
+from dither.cli.synth_command import synth
 from dither.errors import DitherError
 
 __all__ = ["main"]
@@ -103,6 +104,7 @@ for command in (
     check,
     bounds,
     infer,
+    synth,
     verify,
     ledger,
     account,

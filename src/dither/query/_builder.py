@@ -897,6 +897,9 @@ class TableQuery:
         cells: Any = 32,
         max_rows: int | None = None,
         max_bytes: int = 2**20,
+        zeros: Sequence[Mapping[str, Any]] = (),
+        known: Mapping[Any, Mapping[Any, Any]] | None = None,
+        total: Any = None,
         token: str | None = None,
         progress: Callable[[Any], None] | None = None,
     ) -> SyntheticModel:
@@ -920,6 +923,14 @@ class TableQuery:
             How many rows of one unit count, in place of the policy's; never above its cap.
         max_bytes : int
             What the model's tables may take; larger ones know more and take longer.
+        zeros : list of mapping, optional
+            Combinations that no row has: by column a value or a list of them, or of a column with
+            bins the pair of a lower and an upper edge, as in ``{"age": (0, 15), "married": True}``.
+        known : mapping, optional
+            Tables of counts that are public, taken as given: by column, or tuple of columns, the
+            count of each value, or tuple of values. They must not come from the data.
+        total : number, optional
+            The number of rows, where it is public.
         token : str, optional
             Names the request. Asked again with it, the stored model comes back, and nothing is
             charged.
@@ -951,6 +962,9 @@ class TableQuery:
             cells=cells,
             max_rows=max_rows,
             max_bytes=max_bytes,
+            zeros=zeros,
+            known=known,
+            total=total,
         )
         return asked.release(token=token, progress=progress)
 

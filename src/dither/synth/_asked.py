@@ -34,6 +34,7 @@ from dither.synth._plans import (
     total_of,
 )
 from dither.synth._result import SyntheticModel, packed
+from dither.synth._rules import rules_of
 from dither.synth._spending import Spending
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ class Synthesis:
         cells: int | Mapping[str, int] = CELLS,
         max_rows: int | None = None,
         max_bytes: int = MAX_BYTES,
+        zeros: Sequence[Mapping[str, Any]] = (),
+        known: Mapping[Any, Mapping[Any, Any]] | None = None,
+        total: Any = None,
     ) -> None:
         self.method = check.choice("method", method, METHODS)
         self.domain: Domain = domain_of(rows, columns, cells)
@@ -100,6 +104,7 @@ class Synthesis:
                 f"max_bytes: the columns by themselves take {8 * sum(self.domain.sizes):,} bytes "
                 f"(one has {singles:,} cells); raise it, or cut them with cells = ..."
             )
+        self.rules = rules_of(self.domain, self.max_cells, zeros=zeros, known=known, total=total)
         self.workload = _workload(workload, self.domain)
         if method == "aim" and len(candidates_of(self.workload)) > MOST_CANDIDATES:
             raise ArgumentError(
@@ -235,6 +240,17 @@ class Synthesis:
 
     def _notes(self) -> list[str]:
         found = self._question.notes()
+        given = [
+            word
+            for word, there in (
+                ("combinations that cannot be", self.rules.forbidden),
+                ("tables of counts", self.rules.known),
+                ("the number of rows", self.rules.total is not None),
+            )
+            if there
+        ]
+        if given:
+            found.append(f"taken as public, and not protected: {', '.join(given)}")
         found.append("numbers and dates are spread evenly inside their cells")
         found.append(
             "columns that are not measured together are taken to have no more to do with each "
@@ -271,6 +287,7 @@ class Synthesis:
             "method": self.method,
             "workload": [[list(c), str(w)] for c, w in self.workload.items()],
             "max_cells": str(self.max_cells),
+            "rules": self.rules.to_dict(),
         }
         wanted: list[Clique] = [(v,) for v in range(len(self.domain.sizes))]
         measurements = [
@@ -293,7 +310,9 @@ class Synthesis:
     ) -> dict[str, Any]:
         """What is released, as plain data."""
         question = self._question
-        total = float(counts([()])[()]) if question.public_size else None
+        rules, total = self.rules, self.rules.total
+        if total is None and question.public_size:
+            total = float(counts([()])[()])
         spending = Spending(counts, self.rho, question.l1, question.l2_squared)
         found = measured_by(
             self.method,
@@ -302,6 +321,8 @@ class Synthesis:
             workload=self.workload,
             max_cells=self.max_cells,
             total=total,
+            known=rules.known,
+            forbidden=rules.forbidden,
             tell=progress or (lambda _: None),
         )
         return {
@@ -310,6 +331,7 @@ class Synthesis:
             "method": self.method,
             "domain": self.domain.to_list(),
             "total": total,
+            "rules": rules.to_dict(),
             "rho": str(self.rho),
             "spent": str(spending.spent),
             "measured": [
@@ -335,6 +357,9 @@ def says_nothing(found: Measurements, total: float | None) -> bool:
     Two tables of n rows differ by 2n at most, all cells together. Where noise is expected to differ
     from nothing by as much, a table says less than that all its cells are alike.
     """
+    if not found.measured:
+        # All that there is to know is public.
+        return False
     rows, deviation = total_of(found.measured)
     rows = rows if total is None else total
     if total is None and rows < 2 * deviation:

@@ -47,6 +47,11 @@ _NOTHING = 0.01
 _LOOK = 8
 """Steps between two looks at the gap."""
 _GROWTH = 1.1
+_WALL = -1e9
+"""The logarithm of a chance that no row has; of a gradient it is so many times as far."""
+_FAR = 1e6
+_EXACT = 1e-6
+"""Rows by which a known marginal may be off."""
 _LEAST = 1e-300
 """What a count of 0 is taken to be where its logarithm is needed."""
 _SHORTEST = 1e-18
@@ -98,6 +103,8 @@ class GraphModel:
         What is kept together.
     total : float
         Rows, above 0.
+    forbidden : mapping of Clique to array of bool, optional
+        Combinations that no row has.
 
     Attributes
     ----------
@@ -116,12 +123,20 @@ class GraphModel:
     [[4.0, 4.0], [1.0, 1.0]]
     """
 
-    def __init__(self, sizes: Sequence[int], cliques: Iterable[Clique], total: float) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        cliques: Iterable[Clique],
+        total: float,
+        forbidden: Mapping[Clique, npt.NDArray[np.bool_]] | None = None,
+    ) -> None:
         self.total = float(total)
-        self.cliques = maximal(cliques)
+        self.forbidden = dict(forbidden or {})
+        self.cliques = maximal([*cliques, *self.forbidden])
         self.tree = JunctionTree.of(sizes, self.cliques)
         self._potentials = {c: np.zeros(self.tree.shape(c)) for c in self.cliques}
-        self._home = {c: self._holder(c) for c in self.cliques}
+        self._home = {c: self._holder(c) for c in (*self.cliques, *self.forbidden)}
+        self._walls = {c: np.where(mask, _WALL, 0.0) for c, mask in self.forbidden.items()}
         self._separators = [self.tree.separator(i) for i in range(len(self.tree.cliques))]
         self._step: float | None = None
         self.beliefs = self._inferred(self._potentials)
@@ -146,6 +161,9 @@ class GraphModel:
     def _inferred(self, potentials: Mapping[Clique, Floats]) -> list[Floats]:
         """Marginals of exp(sum of potentials), by two sweeps in logarithms."""
         tree, logs = self.tree, self._gathered(potentials)
+        for clique, wall in self._walls.items():
+            home = self._home[clique]
+            logs[home] += self._spread(wall, clique, tree.cliques[home])
         sent: dict[int, Floats] = {}
         for i in reversed(tree.order[1:]):
             above, shared = tree.parents[i], self._separators[i]
@@ -167,6 +185,9 @@ class GraphModel:
     def _least(self, functions: Mapping[Clique, Floats]) -> float:
         """The least sum of functions that one row can have: a sweep of minima."""
         tree, found = self.tree, self._gathered(functions)
+        for clique, wall in self._walls.items():
+            home = self._home[clique]
+            found[home] -= _FAR * self._spread(wall, clique, tree.cliques[home])
         for i in reversed(tree.order[1:]):
             above, shared = tree.parents[i], self._separators[i]
             least = found[i].min(axis=_others(tree.cliques[i], shared))
@@ -251,9 +272,8 @@ class GraphModel:
         return 1.0 / (self.total * max(heaviest.values(), default=1.0))
 
     def _marginals(self, beliefs: Sequence[Floats]) -> dict[Clique, Floats]:
-        return {
-            c: _summed(beliefs[home], self.tree.cliques[home], c) for c, home in self._home.items()
-        }
+        homes = ((c, self._home[c]) for c in self.cliques)
+        return {c: _summed(beliefs[home], self.tree.cliques[home], c) for c, home in homes}
 
     def _loss(
         self,
@@ -272,13 +292,50 @@ class GraphModel:
 
     def widened(self, clique: Clique) -> GraphModel:
         """A model that also keeps these attributes together, and is the same until it is fitted."""
-        found = GraphModel(self.tree.sizes, [*self.cliques, clique], self.total)
+        found = GraphModel(self.tree.sizes, [*self.cliques, clique], self.total, self.forbidden)
         for old, values in self._potentials.items():
             new = next(c for c in found.cliques if set(old) <= set(c))
             found._potentials[new] = found._potentials[new] + found._spread(values, old, new)
         found.beliefs = found._inferred(found._potentials)
         found._step = self._step
         return found
+
+    def conditioned(self, values: Mapping[int, int]) -> GraphModel:
+        """The distribution of rows that have these values, by attribute."""
+        forbidden = dict(self.forbidden)
+        for v, value in values.items():
+            mask = np.arange(self.tree.sizes[v]) != value
+            forbidden[v,] = forbidden[v,] | mask if (v,) in forbidden else mask
+        found = GraphModel(self.tree.sizes, self.cliques, self.total, forbidden)
+        found._potentials |= self._potentials
+        found.beliefs = found._inferred(found._potentials)
+        return found
+
+    @property
+    def possible(self) -> bool:
+        """Whether any row at all is not forbidden."""
+        return self._least({}) < -_FAR * _WALL / 2
+
+    def raked(self, known: Sequence[Marginal], sweeps: int = 100) -> GraphModel:
+        """Have the marginals that are known exactly, as near as may be to what was fitted.
+
+        Iterative proportional fitting (Deming and Stephan, 1940): each in turn is made right, which
+        moves the others a little, and ever less.
+        """
+        for _ in range(sweeps):
+            worst = 0.0
+            for part in known:
+                clique = next(c for c in self.cliques if set(part.clique) <= set(c))
+                found = self.marginal(part.clique)
+                worst = max(worst, float(np.abs(found - part.values).max()))
+                turn = np.log(np.maximum(part.values, _LEAST)) - np.log(np.maximum(found, _LEAST))
+                self._potentials[clique] = self._potentials[clique] + self._spread(
+                    turn, part.clique, clique
+                )
+                self.beliefs = self._inferred(self._potentials)
+            if worst < _EXACT:
+                break
+        return self
 
     # --- answers ----------------------------------------------------------------------------------
 

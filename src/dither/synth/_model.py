@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from dither.errors import ArgumentError
 from dither.synth._graph import GraphModel, Marginal
 from dither.synth._junction import Clique
 from dither.synth._plans import Measurements, total_of
@@ -21,6 +22,9 @@ Integers = npt.NDArray[np.int64]
 
 TOLERANCE = 0.05
 """The gap at which the last fit stops, in halves of the measured cells."""
+
+MOST_GIVEN = 2_000
+"""Different rows that a sample may be drawn beside."""
 
 STEPS = 500
 """Steps of the last fit, at most."""
@@ -51,6 +55,7 @@ class Fitted:
         *,
         total: float | None = None,
         known: Sequence[Marginal] = (),
+        forbidden: Mapping[Clique, npt.NDArray[np.bool_]] | None = None,
         uniform: bool = False,
     ) -> Fitted:
         """Fit what was measured; ``uniform`` takes no notice of anything but the total."""
@@ -59,9 +64,10 @@ class Fitted:
         rows = total if total is not None else total_of(found.measured)[0]
         parts = [] if uniform else [p for m in found.measured for p in _as_merged(m, found, cells)]
         parts += known
-        graph = GraphModel(cells, [p.clique for p in parts], max(rows, 1.0))
+        graph = GraphModel(cells, [p.clique for p in parts], max(rows, 1.0), forbidden)
         if parts:
             graph.fit(parts, most=STEPS, tolerance=TOLERANCE)
+        graph.raked(known)
         return cls(tuple(sizes), graph, found)
 
     @property
@@ -82,7 +88,40 @@ class Fitted:
 
     def rows(self, n: int, rng: np.random.Generator) -> Integers:
         """That many rows, shape (n, attributes)."""
-        found = rows_of(self.graph, n, rng)
+        return self._apart(rows_of(self.graph, n, rng), rng)
+
+    def rows_beside(self, held: Mapping[int, Integers], rng: np.random.Generator) -> Integers:
+        """A row beside each of some rows of which some attributes are given.
+
+        Rows that are given alike are filled together, from the distribution of such rows.
+
+        Raises
+        ------
+        ArgumentError
+            Where no row can be as one of them is, or too many are different.
+        """
+        merged = self.found.merged
+        cells = np.stack([merged[v][at] if v in merged else at for v, at in held.items()], axis=1)
+        distinct, which = np.unique(cells, axis=0, return_inverse=True)
+        if len(distinct) > MOST_GIVEN:
+            raise ArgumentError(
+                f"given: {len(distinct):,} different rows are more than {MOST_GIVEN:,}; hold fewer "
+                "columns"
+            )
+        found = np.zeros((len(cells), len(self.sizes)), dtype=np.int64)
+        for i, values in enumerate(distinct):
+            graph = self.graph.conditioned(dict(zip(held, values.tolist(), strict=True)))
+            if not graph.possible:
+                raise ArgumentError("given: a row that the model's public rules forbid")
+            at = np.flatnonzero(which.ravel() == i)
+            found[at] = rows_of(graph, len(at), rng)
+        found = self._apart(found, rng)
+        for v, given in held.items():
+            found[:, v] = given
+        return found
+
+    def _apart(self, found: Integers, rng: np.random.Generator) -> Integers:
+        """Values in place of cells that stand for several."""
         for v, places in self.found.merged.items():
             shares = self.found.shares[v]
             column = found[:, v].copy()

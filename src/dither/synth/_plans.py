@@ -191,8 +191,8 @@ class _Run:
 
     def _columns(self, rho: Fraction) -> None:
         """Every column by itself, with the same noise; those that are public are not measured."""
-        public = {m.clique for m in self.known}
-        wanted = [c for c in self.columns if c not in public]
+        public = {v for m in self.known for v in m.clique}
+        wanted = [(v,) for (v,) in self.columns if v not in public]
         self.tell("columns")
         self.spending.read(wanted)
         for clique in wanted:
@@ -288,11 +288,14 @@ class _Run:
                 values = np.zeros(sizes[v], dtype=np.int64)
                 np.add.at(values, self.found.merged[v], m.values)
             singles.append(Measured(m.clique, values, m.sigma2))
-        singles += [
-            Measured(m.clique, np.rint(m.values).astype(np.int64), Fraction(1))
-            for m in self.known
-            if len(m.clique) == 1
-        ]
+        there = {m.clique for m in singles}
+        for public in self.known:
+            for v in public.clique:
+                if (v,) not in there:
+                    others = tuple(i for i, u in enumerate(public.clique) if u != v)
+                    values = np.rint(public.values.sum(axis=others)).astype(np.int64)
+                    singles.append(Measured((v,), values, Fraction(1)))
+                    there.add((v,))
         return singles
 
     # --- AIM --------------------------------------------------------------------------------------
@@ -351,7 +354,7 @@ class _Run:
         return [*(m.marginal for m in self.found.measured), *self.known]
 
     def _model(self, cliques: Iterable[Clique]) -> GraphModel:
-        model = GraphModel(self.sizes, cliques, self.total)
+        model = GraphModel(self.sizes, cliques, self.total, self.forbidden)
         return model.fit(self._marginals(), most=5 * STEPS, tolerance=ROUGH)
 
     def _fitting(

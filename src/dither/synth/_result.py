@@ -30,6 +30,7 @@ from dither.query._certificate import Certificate
 from dither.query._domain import Attribute, Domain
 from dither.synth._model import Fitted
 from dither.synth._plans import Measurements
+from dither.synth._rules import Rules
 from dither.synth._spending import Measured
 
 if TYPE_CHECKING:
@@ -166,14 +167,24 @@ class SyntheticModel:
 
     @cached_property
     def _fitted(self) -> Fitted:
+        rules = Rules.from_dict(self._content["rules"], self.domain)
         return Fitted.of(
-            self.domain.sizes, self._found, total=self._content["total"], uniform=self.uniform
+            self.domain.sizes,
+            self._found,
+            total=self._content["total"],
+            known=rules.known,
+            forbidden=rules.forbidden,
+            uniform=self.uniform,
         )
 
     # --- rows -------------------------------------------------------------------------------------
 
     def sample(
-        self, n: int | None = None, *, seed: int | np.random.Generator | None = None
+        self,
+        n: int | None = None,
+        *,
+        seed: int | np.random.Generator | None = None,
+        given: pl.DataFrame | None = None,
     ) -> pl.DataFrame:
         """Rows of the model, in the policy's own types.
 
@@ -183,6 +194,9 @@ class SyntheticModel:
             How many; about as many as the table has where left out.
         seed : int, optional
             The same one gives the same rows.
+        given : polars.DataFrame, optional
+            Some of the columns, held as they are: each row is filled with the others, as the model
+            says of such rows. It must be public, or synthetic itself.
 
         Returns
         -------
@@ -201,12 +215,35 @@ class SyntheticModel:
         if number > LARGEST:
             raise ArgumentError(f"n must be at most {LARGEST:,}")
         rng = SimulatedRows.of(seed)
-        found = self._fitted.rows(number, rng)
+        held: dict[int, Any] = {}
+        if given is None:
+            found = self._fitted.rows(number, rng)
+        else:
+            if n is not None:
+                raise ArgumentError("n must be left out where rows are given")
+            held = self._held(given)
+            found = self._fitted.rows_beside(held, rng)
         made = [
-            _column(attribute, found[:, v], rng)
+            given[attribute.name]
+            if given is not None and v in held
+            else _column(attribute, found[:, v], rng)
             for v, attribute in enumerate(self.domain.attributes)
         ]
         return pl.DataFrame(made)
+
+    def _held(self, given: pl.DataFrame) -> dict[int, Integers]:
+        """The cells of columns that are given."""
+        import polars as pl
+
+        if not isinstance(given, pl.DataFrame) or not given.width:
+            raise ArgumentError("given must be a Polars frame of some of the columns")
+        found = {}
+        for v in self.domain.clique(given.columns, "given"):
+            attribute = self.domain.attributes[v]
+            column = given[attribute.name]
+            known = {value: attribute.place(value) for value in column.unique().to_list()}
+            found[v] = np.array([known[value] for value in column.to_list()], dtype=np.int64)
+        return found
 
     # --- tables -----------------------------------------------------------------------------------
 

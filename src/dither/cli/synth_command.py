@@ -1,0 +1,192 @@
+"""``dither synth``: a synthetic table in a file."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dither._format import percent
+from dither.cli._files import TABLES, check_targets
+from dither.cli._options import FILE, Sizes, delta, epsilon, policy, refuse_given
+from dither.cli._terminal import print_plan, say_saved, waiting
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dither.synth import Progress, SyntheticModel
+
+__all__ = ["synth"]
+
+
+@click.command(
+    short_help="A synthetic table that may be handed out.",
+    epilog="""\b
+Examples:
+  dither synth visits --epsilon 1 --explain
+  dither synth visits --epsilon 1 --out visits.csv
+  dither synth visits --epsilon 1 --method mst --rows 10000 --out visits.parquet
+  dither synth visits --epsilon 1 --workload 2 --out visits.csv --model visits.model
+  dither synth --from visits.model --rows 500 --out more.csv
+""",
+)
+@click.argument("name", metavar="TABLE", required=False)
+@policy
+@click.option("--analyst", help="Who asks, where the policy caps analysts.")
+@click.option("--where", help="Rows that count: a condition, as after WHERE.")
+@epsilon(required=False)
+@delta
+@click.option(
+    "--method",
+    type=click.Choice(("aim", "mst", "independent")),
+    default="aim",
+    help="How the tables to measure are chosen.  [default: aim]",
+)
+@click.option("--columns", help="Names with commas between; all of them where left out.")
+@click.option(
+    "--workload",
+    type=click.IntRange(1),
+    help="Tables of so many columns are to be right.  [default: 3, of many columns 2]",
+)
+@click.option("--explain", is_flag=True, help="What is measured, and at which price.")
+@click.option("--preview", is_flag=True, help="What the noise does to tables. Nothing is spent.")
+@click.option(
+    "--sizes",
+    type=Sizes(),
+    default=(1_000, 10_000, 100_000),
+    help="Numbers of rows to preview.  [default: 1000,10000,100000]",
+)
+@click.option("--rows", type=click.IntRange(0), help="How many; about as many as there are.")
+@click.option("--seed", type=click.IntRange(0), help="The same one gives the same rows.")
+@click.option(
+    "--token", help="A name for the request: asked again by it, the same model comes back, free."
+)
+@click.option("--from", "source", type=FILE, help="A model that was saved: nothing is charged.")
+@click.option("--out", "table", type=FILE, help="Write rows: .csv, .json or .parquet.")
+@click.option("--model", "kept", type=FILE, help="Write the model, for --from.")
+@click.option("--certificate", type=FILE, help="Write the certificate, for `dither verify`.")
+def synth(
+    name: str | None,
+    policy: Path,
+    analyst: str | None,
+    where: str | None,
+    epsilon: Fraction | None,
+    delta: Fraction | None,
+    method: str,
+    columns: str | None,
+    workload: int | None,
+    explain: bool,
+    preview: bool,
+    sizes: tuple[int, ...],
+    rows: int | None,
+    seed: int | None,
+    token: str | None,
+    source: Path | None,
+    table: Path | None,
+    kept: Path | None,
+    certificate: Path | None,
+) -> None:
+    """Make a synthetic table of TABLE, charge the ledger once, and write rows to a file.
+
+    Columns, their values and bounds come from the policy. Files appear once they are whole: where
+    the command is cut off, what was charged stays charged, and no part of a file is left.
+    """
+    import dither as dt
+
+    if explain and preview:
+        raise click.UsageError("give --preview or --explain, not both")
+    free = explain or preview
+    if not preview:
+        refuse_given(("sizes",), "--preview")
+    if free:
+        refuse_given(("rows", "seed", "token", "table", "kept", "certificate"), "a release")
+    elif table is None and kept is None:
+        raise click.UsageError("give --out FILE, --model FILE, or --explain")
+    check_targets(table=table, other=kept, option="--model")
+    check_targets(table=table, other=certificate)
+    if source is not None:
+        asked = ("name", "analyst", "where", "epsilon", "delta", "method", "columns", "workload")
+        refuse_given((*asked, "explain", "preview", "token"), "a policy's table, without --from")
+        _write(dt.synth.load(source), rows, seed, table, kept, certificate)
+        return
+    if name is None:
+        raise click.UsageError("name the TABLE")
+    if epsilon is None:
+        raise click.UsageError("--epsilon is missing")
+    with dt.open(policy, analyst=analyst) as session:
+        found = session.table(name)
+        asked_for = (found.filter(where) if where else found).synthesis(
+            epsilon,
+            delta,
+            method=method,
+            workload=workload,
+            columns=None if columns is None else [part.strip() for part in columns.split(",")],
+        )
+        if explain:
+            print_plan(asked_for.explain())
+            return
+        if preview:
+            click.echo(f"{asked_for.preview(sizes)}\nNothing is spent.")
+            return
+        model = asked_for.release(token=token, progress=_teller())
+    _write(model, rows, seed, table, kept, certificate)
+
+
+def _teller() -> Callable[[Progress], None] | None:
+    """One line on a terminal that says how far it is."""
+    if not sys.stderr.isatty():
+        return None
+
+    def tell(progress: Progress) -> None:
+        left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
+        line = (
+            f"{progress.stage}: {progress.round} tables, {percent(progress.share, 0)} of the budget"
+        )
+        end = "\n" if progress.share >= 1 else ""
+        click.echo(f"\r\x1b[K{line}{left if not end else ''}{end}", err=True, nl=False)
+
+    return tell
+
+
+def _write(
+    model: SyntheticModel,
+    rows: int | None,
+    seed: int | None,
+    table: Path | None,
+    kept: Path | None,
+    certificate: Path | None,
+) -> None:
+    """Files under their names once all of each is on the disk; the model first, which was paid."""
+    from dither.synth._result import written
+
+    if kept is not None:
+        say_saved(model.save(kept))
+    if certificate is not None:
+        written(certificate, (model.certificate.to_json() + "\n").encode("utf-8"))
+        say_saved(certificate)
+    if table is not None:
+        with waiting("drawing rows"):
+            body = _as_file(model.sample(rows, seed=seed), table.suffix.lower())
+        written(table, body)
+        say_saved(table)
+    click.echo(model.summary())
+
+
+def _as_file(frame: pl.DataFrame, suffix: str) -> bytes:
+    """A frame as the file that its ending says."""
+    assert suffix in TABLES
+    into = io.BytesIO()
+    match suffix:
+        case ".csv":
+            frame.write_csv(into)
+        case ".parquet":
+            frame.write_parquet(into)
+        case _:
+            into.write(json.dumps(json.loads(frame.write_json())).encode("utf-8"))
+    return into.getvalue()
