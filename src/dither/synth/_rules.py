@@ -146,7 +146,7 @@ def rules_of(
             m.values.sum(axis=tuple(i for i, v in enumerate(m.clique) if v not in shared))
             for m in (ours, theirs)
         ]
-        if shared and not np.allclose(*pair, rtol=1e-9, atol=1e-6):
+        if shared and not np.allclose(pair[0], pair[1], rtol=1e-9, atol=1e-6):
             names = ", ".join(domain.names[v] for v in shared)
             raise ArgumentError(f"known: two tables contradict one another in {names}")
     _check_possible(domain, max_cells, forbidden, tables)
