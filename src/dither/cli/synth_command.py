@@ -20,7 +20,7 @@ from dither.cli._terminal import print_plan, say_saved, waiting
 if TYPE_CHECKING:
     import polars as pl
 
-    from dither.synth import Progress, SyntheticModel
+    from dither.synth import SyntheticModel, SynthProgress
 
 __all__ = ["synth"]
 
@@ -138,12 +138,12 @@ def synth(
     _write(model, rows, seed, table, kept, certificate)
 
 
-def _teller() -> Callable[[Progress], None] | None:
+def _teller() -> Callable[[SynthProgress], None] | None:
     """One line on a terminal that says how far it is."""
     if not sys.stderr.isatty():
         return None
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: SynthProgress) -> None:
         left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
         line = (
             f"{progress.stage}: {progress.round} tables, {percent(progress.share, 0)} of the budget"

@@ -28,7 +28,7 @@ from dither.synth._plans import (
     METHODS,
     ROUNDS,
     Measurements,
-    Progress,
+    SynthProgress,
     candidates_of,
     measured_by,
     total_of,
@@ -261,7 +261,7 @@ class Synthesis:
     # --- the release ------------------------------------------------------------------------------
 
     def release(
-        self, *, token: str | None = None, progress: Callable[[Progress], None] | None = None
+        self, *, token: str | None = None, progress: Callable[[SynthProgress], None] | None = None
     ) -> SyntheticModel:
         """Charge the ledger, measure, and give the model.
 
@@ -306,7 +306,7 @@ class Synthesis:
         return SyntheticModel(released.content, replayed=released.replayed)
 
     def _measure(
-        self, counts: Counts, progress: Callable[[Progress], None] | None
+        self, counts: Counts, progress: Callable[[SynthProgress], None] | None
     ) -> dict[str, Any]:
         """What is released, as plain data."""
         question = self._question

@@ -25,7 +25,7 @@ from dither.synth._graph import GraphModel, Marginal
 from dither.synth._junction import Clique, cells_of
 from dither.synth._spending import Candidate, Measured, Spending
 
-__all__ = ["METHODS", "Measurements", "Progress", "candidates_of", "measured_by", "total_of"]
+__all__ = ["METHODS", "Measurements", "SynthProgress", "candidates_of", "measured_by", "total_of"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ _MEAN = math.sqrt(2 / math.pi)
 
 
 @dataclass(frozen=True)
-class Progress:
+class SynthProgress:
     """How far a run is.
 
     Parameters
@@ -76,7 +76,7 @@ class Progress:
         return self.seconds * (1 - self.share) / self.share
 
 
-Tell = Callable[[Progress], None]
+Tell = Callable[[SynthProgress], None]
 
 
 @dataclass
@@ -187,7 +187,7 @@ class _Run:
     def tell(self, stage: str) -> None:
         share = float(self.spending.spent / self.spending.rho)
         seconds = time.monotonic() - self._started
-        self._tell(Progress(stage, len(self.found.measured), share, seconds))
+        self._tell(SynthProgress(stage, len(self.found.measured), share, seconds))
 
     def _columns(self, rho: Fraction) -> None:
         """Every column by itself, with the same noise; those that are public are not measured."""
