@@ -1,6 +1,8 @@
 """Picking a candidate: realised laws held against claimed losses, and mutants that are caught."""
 
 import itertools
+import math
+from collections import Counter
 from fractions import Fraction as F
 
 import mpmath
@@ -58,6 +60,16 @@ def test_exponential_rejection_is_exact(monkeypatch):
     assert lost < 1e-8
     for i, u in enumerate(utilities):
         assert abs(law[i] - mpmath.exp(u) / total) < 1e-8
+
+
+def test_a_choice_among_many_has_the_law_of_the_formula():
+    """Where weights are of rounded exponents: chi-square, above 103 once in a million runs."""
+    rate, utilities = F(3, 29), [*range(40), 0]
+    pick, draws = Exponential(rate), 20_000
+    weights = [math.exp(float(rate) * u) for u in utilities]
+    seen = Counter(pick.draw(utilities) for _ in range(draws))
+    expected = [draws * w / sum(weights) for w in weights]
+    assert sum((seen[i] - e) ** 2 / e for i, e in enumerate(expected)) < 103
 
 
 def test_permute_and_flip_is_the_exponential_race(monkeypatch):

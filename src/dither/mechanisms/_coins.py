@@ -31,8 +31,8 @@ _SPARE = 32
 _WEIGHT_BITS = 128
 _NEGLIGIBLE = 100
 """exp(-100) < 2**-128: from here on the dominating weight is the smallest, 1."""
-_STEPS = 16
-"""Parts of 1 that exponents are rounded down to for a dominating weight."""
+_MANY, _STEPS = 32, 16
+"""Of more candidates than this, exponents are rounded down to such parts of 1 for their weights."""
 
 
 def real_coins(bounds: Bounds, size: int) -> npt.NDArray[np.bool_]:
@@ -67,18 +67,24 @@ def exp_choice(gaps: Sequence[int], rate: Fraction) -> int:
 
     Notes
     -----
-    Let d_i be the gap above the smallest and w_i = ceil(2**128·exp(-k_i/16)) or more, an integer
-    that dominates, with k_i = floor(16·rate·d_i). An index drawn with weight w_i is kept with
-    probability 2**128·exp(-rate·d_i)/w_i, by an exact coin, and else all is drawn again: what is
-    kept has probability proportional to w_i·exp(-rate·d_i)/w_i. One in sixteen is drawn again at
-    most, and there are few k, whose exponentials are kept: of many candidates none is computed.
+    Let d_i be the gap above the smallest and w_i = ceil(2**128·exp(-x_i)) or more, an integer that
+    dominates, with x_i = rate·d_i. An index drawn with weight w_i is kept with probability
+    2**128·exp(-rate·d_i)/w_i, by an exact coin, and else all is drawn again: what is kept has
+    probability proportional to w_i·exp(-rate·d_i)/w_i. Of many candidates, x_i is rounded down to a
+    sixteenth: one draw in sixteen is repeated at most, and there are few exponentials, which are
+    kept from choice to choice.
     """
     least = min(gaps)
-    one = 1 << _WEIGHT_BITS
-    above, below = rate.numerator * _STEPS, rate.denominator
-    most = _NEGLIGIBLE * _STEPS
-    steps = (min((g - least) * above // below, most) for g in gaps)
-    weights = [_dominating(k, _WEIGHT_BITS) for k in steps]
+    one, most = 1 << _WEIGHT_BITS, Fraction(_NEGLIGIBLE)
+    known: dict[int, int] = {}
+    distinct = {g - least for g in gaps}
+    for gap in distinct:
+        if len(distinct) > _MANY:
+            steps = rate.numerator * gap * _STEPS // rate.denominator
+            known[gap] = _dominating(min(Fraction(steps, _STEPS), most), _WEIGHT_BITS)
+        else:
+            known[gap] = _dominating(min(rate * gap, most), _WEIGHT_BITS)
+    weights = [known[g - least] for g in gaps]
     while True:
         i = int(noise.choose(weights, 1)[0])
         exponent = rate * (gaps[i] - least)
@@ -86,12 +92,12 @@ def exp_choice(gaps: Sequence[int], rate: Fraction) -> int:
             return i
 
 
-@lru_cache(maxsize=2 * _NEGLIGIBLE * _STEPS)
-def _dominating(steps: int, bits: int) -> int:
-    """A whole number of at least 2**bits·exp(-steps/16), at least 1."""
-    if steps >= _NEGLIGIBLE * _STEPS:
+@lru_cache(maxsize=2 * _NEGLIGIBLE * 16)
+def _dominating(exponent: Fraction, bits: int) -> int:
+    """A whole number of at least 2**bits·exp(-exponent), at least 1."""
+    if exponent >= _NEGLIGIBLE:
         return 1
-    return math.ceil(directed.exp_upper(Fraction(-steps, _STEPS), bits + 8) * (1 << bits))
+    return math.ceil(directed.exp_upper(-exponent, bits + 8) * (1 << bits))
 
 
 def geometric(mean: Fraction, size: int) -> npt.NDArray[np.int64]:
