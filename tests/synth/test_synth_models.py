@@ -304,3 +304,17 @@ def test_pairs_of_a_model_are_near_those_of_the_table(session):
         counts = [f.group_by(a.alias("a"), b.alias("b")).len().sort("a", "b") for f in (rows, real)]
         both = counts[0].join(counts[1], on=["a", "b"], how="full", coalesce=True).fill_null(0)
         assert (both["len"] - both["len_right"]).abs().sum() / 6000 < 0.05
+
+
+def test_progress_that_raises_ends_no_run(session):
+    """It is paid for: a warning, once, and the model all the same."""
+    told = []
+
+    def progress(found):
+        told.append(found)
+        raise KeyError("somewhere else")
+
+    with pytest.warns(UserWarning, match="progress raised KeyError"):
+        model = session.table("people").synthesize(1, "1e-6", method="mst", progress=progress)
+    assert len(told) == 1
+    assert model.sample(3).height == 3

@@ -7,6 +7,7 @@ what comes out is kept in the ledger, so that a token gives the same model again
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -323,7 +324,7 @@ class Synthesis:
             total=total,
             known=rules.known,
             forbidden=rules.forbidden,
-            tell=progress or (lambda _: None),
+            tell=_safely(progress),
         )
         return {
             "kind": "synthetic data",
@@ -349,6 +350,24 @@ class Synthesis:
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
+
+
+def _safely(progress: Callable[[SynthProgress], None] | None) -> Callable[[SynthProgress], None]:
+    """What is told of progress must not end a run that is paid for: what it raises is a warning."""
+    listening = progress is not None
+
+    def tell(found: SynthProgress) -> None:
+        nonlocal listening
+        if listening and progress is not None:
+            try:
+                progress(found)
+            except Exception as error:
+                listening = False
+                warnings.warn(
+                    f"progress raised {type(error).__name__}, and is told no more", stacklevel=2
+                )
+
+    return tell
 
 
 def says_nothing(found: Measurements, total: float | None) -> bool:
