@@ -453,6 +453,18 @@ def test_units_count_with_so_many_rows(tmp_path) -> None:
         assert "at most 3 rows" in " ".join(found.notes)
 
 
+def test_rows_that_no_column_names_are_charged_as_a_group(tmp_path) -> None:
+    """Where a unit may have three rows, noise is for one of them at a third of the epsilon."""
+    made = policy(tmp_path)
+    made["units"] = {"household": {"rows": {"people": 3}}}
+    with dt.open(made, sources={"people": PEOPLE, "places": PLACES}) as opened:
+        asked = opened.table("people").hierarchy(LEVELS, ["sex"], epsilon=1, delta=0)
+        assert asked.loss.charge.epsilon == 1
+        assert asked.loss.promise.unit == "household"
+        drawn = [n for v in asked._plan.levels for n in (v.cells, v.total)]
+        assert sum(1 / n.scale for n in drawn) == F(1, 3)
+
+
 def test_previews_say_how_wide_intervals_will_be(session) -> None:
     """The half-widths of a preview are those of the release, and cost nothing."""
     asked = session.table("people").hierarchy(LEVELS, ["sex"], epsilon=1)
